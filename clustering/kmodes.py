@@ -1,4 +1,4 @@
-"""Gaussian K-modes: as many density modes as clusters, points at the nearest."""
+"""Gaussian K-modes: clusters around modes of a kernel density."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -27,39 +27,40 @@ from clustering.seeding import first_seeds, prototypes_about
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 
 _COLD = 1e-4
-"""Temperature at which assignments are hard and R is the objective of K-modes to the fourth digit."""
+"""Temperature at which assignments are hard and R equals the objective of K-modes to four digits."""
 
 
 class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """K-modes of Gaussian kernels (Carreira-Perpinan and Wang 2013; thesis eq. 1.7), `SLK` without its graph.
 
-    Raises sum_p g(x_p, m_{l_p}), g(x, m) = exp(-||x - m||^2 / (2 sigma^2)), in turns: every point in the cluster of the
-    nearest mode, every mode by mean-shift over its members. Not the k-modes of categorical data. A large sigma gives
-    K-means, a small one modes that are single points.
+    Maximises sum_p g(x_p, m_{l_p}), g(x, m) = exp(-||x - m||^2 / (2 sigma^2)), by alternating assignments of points to
+    the nearest mode and mean-shift of every mode over its members. It is not the k-modes of categorical data. A large
+    sigma gives K-means; with a small sigma, modes are single points.
 
     Parameters
     ----------
     n_clusters : K.
-    bandwidth : sigma >= 1e-15; "estimate": sigma^2 is the mean squared distance to the `n_neighbors` nearest others
-        (thesis section 2.4); "published": k / (k + 1) of that.
-    bandwidth_path : factors of sigma, above 1 and falling, that are gone through first, each from the modes where the
-        one before ended (the homotopy of the original method).
-    n_neighbors, symmetry : of the graph that sigma is estimated from.
-    init : "k-means++", or (K, D) first modes, then one start only.
+    bandwidth : sigma >= 1e-15. "estimate" sets sigma^2 to the mean squared distance to the `n_neighbors` nearest other
+        points (thesis section 2.4); "published" sets it to k / (k + 1) of that.
+    bandwidth_path : falling factors of sigma, above 1, for continuation; each starts from the modes of the previous one
+        (the homotopy of the original method).
+    n_neighbors, symmetry : parameters of the graph from which sigma is estimated.
+    init : "k-means++", or (K, D) initial modes, in which case there is a single start.
     n_init : starts, of which the lowest objective is the result.
     normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    max_iter, tol : updates of the modes at most; relative change of the objective at which they end.
+    max_iter, tol : maximum number of updates of the modes; relative change of the objective below which they stop.
     device : "cpu", "cuda", or "auto", which is cuda where there is one.
     random_state : seed of the starts.
 
     Attributes
     ----------
-    labels_ : (N,) int, the nearest mode.
+    labels_ : (N,) int, index of the nearest mode.
     cluster_centers_ : (K, D) modes, of normalised rows if `normalize`.
     objective_ : -sum_p g(x_p, m_{l_p}). start_objectives_ : (n_init,) that of every start.
-    n_iter_ : updates of the modes, those of the path included. converged_ : whether it ended before max_iter.
+    n_iter_ : number of updates of the modes, including those of the path. converged_ : whether it ended before
+        max_iter.
     n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result.
-    bandwidth_ : sigma. graph_ : the graph, where one was given or needed.
+    bandwidth_ : sigma. graph_ : the graph, if one was given or needed.
     seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
@@ -94,11 +95,11 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "GaussianKModes":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn. Of a dask
-        array labels_ is one, see docs/how_to/many-machines.md.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn. If X is a
+        dask array, labels_ is one, too, see docs/how_to/many-machines.md.
 
         Args:
-            graph: from which sigma is estimated, see `clustering.graphs.row_graph.given_graph`; built where None.
+            graph: graph from which sigma is estimated, see `clustering.graphs.row_graph.given_graph`; built if None.
 
         Raises:
             InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.
@@ -106,7 +107,9 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         validate_signature(self)
         path = tuple(float(factor) for factor in (self.bandwidth_path if self.bandwidth_path is not None else ()))
         if not all(high > low > 0 for high, low in pairwise((*path, 1.0))):
-            raise InputError(f"GaussianKModes: bandwidth_path must fall and be above 1, not {self.bandwidth_path!r}")
+            raise InputError(
+                f"GaussianKModes: bandwidth_path must be falling numbers above 1, not {self.bandwidth_path!r}"
+            )
         if is_dask_array(X):
             from clustering.blocks.kmodes import fit_blocks
 
@@ -128,10 +131,10 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         modes = prototypes_about(seeds, rows, Modes(rows, variance * factors[0] ** 2))
         iterations = reseeded = torch.zeros(len(seeds), dtype=torch.int64, device=seeds.device)
         for factor in factors:
-            found = self._found(Modes(rows, variance * factor**2), modes)
-            modes = found.coefficients
-            iterations, reseeded = iterations + found.iterations, reseeded + found.reseeded
-        self._keep(found, iterations, reseeded, rows)
+            result = self._found(Modes(rows, variance * factor**2), modes)
+            modes = result.coefficients
+            iterations, reseeded = iterations + result.iterations, reseeded + result.reseeded
+        self._keep(result, iterations, reseeded, rows)
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         return self
 
@@ -146,18 +149,18 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             tolerance=self.tol,
         )
 
-    def _keep(self, found: Alternation, iterations: Tensor, reseeded: Tensor, rows: Rows) -> None:
-        """Take the best start."""
-        nearest = rows.squared_distances(found.coefficients).min(dim=1)
+    def _keep(self, result: Alternation, iterations: Tensor, reseeded: Tensor, rows: Rows) -> None:
+        """Store the best start in the fitted attributes."""
+        nearest = rows.squared_distances(result.coefficients).min(dim=1)
         densities = nearest.values.mul_(-0.5 / self.bandwidth_**2).exp_()
         objectives = -densities.sum(dim=1, dtype=torch.float64)
         best = best_start(objectives, cluster_sizes(nearest.indices, self.n_clusters), densities.dtype)
         self.labels_, order = numbered(self, nearest.indices[best].cpu().numpy())
-        modes = found.coefficients[best][order]
+        modes = result.coefficients[best][order]
         self.cluster_centers_ = (modes if rows.origin is None else modes + rows.origin).cpu().numpy()
         self.objective_, self.start_objectives_ = float(objectives[best]), objectives.cpu().numpy()
         self.n_iter_, self.n_reseeded_ = int(iterations[best]), int(reseeded[best])
-        self.converged_ = bool(found.outcome[best] == Outcome.CONVERGED)
+        self.converged_ = bool(result.outcome[best] == Outcome.CONVERGED)
         self.n_empty_ = empty_clusters(nearest.indices[best], self.n_clusters)
 
     def __sklearn_tags__(self) -> Any:
@@ -166,7 +169,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """(n,) the nearest mode of each of the rows of X (n, D)."""
+        """(n,) index of the mode nearest to each row of X (n, D)."""
         check_is_fitted(self)
         values = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device, accept_sparse=True)
         return (

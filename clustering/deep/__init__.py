@@ -1,4 +1,4 @@
-"""Discriminative clustering, on features or learning them: `from clustering.deep import XSDC`."""
+"""Discriminative clustering of given features, or with learned features: `from clustering.deep import XSDC`."""
 
 from clustering.foundation.lazy import lazy_names
 from clustering.foundation.plugins import Plugins
@@ -22,7 +22,7 @@ OBJECTIVES = Plugins(
 
 NETWORKS = Plugins(
     kind="network",
-    table={  # of so many channels, or of so many values a row
+    table={  # by number of channels, or by number of values per row
         "small_cnn": "clustering.deep.networks:small_cnn",
         "vgg4": "clustering.deep.networks:vgg4",
         "mlp": "clustering.deep.networks:mlp",

@@ -1,5 +1,7 @@
-"""Pseudo-labels of given predictions as a method of clustering, by each solver to the same share of the minimum, and
-Newton's method without regard to the problem's structure, which is there to be compared with."""
+"""Pseudo-labels of given predictions as a clustering method, by several solvers to the same relative accuracy.
+
+Newton's method without regard to the structure of the problem is included for comparison.
+"""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -25,27 +27,29 @@ from clustering.foundation.parameters import Above, AtLeast, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
 
 LARGEST = 6000
-"""Unknowns of a Newton step at most: it solves a dense system of them, of 8 bytes their number squared."""
+"""Maximum number of unknowns of a Newton step, which solves a dense system with 8 bytes times their number squared."""
 
 
 class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Clusters of the sizes of a prior, near to given predictions (Zhang and Boykov, eq. 42 for fixed predictions).
+    """Clusters with the sizes of a prior, close to given predictions (Zhang and Boykov, eq. 42 for fixed predictions).
 
     Parameters
     ----------
-    n_clusters : K, as many as the scores have columns.
+    n_clusters : number of clusters K, which must be the number of columns.
     fairness_weight : lambda > 0.
-    prior : expected sizes of the clusters in proportion, (K,) above 0, or "balanced".
-    solver : "em", the paper's; "exact", Newton steps on one unknown a class; "newton", on all N (K - 1) labels at once.
-    tolerance : by what share of 1 + fairness_weight the objective may be above its minimum. The exact solver bounds it
-        itself and Newton's method estimates it; how many steps of EM that takes is found out first.
-    max_iter : steps at most.
+    prior : (K,) expected relative sizes of the clusters, above 0, or "balanced".
+    solver : "em" as in the paper; "exact", Newton steps with one unknown per class; "newton", Newton steps on all N (K
+        - 1) labels.
+    tolerance : largest distance of the objective from its minimum, as a share of 1 + fairness_weight. The exact solver
+        computes a bound on it, and Newton's method an estimate; for EM the necessary number of steps is determined
+        first.
+    max_iter : maximum number of steps.
 
     Attributes
     ----------
-    labels_ : (N,) int, the likeliest cluster. assignments_ : (N, K) the pseudo-labels.
-    objective_ : what they minimise. n_iter_ : steps. n_features_in_ : K.
-    seconds_ : `clustering.foundation.timing.Seconds`, of the steps alone.
+    labels_ : (N,) int, most probable cluster. assignments_ : (N, K) the pseudo-labels.
+    objective_ : value of the objective. n_iter_ : number of steps. n_features_in_ : K.
+    seconds_ : `clustering.foundation.timing.Seconds` of the steps only.
     """
 
     def __init__(
@@ -70,16 +74,16 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Assign the rows of X, (N, K) scores whose softmax are the predictions; `y` is ignored, as in scikit-learn.
 
         Raises:
-            InputError: a parameter or X that cannot be; more or fewer columns than clusters; EM that does not come so
-                near within its steps.
+            InputError: a parameter or X is invalid, the number of columns differs from n_clusters, or EM does not reach
+                the tolerance within max_iter steps.
         """
         validate_signature(self)
         check_no_dates(X)
         scores = torch.from_numpy(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
         if scores.shape[1] != self.n_clusters:
             raise InputError(
-                f"FairAssignment: rows are scores of the clusters, and there are {scores.shape[1]} of them for "
-                f"n_clusters={self.n_clusters}; set n_clusters to that, or use another method"
+                f"FairAssignment: rows must have one score per cluster, but there are {scores.shape[1]} for "
+                f"n_clusters={self.n_clusters}; change n_clusters, or use another method"
             )
         if isinstance(self.prior, str) and self.prior != "balanced":
             raise InputError(f"FairAssignment: prior must be 'balanced' or numbers, not {self.prior!r}")
@@ -90,7 +94,7 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             steps = em_steps(log_p, weight, prior, self.tolerance, self.max_iter)
             if steps is None:
                 raise InputError(
-                    f"FairAssignment: {self.max_iter} steps of EM end farther than {self.tolerance:g} above the "
+                    f"FairAssignment: {self.max_iter} steps of EM end more than {self.tolerance:g} above the "
                     "minimum; raise max_iter or tolerance, or set solver to exact"
                 )
             watch = Stopwatch()
@@ -108,8 +112,11 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def em_steps(log_p: Tensor, fairness: float, prior: Tensor, tolerance: float, most: int) -> int | None:
-    """How many steps of EM bring the objective within this share of 1 + fairness of its minimum; None for more than
-    `most`. By bisection, for no step raises it."""
+    """Number of EM steps after which the objective is within this share of 1 + fairness of its minimum; None if it
+    exceeds `most`.
+
+    Found by bisection, since no step raises the objective.
+    """
 
     def value(y: Tensor) -> float:
         return float(fair_objective(y, log_p, fairness, prior))
@@ -134,21 +141,22 @@ def em_steps(log_p: Tensor, fairness: float, prior: Tensor, tolerance: float, mo
 def newton_pseudo_labels(
     log_p: Tensor, fairness: float, prior: Tensor, *, tolerance: float = 1e-6, max_iterations: int = 100
 ) -> PseudoLabels:
-    """By damped Newton steps from the predictions on, on all labels of a point but the last.
+    """Pseudo-labels by damped Newton steps from the predictions, on all labels of a point except the last.
 
     Args:
-        log_p: (N, K) float64. fairness, prior: as of `em_pseudo_labels`.
-        tolerance: half of the decrement, as a share of 1 + fairness: by what the objective may be above its minimum, as
-            a quadratic would be.
+        log_p: (N, K) float64. fairness, prior: as in `em_pseudo_labels`.
+        tolerance: half of the Newton decrement, as a share of 1 + fairness; it estimates the distance of the objective
+            from its minimum.
 
     Raises:
-        InputError: more unknowns than `LARGEST`: a step costs (N K)^3 / 3 multiply-adds.
+        InputError: there are more than `LARGEST` unknowns; a step costs (N K)^3 / 3 multiply-adds.
     """
     points, classes = log_p.shape
     size = points * (classes - 1)
     if size > LARGEST:
         raise InputError(
-            f"Newton's method has {points:,} x {classes - 1:,} unknowns and takes {LARGEST:,} at most; use exact or em"
+            f"Newton's method has {points:,} x {classes - 1:,} unknowns, but at most {LARGEST:,} are supported; "
+            "use exact or em"
         )
     p = log_p.exp().clamp_min(FLOOR)
     y = p = p / p.sum(1, keepdim=True)

@@ -1,11 +1,11 @@
-"""Pseudo-labels of entropy clustering (Zhang and Boykov): near to predictions, and no class left empty.
+"""Pseudo-labels of entropy clustering (Zhang and Boykov): close to predictions, without empty classes.
 
-For predictions p, a prior u over classes and a weight lambda they minimise over rows y_i of the simplex
+For predictions p, a prior u over classes and a weight lambda they minimise, over rows y_i of the simplex,
 
     mean_i <p_i, -log y_i> + lambda KL(u || ybar),    ybar the mean of all y,
 
-which is convex. Rows whose class is known are one-hot; they count in ybar, and not in the first mean. With
-w_k = lambda u_k / ybar_k the minimum is y_ik = p_ik / (c_i - w_k), c_i > max_k w_k such that the row sums to one.
+which is convex. Rows with known class are one-hot; they count in ybar, but not in the first mean. With w_k = lambda u_k
+/ ybar_k the minimum is y_ik = p_ik / (c_i - w_k), where c_i > max_k w_k is such that the row sums to one.
 """
 
 from typing import NamedTuple
@@ -16,15 +16,15 @@ from torch import Tensor
 from clustering.optimiser.alternation import Clamp
 
 FLOOR = 1e-8
-"""Probability below which no prediction is taken: a class with p = 0 could never be given, however empty it is."""
+"""Lower bound of predictions: a class with p = 0 could never be assigned, however empty it is."""
 
 
 class PseudoLabels(NamedTuple):
-    """What was found.
+    """Result of a solver.
 
     Attributes:
         labels: (…, N, K) y, rows sum to one, known rows one-hot.
-        iterations: (…) int64, how many were needed.
+        iterations: (…) int64, number of iterations.
         converged: (…) bool, whether the tolerance was met.
     """
 
@@ -36,7 +36,7 @@ class PseudoLabels(NamedTuple):
 def fair_objective(
     labels: Tensor, log_probabilities: Tensor, fairness: float, prior: Tensor, known: Clamp | None = None
 ) -> Tensor:
-    """(…) what the labels (…, N, K) minimise; arguments as of `em_pseudo_labels`."""
+    """(…) objective of the labels (…, N, K); for the arguments see `em_pseudo_labels`."""
     problem = _Problem.of(log_probabilities, prior, known)
     y = labels.mT.reshape(problem.predictions.shape)
     misfit = torch.where(problem.unknown > 0, -problem.predictions * y.log(), 0).sum((1, 2))
@@ -54,19 +54,20 @@ def em_pseudo_labels(
     tolerance: float = 1e-3,
     max_iterations: int = 1000,
 ) -> PseudoLabels:
-    """By expectation maximisation (eq. 45-46): y <- (p + r) / (1 + sum_k r_k), r_ik = lambda u_k y_ik / ybar_k.
+    """Pseudo-labels by expectation maximisation (eq. 45-46): y <- (p + r) / (1 + sum_k r_k), r_ik = lambda u_k y_ik /
+    ybar_k.
 
-    No step raises the objective. What leaves ybar as it is shrinks only by lambda / (1 + lambda) a step, 0.99 at the
-    paper's weight: the proportions and the objective settle in a few steps, y itself after hundreds. A loose tolerance
-    gives reweighted predictions rather than the minimum.
+    No step raises the objective. Errors that do not change ybar shrink only by lambda / (1 + lambda) per step, 0.99 at
+    the paper's weight: the proportions and the objective converge in a few steps, y itself after hundreds. A loose
+    tolerance gives reweighted predictions rather than the minimum.
 
     Args:
-        log_probabilities: (…, N, K) log p, rows normalised; p is taken to be `FLOOR` at least.
+        log_probabilities: (…, N, K) log p, rows normalised; p is floored at `FLOOR`.
         fairness: lambda >= 0; 100 in the paper. At 0 the labels are the predictions.
         prior: (…, K) u > 0, summing to one.
-        known: (mask (…, N), labels (…, N)) of rows whose class is known.
+        known: (mask (…, N), labels (…, N)) of rows with known class.
         tolerance: largest change of an entry of y in the last step.
-        max_iterations: steps at most.
+        max_iterations: maximum number of steps.
 
     Returns:
         The labels of each problem after its own last step; a step is a few passes over N K numbers.
@@ -79,7 +80,7 @@ def em_pseudo_labels(
     for _ in range(max_iterations):
         if not active.any():
             break
-        r = pull / y.mean(2, keepdim=True) * y  # of a known row one-hot, as y is, which so stays
+        r = pull / y.mean(2, keepdim=True) * y  # one-hot in known rows, which therefore stay one-hot
         new = (p + r).div_(1 + r.sum(1, keepdim=True))
         change = (new - y).abs_().amax((1, 2))
         y = torch.where(active[:, None, None], new, y)
@@ -97,20 +98,21 @@ def exact_pseudo_labels(
     tolerance: float = 1e-12,
     max_iterations: int = 40,
 ) -> PseudoLabels:
-    """By Newton steps on the K numbers log(u_k / ybar_k), the only unknowns left once the rows are solved.
+    """Pseudo-labels by Newton steps on the K numbers log(u_k / ybar_k), the only unknowns once the rows are solved.
 
-    The dual is smooth and concave in them, its Hessian is K x K, and a row given them is one secular equation. Where
-    predictions are saturated the dual is nearly piecewise linear, with kinks as narrow as the root of the smallest
-    probability: what a few steps do not solve is solved for probabilities that are floored at 0.01 first, then for
-    lower floors, each from where the one before ended. The arithmetic is float64 whatever the predictions are.
+    The dual is smooth and concave in them, its Hessian is K x K, and each row is a secular equation. For saturated
+    predictions the dual is nearly piecewise linear, with kinks as narrow as the root of the smallest probability.
+    Problems that a few steps do not solve are therefore solved first with probabilities floored at 0.01, and then with
+    lower floors, each from the previous solution. All computations are in float64.
 
     Args:
-        log_probabilities, fairness, prior, known: as of `em_pseudo_labels`.
-        tolerance: by what share of 1 + lambda the objective may be above its minimum, which the dual bounds.
-        max_iterations: Newton steps for each floor, at most; two to ten are usual.
+        log_probabilities, fairness, prior, known: as in `em_pseudo_labels`.
+        tolerance: largest distance of the objective from its minimum, as a share of 1 + lambda, according to the dual
+            bound.
+        max_iterations: maximum number of Newton steps per floor; two to ten are usual.
 
     Returns:
-        The labels; a step costs N K^2 multiply-adds and some thirty passes over N K numbers.
+        The labels; a step costs N K^2 multiply-adds and about thirty passes over N K numbers.
     """
     problem = _Problem.of(log_probabilities.double(), prior, known)
     y = problem.predictions
@@ -131,33 +133,33 @@ def exact_pseudo_labels(
 
 
 _EASY = 8
-"""Steps in which predictions that are not saturated are done, from wherever they begin."""
+"""Number of steps that suffice for predictions that are not saturated."""
 
 _FLOORS = (1e-2, 1e-4, 1e-6, FLOOR)
-"""Of the predictions, one after the other."""
+"""Floors of the predictions, in order."""
 
 _ROUGH = 1e-5
-"""Tolerance for all floors but the last."""
+"""Tolerance for all floors except the last."""
 
 _FARTHEST = 3.0
-"""By which the logarithm of a ratio moves in a step at most."""
+"""Largest change of the logarithm of a ratio in a step."""
 
 _HALVINGS = 40
-"""Of a step that goes past the ridge of the dual, at most."""
+"""Maximum number of halvings of a step that overshoots the maximum of the dual."""
 
 _ROW_STEPS = 60
-"""Of a row's secular equation, at most: they converge quadratically, from anywhere."""
+"""Maximum number of steps for the secular equation of a row, which converge quadratically from any start."""
 
 
 class _Problem(NamedTuple):
-    """B problems with classes before points: sums over long rows are many times faster than over short ones.
+    """B problems with classes before points, since sums over long rows are much faster than over short ones.
 
     Attributes:
         predictions: (B, K, N) p, at least `FLOOR`; one-hot in known rows.
-        unknown: (B, 1, N) 1 where the class is not known, else 0.
-        share: (B, 1, 1) of the rows that are unknown: an entry moves ybar by so much of what it moves their mean.
+        unknown: (B, 1, N) 1 for rows with unknown class, else 0.
+        share: (B, 1, 1) share of unknown rows, the factor by which a change of their mean changes ybar.
         prior: (B, K, 1) u.
-        shape: of the result.
+        shape: shape of the result.
     """
 
     predictions: Tensor
@@ -181,12 +183,12 @@ class _Problem(NamedTuple):
         return cls(p, unknown, unknown.mean(2, keepdim=True), u, shape)
 
     def floored(self, floor: float) -> "_Problem":
-        """The same with predictions of at least so much."""
+        """The same problem with predictions floored at this value."""
         p = self.predictions.clamp_min(floor)
         return self._replace(predictions=torch.where(self.unknown > 0, p / p.sum(1, keepdim=True), self.predictions))
 
     def shaped(self, y: Tensor) -> Tensor:
-        """(…, N, K) of labels (B, K, N)."""
+        """Labels (B, K, N) in the shape (…, N, K)."""
         return y.mT.reshape(self.shape)
 
     def found(self, y: Tensor, iterations: Tensor, converged: Tensor) -> PseudoLabels:
@@ -195,10 +197,10 @@ class _Problem(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """Where the dual is looked at.
+    """A point at which the dual is evaluated.
 
     Attributes:
-        log_ratios: (B, K, 1) log of u / ybar, as it is thought to be: exact to many digits where that is near 1.
+        log_ratios: (B, K, 1) estimate of log(u / ybar), accurate for ratios near 1.
         labels: (B, K, N) y, the minimiser of each row for these ratios.
         slack: (B, 1, N) c - max_k w_k.
         slope: (B, K, 1) lambda (u - ratio ybar), the gradient of the dual by the log ratios.
@@ -211,7 +213,7 @@ class _Point(NamedTuple):
 
 
 class _Climb(NamedTuple):
-    """Where B climbs ended, (B,) steps they took, and (B,) bool which are not at the top."""
+    """Results of B maximisations, (B,) their steps, and (B,) bool whether they did not converge."""
 
     point: _Point
     steps: Tensor
@@ -219,8 +221,8 @@ class _Climb(NamedTuple):
 
 
 class _Dual(NamedTuple):
-    """mean_i min_y (<p_i, -log y> - <w, y>) + lambda <u, log ratio>, up to constants and a term for the known rows;
-    w is share * lambda times the ratio."""
+    """The dual mean_i min_y (<p_i, -log y> - <w, y>) + lambda <u, log ratio>, up to constants and a term for the known
+    rows, with w = share * lambda * ratio."""
 
     problem: _Problem
     fairness: float
@@ -231,27 +233,28 @@ class _Dual(NamedTuple):
         return self.fairness * self.problem.prior
 
     def first(self) -> Tensor:
-        """(B, K, 1) log ratios, from proportions between those of the predictions and the prior."""
+        """(B, K, 1) initial log ratios, from proportions between those of the predictions and the prior."""
         proportions = (self.problem.predictions.mean(2, keepdim=True) + self.ceiling) / (1 + self.fairness)
         return (self.problem.prior / proportions).log()
 
     def at(self, log_ratios: Tensor, slack: Tensor | None = None) -> _Point:
         """Solve every row, 1 = sum_k p_k / (slack + e_k) with e_k = max w - w_k.
 
-        One over the right-hand side is concave and rises with the slack, so that Newton steps on it approach from
-        below wherever they begin, and stay above max_k (p_k - e_k), where one term alone makes up 1.
+        The reciprocal of the right-hand side is concave and increases with the slack, so Newton steps on it approach
+        the solution from below from any start. The solution is at least max_k (p_k - e_k), where a single term equals
+        1.
         """
         p, unknown = self.problem.predictions, self.problem.unknown
         highest = log_ratios.amax(1, keepdim=True)
         e = self.problem.share * self.fairness * highest.exp() * -(log_ratios - highest).expm1()
-        lowest = (p - e).amax(1, keepdim=True).clamp_min(0.1 * FLOOR)  # known rows need not have a root
+        lowest = (p - e).amax(1, keepdim=True).clamp_min(0.1 * FLOOR)  # known rows may have no root
         slack = lowest if slack is None else torch.maximum(slack, lowest)
         for _ in range(_ROW_STEPS):
             y = p / (slack + e)
             total = y.sum(1, keepdim=True)
             excess = total - 1
             slack = torch.maximum(slack + total * excess / (y / (slack + e)).sum(1, keepdim=True), lowest)
-            if not bool((excess * unknown).abs().amax() > 1e-8):  # the step just taken squares it
+            if not bool((excess * unknown).abs().amax() > 1e-8):  # the last step squares this error
                 break
         y = p / (slack + e)
         y = y / y.sum(1, keepdim=True)
@@ -259,16 +262,19 @@ class _Dual(NamedTuple):
         return _Point(log_ratios, y, slack, self.ceiling - self.fairness * log_ratios.exp() * proportions)
 
     def gap(self, point: _Point) -> Tensor:
-        """(B,) by how much the labels' objective is above the dual's value, and so above the minimum at most:
-        lambda sum_k u_k (x_k - 1 - log x_k), x = ratio ybar / u."""
+        """(B,) objective of the labels minus the dual value, an upper bound on the distance from the minimum.
+
+        It is lambda sum_k u_k (x_k - 1 - log x_k) with x = ratio ybar / u.
+        """
         error = -point.slope / self.ceiling
         return (self.ceiling * (error - error.clamp_min(-1 + 1e-15).log1p())).sum((1, 2))
 
     def newton(self, point: _Point) -> Tensor:
-        """(B, K, 1) the step to the top of the dual's quadratic model.
+        """(B, K, 1) Newton step of the dual.
 
-        The mean label of a class changes with w by mean_i q_ik (1_kl - q_il / sum_m q_im), q = y^2 / p: the Laplacian
-        of the graph that joins classes by the points that they compete for, written as such so that nothing cancels.
+        The mean label of a class changes with w by mean_i q_ik (1_kl - q_il / sum_m q_im), q = y^2 / p. This is the
+        Laplacian of the graph that joins classes by the points for which they compete, and is written as such to avoid
+        cancellation.
         """
         problem = self.problem
         q = point.labels.square() / problem.predictions.clamp_min(FLOOR) * problem.unknown
@@ -283,8 +289,11 @@ class _Dual(NamedTuple):
 
 
 def _climb(dual: _Dual, log_ratios: Tensor, left: Tensor, tolerance: float, max_iterations: int) -> _Climb:
-    """Go up until the gap is within the tolerance, each problem by itself. A step after which the dual falls steeply is
-    halved: it went past the ridge. Values are not compared, whose rounding would end it too soon."""
+    """Maximise the dual until the gap is within the tolerance, each problem independently.
+
+    A step after which the dual decreases steeply has overshot the maximum and is halved. Values are not compared,
+    because their rounding would end the iteration too early.
+    """
     point, steps = dual.at(log_ratios), torch.zeros_like(left, dtype=torch.int64)
     for _ in range(max_iterations):
         left = left & (dual.gap(point) > tolerance)

@@ -1,5 +1,5 @@
-"""Linear softmax heads on fixed features, several starts at once, by the objective of a discriminative clustering
-method."""
+"""Linear softmax heads on fixed features, with several starts together, for the objectives of discriminative
+clustering."""
 
 from typing import Literal, NamedTuple
 
@@ -14,20 +14,20 @@ from clustering.optimiser.adam import Adam
 from clustering.optimiser.alternation import Clamp
 
 FASTEST = 1e30
-"""Learning rate beyond which Adam's step is no number of 32 bits any more."""
+"""Largest learning rate; with a larger one the step of Adam overflows float32."""
 
 Relabel = Literal["batch", "epoch"]
-"""When pseudo-labels are made: of each batch before its step, or of all points at the beginning of a pass."""
+"""When pseudo-labels are computed: for each batch before its step, or for all points at the beginning of each epoch."""
 
 
 class Heads(NamedTuple):
-    """T heads (T, K, D + 1), the last column their biases, and what they came to.
+    """T heads (T, K, D + 1), with biases in the last column, and their results.
 
     Attributes:
-        weights: of the points as they were given.
-        values: (T,) float64 of equation 14, mean entropy + KL(pbar || u) + margin_weight ||v||^2, v the weights of
-            standardised points: by this starts are compared, whatever they were trained by.
-        sizes: (T, K) float64 points of each cluster.
+        weights: weights for the points in their original units.
+        values: (T,) float64, equation 14: mean entropy + KL(pbar || u) + margin_weight ||v||^2, with v the weights for
+            standardised points; used to rank starts, whatever objective they were trained on.
+        sizes: (T, K) float64, number of points in each cluster.
     """
 
     weights: Tensor
@@ -36,7 +36,7 @@ class Heads(NamedTuple):
 
 
 def log_probabilities(points: Tensor, weights: Tensor) -> Tensor:
-    """(…, N, K) of points (N, D) under heads (…, K, D + 1)."""
+    """(…, N, K) log-probabilities of points (N, D) under heads (…, K, D + 1)."""
     return torch.log_softmax(points @ weights[..., :-1].mT + weights[..., None, :, -1], dim=-1)
 
 
@@ -56,26 +56,27 @@ def fit_heads(
     known: Clamp | None = None,
     relabel: Relabel = "batch",
 ) -> Heads:
-    """Train by Adam on batches, its rate falling to 0, from random weights on.
+    """Train by Adam on batches from random weights, with a learning rate that decays to 0.
 
-    Points are centred and divided by the root of their mean squared length, one number, so that neither a shift nor a
-    scale of the points changes anything; scales of single features do. A start alone is that start among others.
+    Points are centred and divided by a single number, the root of their mean squared norm, so that the result does not
+    depend on their location and scale, but on the relative scales of features. The result of a start does not depend on
+    the other starts.
 
     Args:
         points: (N, D).
-        prior: (K,) summing to one.
+        prior: (K,), sums to one.
         starts: T.
-        steps: of Adam.
-        batch_size: points a step; the last few of a pass that do not fill a batch are left out of it.
-        margin_weight: of ||v||^2, biases left out.
-        start_norm: Frobenius norm of the first v of a start, on average. Where it is small all of the features count
-            alike at first, and the first boundary is across the widest direction.
-        seed: of starts and batches.
-        known: (mask (N,), labels (N,)) of points whose cluster is known.
-        relabel: "epoch" holds (T, N, K) numbers.
+        steps: number of Adam steps.
+        batch_size: number of points per step; an incomplete last batch of an epoch is dropped.
+        margin_weight: weight of ||v||^2, without biases.
+        start_norm: mean Frobenius norm of the initial v. If it is small, all features count equally at first, and the
+            first boundary is orthogonal to the direction of largest variance.
+        seed: seed of starts and batches.
+        known: (mask (N,), labels (N,)) of points with known cluster.
+        relabel: when pseudo-labels are computed; "epoch" stores (T, N, K) numbers.
 
     Raises:
-        InputError: a loss that is no longer finite, with the step.
+        InputError: the loss is not finite; the message names the step.
     """
     mean = points.mean(dim=0)
     centred = points - mean
@@ -83,7 +84,7 @@ def fit_heads(
     standard = centred / scale
     count, features = points.shape
     weights = points.new_zeros(starts, n_clusters, features + 1)
-    for start in range(starts):  # of its own stream each, so that more starts only add some
+    for start in range(starts):  # one stream per start, so that more starts do not change the first ones
         generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "start", start))
         drawn = torch.randn(n_clusters, features, generator=generator, dtype=torch.float64)
         weights[start, :, :-1] = (start_norm / (n_clusters * features) ** 0.5 * drawn).to(weights)
@@ -140,7 +141,7 @@ def _slope(
     margin_weight: float,
     known: Clamp | None,
 ) -> tuple[Tensor, Tensor]:
-    """(T,) the loss on a batch (b, D) with pseudo-labels (T, b, K), and (T, K, D + 1) its slope."""
+    """(T,) loss on a batch (b, D) with pseudo-labels (T, b, K), and its gradient (T, K, D + 1)."""
     held = weights.detach().clone().requires_grad_()
     with torch.enable_grad():
         log_p = log_probabilities(batch, held)
@@ -153,7 +154,7 @@ def _slope(
 def _judged(
     standard: Tensor, weights: Tensor, prior: Tensor, margin_weight: float, mean: Tensor, scale: float
 ) -> Heads:
-    """With weights of the points as they were given; all points at once for one start at a time."""
+    """Heads with weights in the original units of the points; processes one start at a time."""
     values = torch.zeros(len(weights), dtype=torch.float64)
     sizes = torch.zeros(weights.shape[:2], dtype=torch.float64)
     for i, head in enumerate(weights):

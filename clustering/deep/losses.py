@@ -1,5 +1,7 @@
-"""What discriminative clustering minimises, as functions of log-probabilities (…, N, K): means over points, natural
-logarithms, (…) values. Targets are pseudo-labels y, of which nothing is differentiated."""
+"""Loss functions of discriminative clustering, from log-probabilities (…, N, K) to values (…).
+
+They are means over points with natural logarithms. Targets are pseudo-labels y, which are not differentiated.
+"""
 
 import math
 
@@ -12,10 +14,11 @@ _LOWEST = math.log(1e-12)
 
 
 def cross_entropy(log_p: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-    """mean_i H(y_i, p_i) = mean_i <y_i, -log p_i>: pulls p to y, and so to uniform where y is.
+    """mean_i H(y_i, p_i) = mean_i <y_i, -log p_i>: draws p towards y, hence towards uniform predictions where y is
+    uniform.
 
     Args:
-        weights: (…, N) >= 0 of the points; where all are 0 the value is 0.
+        weights: (…, N) >= 0, weights of the points; the value is 0 if all are 0.
     """
     return _mean(-(targets * log_p).sum(-1), weights)
 
@@ -23,20 +26,23 @@ def cross_entropy(log_p: Tensor, targets: Tensor, weights: Tensor | None = None)
 def reverse_cross_entropy(log_p: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
     """mean_i H(p_i, y_i) = mean_i <p_i, -log y_i>, the predictions first (Zhang and Boykov, eq. 42).
 
-    A point with uniform y has no slope: labels that are in doubt do not train. y is taken to be 1e-12 at least; the
-    loss of one-hot labels would be infinite, so points whose class is known want `cross_entropy`.
+    A point with uniform y has gradient 0, so uncertain labels do not train. y is floored at 1e-12; since the loss of
+    one-hot labels would be infinite, use `cross_entropy` for points with known class.
     """
     return _mean(-(log_p.exp() * targets.log().clamp_min(_LOWEST)).sum(-1), weights)
 
 
 def absolute_error(log_p: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
-    """mean_i 1 - p_i,l_i for labels (…, N), half the distance between p_i and one-hot l_i. Reverse cross-entropy with
-    labels smoothed by eta is log(1 + K (1 - eta) / eta) times it, up to a constant."""
+    """mean_i 1 - p_i,l_i for labels (…, N), half the L1 distance between p_i and one-hot l_i.
+
+    Reverse cross-entropy with labels smoothed by eta is log(1 + K (1 - eta) / eta) times this, up to a constant.
+    """
     return _mean(1 - log_p.gather(-1, labels[..., None])[..., 0].exp(), weights)
 
 
 def mean_entropy(log_p: Tensor, order: float = 1.0) -> Tensor:
-    """mean_i R(p_i), Renyi's entropy R(p) = log(sum_k p_k^order) / (1 - order); Shannon's at 1, -log max p at inf."""
+    """mean_i R(p_i), Renyi entropy R(p) = log(sum_k p_k^order) / (1 - order); Shannon entropy at order 1, -log max p at
+    inf."""
     if order == math.inf:
         return -log_p.amax(-1).mean(-1)
     if abs(order - 1) < 1e-3:
@@ -45,32 +51,36 @@ def mean_entropy(log_p: Tensor, order: float = 1.0) -> Tensor:
 
 
 def information(log_p: Tensor, *, conditional: float = 1.0, marginal: float = 1.0, order: float = 1.0) -> Tensor:
-    """conditional mean_i H(p_i) - marginal H(pbar), H Tsallis' entropy of this order, Shannon's at 1. With all three 1
-    it is minus the mutual information of points and classes (eq. 5), in -log K..0; in few-shot learning TIM's loss of
-    the queries, and alpha-TIM's."""
+    """conditional mean_i H(p_i) - marginal H(pbar), with H the Tsallis entropy of this order, the Shannon entropy at 1.
+
+    With all three arguments 1 it is minus the mutual information of points and classes (eq. 5), in -log K..0. In
+    few-shot learning it is the loss of the queries in TIM and alpha-TIM.
+    """
     mean = log_p.exp().mean(-2).clamp_min(1e-12)
     entropy_of_mean = -(mean * deformed_log(mean.log(), order)).sum(-1)
     return -conditional * (log_p.exp() * deformed_log(log_p, order)).sum(-1).mean(-1) - marginal * entropy_of_mean
 
 
 def fairness(proportions: Tensor, prior: Tensor) -> Tensor:
-    """KL(u || pbar) of proportions (…, K), a barrier: infinite where a class is empty."""
+    """KL(u || pbar) of proportions (…, K), a barrier that is infinite if a class is empty."""
     return (prior * (prior.log() - proportions.log())).sum(-1)
 
 
 def tolerant_fairness(proportions: Tensor, prior: Tensor) -> Tensor:
-    """KL(pbar || u), which is finite where a class is empty."""
+    """KL(pbar || u), which is finite if a class is empty."""
     return (torch.xlogy(proportions, proportions) - proportions * prior.log()).sum(-1)
 
 
 def agreement(log_p: Tensor, log_q: Tensor) -> Tensor:
-    """mean_i KL(p_i || q_i) + KL(q_i || p_i) of the predictions for two views of each point (eq. 7)."""
+    """mean_i KL(p_i || q_i) + KL(q_i || p_i) for the predictions of two views of each point (eq. 7)."""
     return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1).mean(-1)
 
 
 def paired_information(log_p: Tensor, log_q: Tensor) -> Tensor:
-    """Minus the information that the classes of two views of a point have about each other (IIC, Ji et al. 2019), in
-    -log K..0, from the joint P = mean_i (p_i q_i^T + q_i p_i^T) / 2."""
+    """Minus the mutual information between the classes of two views of a point (IIC, Ji et al. 2019), in -log K..0.
+
+    It is computed from the joint distribution P = mean_i (p_i q_i^T + q_i p_i^T) / 2.
+    """
     joint = log_p.exp().mT @ log_q.exp() / log_p.shape[-2]
     joint = (0.5 * (joint + joint.mT)).clamp_min(torch.finfo(log_p.dtype).eps)
     marginal = joint.sum(-1)
@@ -78,8 +88,10 @@ def paired_information(log_p: Tensor, log_q: Tensor) -> Tensor:
 
 
 def margin_norm(weights: Tensor) -> Tensor:
-    """||v||^2 of the linear head's weights (…, K, D) without bias: as its weight goes to 0 the boundary goes to that
-    of the largest margin (theorems 2 to 4)."""
+    """||v||^2 of the weights (…, K, D) of a linear head, without bias.
+
+    As its weight goes to 0, the boundary approaches that of the largest margin (theorems 2 to 4).
+    """
     return weights.square().sum((-2, -1))
 
 

@@ -1,4 +1,4 @@
-"""Small networks that learn from scratch, of images and of rows, and the linear head on top."""
+"""Small networks for images and rows that are trained from scratch, and the linear head on top."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,12 +6,15 @@ import torch
 from torch import Tensor, nn
 
 Prepare = Callable[[Tensor], Tensor]
-"""What the network takes of inputs as they are stored: pixels scaled and cropped, say."""
+"""Conversion of stored inputs to inputs of the network, for example by scaling and cropping of pixels."""
 
 
 def vgg4(channels: int, *, widths: Sequence[int] = (64, 128, 256, 512), kernel: int = 5) -> nn.Sequential:
-    """Four convolutions, each with batch norm and ReLU, halved between them (Ji et al. 2019): (N, C, H, W) to (N, D),
-    D = widths[-1] (H // 8) (W // 8). Zhang and Boykov's VGG4 as far as it is said: 24 x 24 gives 4608 features."""
+    """Four convolutions with batch norm and ReLU, with pooling by two in between (Ji et al. 2019).
+
+    Maps (N, C, H, W) to (N, D), D = widths[-1] (H // 8) (W // 8). This is the VGG4 of Zhang and Boykov as far as they
+    describe it: 24 x 24 images give 4608 features.
+    """
     layers: list[nn.Module] = []
     for before, after in zip((channels, *widths), widths, strict=False):
         layers += [nn.Conv2d(before, after, kernel, padding=kernel // 2, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
@@ -20,12 +23,12 @@ def vgg4(channels: int, *, widths: Sequence[int] = (64, 128, 256, 512), kernel: 
 
 
 def small_cnn(channels: int) -> nn.Sequential:
-    """A thirtieth of `vgg4`'s arithmetic: 3 x 3, of widths 16, 32, 64 and 128."""
+    """A smaller `vgg4` with 3 x 3 convolutions of widths 16, 32, 64 and 128, at a thirtieth of the cost."""
     return vgg4(channels, widths=(16, 32, 64, 128), kernel=3)
 
 
 def mlp(values: int, *, widths: Sequence[int] = (256, 256)) -> nn.Sequential:
-    """Linear layers with batch norm and ReLU: (N, values) to (N, widths[-1]). Hu et al. (2017) have two of 1200."""
+    """Linear layers with batch norm and ReLU: (N, values) to (N, widths[-1]). Hu et al. (2017) use two of 1200."""
     layers: list[nn.Module] = []
     for before, after in zip((values, *widths), widths, strict=False):
         layers += [nn.Linear(before, after, bias=False), nn.BatchNorm1d(after), nn.ReLU()]
@@ -33,14 +36,14 @@ def mlp(values: int, *, widths: Sequence[int] = (256, 256)) -> nn.Sequential:
 
 
 class Classifier(nn.Module):
-    """log softmax of a linear head on a backbone.
+    """Log-softmax of a linear head on a backbone.
 
     Args:
-        backbone: gives features (N, D).
-        example: (n, …) input, of which D is learned.
+        backbone: computes features (N, D).
+        example: (n, …) input from which D is determined.
         n_clusters: K.
-        generator: of the head's weights, which are small so that nothing is decided at first.
-        deviation: of the head's weights.
+        generator: random generator of the head's weights, which are small so that initial predictions are uncertain.
+        deviation: standard deviation of the head's weights.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class Classifier(nn.Module):
 
 
 def features(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
-    """(N, D) what the backbone makes of points as they are, on the CPU."""
+    """(N, D) features of unmodified points, on the CPU."""
     model.to(device).eval()
     with torch.no_grad():
         return torch.cat(
@@ -69,7 +72,7 @@ def features(model: Classifier, points: Tensor, prepare: Prepare, device: torch.
 
 
 def predictions(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
-    """(N, K) log-probabilities of points as they are, on the CPU."""
+    """(N, K) log-probabilities of unmodified points, on the CPU."""
     model.to(device).eval()
     with torch.no_grad():
         return torch.cat([model(prepare(part.to(device))).cpu() for part in torch.split(points, chunk)])

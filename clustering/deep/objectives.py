@@ -1,9 +1,10 @@
-"""Discriminative clustering methods as pairs of an assignment step and a loss, each a frozen dataclass whose fields are
-its hyper-parameters. Their names are in the table of `clustering.deep`; to add one: a class, and a line there.
+"""Discriminative clustering methods as pairs of an assignment step and a loss, as frozen dataclasses of
+hyper-parameters.
 
-An assignment step makes pseudo-labels (…, N, K) of log-probabilities, a prior over the classes and the rows whose class
-is known; nothing is differentiated through it. A loss is a function of the log-probabilities of V views of the points
-(V, …, N, K), the first of them as they are, and of the pseudo-labels of the first.
+Their names are in the table of `clustering.deep`; to add one, write a class and add a line there. An assignment step
+computes pseudo-labels (…, N, K) from log-probabilities, a prior over the classes, and the rows with known class; it is
+not differentiated. A loss is a function of the log-probabilities of V views of the points (V, …, N, K), the first of
+which is the unmodified points, and of the pseudo-labels of the first.
 """
 
 import warnings
@@ -24,32 +25,37 @@ from clustering.optimiser.pseudo_labels import adm
 from clustering.optimiser.transport import sinkhorn
 
 Solver = Literal["em", "exact"]
-LEAST_SMOOTHING = 0.01  # of labels in the reverse cross-entropy, as in Figure 11 of Zhang and Boykov without wrong ones
+LEAST_SMOOTHING = (
+    0.01  # label smoothing of the reverse cross-entropy, as for correct labels in Figure 11 of Zhang and Boykov
+)
 
 
 class Objective(Protocol):
-    """What a model is trained by.
+    """What a model is trained on.
 
     Attributes:
-        takes_prior: whether the prior has a part in it.
+        takes_prior: whether the objective depends on the prior.
     """
 
     takes_prior: ClassVar[bool]
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor | None:
-        """(…, N, K) pseudo-labels of log-probabilities (…, N, K), rows sum to one, known rows one-hot; None for a
-        method that has none. Without gradient.
+        """(…, N, K) pseudo-labels from log-probabilities (…, N, K), without gradient; None if the method has none.
+
+        Rows sum to one, and rows with known class are one-hot.
 
         Args:
-            log_p: of the points as they are.
-            prior: (K,) the clusters' shares as they are expected.
-            known: (mask (N,), classes (N,)) of the rows whose class is known; classes are 0 elsewhere.
+            log_p: log-probabilities of the unmodified points.
+            prior: (K,) expected shares of the clusters.
+            known: (mask (N,), classes (N,)) of the rows with known class; classes are 0 elsewhere.
         """
         ...
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        """(…) the loss of log-probabilities (V, …, N, K) of V views, first of the points as they are. It sees to rows
-        whose class is known: where the targets do not have them, by `error_of_known`."""
+        """(…) loss of log-probabilities (V, …, N, K) of V views, the unmodified points first.
+
+        If the targets do not contain the rows with known class, the loss adds `error_of_known`.
+        """
         ...
 
 
@@ -62,21 +68,21 @@ class _Validated:
 
 @dataclass(frozen=True)
 class Entropy(_Validated):
-    """Entropy clustering (Zhang and Boykov, eq. 42): reverse cross-entropy with pseudo-labels near the predictions, of
-    which no class is left empty.
+    """Entropy clustering (Zhang and Boykov, eq. 42): reverse cross-entropy with pseudo-labels close to the predictions
+    and without empty classes.
 
     Attributes:
         fairness: weight of KL(u || ybar); 100 in the paper.
-        solver: "em", the paper's steps from the predictions up to the tolerance: reweighted predictions, at weight 100.
-            "exact", the minimiser up to `gap`, which trains worse: from random weights networks lose clusters with it,
-            and linear heads end at a lower accuracy. A class that is hardly predicted gets a few points for certain
-            instead of a share of many, and the loss weighs by the predictions.
-        tolerance: of em, largest change of a label in its last step.
-        gap: of exact, by what share of 1 + fairness the objective may be above its minimum.
-        agreement: weight of the views' symmetric divergence.
+        solver: "em" takes the paper's steps from the predictions up to the tolerance, which at weight 100 gives
+            reweighted predictions. "exact" finds the minimiser up to `gap`, which trains worse: from random weights
+            networks lose clusters, and linear heads reach a lower accuracy, because a rarely predicted class gets a few
+            points with certainty instead of a share of many, and the loss is weighted by the predictions.
+        tolerance: for em, largest change of a label in the last step.
+        gap: for exact, largest distance of the objective from its minimum, as a share of 1 + fairness.
+        agreement: weight of the symmetric divergence between views.
 
     Warns:
-        ConvergenceWarning: steps of em or exact ended above their tolerance.
+        ConvergenceWarning: em or exact stopped above the tolerance.
     """
 
     fairness: Annotated[float, AtLeast(0)] = 100.0
@@ -89,10 +95,11 @@ class Entropy(_Validated):
         em = self.solver == "em"
         solve, tolerance = (em_pseudo_labels, self.tolerance) if em else (exact_pseudo_labels, self.gap)
         found = solve(log_p, self.fairness, prior, known=known, tolerance=tolerance)
-        if not bool(found.converged.all()):  # said of one batch: the message is the same for all
+        if not bool(found.converged.all()):  # the message is the same for all batches
             warnings.warn(
-                f"pseudo-labels of a batch by {self.solver} were not within {'tolerance' if em else 'gap'} "
-                f"({tolerance:g}) of their end after the steps that it may take; the training goes on with them",
+                f"pseudo-labels of a batch by {self.solver} did not converge to within "
+                f"{'tolerance' if em else 'gap'} ({tolerance:g}) in the maximum number of steps; the training "
+                "continues with them",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -107,13 +114,13 @@ class Entropy(_Validated):
 
 @dataclass(frozen=True)
 class MutualInformation(_Validated):
-    """MIGD (Bridle et al. 1991; RIM, Krause et al. 2010): mean entropy and the divergence of the mean from the prior,
-    by gradient and without pseudo-labels.
+    """MIGD (Bridle et al. 1991; RIM, Krause et al. 2010): gradient descent on the mean entropy and the divergence of
+    the mean from the prior, without pseudo-labels.
 
     Attributes:
-        fairness: weight of KL(pbar || u), which with the even prior is log K - H(pbar).
-        order: of Renyi's entropy, 1 is Shannon's.
-        agreement: weight of the views' symmetric divergence.
+        fairness: weight of KL(pbar || u), which is log K - H(pbar) for a uniform prior.
+        order: order of the Renyi entropy; 1 is the Shannon entropy.
+        agreement: weight of the symmetric divergence between views.
     """
 
     fairness: Annotated[float, AtLeast(0)] = 1.0
@@ -131,8 +138,9 @@ class MutualInformation(_Validated):
 
 @dataclass(frozen=True)
 class IMSAT(_Validated):
-    """Information maximising self-augmented training (Hu et al. 2017) with views in place of adversarial changes:
-    agreement + weight (mean entropy + marginal KL(pbar || u)).
+    """Information maximising self-augmented training (Hu et al. 2017), with views instead of adversarial perturbations.
+
+    The loss is agreement + weight (mean entropy + marginal KL(pbar || u)).
 
     Attributes:
         weight: 0.1 in the public code.
@@ -152,8 +160,11 @@ class IMSAT(_Validated):
 
 @dataclass(frozen=True)
 class IIC(_Validated):
-    """Invariant information clustering (Ji et al. 2019): the information that the classes of a point and of its other
-    views have about each other. It takes no prior: balance is what maximises it."""
+    """Invariant information clustering (Ji et al. 2019): mutual information between the classes of a point and of its
+    views.
+
+    It has no prior: its maximum is balanced.
+    """
 
     takes_prior: ClassVar[bool] = False
 
@@ -162,21 +173,21 @@ class IIC(_Validated):
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         if len(views) < 2:
-            raise InputError("iic compares views of an image; give it augmentation and at least one view")
+            raise InputError("iic compares views of an image; it needs augmentation and at least one view")
         others = views[1:]
         return losses.paired_information(views[:1].expand_as(others), others).mean(0) + error_of_known(views, known)
 
 
 @dataclass(frozen=True)
 class SeLa(_Validated):
-    """Self-labelling (Asano et al. 2020): cross-entropy with the labels of an optimal transport to classes of the
-    prior's size.
+    """Self-labelling (Asano et al. 2020): cross-entropy with the labels of an optimal transport to classes with the
+    sizes of the prior.
 
     Attributes:
-        sharpness: of the transport, by which the log-probabilities are multiplied; 25 in the public code.
+        sharpness: factor of the log-probabilities in the transport; 25 in the public code.
         rounding: "hard", one-hot labels as in the paper, or "soft", the transport plan.
-        tolerance: largest error of a class's size, as a share of all points.
-        agreement: weight of the views' symmetric divergence.
+        tolerance: largest error of a class size, as a share of all points.
+        agreement: weight of the symmetric divergence between views.
     """
 
     sharpness: Annotated[float, Above(0)] = 25.0
@@ -187,7 +198,7 @@ class SeLa(_Validated):
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
         rows, columns = torch.ones_like(log_p[..., 0]), prior.expand(*log_p.shape[:-2], -1) * log_p.shape[-2]
         given = torch.zeros_like(log_p)
-        if known is not None:  # what known rows have of a class is taken already
+        if known is not None:  # known rows already use part of the size of a class
             given = torch.nn.functional.one_hot(known[1], log_p.shape[-1]).to(log_p) * known[0][..., None]
             rows, columns = rows - given.sum(-1), (columns - given.sum(-2)).clamp_min(1e-6)
         plan = sinkhorn(self.sharpness * log_p, rows, columns, tolerance=self.tolerance).assignments
@@ -206,9 +217,9 @@ class MIADM(_Validated):
     cross-entropy with `clustering.optimiser.pseudo_labels.adm`.
 
     Attributes:
-        marginal, conditional: weights of the pseudo-labels' terms.
-        corrections: steps from the closed form to a stationary point.
-        agreement: weight of the views' symmetric divergence.
+        marginal, conditional: weights of the terms of the pseudo-labels.
+        corrections: number of steps from the closed form towards a stationary point.
+        agreement: weight of the symmetric divergence between views.
     """
 
     marginal: Annotated[float, AtLeast(0)] = 1.0
@@ -233,8 +244,8 @@ class MIADM(_Validated):
 
 @dataclass(frozen=True)
 class _LabelsAlone(_Validated, ABC):
-    """An error of the points whose class is known, and the agreement of views: what other points add is seen against
-    it."""
+    """An error of the points with known class, and the agreement of views; a baseline for the benefit of the other
+    points."""
 
     takes_prior: ClassVar[bool] = False
 
@@ -244,24 +255,24 @@ class _LabelsAlone(_Validated, ABC):
         return None
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        found = 0 * views[0].sum((-2, -1))  # of a batch in which nothing is known, too, there is a slope
+        found = 0 * views[0].sum((-2, -1))  # keeps a gradient for batches without known classes
         if known is not None:
             found = found + self._error(views[0], known[1], known[0].to(views.dtype))
         return found + self.agreement * disagreement(views)
 
     @abstractmethod
     def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """(…) of labels (…, N), whose weights are 1 where they are known, else 0."""
+        """(…) error for labels (…, N) with weights of 1 where they are known and 0 elsewhere."""
 
 
 @dataclass(frozen=True)
 class Labelled(_LabelsAlone):
-    """Nothing but the cross-entropy of the points whose class is known, and the agreement of views.
+    """Cross-entropy of the points with known class, and the agreement of views.
 
     Attributes:
-        smoothing: share of a label that is spread over all classes: eta of Zhang and Boykov's Figure 11, where it is
-            the share of labels that are wrong.
-        agreement: weight of the views' symmetric divergence.
+        smoothing: share of a label that is spread over all classes: eta in Figure 11 of Zhang and Boykov, where it is
+            the share of wrong labels.
+        agreement: weight of the symmetric divergence between views.
     """
 
     smoothing: Annotated[float, Within(0, 1)] = 0.0
@@ -272,8 +283,11 @@ class Labelled(_LabelsAlone):
 
 @dataclass(frozen=True)
 class LabelledReverse(Labelled):
-    """`Labelled` by the reverse cross-entropy: up to a constant `LabelledAbsolute` times
-    log(1 + K (1 - smoothing) / smoothing). Smoothing is at least 0.01, for without any the loss would be infinite."""
+    """`Labelled` with the reverse cross-entropy.
+
+    Up to a constant it is `LabelledAbsolute` times log(1 + K (1 - smoothing) / smoothing). Smoothing is at least 0.01,
+    since the loss would be infinite without it.
+    """
 
     def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         targets = _smoothed(labels, log_p, max(self.smoothing, LEAST_SMOOTHING))
@@ -282,22 +296,26 @@ class LabelledReverse(Labelled):
 
 @dataclass(frozen=True)
 class LabelledAbsolute(_LabelsAlone):
-    """`Labelled` by the mean absolute error, whose minimiser wrong labels leave where it is as long as they are spread
-    evenly over the classes (Ghosh, Kumar and Sastry 2017)."""
+    """`Labelled` with the mean absolute error.
+
+    Wrong labels do not change its minimiser if they are spread evenly over the classes (Ghosh, Kumar and Sastry 2017).
+    """
 
     def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         return losses.absolute_error(log_p, labels, weights)
 
 
 def _smoothed(labels: Tensor, log_p: Tensor, smoothing: float) -> Tensor:
-    """(…, N, K) labels (…, N) as targets of which that share is spread over all classes."""
+    """(…, N, K) targets from labels (…, N), with this share spread over all classes."""
     one_hot = torch.nn.functional.one_hot(labels, log_p.shape[-1]).to(log_p)
     return smoothing / log_p.shape[-1] + (1 - smoothing) * one_hot
 
 
 def error_of_known(views: Tensor, known: Clamp | None) -> Tensor:
-    """(…) cross-entropy of the rows whose class is known in the first of views (V, …, N, K), for losses that do not see
-    them as pseudo-labels; 0 where none is known."""
+    """(…) cross-entropy of the rows with known class in the first view of (V, …, N, K), 0 without such rows.
+
+    It is for losses whose pseudo-labels do not contain these rows.
+    """
     if known is None:
         return views.new_zeros(())
     one_hot = torch.nn.functional.one_hot(known[1], views.shape[-1]).to(views)
@@ -305,7 +323,7 @@ def error_of_known(views: Tensor, known: Clamp | None) -> Tensor:
 
 
 def disagreement(views: Tensor) -> Tensor:
-    """(…) mean over the other views of their disagreement with the first, 0 where there is only one."""
+    """(…) mean disagreement of the other views with the first, 0 if there is only one."""
     if len(views) < 2:
         return views.new_zeros(())
     return losses.agreement(views[:1].expand_as(views[1:]), views[1:]).mean(0)

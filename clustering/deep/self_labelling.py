@@ -1,4 +1,4 @@
-"""The Lightning module of discriminative clustering: in every step pseudo-labels of a batch, then a step of the network
+"""The Lightning module of discriminative clustering: each step computes pseudo-labels of a batch and a gradient step
 towards them."""
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from clustering.optimiser.alternation import Clamp
 
 
 class SelfLabelling(CountedEpochs):
-    """Any pair of an assignment step and a loss."""
+    """Trains any pair of an assignment step and a loss."""
 
     def __init__(self, job: Job, state: Mapping[str, Any] | None) -> None:
         done = 0 if state is None else int(state["epoch"])
@@ -43,7 +43,7 @@ class SelfLabelling(CountedEpochs):
         return self._optimizer
 
     def on_train_epoch_start(self) -> None:
-        # all that is drawn in an epoch derives from its number: a resumed training draws the same
+        # random draws depend on the number of the epoch, so that a resumed training repeats them
         self._draws.manual_seed(stream_key(self.job.seed, "deep training", "views", self.epoch))
         torch.manual_seed(stream_key(self.job.seed, "deep training", "dropout", self.epoch))
         self._sums = torch.zeros(2, dtype=torch.float64)
@@ -95,11 +95,11 @@ class SelfLabelling(CountedEpochs):
         kept = f"epoch {self.epoch} is kept" if self.epoch and self.job.folder else "nothing is kept"
         return InputError(
             f"training diverged: {what} of epoch {self.epoch + 1} ({kept}); lower learning_rate "
-            f"({self.job.training.learning_rate:g}), or mend points that are not finite"
+            f"({self.job.training.learning_rate:g}), or replace points that are not finite"
         )
 
     def _known(self, indices: Tensor) -> Clamp | None:
-        """Of the batch; None where no class in it is known."""
+        """Known classes in the batch; None if there are none."""
         if self.job.known is None:
             return None
         mask, labels = (part[indices.to(part.device)].to(self.device) for part in self.job.known)
@@ -107,7 +107,7 @@ class SelfLabelling(CountedEpochs):
 
 
 def fit(job: Job, state: Mapping[str, Any] | None) -> int:
-    """Run the epochs that are left; gives how many were there."""
+    """Run the remaining epochs; returns how many were already finished."""
     module = SelfLabelling(job, state)
     if job.advance is not None and module.first_epoch:
         job.advance(min(module.first_epoch, job.training.epochs) * job.steps_per_epoch * job.batch_size)

@@ -1,4 +1,4 @@
-"""Training of a network by the objective of a discriminative clustering method, labels known of some points or none."""
+"""Training of a network on the objective of a discriminative clustering method, with or without known labels."""
 
 import warnings
 from collections.abc import Callable
@@ -24,21 +24,21 @@ from clustering.starts import warn_of_empty
 __all__ = ["Augment", "DeepTrained", "DeepTraining", "Prepare", "checked_prior", "train"]
 
 RECIPE = 1
-"""Of the training code: raise it with a change that gives other weights."""
+"""Version of the training code; increase it with any change that gives other weights."""
 
 SEEN = 100
-"""Points by which a training knows what `prepare` does."""
+"""Number of points on which the effect of `prepare` is fingerprinted."""
 
 
 @dataclass(frozen=True)
 class DeepTrained:
-    """What a training came to.
+    """Result of a training.
 
     Attributes:
         model: the network, in evaluation mode.
-        labels: (N,) the likeliest cluster of each point as it is, without changes.
-        sizes: (K,) points of each cluster.
-        resumed_at: finished epochs found at the start.
+        labels: (N,) most probable cluster of each unmodified point.
+        sizes: (K,) number of points in each cluster.
+        resumed_at: number of finished epochs found at the start.
     """
 
     model: Classifier
@@ -66,40 +66,40 @@ def train(
     advance: Advance | None = None,
     say: Callable[[str], object] = warnings.warn,
 ) -> DeepTrained:
-    """Train a network and a linear head, or go on after the last finished epoch that `folder` holds.
+    """Train a network and a linear head, or resume after the last finished epoch in `folder`.
 
-    A training that was interrupted and goes on gives the same weights as one that was not, on the same machine with
-    the same number of threads. Torch's own random state stays as it is.
+    A resumed training gives the same weights as an uninterrupted one, on the same machine with the same number of
+    threads. The global random state of torch is not changed.
 
     Args:
-        network: makes the backbone, inputs to features (n, D), its weights drawn from torch's random state.
-        points: (N, …) numbers, of torch or numpy, as they are stored; they stay where they are.
+        network: builds the backbone, which maps inputs to features (n, D); its weights are drawn from the random state
+            of torch.
+        points: (N, …) numbers as a torch or numpy array, which is not copied.
         n_clusters: K.
         objective: see `clustering.deep.objectives`.
-        prior: (K,) sizes of the clusters as they are expected, in proportion, or "balanced".
-        seed: weights, order and changes derive from it.
+        prior: (K,) expected relative sizes of the clusters, or "balanced".
+        seed: seed of the weights, the order of points, and the augmentations.
         partial_labels: (N,) known clusters 0..K-1, -1 where unknown.
-        augment: makes the other views; needed where `training.views` is above 0.
-        prepare: applied to points and their views; by default they become float32.
-        folder: gets `last.ckpt` after each epoch.
-        log: takes every epoch loss, entropy (mean of the predictions, in nats), cluster_sizes/0 to K-1, of these
-            smallest_cluster and largest_cluster (shares of the points seen in the epoch), and what `observe` gives.
-        observe: looks at the clusters of an epoch.
-        advance: counts points, also those of epochs that were found finished.
-        say: told of a damaged state, after which training begins anew.
+        augment: computes the other views; needed if `training.views` is above 0.
+        prepare: applied to points and their views; the default converts them to float32.
+        folder: directory for `last.ckpt`, which is written after each epoch.
+        log: called after every epoch with loss, entropy (mean of the predictions, in nats), cluster_sizes/0 to K-1,
+            smallest_cluster and largest_cluster (as shares of the points in the epoch), and the values of `observe`.
+        observe: computes values for the log from the clusters of an epoch.
+        advance: called with the number of processed points, including those of epochs found finished.
+        say: called with a message if the state is damaged, in which case training restarts.
 
     Raises:
-        InputError: what cannot be; a loss, or predictions after the last step of an epoch, that are no longer finite,
-            with the step; the last state stays.
+        InputError: an argument is invalid; or the loss, or predictions at the end of an epoch, are not finite, in which
+            case the message names the step, and the last state is kept.
 
-    Warns:
-        ConvergenceWarning: clusters without points.
+    Warns: ConvergenceWarning: some clusters are empty.
     """
     place = torch.device(device)
     points = _tensor(points)
     shares = checked_prior(prior, n_clusters)
     if training.views and augment is None:
-        raise InputError("DeepTraining: views are changed copies, so they need augment; set views=0 or give augment")
+        raise InputError("DeepTraining: views are augmented copies, which need augment; set views=0 or pass augment")
     if len(points) < max(2, n_clusters):
         raise InputError(f"{len(points)} points are too few for {n_clusters} clusters")
     known = known_clusters(partial_labels, points, n_clusters)
@@ -109,7 +109,9 @@ def train(
         torch.manual_seed(stream_key(seed, "deep training", "backbone"))
         model = Classifier(network(), prepare(points[:2]), n_clusters, generator)
     parts = (RECIPE, repr(model), repr(objective), repr(training), repr(augment), seed, str(shares.tolist()))
-    seen = prepare(points[:: max(1, len(points) // SEEN)])  # what has no name that lasts is known by what it does
+    seen = prepare(
+        points[:: max(1, len(points) // SEEN)]
+    )  # functions have no stable names, so their effect is fingerprinted
     labels = b"" if known is None else torch.where(known[0], known[1], -1).cpu().numpy().tobytes()
     job = Job(
         model=model,
@@ -130,7 +132,7 @@ def train(
     )
     state = None if folder is None else resumable(folder / "last.ckpt", job.identity, say)
 
-    # not above: Lightning takes seconds to import
+    # slow import of Lightning, deferred
     from clustering.deep.self_labelling import fit
 
     resumed_at = fit(job, state)
@@ -139,7 +141,7 @@ def train(
     if unsound:
         raise InputError(
             f"training diverged: after the last step the predictions of {unsound} of {len(points)} points are not "
-            f"finite; lower learning_rate ({training.learning_rate:g}), or mend points that are not finite"
+            f"finite; lower learning_rate ({training.learning_rate:g}), or replace points that are not finite"
         )
     found = log_p.argmax(1).numpy()
     sizes = np.bincount(found, minlength=n_clusters)
@@ -150,7 +152,7 @@ def train(
 
 
 def _tensor(points: Tensor | NDArray[Any]) -> Tensor:
-    """Points as a tensor, in the same memory where it can be."""
+    """Points as a tensor, without a copy if possible."""
     if isinstance(points, Tensor):
         return points
     try:
@@ -164,13 +166,14 @@ def _bytes(tensor: Tensor) -> memoryview:
 
 
 def checked_prior(prior: str | ArrayLike, n_clusters: int) -> Tensor:
-    """(K,) float32 shares of the classes, summing to one.
+    """(K,) float32 shares of the classes, which sum to one.
 
     Args:
-        prior: "balanced", or (K,) sizes in proportion.
+        prior: "balanced", or (K,) relative sizes.
+        n_clusters: K.
 
     Raises:
-        InputError: neither; a size that is nothing beside the others.
+        InputError: the prior is neither, or a share underflows.
     """
     try:
         values = (
@@ -184,5 +187,5 @@ def checked_prior(prior: str | ArrayLike, n_clusters: int) -> Tensor:
         )
     shares = torch.from_numpy(values / values.sum()).float()
     if shares.min() < torch.finfo(shares.dtype).tiny:
-        raise InputError(f"prior={values.tolist()}: the least is nothing beside the others; leave that cluster out")
+        raise InputError(f"prior={values.tolist()}: the smallest share underflows; remove that cluster")
     return shares

@@ -1,4 +1,4 @@
-"""Files read and written safely: arrays, tensors, tables, training states; each takes its place in one step.
+"""Safe reading and atomic writing of files: arrays, tensors, tables and training states.
 
-Data sets, which say what the files mean, lie in `clustering.datasets`.
+Data sets, which interpret the content, are in `clustering.datasets`.
 """

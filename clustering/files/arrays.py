@@ -1,4 +1,4 @@
-"""Arrays of an .npz file, of which nothing is unpacked before it is known how large it is."""
+"""Arrays of an .npz file, whose sizes are checked before anything is decompressed."""
 
 import lzma
 import math
@@ -24,20 +24,21 @@ _DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError),
 )
 UNREADABLE = (OSError, ValueError, *_DAMAGED)
-"""What files of arrays and packed files raise where they are damaged: a RuntimeError where they are encrypted."""
+"""Errors of damaged array files and archives; an encrypted one raises RuntimeError."""
 
 
 def read_arrays(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file, by name; none of objects, which only running code could build.
+    """The arrays of an .npz file by name; object arrays, which can run code, are rejected.
 
-    Names, types and shapes are read first: a few kilobytes can be packed zeros for the whole memory.
+    Names, dtypes and shapes are read first, since a few kilobytes can decompress to more than the memory.
 
     Args:
-        wanted: which of them, by name.
+        path: the file.
+        wanted: selects arrays by name.
 
     Raises:
-        OSError: there is none, or it cannot be opened.
-        ValueError: it is damaged, no archive of arrays, or larger than what is free of memory.
+        OSError: the file does not exist, or cannot be opened.
+        ValueError: the file is damaged, is not an archive of arrays, or exceeds the free memory.
     """
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
@@ -50,10 +51,10 @@ def read_arrays(path: Path, wanted: Callable[[str], bool] = lambda name: True) -
 
 
 def array_names(path: Path) -> list[str]:
-    """The names of the arrays, of which none is unpacked.
+    """The names of the arrays, without decompression.
 
     Raises:
-        OSError, ValueError: as `read_arrays`.
+        OSError, ValueError: as in `read_arrays`.
     """
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
@@ -67,24 +68,24 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 
 def _size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    """Bytes of an array, as its header says; never more than there are in the archive."""
+    """Bytes of an array according to its header, at most the size of the archive member."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         if version not in _HEADERS:
-            raise ValueError(f"{member.filename} is an array of another version")
+            raise ValueError(f"{member.filename} is an array of an unsupported version")
         shape, _, dtype = _HEADERS[version](stream)
     if dtype.hasobject:
-        raise ValueError(f"{member.filename} holds pickled objects, which are not loaded")
+        raise ValueError(f"{member.filename} contains pickled objects, which are not loaded")
     if not dtype.itemsize and math.prod(shape):
-        raise ValueError(f"{member.filename} has items of no bytes, of which there may be any number")
+        raise ValueError(f"{member.filename} has items of zero bytes, whose number is unlimited")
     size: int = math.prod(shape) * dtype.itemsize
     if size > member.file_size or min(shape, default=0) < 0:
-        raise ValueError(f"{member.filename} is cut short: of {size:,} bytes there are {member.file_size:,}")
+        raise ValueError(f"{member.filename} is truncated: it has {member.file_size:,} of {size:,} bytes")
     return size
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     with archive.open(member) as stream:
         array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-        stream.read(1)  # its checksum is looked at when the end is reached
+        stream.read(1)  # the checksum is verified at the end
     return array

@@ -1,4 +1,4 @@
-"""Files that are written in one step: a path holds the whole new file, or what it held before."""
+"""Atomic replacement of files: a path holds either the complete new file or its previous content."""
 
 import contextlib
 import os
@@ -8,16 +8,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-ABANDONED = 24 * 3600  # seconds after which an unfinished file is of a process that was killed
+ABANDONED = 24 * 3600  # seconds after which an unfinished file is taken to be left by a killed process
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new, empty file beside `path` to write to, which takes its place when all went well.
+    """Context with a new, empty file in the same folder, which replaces `path` if no error occurs.
 
-    Its name ends as that of `path` does, since some writers look at that. It gets the permissions of any new file (the
-    umask's), whatever its writer made of them. Whoever writes to one path at the same time has a file of their own; the
-    last one stays.
+    Its extension is that of `path`, since some writers depend on it. It gets the default permissions (umask), whatever
+    its writer set. Concurrent writers use separate files, and the last one wins.
 
     Args:
         path: the file; its folder must exist.
@@ -40,7 +39,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _ending(path: Path) -> str:
-    """As much of a name as leaves room for what is put before it."""
+    """As much of the end of a name as leaves room for a prefix."""
     return path.name[-40:]
 
 

@@ -1,4 +1,4 @@
-"""Seals of files of tensors: whether what was read is what was written. Against damage, not against forgery."""
+"""Checksums of tensor files, which detect damage but not forgery."""
 
 import os
 import time
@@ -13,15 +13,14 @@ from clustering.foundation.fingerprint import Fingerprint
 
 SEAL = "seal"
 _SETTLED = 2 * 10**9
-"""A file changed less than 2 s ago may change again without a new mtime, so it is not remembered as intact."""
+"""A file modified less than 2 s ago may change again with the same mtime, so its check is not cached."""
 
 _intact: set[tuple[str, int, int, int, int]] = set()
-"""Files whose seal was found to be right in this process, as they were then: a bank of gigabytes is read once for it,
-however many strategies ask for it."""
+"""State of the files whose checksum was verified in this process, so that large banks are read only once."""
 
 
 def fingerprint_of(tensors: Mapping[str, Tensor], *texts: str) -> str:
-    """16 hexadecimal digits of the texts and of every tensor with its name, type and shape, in this order."""
+    """16 hexadecimal digits of the texts and of each tensor with its name, dtype and shape, in this order."""
     found = Fingerprint("weights", *texts)
     for key, tensor in tensors.items():
         found.add(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
@@ -30,18 +29,17 @@ def fingerprint_of(tensors: Mapping[str, Tensor], *texts: str) -> str:
 
 
 def sealed(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> dict[str, str]:
-    """The header of a file with these tensors, and a seal of both in it."""
+    """The header of a file with these tensors, including a checksum of both."""
     return {**header, SEAL: _seal(tensors, header)}
 
 
 def check_seal(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, str], remedy: str) -> None:
-    """That tensors and header, as they were read, are those that were sealed. A file without a seal passes.
+    """Check that tensors and header match their checksum. A file without a checksum passes.
 
-    Every byte is read, at about 1 GB a second (SHA-256 on one core): once in a process, as long as neither the file's
-    time nor its size changes.
+    Every byte is read, at about 1 GB per second (SHA-256 on one core), once per process and state of the file.
 
     Raises:
-        InputError: names the file.
+        InputError: the checksum does not match; the message names the file.
     """
     if SEAL not in header:
         return
@@ -55,7 +53,7 @@ def check_seal(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, s
 
 
 def _state(path: Path) -> tuple[int, int, int, int]:
-    """What changes when a file does: its device, inode, size and time."""
+    """Values that change when a file does: its device, inode, size and time."""
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 

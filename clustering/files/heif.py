@@ -1,19 +1,19 @@
-"""HEIC and HEIF, as telephones write them, which Pillow reads where pillow-heif is installed."""
+"""HEIC and HEIF images, as smartphones write them, which Pillow can read if pillow-heif is installed."""
 
 import functools
 
 HEIF = (".heic", ".heif")
-HEIF_REMEDY = "HEIC and HEIF are read where pillow-heif is installed: pip install 'transduce[heif]', or save it as JPEG"
+HEIF_REMEDY = "reading HEIC and HEIF requires pillow-heif: pip install 'transduce[heif]', or save the file as JPEG"
 
 
 def is_heif(name: str) -> bool:
-    """Whether a file is called like one."""
+    """Whether the name has an extension of these formats."""
     return name.lower().endswith(HEIF)
 
 
 @functools.cache
 def read_heif() -> bool:
-    """Make Pillow read them. False where it cannot."""
+    """Enable these formats in Pillow. Returns False if pillow-heif is missing."""
     try:
         import pillow_heif
     except ImportError:

@@ -1,4 +1,4 @@
-"""Files that a person names are opened only where they are files: a device or a pipe may have no end."""
+"""Opening of user-named paths only if they are regular files, since devices and pipes may be endless."""
 
 import errno
 import os
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def open_regular(path: str | Path) -> BufferedReader:
-    """The file, to be read in bytes. It never waits, as opening a pipe without a writer does.
+    """The file, opened for reading bytes. Never blocks, unlike opening a pipe without a writer.
 
     Raises:
-        OSError: it is not there, cannot be opened, or is a folder, a device, a pipe or a socket.
+        OSError: the file does not exist, cannot be opened, or is a folder, device, pipe or socket.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
@@ -27,7 +27,7 @@ def open_regular(path: str | Path) -> BufferedReader:
 
 
 def head_of(path: str | Path, most: int = 1 << 16) -> bytes:
-    """The first bytes of a file: what it is, before it is written over. Of what is no file there are none."""
+    """The first bytes of a file, which identify its format; empty if there is no file."""
     if not os.path.isfile(path):
         return b""
     with open_regular(path) as file:

@@ -1,16 +1,17 @@
-"""Text that a spreadsheet would calculate, written so that it stays text."""
+"""Escaping of text that a spreadsheet would evaluate as a formula."""
 
 import re
 
-_FORMULA = re.compile(r"[=@\t\r\n]|[+-](?![\d.]+$)")  # how begins what a spreadsheet calculates; numbers are none
+_FORMULA = re.compile(r"[=@\t\r\n]|[+-](?![\d.]+$)")  # start of a formula, excluding numbers
 
 
 def as_text(cell: str, mark: str = "'") -> str:
-    """A cell that is no formula to a spreadsheet: `=1+1` becomes `'=1+1`; numbers, such as -1, stay.
+    """A cell that spreadsheets do not evaluate: `=1+1` becomes `'=1+1`; numbers, such as -1, are unchanged.
 
-    It is for cells that are added to a table. What a person's own table has stays as it is.
+    It is for cells that are added to a table; existing cells of a user's table are not changed.
 
     Args:
-        mark: what is put before a formula; `./` before the name of a file, which it leaves a name of that file.
+        cell: the text.
+        mark: prefix of a formula; `./` for file names, which then still name the same file.
     """
     return f"{mark}{cell}" if _FORMULA.match(cell) else cell

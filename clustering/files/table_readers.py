@@ -1,4 +1,4 @@
-"""Readers of tables: CSV, Parquet and NumPy archives, as they stand in the file."""
+"""Readers of tables in CSV files, Parquet files and NumPy archives, without interpretation of the values."""
 
 import csv
 import gzip
@@ -22,17 +22,18 @@ ENDINGS = {
     "Parquet": (".parquet", ".pq"),
     "NumPy": (".npz",),
 }
-MOST_COLUMNS = 10_000  # each of which is looked at; pandas takes minutes to read ten times as many
+MOST_COLUMNS = 10_000  # maximum number of columns; pandas takes minutes to read ten times as many
 _DELIMITERS = ",;\t|"
-_LONGEST = 1 << 24  # characters of a line of names
+_LONGEST = 1 << 24  # maximum length of the header line in characters
 
 
 def read_rows(path: Path, *, blank_lines: bool) -> "tuple[pd.DataFrame, str, int]":
-    """The rows of a file, by its ending; and of a CSV the delimiter, and the number of the line of the first row.
+    """The rows of a file, read according to its extension; for a CSV also its delimiter and the line number of the
+    first row.
 
     Raises:
-        InputError: no names, two that are the same, more than `MOST_COLUMNS`; and whatever the reader of the format
-            raises.
+        InputError: column names are missing or repeated, or there are more than `MOST_COLUMNS`; errors of the reader of
+            the format are raised, too.
     """
     kind = kind_of(path)
     if kind == "CSV":
@@ -43,24 +44,24 @@ def read_rows(path: Path, *, blank_lines: bool) -> "tuple[pd.DataFrame, str, int
 
 
 def kind_of(path: Path) -> str:
-    """The format that a file's ending says.
+    """The format according to the extension of a file.
 
     Raises:
-        InputError: another ending.
+        InputError: the extension is not supported.
     """
     kind = next((kind for kind, ends in ENDINGS.items() if path.name.lower().endswith(ends)), None)
     if kind is None:
-        raise InputError(f"{path}: must be a table in {wanted()}; from Excel, save it as CSV UTF-8")
+        raise InputError(f"{path}: must be a table in {wanted()}; in Excel, save it as CSV UTF-8")
     return kind
 
 
 def wanted() -> str:
-    """The formats that there are, in words."""
+    """The supported formats in words."""
     return ", ".join(f"{kind} ({', '.join(ends[:2])})" for kind, ends in ENDINGS.items())
 
 
 def open_text(path: Path, mode: Literal["rt", "wt"] = "rt") -> TextIO:
-    """A CSV as text; with the ending .gz it is packed."""
+    """Open a CSV as text; with the extension .gz it is compressed."""
     encoding = "utf-8-sig" if mode == "rt" else "utf-8"
     if path.name.lower().endswith(".gz"):
         return cast(TextIO, gzip.open(path, mode, encoding=encoding, newline=""))
@@ -68,7 +69,7 @@ def open_text(path: Path, mode: Literal["rt", "wt"] = "rt") -> TextIO:
 
 
 def column_names(path: Path, delimiter: str) -> list[str]:
-    """Names of the columns of a file, or of its arrays. Quick: no row is read."""
+    """Names of the columns or arrays of a file, without reading rows."""
     kind = kind_of(path)
     if kind == "NumPy":
         return array_names(path)
@@ -81,7 +82,7 @@ def column_names(path: Path, delimiter: str) -> list[str]:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """Those that names may be in: a name may go over several."""
+    """Lines that may contain the header, which can span several."""
     left = _LONGEST
     while left and (line := file.readline(left)):
         left -= len(line)
@@ -89,26 +90,26 @@ def _lines(file: TextIO) -> Iterator[str]:
 
 
 def _delimiter(path: Path) -> str:
-    """The one that is most frequent in the line of names; a file with the bytes of something else is refused."""
+    """The most frequent delimiter in the header; a file that is not text is rejected."""
     memory.require("reading it", {"rows": 2 * _size(path)}, "give a smaller file")
     with open_text(path) as file:
         line = 1
         while block := file.read(1 << 20):
             if (place := block.find("\0")) >= 0:
                 line += block.count("\n", 0, place)
-                raise InputError(f"{path}: line {line} has a NUL byte, which no text has; save the file as CSV UTF-8")
+                raise InputError(f"{path}: line {line} has a NUL byte, so the file is not text; save it as CSV UTF-8")
             line += block.count("\n")
     first = "\n"
     with open_text(path) as file:
         while first and not first.strip():
             first = file.readline(_LONGEST)
     if len(first) == _LONGEST:
-        raise InputError(f"{path}: its first line has no end in {_LONGEST:,} characters; give a table of rows")
+        raise InputError(f"{path}: its first line exceeds {_LONGEST:,} characters; pass a table with rows")
     return max(_DELIMITERS, key=first.count)
 
 
 def _size(path: Path) -> int:
-    """Bytes of a CSV; where it is packed, those that come out, until they are more than what is free of memory."""
+    """Bytes of a CSV; for a compressed one, decompressed bytes, counted until they exceed the free memory."""
     if not path.name.lower().endswith(".gz"):
         return path.stat().st_size
     size, most = 0, memory.free() or 1 << 62
@@ -119,7 +120,7 @@ def _size(path: Path) -> int:
 
 
 def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, int]":
-    """The rows, and the number of the line that has the first of them."""
+    """The rows, and the line number of the first of them."""
     import pandas as pd
 
     with open_text(path) as file:
@@ -129,9 +130,11 @@ def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, 
     if not names:
         raise InputError(f"{path}: has no rows")
     if all(_is_number(name) for name in names):
-        raise InputError(f"{path}: the first line has numbers, not names; put a line with the columns' names above it")
+        raise InputError(
+            f"{path}: the first line has numbers instead of names; add a header line with the names of the columns"
+        )
     with open_text(path) as file, warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # what it warns of is that values are cut off
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # it warns if values are truncated
         try:
             rows = pd.read_csv(
                 file,
@@ -144,8 +147,8 @@ def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, 
             )
         except pd.errors.ParserWarning as error:
             raise InputError(
-                f"{path}: has more values in a row than names in its first line, which are {len(names)}; "
-                "give every column a name, and put nothing above the names"
+                f"{path}: has a row with more values than the {len(names)} names in its first line; name every "
+                "column, and remove lines above the header"
             ) from error
     rows.columns = pd.Index(names)
     return rows, above + 2
@@ -155,7 +158,7 @@ def _parquet(path: Path) -> "pd.DataFrame":
     import pandas as pd
     from pyarrow import parquet
 
-    _check_names(path, parquet.read_schema(path).names)  # before what may be large is read
+    _check_names(path, parquet.read_schema(path).names)  # before possibly large data is read
     rows = pd.read_parquet(path)
     _check_names(path, [str(name) for name in rows.columns])
     return rows
@@ -189,8 +192,8 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 def _check_width(path: Path, columns: int) -> None:
     if columns > MOST_COLUMNS:
         raise InputError(
-            f"{path}: has {columns:,} columns, and at most {MOST_COLUMNS:,} can be read; give a table of those that "
-            "matter. Features of a network are read by `transduce cluster dataset=features`"
+            f"{path}: has {columns:,} columns, but at most {MOST_COLUMNS:,} can be read; select the columns "
+            "that matter. Features of a network are read by `transduce cluster dataset=features`"
         )
 
 

@@ -1,4 +1,4 @@
-"""What every part stands on and no part of clustering: errors, parameters, plug-ins, random streams, memory, cores.
+"""The basis of all packages, independent of clustering: errors, parameters, plug-ins, random streams, memory, cores.
 
-Methods and files of data do not lie here.
+Methods and data files are elsewhere.
 """

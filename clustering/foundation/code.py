@@ -1,4 +1,4 @@
-"""What code computes a result: a hash of the source behind a module, so that edited code is told from old."""
+"""Fingerprint of the source code behind a result, which changes when the code is edited."""
 
 import ast
 import functools
@@ -20,25 +20,26 @@ NO_RESULT = (
     "fsl.evaluation.closed_splits",
     "fsl.progress",
 )
-"""Modules that say and find things but compute nothing: editing them leaves every result as it was."""
+"""Modules that do not affect results, so that editing them does not change the fingerprint."""
 
 
 @functools.cache
 def code_fingerprint(*modules: str, follow: bool = True) -> str:
-    """Hash of the source of modules and of all code of this project or of a plug-in that they import.
+    """Hash of the source of modules and of all code of this project, or of a plug-in, that they import.
 
-    Code of a plug-in is its package, or the modules beside its file. Everything else counts as installed: its version
-    is recorded elsewhere. Comments, docstrings, layout and imports for type checkers do not count. Nothing is imported.
+    The code of a plug-in is its package, or the modules beside its file. Everything else counts as installed, with its
+    version recorded elsewhere. Comments, docstrings, layout and imports for type checkers do not count. Nothing is
+    imported.
 
     Args:
         modules: dotted names, such as "fsl.strategies.laplacianshot".
-        follow: whether imports count.
+        follow: whether to include imported modules.
 
     Returns:
         16 hexadecimal digits.
 
     Raises:
-        InputError: a module without source.
+        InputError: a module has no source.
     """
     sources = _Sources(modules)
     own: dict[str, str] = {}
@@ -50,7 +51,9 @@ def code_fingerprint(*modules: str, follow: bool = True) -> str:
         path = sources.path(name)
         if path is None:
             if name in modules:
-                raise InputError(f"cannot find the source of {name}, which tells whether a result is still up to date")
+                raise InputError(
+                    f"cannot find the source of {name}, which is needed to decide whether a result is up to date"
+                )
             continue
         own[name], imports = _read(name, path.name == "__init__.py", path.read_bytes())
         if follow:
@@ -61,7 +64,7 @@ def code_fingerprint(*modules: str, follow: bool = True) -> str:
 
 @functools.cache
 def _read(name: str, is_package: bool, source: bytes) -> tuple[str, tuple[str, ...]]:
-    """What a module computes, and the names that it may import: two strategies share most of their modules."""
+    """The code of a module, and the names that it may import. Cached, since strategies share most of their modules."""
     tree = _bare(ast.parse(source))
     return ast.dump(tree), tuple(dict.fromkeys(_imports(tree, name, is_package)))
 
@@ -71,7 +74,7 @@ class _Sources:
 
     def __init__(self, modules: Iterable[str]) -> None:
         self._tops: dict[str, Path] = {name: _PROJECT / name for name in _ROOMS}  # first part of a name -> its place
-        self._folders: list[Path] = []  # where any module is a plug-in's own
+        self._folders: list[Path] = []  # folders whose modules belong to a plug-in
         for top in {module.partition(".")[0] for module in modules} - set(_ROOMS):
             place = _place(top)
             if place is not None:
@@ -80,7 +83,7 @@ class _Sources:
                     self._folders.append(place.parent)
 
     def path(self, name: str) -> Path | None:
-        """File of a module, or None where it is installed, or is no module but an attribute of one."""
+        """File of a module; None if it is installed, or is not a module but an attribute of one."""
         top, *parts = name.split(".")
         places = [self._tops[top]] if top in self._tops else [folder / top for folder in self._folders]
         for place in places:
@@ -96,7 +99,7 @@ _ROOMS = ("clustering", "fairness", "fsl", "runs")
 
 
 def _place(top: str) -> Path | None:
-    """Path, without its ending, of a module or package that stands alone. Looks it up without importing it."""
+    """Path, without extension, of a top-level module or package, located without importing it."""
     try:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
@@ -109,12 +112,12 @@ def _place(top: str) -> Path | None:
 
 
 def _holds_installed_packages(folder: Path) -> bool:
-    """Whether an installer or Python itself keeps packages there: a folder of wheels, or the standard library."""
+    """Whether the folder contains installed packages: site-packages, or the standard library."""
     return any(folder.glob("*.dist-info")) or folder == Path(os.__file__).parent
 
 
 def _imports(tree: ast.AST, name: str, is_package: bool) -> Iterable[str]:
-    """Names that may be modules: of `from a import b` both `a` and `a.b`."""
+    """Names that may be modules; `from a import b` gives both `a` and `a.b`."""
     package = name if is_package else name.rpartition(".")[0]
     for node in _statements(tree):
         if isinstance(node, ast.Import):
@@ -129,7 +132,7 @@ def _imports(tree: ast.AST, name: str, is_package: bool) -> Iterable[str]:
 
 
 def _bare(tree: ast.Module) -> ast.Module:
-    """The tree without docstrings and without what only type checkers read."""
+    """The tree without docstrings and without imports for type checkers."""
     for node in _statements(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             first = node.body[0] if node.body else None
@@ -142,7 +145,7 @@ def _bare(tree: ast.Module) -> ast.Module:
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every block and statement of a tree. Expressions, which are most of it, hold none."""
+    """All blocks and statements of a tree; expressions, which are most of it, contain none."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""The control groups (Linux) that limit this process: its own, and those around it."""
+"""The control groups (Linux) that limit this process, its own and the enclosing ones."""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -8,9 +8,9 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def control_groups(controller: str) -> Iterator[Path]:
-    """Folders of the groups that may limit what a controller is for, of both versions of control groups.
+    """Folders of the control groups that may limit a resource, for both versions of control groups.
 
-    In a container, a folder of the machine's tree may not exist; the root shows the container's own limits.
+    In a container, folders of the machine's tree may not exist; the root then shows the limits of the container.
 
     Args:
         controller: "cpu" or "memory".
@@ -26,8 +26,8 @@ def control_groups(controller: str) -> Iterator[Path]:
 
 
 def lines(file: Path) -> list[str]:
-    """Of a file that the system may not have: then none."""
+    """Lines of a file; empty if the file does not exist."""
     try:
         return file.read_text().splitlines()
-    except OSError:  # another system, or another kind of control group
+    except OSError:  # another operating system, or another version of control groups
         return []

@@ -1,7 +1,7 @@
-"""Which work the cores share, and which each core does by itself.
+"""Work that is shared between cores, and work that each core does on its own.
 
-Threads that share a step wait for each other at its end. Where other programs use the cores, too, one of them may have
-to wait for its turn first, so that a step must be long enough for that (`benchmarks/busy_cores.py`).
+Threads that share a step wait for each other at its end. If other programs use the cores, a thread may first have to
+wait for its turn, so a step must be long enough to be worth sharing (`benchmarks/busy_cores.py`).
 """
 
 import functools
@@ -21,15 +21,14 @@ R = TypeVar("R")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 WORTH_SHARING = 1 << 22
-"""Elementary operations of a step, from which on the cores share it: a few milliseconds of one core."""
+"""Number of elementary operations from which on a step is shared between cores: a few milliseconds on one core."""
 
 
 def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T, R]]:
-    """Every item with what `work` makes of it, in order; for items that are too small for the cores to share.
+    """Yield the result of `work` for each item, in order; for items that are too small to be shared between cores.
 
-    As many threads as torch may use each take an item and keep to one core; a few items are under way at once,
-    whatever their number. With one thread, nothing is made ahead of being asked for. The thread that asks keeps its
-    number of threads of torch, whichever one closes this.
+    As many threads as torch may use each process an item on one core; only a few items are in progress at a time. With
+    one thread, items are processed on demand. The number of torch threads of the calling thread does not change.
     """
     cores = torch.get_num_threads()
     if cores == 1:
@@ -48,11 +47,10 @@ def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T
 
 
 def shared_if_large(method: Method) -> Method:
-    """A method of an estimator with `n_clusters`, given X (N, D), that keeps to one core where X is small.
+    """Decorator for a method of an estimator with `n_clusters` and X (N, D) that uses one core if X is small.
 
-    A step of these methods looks at every value for every cluster: N D K operations, or those of a batch, where the
-    estimator has a `batch_size`. Steps that take far more say so themselves (`all_if_large`). The result is the same
-    but for rounding.
+    A step of these methods takes N D K operations, or those of a batch if the estimator has a `batch_size`. Steps that
+    take many more are marked by `all_if_large`. The result is the same up to rounding.
     """
 
     @functools.wraps(method)
@@ -64,12 +62,12 @@ def shared_if_large(method: Method) -> Method:
 
 
 def all_if_large(operations: float) -> AbstractContextManager[None]:
-    """For a step with so many operations, also within a method that keeps to one core."""
+    """Context for a step with this number of operations, which may use all cores even within a method on one core."""
     return every_core() if operations >= WORTH_SHARING else nullcontext()
 
 
 def _operations(estimator: Any, X: Any) -> float:
-    """Of a step; 0 for what is no table, which is refused."""
+    """Number of operations of a step; 0 for input that is not a table, which is rejected later."""
     shape, clusters = _shape(X), getattr(estimator, "n_clusters", None)
     if not isinstance(shape, tuple) or len(shape) != 2 or not isinstance(clusters, Integral):
         return 0.0
@@ -80,7 +78,7 @@ def _operations(estimator: Any, X: Any) -> float:
 
 
 def _shape(X: Any) -> Any:
-    """Of a list, which may be ragged, by its first row."""
+    """Shape of an array or list; that of a possibly ragged list is determined by its first row."""
     if isinstance(X, (list, tuple)) and X and isinstance(X[0], Sized):
         return len(X), len(X[0])
     return getattr(X, "shape", ())

@@ -1,4 +1,4 @@
-"""Lightning modules whose batches are indices of points, in epochs that are counted over all sessions of a training."""
+"""Lightning modules with batches of point indices, and epochs counted over all sessions of a training."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,12 @@ from clustering.foundation.streams import stream_key
 
 
 class CountedEpochs(lightning.LightningModule):
-    """A module that begins at some epoch; what does not fill a batch is left out, other points in each epoch.
+    """A module that starts at a given epoch; an incomplete last batch is dropped, with different points in each epoch.
 
     Args:
-        first_epoch: how many were finished before.
+        first_epoch: number of epochs finished before.
         points: N.
-        batch_size: indices in a batch.
+        batch_size: number of indices in a batch.
         seed, purpose: the order of an epoch is drawn from stream (seed, purpose, "order", epoch).
     """
 
@@ -26,24 +26,24 @@ class CountedEpochs(lightning.LightningModule):
 
     @property
     def epoch(self) -> int:
-        """The epoch being trained, from 0, counted over all sessions."""
+        """Current epoch, counted from 0 over all sessions."""
         return self.first_epoch + self.current_epoch
 
     def train_dataloader(self) -> "_Batches":
         return _Batches(self)
 
     def batch_count(self) -> int:
-        """Batches in an epoch."""
+        """Number of batches in an epoch."""
         return self._points // self._batch_size
 
     def order(self) -> Iterator[Tensor]:
-        """The batches of the epoch being trained."""
+        """The batches of the current epoch."""
         key = stream_key(self._seed, self._purpose, "order", self.epoch)
         order = torch.randperm(self._points, generator=torch.Generator().manual_seed(key))
         yield from torch.split(order[: self.batch_count() * self._batch_size], self._batch_size)
 
     def transfer_batch_to_device(self, batch: Tensor, device: torch.device, dataloader_idx: int) -> Tensor:
-        """Indices stay on the CPU, where the points are."""
+        """Keep indices on the CPU, where the points are."""
         return batch
 
 

@@ -1,16 +1,20 @@
-"""The one error for mistakes that the user can mend."""
+"""The exception for errors that users can correct."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """What is wrong, where (file, key, value), and what to do. The command line prints it and exits with code 2."""
+    """Says what is wrong, where (file, key, value), and what to do. The command line prints it and exits with code
+    2."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], listed: str = "") -> InputError:
-    """An `InputError` for a name that is not known, with the nearest right ones, or else with all of them, or, where
-    they are too many for a message, with the command that lists them."""
+    """An `InputError` for an unknown name.
+
+    It suggests the nearest known names, or else lists all of them or, if there are too many, names the command that
+    does.
+    """
     names = sorted(set(known))
     near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)  # nearest first
     nearest = [repr(other) for other in near if _likeness(name, other) == _likeness(name, near[0])]

@@ -1,4 +1,4 @@
-"""Identities of data: what changes when the content does."""
+"""Fingerprints of data, which change when the content does."""
 
 import hashlib
 
@@ -6,7 +6,8 @@ Part = bytes | bytearray | memoryview | str | int
 
 
 class Fingerprint:
-    """SHA-256 of parts, each set apart by its length; `str` gives its first 16 hexadecimal digits, at any time."""
+    """SHA-256 of parts, each delimited by its length; `str` gives the first 16 hexadecimal digits of the current
+    state."""
 
     def __init__(self, *parts: Part) -> None:
         self._digest = hashlib.sha256()
@@ -17,22 +18,22 @@ class Fingerprint:
         return self._digest.hexdigest()[:16]
 
     def add(self, part: Part) -> None:
-        """One more part."""
-        # names of files may be no UTF-8: Python has surrogates for such bytes
+        """Add a part."""
+        # file names that are not UTF-8 contain surrogates
         data = part if isinstance(part, (bytes, bytearray, memoryview)) else str(part).encode("utf-8", "surrogatepass")
         size = data.nbytes if isinstance(data, memoryview) else len(data)
         self.begin(size)
         self.go_on(data)
 
     def begin(self, size: int) -> None:
-        """One more part, of that many bytes, which come piece by piece."""
+        """Begin a part of this size in bytes, whose pieces follow."""
         self._digest.update(size.to_bytes(8, "big"))
 
     def go_on(self, piece: bytes | bytearray | memoryview) -> None:
-        """The next piece of the part that was begun."""
+        """Add a piece of the current part."""
         self._digest.update(piece)
 
 
 def fingerprint(*parts: Part) -> str:
-    """First 16 hexadecimal digits of the SHA-256 of the parts, each set apart by its length."""
+    """First 16 hexadecimal digits of the SHA-256 of the parts, each delimited by its length."""
     return str(Fingerprint(*parts))

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are asked for (PEP 562): `import clustering` does not load torch."""
+"""Lazy imports of the names of a package (PEP 562), so that `import clustering` does not load torch."""
 
 import importlib
 import sys

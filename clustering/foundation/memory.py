@@ -1,6 +1,6 @@
-"""What a computation would need in memory, held against what is free, before it starts.
+"""Check of the memory that a computation needs against the free memory, before it starts.
 
-Else the system ends the process somewhere in the middle, without a word.
+Otherwise the system may kill the process during the computation without a message.
 """
 
 import math
@@ -11,21 +11,21 @@ from clustering.foundation.control_groups import control_groups, lines
 from clustering.foundation.errors import InputError
 
 _UNNOTICED = 1 << 28
-"""Bytes that are taken without a look at what is free."""
+"""Number of bytes below which no check is made."""
 
 _MEMORY = Path("/proc/meminfo")
 
 
 def require(what: str, parts: Mapping[str, float], remedy: str) -> None:
-    """Nothing, if there is memory for it, or if the system does not tell.
+    """Raise if memory is insufficient. Does nothing if the system does not report its free memory.
 
     Args:
-        what: that would need it.
-        parts: names of what takes memory, and how many bytes at the same time.
-        remedy: what to do where there is less.
+        what: the computation.
+        parts: bytes that are needed at the same time, by name.
+        remedy: advice for the error message.
 
     Raises:
-        InputError: more than is free.
+        InputError: more memory is needed than is free.
     """
     needed = sum(parts.values())
     if needed <= _UNNOTICED:
@@ -35,12 +35,12 @@ def require(what: str, parts: Mapping[str, float], remedy: str) -> None:
         largest = sorted(parts.items(), key=lambda part: -part[1])
         listed = ", ".join(f"{name} {_written(size)}" for name, size in largest if size >= 0.01 * needed)
         raise InputError(
-            f"{what} would need about {_written(needed)} of memory ({listed}), {_written(there)} are free: {remedy}"
+            f"{what} would need about {_written(needed)} of memory ({listed}), but {_written(there)} are free; {remedy}"
         )
 
 
 def free() -> int | None:
-    """Bytes that this process may still take: of the machine, and of the control groups that it is in (Linux)."""
+    """Bytes of memory that this process may still use, limited by the machine and by its control groups (Linux)."""
     return min(_limits(), default=None)
 
 
@@ -56,7 +56,7 @@ def _limits() -> Iterator[int]:
             most, now = (lines(folder / name)[:1] for name in (limit, used))
             if most and now and most[0].isdigit():
                 spare = [int(line.split()[1]) for line in lines(folder / "memory.stat") if line.startswith(f"{files} ")]
-                yield max(0, int(most[0]) - int(now[0]) + sum(spare))  # files that are only kept at hand make room
+                yield max(0, int(most[0]) - int(now[0]) + sum(spare))  # file caches can be reclaimed
 
 
 def _written(size: float) -> str:

@@ -1,4 +1,4 @@
-"""Work that keeps to one core, whatever else this process does."""
+"""Restriction of work to one core, independent of the rest of the process."""
 
 import ctypes
 import sys
@@ -14,10 +14,11 @@ from threadpoolctl import ThreadpoolController
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Meanwhile torch, OpenMP and BLAS use one thread for what this thread of Python asks of them.
+    """Context in which torch, OpenMP and BLAS use one thread for calls from this Python thread.
 
-    Blocks may be nested, and other threads of Python may have their own: OpenMP (so torch, and scikit-learn) keeps a
-    number for each of them. BLAS of numpy and scipy keeps one for all, which is set back after the last block.
+    Contexts can be nested and used in several Python threads: OpenMP (hence torch and scikit-learn) has a number of
+    threads for each of them. BLAS of numpy and scipy has one number for all, which is restored after the last context
+    ends.
     """
     if _HERE.before is not None:
         yield
@@ -31,7 +32,7 @@ def one_core() -> Iterator[None]:
 
 @contextmanager
 def every_core() -> Iterator[None]:
-    """Within a block of `one_core`: as many threads as before it, for a step that is worth them."""
+    """Within `one_core`, restores the previous number of threads for a step that is worth them."""
     if _HERE.before is None:
         yield
         return
@@ -44,7 +45,7 @@ def every_core() -> Iterator[None]:
 
 @contextmanager
 def one_core_of_blas() -> Iterator[None]:
-    """Meanwhile BLAS of numpy and scipy uses one thread, whichever thread of Python asks, or ends this."""
+    """Context in which BLAS of numpy and scipy uses one thread, for calls from any Python thread."""
     _BLAS.take(_libraries()[0])
     try:
         yield
@@ -53,25 +54,25 @@ def one_core_of_blas() -> Iterator[None]:
 
 
 def keep_this_thread_to_one_core() -> None:
-    """For good, with torch and OpenMP: of a thread of Python that is made for that."""
-    torch.get_num_threads()  # a thread that is new to torch would take its number at the first operation
+    """Restrict a Python thread permanently, with torch and OpenMP; for threads created for this purpose."""
+    torch.get_num_threads()  # otherwise a thread new to torch would set its number at the first operation
     for library in _libraries()[1]:
         library.set_num_threads(1)
     _of_mkl(1)
 
 
 class _Here(threading.local):
-    """Numbers of threads of OpenMP before the block that this thread of Python is in; None outside of one."""
+    """OpenMP thread numbers before the context of this Python thread; None outside of one."""
 
     before: list[tuple[Any, int]] | None = None
 
 
 _HERE = _Here()
-_ALL = 0  # for MKL: as many as of all threads of Python
+_ALL = 0  # for MKL: the number set for all Python threads
 
 
 def _enter() -> None:
-    torch.get_num_threads()  # a thread that is new to torch would take its number at the first operation
+    torch.get_num_threads()  # otherwise a thread new to torch would set its number at the first operation
     blas, openmp = _libraries()
     _HERE.before = [(library, library.get_num_threads()) for library in openmp]
     _BLAS.take(blas)
@@ -80,14 +81,14 @@ def _enter() -> None:
 
 def _leave() -> None:
     before, _HERE.before = _HERE.before or [], None
-    _BLAS.release()  # first, since BLAS built with OpenMP sets the number of OpenMP as well
+    _BLAS.release()  # first, since a BLAS built with OpenMP also sets the number of OpenMP
     for library, count in before:
         library.set_num_threads(count)
     _of_mkl(_ALL)
 
 
 class _Blas:
-    """The threads of BLAS, of which there is one number for all threads of Python that are in a block."""
+    """The number of BLAS threads, shared by all Python threads that are in a context."""
 
     def __init__(self) -> None:
         self._lock, self._blocks = threading.Lock(), 0
@@ -109,7 +110,7 @@ class _Blas:
             if not self._blocks:
                 for library, count in self._before:
                     library.set_num_threads(count)
-                # OpenBLAS listens to the main thread alone: what another could not set back, the next release does.
+                # OpenBLAS can be set from the main thread only; the next release there restores the number.
                 self._before = [
                     (library, count) for library, count in self._before if library.get_num_threads() != count
                 ]
@@ -119,7 +120,7 @@ _BLAS = _Blas()
 
 
 def _libraries() -> tuple[list[Any], list[Any]]:
-    """Those of BLAS and those of OpenMP that are loaded; looked for anew, which takes milliseconds, after imports."""
+    """The loaded BLAS and OpenMP libraries; searched again after imports, which takes milliseconds."""
     global _loaded
     modules = len(sys.modules)
     if _loaded[0] != modules:
@@ -133,7 +134,7 @@ _loaded: tuple[int, list[Any], list[Any]] = (0, [], [])
 
 
 def _mkl() -> Callable[[int], int]:
-    """MKL's number of threads of this thread of Python, which goes before the one that `torch.set_num_threads` sets."""
+    """MKL's number of threads for this Python thread, which overrides the one that `torch.set_num_threads` sets."""
     try:
         loaded: Any = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
         change: Callable[[int], int] = loaded.MKL_Set_Num_Threads_Local

@@ -1,4 +1,4 @@
-"""Hyper-parameters as data: frozen dataclasses whose annotations say what a field may hold.
+"""Hyper-parameters as frozen dataclasses whose annotations define the valid values.
 
 @dataclass(frozen=True)
 class LaplacianShot:
@@ -19,11 +19,12 @@ from typing import Annotated, Any, Literal, Union
 from clustering.foundation.errors import InputError
 
 LARGEST = 1e15
-"""Size of a number, and 1 over it the size of the smallest besides 0: float32 holds squares of what it multiplies."""
-LARGEST_OF_ESTIMATORS = 1e30  # whose points come in any units, and which calculate in float64 where these ask for it
+"""Largest absolute value of a parameter; its reciprocal is the smallest one besides 0. Squares then fit into
+float32."""
+LARGEST_OF_ESTIMATORS = 1e30  # estimators accept points in any units, and use float64 for float64 input
 LARGEST_INTEGER = 2**63 - 1
 NARROWEST = 1e-15
-"""Bandwidth of a kernel: float32 holds 1 over its square."""
+"""Smallest bandwidth of a kernel, so that the reciprocal of its square fits into float32."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,14 +80,21 @@ class Within:
         return self.low <= value <= self.high
 
 
+Count = Annotated[int, AtLeast(1)]
+"""A number of things, at least one."""
+
+NonNegative = Annotated[float, AtLeast(0)]
+"""A number that is at least 0."""
+
+
 def validate(parameters: Any) -> None:
     """Check every field of a dataclass instance against its annotation.
 
-    Knows int, float (an int will do), bool, str, None, `Literal`, unions, `tuple[T, ...]` and the bounds above in
-    `Annotated`; other annotations are left to the class itself.
+    Supports int, float (which accepts an int), bool, str, None, `Literal`, unions, `tuple[T, ...]` and the bounds above
+    in `Annotated`; other annotations are left to the class.
 
     Raises:
-        InputError: names the field, what it may hold and the value it got.
+        InputError: a field is invalid; the message names it, its valid values and its value.
     """
     hints = typing.get_type_hints(type(parameters), include_extras=True)
     for field in dataclasses.fields(parameters):
@@ -98,10 +106,10 @@ def validate(parameters: Any) -> None:
 
 
 def validate_signature(estimator: Any) -> None:
-    """Check every parameter of an estimator against its annotation in `__init__`, as `validate` does fields.
+    """Check every parameter of an estimator against its annotation in `__init__`, as `validate` does for fields.
 
     Raises:
-        InputError: names the parameter, what it may hold and the value it got.
+        InputError: a parameter is invalid; the message names it, its valid values and its value.
     """
     hints = typing.get_type_hints(type(estimator).__init__, include_extras=True)
     hints.pop("return", None)
@@ -113,16 +121,16 @@ def validate_signature(estimator: Any) -> None:
 
 
 def mismatch(value: Any, annotation: Any, largest: float = LARGEST) -> str | None:
-    """What `value` would have to be for `annotation`, or None where it fits.
+    """Description of the values that `annotation` allows if `value` is not one of them, else None.
 
     Args:
-        largest: size of a float; 1 over it is that of the smallest besides 0.
+        largest: largest absolute value of a float; its reciprocal is the smallest besides 0.
     """
     origin = typing.get_origin(annotation)
     if origin is Annotated:
         inner, *bounds = typing.get_args(annotation)
         wrong = mismatch(value, inner, largest)
-        if mismatch(value, inner, math.inf) is None:  # else bounds mean nothing
+        if mismatch(value, inner, math.inf) is None:  # bounds apply only to values of the right type
             if value is None or all(bound.holds(value) for bound in bounds):
                 return wrong
             wrong = None
@@ -153,7 +161,8 @@ def _is(value: Any, kind: type) -> bool:
 
 
 def _is_number(value: Any, kind: type) -> bool:
-    """Whether it is an integer, or else a finite number; of numpy too, as grids of values are."""
+    """Whether the value is an integer or a finite number of this kind, including numpy numbers, which occur in
+    grids."""
     if isinstance(value, bool):
         return False
     if isinstance(value, numbers.Integral):
@@ -162,7 +171,7 @@ def _is_number(value: Any, kind: type) -> bool:
 
 
 def _too_large(size: float, kind: type, largest: float) -> str | None:
-    """What the size of a number would have to be, too small ones included, or None where it is in the range."""
+    """Description of the valid range if the size of a number is outside, including too small numbers, else None."""
     if kind is int:
         return None if size <= LARGEST_INTEGER else "an integer of 64 bits"
     if size == 0 or 1 / largest <= size <= largest:

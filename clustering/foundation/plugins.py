@@ -1,5 +1,8 @@
-"""Names of plug-ins: one explicit table, then installed packages' entry points, then `package.module:Class` or
-`FILE.py:Class`, whose code is run."""
+"""Plug-ins by name: from an explicit table, from entry points of installed packages, or as `package.module:Class` or
+`FILE.py:Class`.
+
+Loading a plug-in runs its code.
+"""
 
 import functools
 import importlib
@@ -20,9 +23,9 @@ class Plugins:
     """The plug-ins of one kind.
 
     Attributes:
-        kind: the word for it in messages, such as "strategy".
-        table: name -> "package.module:Class" of those that come with the project.
-        group: the entry-point group in which other packages offer theirs, such as "transduce.strategies".
+        kind: the word for them in messages, such as "strategy".
+        table: "package.module:Class" by name, for the plug-ins of this project.
+        group: entry-point group for plug-ins of other packages, such as "transduce.strategies".
     """
 
     kind: str
@@ -30,14 +33,14 @@ class Plugins:
     group: str
 
     def names(self) -> list[str]:
-        """Every known name: the table's own, then those of installed packages."""
+        """All known names: those of the table, then those of installed packages."""
         return list(self.table) + [name for name in self._entry_points() if name not in self.table]
 
     def locate(self, name: str) -> str:
-        """`package.module:Class` for a name. Imports nothing.
+        """`package.module:Class` for a name, without importing anything.
 
         Raises:
-            InputError: for an unknown name, with the nearest right one.
+            InputError: the name is unknown; the message suggests the nearest known one.
         """
         if ":" in name:
             return name
@@ -49,25 +52,27 @@ class Plugins:
         raise self.unknown(name, [*self.table, *entry_points])
 
     def load(self, name: str) -> Any:
-        """The class of that name.
+        """The class with this name.
 
         Raises:
-            InputError: for an unknown name, or where what it names cannot be imported.
+            InputError: the name is unknown, or its class cannot be imported.
         """
         module, _, attribute = self.locate(name).rpartition(":")
         try:
             found = importlib.import_module(module) if not module.endswith(".py") else _from_file(Path(module))
             return getattr(found, attribute)
-        except (Exception, SystemExit) as error:  # a plug-in's code may raise anything
+        except (Exception, SystemExit) as error:  # the code of a plug-in may raise anything
             raise InputError(
                 f"{self.kind} {name!r}: cannot import {attribute!r} from {module!r}: {_cause(error)}"
             ) from error
 
     def unknown(self, name: str, known: Iterable[str], key: str = "") -> InputError:
-        """For a name that is none of these: the nearest right ones, or how a class of a module is written.
+        """Error for an unknown name, with the nearest known ones, or with the syntax for a class of a module.
 
         Args:
-            key: what the name was given to, where that is not `kind`.
+            name: the unknown name.
+            known: the known names.
+            key: what the name was passed as, if that is not `kind`.
         """
         kind = key or self.kind
         if name.endswith(".py"):
@@ -82,32 +87,32 @@ class Plugins:
 
 
 def dotted(name: str) -> str:
-    """One name for what is given as a file or as a module: `folder/mine.py:Class` is `mine:Class`."""
+    """The same name for a file and a module: `folder/mine.py:Class` becomes `mine:Class`."""
     module, _, attribute = name.rpartition(":")
     return f"{Path(module).stem}:{attribute}" if module.endswith(".py") else name
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file. Its folder becomes one where modules are looked for, after everything installed, so that it
-    is found again by its name.
+    """Import the module in a file. Its folder is appended to the search path, so that the module can be imported by
+    name.
 
     Raises:
-        InputError: no such file, or another module has its name.
+        InputError: the file does not exist, or another module has its name.
     """
     place = path.expanduser().resolve()
     if not place.is_file():
-        raise InputError(f"{path}: no such file; give FILE.py:CLASS, or package.module:CLASS")
+        raise InputError(f"{path}: no such file; use FILE.py:CLASS, or package.module:CLASS")
     if str(place.parent) not in sys.path:
         sys.path.append(str(place.parent))
         importlib.invalidate_caches()
     found = importlib.import_module(place.stem)
     if Path(getattr(found, "__file__", None) or "").resolve() != place:
-        raise InputError(f"{path}: another module is called {place.stem}, too; give the file a name of its own")
+        raise InputError(f"{path}: another module is named {place.stem}, too; rename the file")
     return found
 
 
 def _cause(error: BaseException) -> str:
-    """What is wrong with the code of a plug-in, and in which line."""
+    """Description of an error in the code of a plug-in, with its line."""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, SyntaxError):
@@ -120,5 +125,5 @@ def _cause(error: BaseException) -> str:
 
 @functools.cache
 def _installed(group: str) -> dict[str, str]:
-    """What installed packages offer. Looking through all of them takes some ten milliseconds."""
+    """Plug-ins of installed packages. The search takes about ten milliseconds."""
     return {point.name: point.value for point in metadata.entry_points(group=group)}

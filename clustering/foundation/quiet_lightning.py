@@ -1,4 +1,4 @@
-"""Lightning without its messages, bars and files."""
+"""Training with Lightning without its messages, progress bars and files."""
 
 import logging
 import warnings
@@ -13,24 +13,24 @@ from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 def train_quietly(
     module: lightning.LightningModule, device: torch.device, epochs: int, folder: Path | None, **options: Any
 ) -> None:
-    """Train a module for so many epochs, where all that is kept and shown is up to the module and its callbacks.
+    """Train a module for a number of epochs; output and stored files are left to the module and its callbacks.
 
-    Torch's random state is afterwards what it was.
+    The global random state of torch is restored afterwards.
 
     Args:
-        device: of this process.
-        folder: where Lightning may put files of its own.
-        options: of Lightning's `Trainer`, such as `devices` of several processes.
+        device: device of this process.
+        folder: directory for files of Lightning.
+        options: arguments of Lightning's `Trainer`, such as `devices` for several processes.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, which Lightning makes an exit with code 1.
+        KeyboardInterrupt: Ctrl-C was pressed; Lightning by itself would exit with code 1.
     """
     on_gpu = device.type == "cuda"
     index = (device.index or 0) if on_gpu else 0
     with silent_lightning(), torch.random.fork_rng(devices=[index] if on_gpu else []):
         trainer = lightning.Trainer(
             accelerator="gpu" if on_gpu else "cpu",
-            plugins=[LightningEnvironment()],  # whatever a job scheduler says of this process
+            plugins=[LightningEnvironment()],  # ignores the environment of a job scheduler
             max_epochs=epochs,
             logger=False,
             enable_checkpointing=False,
@@ -49,7 +49,7 @@ def train_quietly(
 
 
 class silent_lightning:
-    """Lightning's messages and warnings are for people who write its modules, not for those who train."""
+    """Context without the messages and warnings of Lightning, which are meant for authors of its modules."""
 
     def __enter__(self) -> None:
         self._warnings = warnings.catch_warnings()

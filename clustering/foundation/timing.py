@@ -1,4 +1,4 @@
-"""How long the parts of a fit took, with the same boundaries for every method."""
+"""Timing of the parts of a fit, with the same parts for all methods."""
 
 import time
 from typing import NamedTuple
@@ -8,9 +8,9 @@ class Seconds(NamedTuple):
     """Wall time of a fit, in seconds.
 
     Attributes:
-        graph: the neighbour graph and the bandwidth that comes with it; 0 where it was given.
-        seeding: first prototypes or labels of all starts.
-        optimise: from there to labels, the spectral decomposition of a spectral method included.
+        graph: time of the neighbour graph and its bandwidth; 0 if the graph was given.
+        seeding: time of the initial prototypes or labels of all starts.
+        optimise: time from there to the labels, including the spectral decomposition of a spectral method.
     """
 
     graph: float
@@ -19,13 +19,13 @@ class Seconds(NamedTuple):
 
 
 class Stopwatch:
-    """The time since it was last looked at."""
+    """Measures the time between laps."""
 
     def __init__(self) -> None:
         self._since = time.perf_counter()
 
     def lap(self) -> float:
-        """Seconds since the last lap, or since the watch was started."""
+        """Seconds since the last lap or the start."""
         now = time.perf_counter()
         passed, self._since = now - self._since, now
         return passed

@@ -1,4 +1,4 @@
-"""How many cores this process may use: of those of the machine, those that it may run on and those that are granted."""
+"""Number of cores that this process may use, by its affinity and its control groups."""
 
 import math
 import os
@@ -10,15 +10,18 @@ _OPENMP = "OMP_NUM_THREADS"
 
 
 def usable_cores() -> int:
-    """At least 1: the affinity of this process, or less where a control group (of a container, say) grants less time;
-    a part of a core counts as one."""
+    """Number of cores, at least 1: the affinity of this process, or less if a control group (such as a container's)
+    grants less time.
+
+    Fractions of a core are rounded up.
+    """
     return max(1, min([_allowed(), *map(math.ceil, _granted())]))
 
 
 def start_no_more_threads() -> None:
-    """OpenMP and BLAS, so torch and numpy, will start a thread for each usable core, not for each that there is.
+    """Limit OpenMP and BLAS, hence torch and numpy, to one thread per usable core.
 
-    To be called before they are loaded. OMP_NUM_THREADS goes first, where it is set.
+    Call it before they are loaded. OMP_NUM_THREADS has priority if it is set.
     """
     cores = usable_cores()
     if cores < _allowed():
@@ -30,10 +33,11 @@ def _allowed() -> int:
 
 
 def _granted() -> Iterator[float]:
-    """Cores' worth of time that this process's control groups have, and those around them, where they are limited."""
+    """CPU time granted by the control groups of this process and the enclosing ones, in cores, for those with a
+    limit."""
     for folder in control_groups("cpu"):
         second = " ".join(lines(folder / "cpu.max")).split()
         first = [*lines(folder / "cpu.cfs_quota_us"), *lines(folder / "cpu.cfs_period_us")]
-        for limit in (second, first):  # of the versions of control groups
+        for limit in (second, first):  # versions 2 and 1 of control groups
             if len(limit) == 2 and limit[0].isdigit() and limit[1].isdigit() and int(limit[1]):  # not "max", not -1
                 yield int(limit[0]) / int(limit[1])

@@ -1,4 +1,4 @@
-"""Neighbour graphs: search, construction, checks, spectra, and cuts of them.
+"""Neighbour graphs: search, construction, validation, spectra and cuts.
 
-The Laplacian term, which takes a graph, lies in `clustering.optimiser`.
+The Laplacian term of a graph is in `clustering.optimiser`.
 """

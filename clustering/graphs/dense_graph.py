@@ -1,4 +1,4 @@
-"""Neighbour graphs. All that a term needs of a graph is `graph @ S`."""
+"""Neighbour graphs. A term needs only the product `graph @ S`."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -9,11 +9,11 @@ from torch import Tensor
 from clustering.optimiser.points import Points
 
 Symmetry = Literal["average", "union", "mutual", "directed"]
-"""How the arcs p -> q of the k nearest neighbours become weights: (W + W^T)/2, max, min, or W as it is."""
+"""How the arcs p -> q of the k nearest neighbours become weights: (W + W^T) / 2, max, min, or W unchanged."""
 
 
 class Graph(Protocol):
-    """Symmetric or directed weights between points, zero diagonal."""
+    """Symmetric or directed weights between points, with zero diagonal."""
 
     @property
     def symmetric(self) -> bool: ...
@@ -23,7 +23,7 @@ class Graph(Protocol):
         ...
 
     def select(self, problems: Tensor) -> "Graph":
-        """The graphs of some problems of the batch, given by their indices."""
+        """The graphs of a subset of the problems, given by indices."""
         ...
 
 
@@ -31,8 +31,8 @@ class Graph(Protocol):
 class DenseGraph:
     """A batch of small graphs as dense matrices.
 
-    Up to some 500 points a dense product is faster than a sparse one, and the symmetrised kNN graph has no fixed
-    number of neighbours that an index table could hold.
+    Up to about 500 points a dense product is faster than a sparse one, and the symmetrised kNN graph has no fixed
+    number of neighbours for an index table.
 
     Attributes:
         weights: (B, N, N), row p holds the weights of p's arcs.
@@ -46,8 +46,8 @@ class DenseGraph:
     def of_points(
         cls, points: Points, k: int, symmetry: Symmetry = "average", *, first: int = 0, valid: Tensor | None = None
     ) -> "DenseGraph":
-        """The graphs of the k `nearest` of every point, as `clustering.graphs.neighbourhood.neighbour_graph` builds
-        them where all inner products are at hand."""
+        """The kNN graphs of points with known inner products, as `clustering.graphs.neighbourhood.neighbour_graph`
+        builds them."""
         batch, size = points.squared_norms.shape
         weights = points.squared_norms.new_empty(batch, size - first, size - first)
         for some in _parts(weights):
@@ -56,7 +56,7 @@ class DenseGraph:
         return cls(weights, symmetric=symmetry != "directed")
 
     def __matmul__(self, assignments: Tensor) -> Tensor:
-        # (W S)^T = S^T W^T: the optimiser keeps classes before points, so both factors are already laid out.
+        # (W S)^T = S^T W^T: the optimiser stores classes before points, so both factors have the right layout.
         right = self.weights if self.symmetric else self.weights.mT
         return torch.bmm(assignments.mT, right).mT
 
@@ -65,17 +65,17 @@ class DenseGraph:
 
 
 _CACHED = 100_000
-"""Pairs of points at a time, so that the few matrices which are worked on stay in the processor's cache."""
+"""Number of pairs of points processed at a time, so that the matrices involved stay in the cache."""
 
-_FAR, _CROSSED = 1e30, 1e36  # beyond every real dissimilarity, and beyond that again
+_FAR, _CROSSED = 1e30, 1e36  # above every real dissimilarity, and above that
 
 
 def nearest(dissimilarities: Tensor, k: int, *, valid: Tensor | None = None) -> Tensor:
-    """A one for each of a point's k nearest others, ties to the lowest index.
+    """Indicators of the k nearest other points of each point, ties to the lowest index.
 
     Args:
         dissimilarities: (B, N, N) below 1e29, ordered within a row as distances are.
-        k: neighbours besides the point itself; all others where there are fewer.
+        k: number of neighbours besides the point itself; all others if there are fewer.
         valid: (B, N) bool, False for padded points, which neither have nor are neighbours.
 
     Returns:
@@ -99,21 +99,21 @@ def symmetrised(arcs: Tensor, symmetry: Symmetry, out: Tensor | None = None) -> 
 
 
 def _parts(pairs: Tensor) -> list[slice]:
-    """Problems (B, N, N) to be worked on together."""
+    """Batches of problems (B, N, N) to process together."""
     count = len(pairs) if pairs.is_cuda else max(1, _CACHED // max(1, pairs[0].numel()))
     return [slice(start, start + count) for start in range(0, len(pairs), count)]
 
 
 def _arcs(far: Tensor, k: int, valid: Tensor | None) -> Tensor:
-    """(b, N, N) `nearest` of some problems at once, from their dissimilarities (N, b, N), which are overwritten.
+    """(b, N, N) `nearest` of some problems, from their dissimilarities (N, b, N), which are overwritten.
 
-    Candidates come first, then problems and points: minima over the candidates are then minima of long vectors, several
-    times faster than minima of rows.
+    Candidates come first, then problems and points: minima over candidates are then vectorised over long vectors,
+    several times faster than minima of rows.
     """
     far.diagonal(dim1=0, dim2=2).fill_(_FAR)
     if valid is not None:
         far.masked_fill_(~valid.T[..., None], _FAR)
-    # Cross out the smallest of every point, k - 1 times, and take all up to the next: faster than topk or a partition.
+    # Remove the smallest of every point k - 1 times and take all up to the next: faster than topk or a partition.
     left, chosen = far, torch.empty_like(far)
     for crossing in range(min(k, len(far) - 1) - 1):
         torch.le(left, left.amin(dim=0), out=chosen)
@@ -126,7 +126,7 @@ def _arcs(far: Tensor, k: int, valid: Tensor | None) -> Tensor:
     if valid is not None:
         chosen *= valid.T[..., None]
         chosen *= valid
-    # Equal dissimilarities were crossed out together. Without padding the total is enough to see it.
+    # Equal dissimilarities were removed together. Without padding the total count reveals it.
     arcs = chosen.permute(1, 2, 0)
     if valid is None and float(chosen.sum()) <= k * chosen[0].numel():
         return arcs

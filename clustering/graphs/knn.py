@@ -1,8 +1,8 @@
-"""Nearest neighbours among many points: exact, and without the matrix of all pairs.
+"""Exact nearest neighbours among many points, without the matrix of all pairs.
 
-A block of rows against a block of rows at a time is one matrix product and a selection. That is as fast as the flat
-index of faiss where its BLAS knows the processor, three times faster where it does not (`benchmarks/neighbours.py`
-measures both), and runs on the device of the points and in their precision.
+Blocks of rows are compared by a matrix product and a selection. That is as fast as the flat index of faiss if the BLAS
+of faiss supports the processor, and otherwise three times faster (`benchmarks/neighbours.py` measures both). It runs on
+the device and in the precision of the points.
 """
 
 import math
@@ -13,28 +13,28 @@ import torch
 from torch import Tensor
 
 _BLOCK = 1 << 24
-"""Distances at a time: 64 MiB in float32."""
+"""Number of distances computed at a time: 64 MiB in float32."""
 
 _ROWS = 1024
-"""Rows at a time where there are many points, so that their product with others is one of large matrices."""
+"""Number of rows processed at a time if there are many points, so that products are of large matrices."""
 
 _GROUP = 32
-"""Columns of which the smallest distance stands for all."""
+"""Number of columns represented by their smallest distance."""
 
 _GATHERED = 1 << 22
-"""Coordinates of candidates at a time: 16 MiB in float32."""
+"""Number of coordinates of candidates processed at a time: 16 MiB in float32."""
 
 _SPARE = 4
-"""Candidates beyond k. All are ranked anew by exact differences, since a product's rounding swaps points that are
-nearly equally far."""
+"""Candidates beyond k. All are re-ranked by exact differences, since rounding of a product swaps nearly equal
+distances."""
 
 
 class Nearest(NamedTuple):
-    """The k nearest others of every point, nearest first, ties to the lowest index.
+    """The k nearest other points of every point, nearest first, ties to the lowest index.
 
     Attributes:
-        indices: (B, N, k) int64 places among the N points; -1 where a point has fewer neighbours.
-        squared_distances: (B, N, k) squared Euclidean distances; 0 where there is no neighbour.
+        indices: (B, N, k) int64, -1 if a point has fewer neighbours.
+        squared_distances: (B, N, k) squared Euclidean distances; 0 if there is no neighbour.
     """
 
     indices: Tensor
@@ -42,7 +42,7 @@ class Nearest(NamedTuple):
 
     @property
     def present(self) -> Tensor:
-        """(B, N, k) bool, False where a point has fewer neighbours."""
+        """(B, N, k) bool, False if a point has fewer neighbours."""
         return self.indices >= 0
 
 
@@ -53,17 +53,18 @@ def nearest_neighbours(
     valid: Tensor | None = None,
     done: Callable[[int, int], None] = lambda finished, total: None,
 ) -> Nearest:
-    """The k nearest others of every point by Euclidean distance.
+    """The k nearest other points of every point by Euclidean distance.
 
-    Duplicates of a point are neighbours of it like others; where more than k + 4 points are equally far, which of them
-    are found is up to rounding, the same in every run. Costs N^2 D multiply-adds a problem, and memory for N rows of
-    k + 4 besides the block at hand.
+    Duplicates of a point are neighbours like any others. If more than k + 4 points are equally far, rounding decides
+    among them, in the same way in every run. Time: N^2 D multiply-adds per problem. Memory: N rows of k + 4, and one
+    block.
 
     Args:
         x: (B, N, D) finite points.
-        k: >= 0 neighbours besides the point itself, which is left out by its index; N - 1 where there are fewer.
+        k: number of neighbours >= 0, not counting the point itself, which is excluded by its index; at most N - 1 are
+            used.
         valid: (B, N) bool, False for padded points, which neither have nor are neighbours.
-        done: is told (finished, N) points from time to time.
+        done: progress callback, called with (finished, N) points.
     """
     x = x.contiguous()
     batch, points, _ = x.shape
@@ -76,7 +77,7 @@ def nearest_neighbours(
     distances = x.new_empty(batch, points, k)
     columns = min(points, max(1, _BLOCK // _ROWS))
     rows = min(points, max(1, _BLOCK // (batch * columns)))
-    room = x.new_empty(batch * rows * columns)  # of all blocks, one after the other: new memory costs time
+    room = x.new_empty(batch * rows * columns)  # buffer reused by all blocks, since allocation costs time
     for first in range(0, points, rows):
         block = slice(first, min(first + rows, points))
         values, places = _candidates(x, norms, block, candidates, columns, room)
@@ -99,8 +100,11 @@ def nearest_among(points: Tensor, queries: Tensor, k: int) -> Tensor:
 def _candidates(
     x: Tensor, norms: Tensor, block: slice, count: int, columns: int, room: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Of a block of the points: ||x_j||^2 - 2 <x_i, x_j>, ordered as the distances are, and places of the `count`
-    nearest others (B, n, count), in no order. Some `columns` at a time, in the `room` that there is for them."""
+    """For a block of points, ||x_j||^2 - 2 <x_i, x_j>, ordered as distances, and indices of the `count` nearest others
+    (B, n, count), unordered.
+
+    Columns are processed `columns` at a time in the buffer `room`.
+    """
     parts = []
     for first in range(0, x.shape[1], columns):
         part = slice(first, min(first + columns, x.shape[1]))
@@ -121,10 +125,10 @@ def _candidates(
 
 
 def _smallest(far: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Values and places (B, n, count) of the smallest in each row (B, n, N), in no order.
+    """Values and indices (B, n, count) of the smallest in each row (B, n, N), unordered.
 
-    They are in the `count` groups of columns whose own smallest are the smallest. To look at those alone takes a tenth
-    of the time of a selection among all.
+    They are in the `count` groups of columns with the smallest minima. Searching only these takes a tenth of the time
+    of a selection among all.
     """
     groups = far.shape[2] // _GROUP
     if groups < 2 * count:
@@ -141,9 +145,9 @@ def _smallest(far: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _ranked(x: Tensor, first: int, candidates: Tensor, present: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Indices and distances (B, n, k) of the nearest of candidates (B, n, c), of the n points from `first` on."""
+    """Indices and distances (B, n, k) of the nearest among candidates (B, n, c), for n points from index `first` on."""
     batch, points, dimension = x.shape
-    candidates, order = candidates.sort(dim=2)  # then a stable sort by distance leaves ties to the lowest index
+    candidates, order = candidates.sort(dim=2)  # so that a stable sort by distance resolves ties by the lowest index
     present = present.gather(2, order)
     places = candidates + points * torch.arange(batch, device=x.device)[:, None, None]
     distances = x.new_empty(candidates.shape)

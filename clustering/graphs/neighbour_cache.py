@@ -1,4 +1,4 @@
-"""Neighbours on disk, by the fingerprint of what they were found from."""
+"""Cache of neighbours on disk, keyed by a fingerprint of their input."""
 
 import warnings
 from pathlib import Path
@@ -16,15 +16,17 @@ _FORMAT = "neighbours 1"
 
 
 def key(x: Tensor | SparseTable, k: int, search: str) -> str:
-    """Depends on every number of X, their precision, k and the search."""
+    """Key that depends on every number of X, its precision, k and the search."""
     arrays = (x.pointers, x.columns, x.numbers) if isinstance(x, SparseTable) else (x.contiguous(),)
     numbers = (array.cpu().numpy().data for array in arrays)
     return fingerprint(_FORMAT, str(tuple(x.shape)), str(x.dtype), k, search, *numbers)
 
 
 def load(path: Path, shape: tuple[int, int]) -> tuple[Found, float] | None:
-    """What `store` wrote, and its seconds; None where there is nothing, or only a damaged file, of which a warning says
-    so (the zip format holds a checksum of every array)."""
+    """What `store` wrote, and the time of the search; None if there is no file, or a damaged one, with a warning.
+
+    The zip format has a checksum of every array.
+    """
     try:
         kept = read_arrays(path)
         indices, squared = kept["indices"], kept["squared_distances"]
@@ -36,13 +38,13 @@ def load(path: Path, shape: tuple[int, int]) -> tuple[Found, float] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError) as error:
-        warnings.warn(f"{path} is damaged ({error}) and is written anew", stacklevel=5)
+        warnings.warn(f"{path} is damaged ({error}) and will be rewritten", stacklevel=5)
         return None
     return Found(indices, squared, search, recall), seconds  # type: ignore[arg-type]
 
 
-def store(path: Path, found: Found, seconds: float) -> None:
-    """Write beside `path`, then rename over it: it never holds half a file, whoever else writes it."""
+def store(path: Path, neighbours: Found, seconds: float) -> None:
+    """Write to a temporary file and rename it, so that the file is always complete, even with concurrent writers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as partial, partial.open("wb") as file:
-        np.savez(file, seconds=np.float64(seconds), **found._asdict())
+        np.savez(file, seconds=np.float64(seconds), **neighbours._asdict())

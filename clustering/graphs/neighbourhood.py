@@ -1,5 +1,5 @@
-"""Arcs from every point to its nearest others: as a matrix where all inner products are at hand (`Gram`), as a list
-where there are too many points for that (`Features`). What is built on them need not care."""
+"""Arcs from every point to its nearest neighbours: matrices for points with inner products (`Gram`), lists for many
+points (`Features`), with a common interface."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,11 +14,11 @@ from clustering.optimiser.points import Features, Points, squared_pairwise
 
 
 class Arcs(Protocol):
-    """Arcs p -> q from every point to its nearest others, with their lengths."""
+    """Arcs p -> q from every point to its nearest neighbours, with their lengths."""
 
     @property
     def number(self) -> Tensor:
-        """(B,) how many there are."""
+        """(B,) number of arcs."""
         ...
 
     @property
@@ -27,13 +27,14 @@ class Arcs(Protocol):
         ...
 
     def graph(self, symmetry: Symmetry, dtype: torch.dtype) -> Graph:
-        """The graph with weights 0/1 before symmetrising, for assignments of that type."""
+        """The graph with weights 0/1 before symmetrisation, for assignments of this dtype."""
         ...
 
 
 @dataclass(frozen=True)
 class DenseArcs:
-    """Arcs as matrices: `ones` (B, N, N), 1 from each point to its neighbours, and `squared` distances likewise."""
+    """Arcs as matrices: `ones` (B, N, N), 1 from each point to its neighbours, and `squared` distances in the same
+    layout."""
 
     ones: Tensor
     squared: Tensor
@@ -71,7 +72,7 @@ class ListedArcs:
 
 
 def nearest_arcs(points: Points, k: int, *, include_self: bool = False, valid: Tensor | None = None) -> Arcs:
-    """Arcs from every point to its k nearest others; arguments as of `neighbour_graph`."""
+    """Arcs from every point to its k nearest neighbours; for the arguments see `neighbour_graph`."""
     if isinstance(points, Features):
         return ListedArcs(nearest_neighbours(points.values, k - include_self, valid=valid))
     squared = squared_pairwise(points)
@@ -87,15 +88,15 @@ def neighbour_graph(
     include_self: bool = False,
     valid: Tensor | None = None,
 ) -> Graph:
-    """The kNN graph of each problem, weights 0/1 before symmetrising (thesis section 4.1).
+    """The kNN graph of each problem, with weights 0/1 before symmetrisation (thesis section 4.1).
 
     Args:
-        points: of B problems; of moved points, the graph is that of the points before.
-        k: neighbours of a point, itself not counted; where there are fewer others, all of them.
-        first: the graph is among the N points from `first` on.
+        points: points of B problems; any displacement of them is ignored.
+        k: number of neighbours, not counting the point itself; all others if there are fewer.
+        first: index of the first point of the graph.
         symmetry: see `Symmetry`. Only a symmetric graph has an objective; "directed" is what the public code does.
-        include_self: count the point itself among its k neighbours, and then drop it, as the public code does:
-            k - 1 real neighbours.
+        include_self: whether to count the point itself among its k neighbours and then drop it, as the public code
+            does, which leaves k - 1 neighbours.
         valid: (B, N) bool, False for padded points, which get no arcs.
     """
     real = k - include_self

@@ -1,4 +1,4 @@
-"""The neighbour graph of one large data set: built once, kept, and shared by all that clusters it.
+"""The neighbour graph of one large data set, built once, stored, and shared by all methods.
 
 near = neighbours(X, 5, cache="cache/graphs")
 SLK(10).fit(X, graph=near)
@@ -26,27 +26,27 @@ from clustering.graphs.sparse_graph import SparseGraph
 from clustering.graphs.sparse_rows import SparseTable
 
 _MOST_ARCS = 2**31 - 1
-"""Places that int32 can name."""
+"""Largest number of arcs with int32 indices."""
 
 _SAME_ROWS = 1e-4
-"""Of mean squared lengths of rows, relative: those of single precision are the same up to this."""
+"""Relative tolerance of the mean squared norm of rows, which allows for single precision."""
 
 
 @dataclass(frozen=True)
 class NeighbourGraph:
-    """W of the k nearest neighbours of every row of a data set, and what it was built from.
+    """W of the k nearest neighbours of every row of a data set, with the settings of its construction.
 
     Attributes:
         graph: W, one problem of N points, zero diagonal, weights float32.
-        mean_squared_distance: mean squared length of the arcs to the k neighbours, before they were symmetrised:
-            sigma^2 of the papers (thesis section 2.4), in the squared unit of X. 0 without arcs.
-        k: neighbours of a point, itself not counted.
+        mean_squared_distance: mean squared length of the arcs to the k neighbours before symmetrisation: sigma^2 of the
+            papers (thesis section 2.4), in the squared unit of X. 0 without arcs.
+        k: number of neighbours, not counting the point itself.
         symmetry: how arcs became weights.
-        method: the search that found them, see `clustering.graphs.row_search`.
-        recall: share of the true neighbours that it finds, measured on a sample of points; 1 if exact.
-        seconds: wall time of the search, also where the arcs now come from the cache.
+        method: search method, see `clustering.graphs.row_search`.
+        recall: share of the true neighbours that were found, measured on a sample of points; 1 if exact.
+        seconds: wall time of the search, even if the arcs now come from the cache.
         points: N.
-        squared_norm: mean squared length of the rows, by which they are recognised.
+        squared_norm: mean squared norm of the rows, used to recognise them.
     """
 
     graph: SparseGraph
@@ -60,11 +60,11 @@ class NeighbourGraph:
     squared_norm: float
 
     def is_of(self, rows: Tensor | SparseTable) -> bool:
-        """Whether it was built from rows of such lengths: normalised rows are not those that were given."""
+        """Whether the rows can be those of the graph, by their mean norm; normalised rows are not the original ones."""
         return abs(_squared_norm(rows) - self.squared_norm) <= _SAME_ROWS * self.squared_norm
 
     def to(self, dtype: torch.dtype, device: torch.device | None = None) -> "NeighbourGraph":
-        """The same graph, to be multiplied with assignments of that type, there."""
+        """The same graph, for assignments of this dtype and device."""
         return replace(self, graph=self.graph.to(dtype, device))
 
 
@@ -82,20 +82,20 @@ def neighbours(
     """The graph of the k nearest neighbours of every row (thesis section 2.4).
 
     Args:
-        X: (N, D) numbers, finite, scipy sparse ones included; of a tensor on a GPU the graph is built and stays there.
-        k: neighbours besides the point itself, which is left out by its index, so that duplicates are neighbours; all
-            N - 1 others where there are fewer.
+        X: (N, D) finite numbers, dense or scipy sparse; for a tensor on a GPU the graph is built and stays there.
+        k: number of neighbours besides the point itself, which is excluded by its index, so that duplicates are
+            neighbours; at most N - 1 are used.
         symmetry: how arcs p -> q become weights: "average" (W + W^T) / 2, "union" (max), "mutual" (min), "directed".
-        weights: of an arc, before: 1, or exp(-||x_p - x_q||^2 / (2 sigma^2)).
-        bandwidth: that sigma; of None, sigma^2 is the mean squared length of the arcs.
+        weights: weights of arcs before symmetrisation: 1, or exp(-||x_p - x_q||^2 / (2 sigma^2)).
+        bandwidth: sigma; None sets sigma^2 to the mean squared length of the arcs.
         method: "exact", "hnsw" (approximate), or "auto": exact up to 100,000 points, or 10 columns, or on a GPU.
-        cache: a folder that keeps the arcs by the fingerprint of X, k and method, so that they are found once. Several
-            processes may use it; a damaged file is built again, with a warning.
-        done: is told (finished, total) points from time to time.
+        cache: folder that stores arcs by the fingerprint of X, k and method. Several processes may use it; damaged
+            files are rebuilt with a warning.
+        done: progress callback, called with (finished, total) points.
 
     Raises:
-        InputError: X is no finite table of numbers, a parameter cannot be, there would be 2^31 arcs or more, or less
-            memory is free than it takes.
+        InputError: X is not a finite table of numbers, a parameter is invalid, there would be 2^31 arcs or more, or
+            memory is insufficient.
     """
     for name, value, hint in (
         ("k", k, Annotated[int, AtLeast(1)]),
@@ -113,14 +113,14 @@ def neighbours(
     k = min(k, points - 1)
     if 2 * points * k > _MOST_ARCS:
         raise InputError(
-            f"{points:,} points with {k} neighbours may have {2 * points * k:,} arcs, of which 32-bit indices hold "
-            f"{_MOST_ARCS:,}; take k={_MOST_ARCS // (2 * points)} or fewer points"
+            f"{points:,} points with {k} neighbours may have {2 * points * k:,} arcs, but 32-bit indices allow "
+            f"{_MOST_ARCS:,}; use k={_MOST_ARCS // (2 * points)} or fewer points"
         )
     search = choose(x, method)
     require(
         f"the neighbour graph of {points:,} x {x.shape[1]:,} values",
         {"the graph": room(points, x.shape[1], k, search)},
-        "take fewer rows (a sample) or fewer neighbours",
+        "use fewer rows (a sample) or fewer neighbours",
     )
     found, seconds = _found(x, k, search, folder, done)
     lengths = found.squared_distances
@@ -135,10 +135,12 @@ def neighbours(
 
 
 def room(points: int, columns: int, k: int, search: Search) -> int:
-    """Bytes that it takes at most to build the graph, besides the points themselves."""
+    """Maximum number of bytes needed to build the graph, besides the points."""
     arcs = points * min(k, max(0, points - 1))
     searched = {"tree": 12 * points * columns + 16 * points, "hnsw": 4 * points * columns + 136 * points}
-    return 12 * arcs + max(searched.get(search, 0), 45 * arcs)  # found, and then searched for or symmetrised
+    return 12 * arcs + max(
+        searched.get(search, 0), 45 * arcs
+    )  # stored arcs, plus the larger of search and symmetrisation
 
 
 def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:
@@ -171,7 +173,7 @@ def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:
 
 
 def _folder(cache: Any) -> Path:
-    """Where neighbours are kept, asked for before they are looked for."""
+    """The cache folder, which is created before the search."""
     try:
         folder = Path(cache)
         folder.mkdir(parents=True, exist_ok=True)
@@ -188,7 +190,7 @@ def _squared_norm(x: Tensor | SparseTable) -> float:
 
 
 def _found(x: Tensor | SparseTable, k: int, search: Search, folder: Path | None, done: Done) -> tuple[Found, float]:
-    """The arcs, and the seconds that the search for them took."""
+    """The arcs, and the time of their search in seconds."""
     if k == 0:
         return Found(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), search, 1.0), 0.0
     path = None if folder is None else folder / f"{key(x, k, search)}.npz"
@@ -204,8 +206,11 @@ def _found(x: Tensor | SparseTable, k: int, search: Search, folder: Path | None,
 
 
 def symmetrised(indices: NDArray[np.int32], weights: NDArray[np.float32], symmetry: Symmetry) -> SparseGraph:
-    """The graph of arcs (N, k), each of its weight: by scipy, in a quarter of the time of `SparseGraph.of_arcs` and 0.4
-    of its memory where there is one problem of millions of points."""
+    """The graph of arcs (N, k) with weights.
+
+    It uses scipy, which for one problem of millions of points takes a quarter of the time and 0.4 of the memory of
+    `SparseGraph.of_arcs`.
+    """
     points = len(indices)
     present = indices >= 0
     pointers = np.concatenate([[0], present.sum(axis=1).cumsum()]).astype(np.int32)

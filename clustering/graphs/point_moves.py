@@ -1,9 +1,9 @@
-"""Moves of single points between clusters, each of which lowers the objective of a weighted kernel K-means.
+"""Moves of single points between clusters that lower the objective of a weighted kernel K-means.
 
-With weights w of the points, that objective is -sum_k S_k^T A S_k / w^T S_k: minus the average association where all
-weights are 1, and the normalised cut less K where they are the degrees of A (Dhillon, Guan and Kulis 2004). Rounds of
-kernel K-means, in which all points move at once, end where no point is nearer to another mean, but a move of a point
-also moves both means, and may lower the objective where the round sees nothing (Hartigan and Wong 1979).
+With weights w of the points, the objective is -sum_k S_k^T A S_k / w^T S_k: minus the average association if all
+weights are 1, and the normalised cut minus K if they are the degrees of A (Dhillon, Guan and Kulis 2004). Rounds of
+kernel K-means, in which all points move together, stop when no point is nearer to another mean. But the move of a point
+also moves both means, and may lower the objective even then (Hartigan and Wong 1979).
 """
 
 from typing import NamedTuple
@@ -16,19 +16,19 @@ Labels = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
 _ROUNDING = 1e-10
-"""Of the sum of the clusters' terms: a gain of less is none."""
+"""Smaller gains, relative to the sum of the clusters' terms, count as zero."""
 
 _AT_ONCE = 1 << 20
-"""Gains (points times clusters) that are computed at once: 8 MiB."""
+"""Number of gains (points times clusters) computed at a time: 8 MiB."""
 
 
 class Moved(NamedTuple):
-    """Where the moves ended.
+    """Result of the moves.
 
     Attributes:
         labels: (N,).
-        rounds: through all points, the last of which moved none where `converged`.
-        converged: whether no move of a single point lowers the objective, but by rounding.
+        rounds: number of passes through all points.
+        converged: whether no move of a single point lowers the objective by more than rounding.
     """
 
     labels: Labels
@@ -62,13 +62,13 @@ def single_moves(
 
 
 class _Clusters:
-    """Labels, and the sums by which the gains of moves are known."""
+    """Labels, and the sums from which the gains of moves are computed."""
 
     def __init__(self, kernel: csr_array, weights: Numbers, labels: Labels, clusters: int, constant: float) -> None:
         points = np.arange(len(labels))
         members = csr_array((np.ones(len(labels)), (points, labels)), shape=(len(labels), clusters))
         self.kernel, self.weights, self.labels, self.constant = kernel, weights, labels.copy(), constant
-        # (N, K) sums of a_pq over the points q of a cluster other than p, without the constant.
+        # (N, K) sums of a_pq over the points q != p of a cluster, without the constant.
         self.links = (kernel @ members).toarray()
         self.sizes = np.bincount(labels, minlength=clusters).astype(np.float64)
         self.masses = np.bincount(labels, weights, clusters)
@@ -82,7 +82,7 @@ class _Clusters:
         return self.within / np.where(self.sizes > 0, self.masses, 1.0)
 
     def leaving(self, points: NDArray[np.intp]) -> Numbers:
-        """(n,) what the term of its cluster gains when a point leaves it; -inf for the last point of a cluster."""
+        """(n,) gain of the term of its cluster when a point leaves it; -inf for the last point of a cluster."""
         own = self.labels[points]
         others = self.links[points, own] + self.constant * (self.sizes[own] - 1)
         rest = self.within[own] - 2 * others - self.diagonal[points]
@@ -91,7 +91,7 @@ class _Clusters:
         return np.asarray(np.where(alone, -np.inf, rest / masses - self.terms()[own]))
 
     def joining(self, points: NDArray[np.intp]) -> Numbers:
-        """(n, K) what the term of each cluster gains when a point joins it; -inf for its own."""
+        """(n, K) gain of the term of each cluster when a point joins it; -inf for its own."""
         sums: Numbers = 2 * (self.links[points] + self.constant * self.sizes)
         sums += self.diagonal[points, None]
         sums += self.within
@@ -101,7 +101,7 @@ class _Clusters:
         return sums
 
     def worthwhile(self) -> list[int]:
-        """Points of which a move lowers the objective now, that of the largest gain first."""
+        """Points whose move currently lowers the objective, by descending gain."""
         self.allowance = _ROUNDING * float(np.abs(self.terms()).sum())
         some = max(1, _AT_ONCE // len(self.sizes))
         every = np.arange(len(self.labels))
@@ -111,7 +111,7 @@ class _Clusters:
         return [int(point) for point in found[np.argsort(-gains[found], kind="stable")]]
 
     def move(self, point: int) -> bool:
-        """Move it where that gains most, if it gains anything."""
+        """Make the move of the point with the largest gain, if that is positive."""
         own = self.labels[point]
         if self.sizes[own] == 1:
             return False
@@ -128,7 +128,7 @@ class _Clusters:
         return True
 
     def fill(self) -> None:
-        """Give each empty cluster the point that costs its own least."""
+        """Move to each empty cluster the point whose removal costs least."""
         for cluster in np.flatnonzero(self.sizes == 0):
             gains = self.leaving(np.arange(len(self.labels))) + self.diagonal / self.weights
             self._put(int(gains.argmax()), int(cluster))
@@ -146,7 +146,7 @@ class _Clusters:
         ends, values = self.kernel.indices[arcs], self.kernel.data[arcs]
         self.links[ends, own] -= values
         self.links[ends, cluster] += values
-        own_link = diagonal - self.constant  # a point is none of its own neighbours
+        own_link = diagonal - self.constant  # a point is not its own neighbour
         self.links[point, own] += own_link
         self.links[point, cluster] -= own_link
         self.labels[point] = cluster

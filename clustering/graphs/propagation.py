@@ -1,5 +1,8 @@
-"""Labels spread over a graph (Zhou et al. 2004): F = (I - alpha W)^-1 Y, W normalised so that its spectral radius is at
-most 1. By the inverse for graphs of a few points, by conjugate gradients for sparse ones."""
+"""Label propagation on a graph (Zhou et al. 2004): F = (I - alpha W)^-1 Y, with W normalised to a spectral radius of at
+most 1.
+
+Small graphs use the inverse, sparse ones conjugate gradients.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -10,27 +13,27 @@ from torch import Tensor
 from clustering.graphs.sparse_graph import SparseGraph
 
 _TOLERANCE = 1e-12
-"""Of the residual of each class, as a share of its labels' norm. What is smaller in F counts as 0."""
+"""Residual of each class, relative to the norm of its labels; smaller entries of F count as 0."""
 
 _MAX_ITERATIONS = 1000
-"""At alpha = 0.99 some 100 are needed, at 0.8 some 30: in proportion to the square root of the condition number."""
+"""About 100 are needed at alpha = 0.99, and 30 at 0.8, in proportion to the square root of the condition number."""
 
 
 class Propagation(Protocol):
-    """The map from labels Y to F, of B problems."""
+    """The map from labels Y to F for B problems."""
 
     def spread(self, labels: Tensor) -> Tensor:
-        """(B, K, N) F >= 0, but for rounding, from (B, K, N) Y >= 0."""
+        """(B, K, N) F, non-negative up to rounding, from (B, K, N) Y >= 0."""
         ...
 
     def select(self, problems: Tensor) -> "Propagation":
-        """The map of some problems of the batch, given by their indices."""
+        """The map for a subset of the problems, given by indices."""
         ...
 
 
 @dataclass(frozen=True)
 class DensePropagation:
-    """By the inverse (B, N, N), which is symmetric."""
+    """Propagation by the inverse (B, N, N), which is symmetric."""
 
     inverse: Tensor
 
@@ -43,14 +46,14 @@ class DensePropagation:
 
 @dataclass(frozen=True)
 class SparsePropagation:
-    """By conjugate gradients (Hestenes and Stiefel 1952), every class of every problem on its own.
+    """Propagation by conjugate gradients (Hestenes and Stiefel 1952), independently for each class and problem.
 
-    In double precision: what reaches a point far from all labels is small beside the labels, and still decides.
+    It uses double precision, because the values at points far from all labels are small but still decide.
 
     Attributes:
-        graph: W without its diagonal, symmetric.
-        alpha: share of the neighbours, 0 to below 1.
-        diagonal: (B, N) diagonal of W; None where it is 0.
+        graph: symmetric W without its diagonal.
+        alpha: weight of the neighbours, 0 <= alpha < 1.
+        diagonal: (B, N) diagonal of W; None if it is 0.
     """
 
     graph: SparseGraph

@@ -1,4 +1,4 @@
-"""Normalised cuts of a graph: from eigenvectors to labels, which moves of single points then improve."""
+"""Normalised cuts of a graph: labels from eigenvectors, improved by moves of single points."""
 
 import warnings
 from typing import Literal, NamedTuple
@@ -21,7 +21,7 @@ from clustering.optimiser.centres import Rows
 Labels = NDArray[np.int64]
 Embedding = NDArray[np.float64]
 Discretize = Literal["both", "rotation", "kmeans"]
-"""From eigenvectors to labels: rotation, K-means, or these in turns, K-means first."""
+"""How eigenvectors become labels: by rotation, by K-means, or by both, alternating over the starts."""
 
 
 class Relaxed(NamedTuple):
@@ -29,10 +29,10 @@ class Relaxed(NamedTuple):
 
     Attributes:
         labels: (T, N).
-        embedding: (N, K) rows of eigenvectors, of length one; 0 for points without arcs.
-        rounds: of each start, those of the moves included.
-        components: connected parts of the graph, points without arcs left out. Where there are more than K, and no
-            regularization, they are joined to clusters of like volume: one start, and no eigenvectors.
+        embedding: (N, K) rows of the eigenvectors, scaled to unit norm; 0 for points without arcs.
+        rounds: number of rounds of each start, including moves.
+        components: number of connected components, without isolated points. If there are more than K, and no
+            regularization, they are merged into clusters of similar volume, with a single start and no eigenvectors.
     """
 
     labels: Labels
@@ -56,22 +56,22 @@ def relaxed_cut(
 
     Args:
         graph: (N, N) symmetric W >= 0.
-        rows: N points; one without arcs is labelled as the nearest that has some.
+        rows: N points; a point without arcs takes the label of the nearest point that has arcs.
         clusters: K.
         starts: T.
-        seed: of the starts.
-        discretize: what turns eigenvectors into labels.
+        seed: seed of the starts.
+        discretize: how eigenvectors become labels.
         regularization: t >= 0, see `leading_eigenvectors`.
-        max_rounds: of the rotation or of K-means, and of the moves after it, at most.
+        max_rounds: maximum number of rounds of the rotation or of K-means, and of the moves after it.
 
     Raises:
-        InputError: fewer points with arcs than clusters.
+        InputError: there are fewer points with arcs than clusters.
     """
     points = graph.shape[0]
     linked = np.flatnonzero(graph.sum(axis=1) > 0)
     if len(linked) < clusters and clusters > 1:
         raise InputError(
-            f"{len(linked)} points have arcs, too few for {clusters} clusters; give a graph with more arcs"
+            f"{len(linked)} points have arcs, too few for {clusters} clusters; pass a graph with more arcs"
         )
     part = graph if len(linked) == points else graph[linked][:, linked]
     components, of = connected_components(part, directed=False)
@@ -102,7 +102,7 @@ def relaxed_cut(
 
 
 def _spread(labels: Labels, embedding: Embedding, linked: NDArray[np.intp], rows: Rows) -> tuple[Labels, Embedding]:
-    """Labels and embedding of all points, those without arcs labelled as the nearest with arcs."""
+    """Labels and embedding of all points; a point without arcs takes the label of the nearest point that has arcs."""
     values = rows.values
     isolated = np.setdiff1d(np.arange(len(values)), linked)
     every = np.zeros((len(labels), len(values)), dtype=np.int64)
@@ -116,7 +116,7 @@ def _spread(labels: Labels, embedding: Embedding, linked: NDArray[np.intp], rows
 
 
 def joined(volumes: NDArray[np.float64], clusters: int) -> Labels:
-    """(c,) the cluster of each component, the largest first to the cluster of the least volume so far."""
+    """(c,) cluster of each component, assigned by descending volume to the cluster with the lowest volume so far."""
     labels = np.zeros(len(volumes), dtype=np.int64)
     filled = np.zeros(clusters)
     for component in np.argsort(-volumes, kind="stable"):
@@ -126,20 +126,23 @@ def joined(volumes: NDArray[np.float64], clusters: int) -> Labels:
 
 
 def k_means(embedding: Embedding, generator: np.random.Generator, max_rounds: int) -> tuple[Labels, int]:
-    """(n,) labels of the rows of an embedding (n, K) by one start of K-means, and its rounds."""
+    """(n,) labels of the rows of an embedding (n, K) by one start of K-means, and the number of rounds."""
     state = int(generator.integers(2**31))
     found = sklearn.cluster.KMeans(embedding.shape[1], n_init=1, max_iter=max_rounds, random_state=state)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer different rows than clusters, which are filled
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # fewer distinct rows than clusters; empty ones are filled later
         found.fit(embedding)
     return found.labels_.astype(np.int64), int(found.n_iter_)
 
 
 def rotated(embedding: Embedding, generator: np.random.Generator, max_rounds: int) -> tuple[Labels, int]:
-    """(n,) labels whose indicators are next to a rotation of the embedding (n, K) of unit rows, and the rounds it took.
+    """(n,) labels whose indicators are close to a rotation of the embedding (n, K) with unit rows, and the number of
+    rounds.
 
-    Labels and rotation are found in turns, each the best for the other, from the rotation to K rows that are as
-    orthogonal as can be, the first drawn at random (Yu and Shi 2003).
+    Labels and rotation are optimised alternately, from a rotation to K rows that are as orthogonal as possible, the
+    first of them random (Yu and Shi 2003).
     """
     points, clusters = embedding.shape
     axes = np.empty((clusters, clusters))

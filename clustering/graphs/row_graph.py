@@ -1,4 +1,4 @@
-"""The neighbour graph of the rows of one data set: built, or brought by the user and checked."""
+"""The neighbour graph of the rows of a data set, built here or passed by the user and validated."""
 
 import warnings
 from typing import Any, Literal
@@ -18,10 +18,10 @@ Bandwidth = Literal["estimate", "published"] | float
 """sigma of the kernel, see `graph_and_variance`."""
 
 _ASYMMETRY = 1e-6
-"""Of weights, relative to the largest: symmetric up to rounding."""
+"""Tolerance of asymmetric weights, relative to the largest weight."""
 
 _GATHERED = 1 << 22
-"""Coordinates of the ends of arcs at a time: 16 MiB in float32."""
+"""Number of coordinates of arc ends processed at a time: 16 MiB in float32."""
 
 
 def graph_and_variance(
@@ -30,12 +30,12 @@ def graph_and_variance(
     """W of the rows, and sigma^2 of the kernel on them.
 
     Args:
-        given: a graph, see `given_graph`; None to build it.
+        given: a graph, see `given_graph`; None builds it.
         rows: N points.
-        k: neighbours of a point; N - 1 where there are fewer others.
-        symmetry: how arcs become W; of a given graph only whether it may stay directed.
-        bandwidth: sigma; "estimate": sigma^2 is the mean squared distance to the neighbours (thesis section 2.4);
-            "published": k / (k + 1) of that, as the public code has it. Where all of these are 0, sigma is 1.
+        k: number of neighbours; at most N - 1 are used.
+        symmetry: how arcs become W; for a given graph, only whether it may stay directed.
+        bandwidth: sigma. "estimate" sets sigma^2 to the mean squared distance to the neighbours (thesis section 2.4);
+            "published" sets it to k / (k + 1) of that, as the public code does. If all distances are 0, sigma is 1.
     """
     values = rows.values
     if given is None:
@@ -53,16 +53,17 @@ def graph_and_variance(
 
 
 def variance_above_rounding(squared: float, dtype: torch.dtype, largest: float, points: int) -> float:
-    """sigma^2, or 1 where equal rows are apart by rounding alone, the largest of which is so long, squared."""
+    """sigma^2, or 1 if it is within the rounding error of distances between equal rows, whose largest squared norm is
+    `largest`."""
     if squared > 64 * torch.finfo(dtype).eps * largest:
         return squared
     if points > 1:
-        warnings.warn("neighbours have no distance from each other; bandwidth 1 is taken", stacklevel=4)
+        warnings.warn("neighbours have no distance from each other; bandwidth 1 is used", stacklevel=4)
     return 1.0
 
 
 def mean_squared_length(graph: SparseGraph, rows: Rows) -> float:
-    """Mean of ||x_p - x_q||^2 over the arcs, by their weights. The same for arcs and for their average."""
+    """Weighted mean of ||x_p - x_q||^2 over the arcs; symmetrisation by the average does not change it."""
     total, mass = arc_lengths(graph, rows.values)
     return total / mass if mass else 0.0
 
@@ -83,23 +84,23 @@ def arc_lengths(graph: SparseGraph, values: Tensor) -> tuple[float, float]:
 def given_graph(graph: Any, points: int, *, directed: bool = False) -> SparseGraph:
     """W of a graph given as `NeighbourGraph`, `SparseGraph` of one problem, or square (sparse) matrix of weights.
 
-    The diagonal is left out: on labels it is a constant, on assignments it would reward confidence. Where W is not
-    symmetric, (W + W^T) / 2 is taken, which has the same objective and the right gradient.
+    The diagonal is ignored: for labels it is a constant, and for assignments it would reward confidence. If W is not
+    symmetric, (W + W^T) / 2 is used, which has the same objective and the correct gradient.
 
     Args:
-        graph: weights w_pq, row p those of the arcs of point p; stored zeros are no arcs.
-        points: N that it must have.
-        directed: leave W as it is.
+        graph: weights w_pq, with the arcs of point p in row p; stored zeros are ignored.
+        points: required number of points N.
+        directed: whether to keep an asymmetric W.
 
     Raises:
-        InputError: it is no such graph, not of N points, or has weights that are not finite.
+        InputError: the graph has another type or number of points, or its weights are not finite.
     """
     if isinstance(graph, NeighbourGraph):
         graph = graph.graph
     if isinstance(graph, SparseGraph):
         if len(graph.pointers) - 1 != points:
             raise InputError(
-                f"graph has {len(graph.pointers) - 1} points, X has {points}; give the graph of these rows"
+                f"graph has {len(graph.pointers) - 1} points, but X has {points}; pass the graph of these rows"
             )
         return graph if graph.symmetric or directed else _of_matrix(_both_ways(weight_matrix(graph)))
     try:
@@ -107,12 +108,12 @@ def given_graph(graph: Any, points: int, *, directed: bool = False) -> SparseGra
     except (TypeError, ValueError) as error:
         raise InputError(f"graph must be a square sparse matrix of weights, not {type(graph).__name__}") from error
     if matrix.shape != (points, points):
-        raise InputError(f"graph has shape {matrix.shape}, X has {points} rows; give the graph of these rows")
+        raise InputError(f"graph has shape {matrix.shape}, but X has {points} rows; pass the graph of these rows")
     matrix = matrix.astype(np.promote_types(matrix.dtype, np.float32), copy=True)
     if not np.isfinite(matrix.data).all():
-        raise InputError("graph has weights that are NaN or infinite; leave such arcs out")
+        raise InputError("graph has weights that are NaN or infinite; remove these arcs")
     if len(matrix.data) and matrix.data.min() < 0:
-        warnings.warn("graph has negative weights: such neighbours are driven apart", stacklevel=3)
+        warnings.warn("graph has negative weights, which push neighbours apart", stacklevel=3)
     matrix.setdiag(0)
     asymmetry = abs(matrix - matrix.T)
     symmetric = not asymmetry.nnz or asymmetry.max() <= _ASYMMETRY * abs(matrix).max()
@@ -122,7 +123,7 @@ def given_graph(graph: Any, points: int, *, directed: bool = False) -> SparseGra
 
 
 def _both_ways(matrix: Any) -> Any:
-    warnings.warn("graph is not symmetric; (W + W^T) / 2 is taken, which has the same objective", stacklevel=4)
+    warnings.warn("graph is not symmetric; (W + W^T) / 2 is used, which has the same objective", stacklevel=4)
     return (matrix + matrix.T) / 2
 
 
@@ -146,11 +147,11 @@ def weight_matrix(graph: SparseGraph) -> sparse.csr_array:
 
 
 def scipy_graph(graph: SparseGraph) -> sparse.csr_array:
-    """(N, N) float64 weights of a graph of one problem, for those who solve eigenproblems with them.
+    """(N, N) float64 weights of a graph of one problem, for eigensolvers.
 
     Raises:
-        InputError: negative weights, which are no affinities of a cut.
+        InputError: negative weights, which are not affinities.
     """
     if (graph.weights < 0).any():
-        raise InputError("graph has negative weights, which are no affinities; leave such arcs out")
+        raise InputError("graph has negative weights, which are not affinities; remove these arcs")
     return weight_matrix(graph).astype(np.float64)

@@ -1,13 +1,12 @@
-"""Nearest neighbours among the rows of one large data set, by the search that is cheapest for it.
+"""Nearest neighbours among the rows of one large data set, by the cheapest suitable search.
 
-- "tree": exact, for few columns. A k-d tree (scipy) whose queries come in the order of its leaves, so that those after
-  each other read the same part of it: half the time of any other order.
-- "blocks": exact, for many columns, and on a GPU: products of blocks of rows (`clustering.graphs.knn`).
-- "sparse": exact, of rows most of whose coordinates are zero: sparse products (scikit-learn).
-- "hnsw": approximate, for more points than all pairs of them allow. Navigable small worlds (Malkov and Yashunin 2018,
-  faiss); what it misses is measured.
+- "tree": exact, for few columns. A k-d tree (scipy), queried in the order of its leaves, so that consecutive queries
+  read the same part of it, in half the time of any other order. - "blocks": exact, for many columns, and on a GPU:
+  products of blocks of rows (`clustering.graphs.knn`). - "sparse": exact, for sparse rows: sparse products
+  (scikit-learn). - "hnsw": approximate, for too many points to compare all pairs. Navigable small worlds (Malkov and
+  Yashunin 2018, faiss); its recall is measured.
 
-`benchmarks/neighbours.py` holds them against each other and against faiss's flat index.
+`benchmarks/neighbours.py` compares them with each other and with the flat index of faiss.
 """
 
 import warnings
@@ -32,41 +31,41 @@ from clustering.graphs.sparse_rows import SparseTable, rows_of
 Method = Literal["auto", "exact", "hnsw"]
 Search = Literal["tree", "blocks", "sparse", "hnsw"]
 Done = Callable[[int, int], None]
-"""Told from time to time how many of how many points have their neighbours."""
+"""Progress callback, called with the number of finished points and their total number."""
 
 EXACT_UP_TO = 100_000
-"""Points whose pairs are all looked at by `method="auto"`."""
+"""Number of points up to which `method="auto"` compares all pairs."""
 
 _TREE_COLUMNS = 10
-"""A tree of more visits most of its leaves where columns are independent."""
+"""Maximum number of columns for a tree; with more independent columns it visits most of its leaves."""
 
 _LEAF = 32
 _AT_ONCE = 1 << 14
 _SPARE = 2
-"""Candidates beyond k and the point itself, among which ties go to the lowest index."""
+"""Candidates beyond k and the point itself, among which ties are resolved by the lowest index."""
 
 _LINKS, _BUILD_BREADTH = 16, 80
 _BREADTHS = (32, 64, 128, 256, 512)
 _ENOUGH = 0.99
-"""Recall on the sample at which a search is broad enough."""
+"""Recall on the sample at which the search parameters are sufficient."""
 
 _POOR = 0.95
-"""Recall below which there is a warning."""
+"""Recall below which a warning is raised."""
 
 _SAMPLE = 256
 
 _PRODUCTS = 64
-"""Multiply-adds of a matrix product in the time of one pass over a number."""
+"""Number of multiply-adds of a matrix product that take as long as one pass over a number."""
 
 
 class Found(NamedTuple):
-    """The k nearest others of every point, nearest first, ties to the lowest index.
+    """The k nearest other points of every point, nearest first, ties to the lowest index.
 
     Attributes:
-        indices: (N, k) int32 places among the points; -1 where an approximate search found fewer.
-        squared_distances: (N, k) float32 or float64, 0 where there is no neighbour.
-        search: which one it was.
-        recall: share of the neighbours, of a sample of points, that are as near as the true ones; 1 if exact.
+        indices: (N, k) int32, -1 if an approximate search found fewer.
+        squared_distances: (N, k) float32 or float64, 0 if there is no neighbour.
+        search: the search that was used.
+        recall: share of the neighbours of a sample of points that are as near as the true ones; 1 if exact.
     """
 
     indices: NDArray[np.int32]
@@ -76,21 +75,21 @@ class Found(NamedTuple):
 
 
 def choose(x: Tensor | SparseTable, method: Method) -> Search:
-    """The search among the rows of X by `method`.
+    """The search for the rows of X according to `method`.
 
     Raises:
-        InputError: hnsw of sparse rows, which it cannot read.
+        InputError: hnsw with sparse rows, which it does not support.
     """
     if isinstance(x, SparseTable):
         if method == "hnsw":
-            raise InputError("method='hnsw' takes dense rows; set method='exact', or reduce the columns first")
+            raise InputError("method='hnsw' requires dense rows; set method='exact', or reduce the columns first")
         return "sparse"
     points, columns = x.shape
     return by_shape(points, columns, "exact" if method == "auto" and x.is_cuda else method, tree=not x.is_cuda)
 
 
 def by_shape(points: int, columns: int, method: Method = "auto", *, tree: bool = True) -> Search:
-    """The search among so many dense rows; a tree only where it may be one."""
+    """The search for this number of dense rows; a tree only if `tree` allows it."""
     if method == "hnsw":
         return "hnsw"
     if columns <= _TREE_COLUMNS and tree:
@@ -99,24 +98,28 @@ def by_shape(points: int, columns: int, method: Method = "auto", *, tree: bool =
 
 
 def nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done = lambda finished, total: None) -> Found:
-    """The k nearest others of every row by Euclidean distance.
+    """The k nearest other rows of every row by Euclidean distance.
 
-    Memory, besides X and N rows of k: the tree 12 bytes a value and 16 a point, HNSW 4 bytes a value and 136 a point.
-    Threads as many as torch has, except to build the small worlds: by several they would differ from run to run.
+    Memory besides X and N rows of k: 12 bytes per value and 16 per point for the tree, 4 bytes per value and 136 per
+    point for HNSW. It uses as many threads as torch, except for building the HNSW graph, which would otherwise differ
+    between runs.
 
     Args:
         x: (N, D) finite.
         k: in 1..N - 1.
-        search: see the module.
-        done: is told how far it is.
+        search: see the docstring of the module.
+        done: progress callback.
     """
     with all_if_large(_operations(x, len(x), k, search)):
         return _nearest_rows(x, k, search, done)
 
 
 def _operations(x: Tensor | SparseTable, queries: int, k: int, search: Search) -> float:
-    """Of a search for so many queries among the rows, in passes over a number: a tree looks at some leaves for each,
-    the others look at all pairs, of which a product takes as many multiply-adds as there are columns."""
+    """Cost of a search with this number of queries, in passes over a number.
+
+    A tree visits some leaves per query; the other searches compare all pairs by products with one multiply-add per
+    column.
+    """
     if search == "tree":
         return float(queries * _LEAF * (k + 1 + _SPARE))
     return float(queries * len(x) * max(1.0, x.shape[1] / _PRODUCTS))
@@ -126,7 +129,7 @@ def _nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done) -
     if isinstance(x, SparseTable):
         return _by_sparse_products(x, k, done)
     if search == "blocks":
-        origin = rows_of(x).origin  # rounding of products would swap points that lie far from zero
+        origin = rows_of(x).origin  # centring reduces rounding of products for points far from zero
         near = nearest_neighbours((x if origin is None else x - origin)[None], k, done=done)
         return Found(near.indices[0].int().cpu().numpy(), near.squared_distances[0].cpu().numpy(), search, 1.0)
     values = x.cpu().numpy()
@@ -182,10 +185,10 @@ def _by_sparse_products(x: SparseTable, k: int, done: Done) -> Found:
 
 
 def _by_small_worlds(values: NDArray[Any], k: int, done: Done) -> Found:
-    import faiss  # loads slowly, and is not needed for most data
+    import faiss  # slow import that most data do not need
 
     points, dimension = values.shape
-    # In single precision, which points far from zero would not leave enough of.
+    # faiss uses single precision, which is insufficient for points far from zero.
     single = np.ascontiguousarray(values - values.mean(axis=0), dtype=np.float32)
     index = faiss.IndexHNSWFlat(dimension, _LINKS)
     index.hnsw.efConstruction = _BUILD_BREADTH
@@ -222,7 +225,7 @@ def _by_small_worlds(values: NDArray[Any], k: int, done: Done) -> Found:
 
 
 def _reach(values: NDArray[np.float32], sample: NDArray[Any], k: int) -> NDArray[Any]:
-    """Squared distances of sampled points to their true k-th neighbour, and a rounding error more."""
+    """Squared distances of sampled points to their true k-th neighbour, plus rounding error."""
     x = torch.from_numpy(values)
     near = nearest_among(x, x[sample], min(k + 1 + _SPARE, len(x))).numpy()
     exact = np.stack([((values[near[:, i]] - values[sample]) ** 2).sum(axis=1) for i in range(near.shape[1])], axis=1)
@@ -232,7 +235,7 @@ def _reach(values: NDArray[np.float32], sample: NDArray[Any], k: int) -> NDArray
 def _others(
     rows: NDArray[Any], near: NDArray[Any], squared: NDArray[Any], k: int
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """The k nearest (n, k) among candidates (n, c), the rows themselves left out; -1 and distance 0 where there are
+    """The k nearest (n, k) among candidates (n, c), without the rows themselves; -1 and distance 0 if there are
     fewer."""
     order = near.argsort(axis=1)  # then a stable sort by distance leaves ties to the lowest index
     near, squared = np.take_along_axis(near, order, axis=1), np.take_along_axis(squared, order, axis=1)
@@ -250,7 +253,7 @@ def _empty(values: Any, k: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
 
 @contextmanager
 def _threads(count: int, faiss: Any) -> Iterator[None]:
-    """So many threads of faiss, which are torch's as well where both have one OpenMP; then as many as torch had."""
+    """Set the number of faiss threads, shared with torch if both use one OpenMP; restored afterwards."""
     before = torch.get_num_threads()
     faiss.omp_set_num_threads(count)
     try:

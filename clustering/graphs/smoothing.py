@@ -1,4 +1,4 @@
-"""Assignments that are smooth on a graph, as a convex problem: accelerated projected gradient."""
+"""Assignments that are smooth on a graph, a convex problem solved by accelerated projected gradient."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,13 +13,13 @@ from clustering.optimiser.simplex import project
 
 
 class Smoothed(NamedTuple):
-    """What `smoothed` found.
+    """Result of `smoothed`.
 
     Attributes:
         assignments: (T, K, N) S, classes before points; columns sum to one.
         objective: (T,) float64.
-        gap: (T,) an upper bound of how far the objective is above its minimum, float64.
-        iterations: (T,) gradient steps, int64.
+        gap: (T,) upper bound on the distance of the objective from its minimum, float64.
+        iterations: (T,) number of gradient steps, int64.
     """
 
     assignments: Tensor
@@ -30,11 +30,11 @@ class Smoothed(NamedTuple):
 
 @dataclass(frozen=True)
 class Smoothness:
-    """f(S) = weight tr(S^T (D - W) S), convex in S as W >= 0; see `clustering.optimiser.terms.Laplacian` for the
-    concave form.
+    """f(S) = weight tr(S^T (D - W) S), convex since W >= 0; see `clustering.optimiser.terms.Laplacian` for the concave
+    form.
 
     Attributes:
-        graph: W, symmetric and >= 0, that all problems of a batch share.
+        graph: symmetric W >= 0, shared by all problems of a batch.
         weight: lambda > 0.
     """
 
@@ -51,7 +51,7 @@ class Smoothness:
         return torch.addcmul(-(SharedGraph(self.graph) @ S.mT).mT, S, self.degrees)
 
     def largest(self) -> float:
-        """An upper bound of the eigenvalues of D - W: max_p d_p + mean of d over p's neighbours (Merris 1998)."""
+        """Upper bound on the eigenvalues of D - W: max_p d_p + mean of d over the neighbours of p (Merris 1998)."""
         degrees = self.degrees
         of_neighbours = (self.graph @ degrees[None, :, None])[0, :, 0]
         linked = degrees > 0
@@ -61,17 +61,17 @@ class Smoothness:
 def smoothed(
     cost: Tensor, smoothness: Smoothness, start: Tensor, *, max_iterations: int = 1000, tolerance: float = 1e-4
 ) -> Smoothed:
-    """Minimise <cost, S> + weight tr(S^T (D - W) S) over S with columns in the simplex, every problem on its own.
+    """Minimise <cost, S> + weight tr(S^T (D - W) S) over S with columns in the simplex, each problem independently.
 
-    Nesterov's steps (Beck and Teboulle 2009), with the momentum dropped where the objective would rise (O'Donoghue and
-    Candes 2015), so that it never does. A step is a product with the graph and a projection.
+    Uses Nesterov's steps (Beck and Teboulle 2009), with a restart of the momentum when the objective would rise
+    (O'Donoghue and Candes 2015), so that it never rises. A step takes a product with the graph and a projection.
 
     Args:
         cost: (T, K, N), smaller is better.
         start: (T, K, N) assignments.
-        max_iterations: steps at most.
-        tolerance: stop when the gap <G, S> - sum_p min_k G_pk, G the gradient, is no more than this share of the sizes
-            of the objective's parts.
+        max_iterations: maximum number of steps.
+        tolerance: stop when the gap <G, S> - sum_p min_k G_pk, with G the gradient, is at most this share of the
+            absolute summands of the objective.
     """
     if smoothness.weight == 0:
         labels = cost.min(dim=1, keepdim=True).indices
@@ -82,7 +82,7 @@ def smoothed(
     numbers = torch.zeros(2, len(cost), dtype=torch.float64, device=cost.device)
     result = Smoothed(torch.empty_like(start), numbers[0], numbers[1], torch.zeros_like(numbers[0], dtype=torch.int64))
     left, S, LS = torch.arange(len(cost), device=cost.device), start, smoothness.laplacian(start)
-    Y, LY, age = S, LS, start.new_ones(len(cost))  # where the next step begins, and 1 where that is S itself
+    Y, LY, age = S, LS, start.new_ones(len(cost))  # start of the next step, and its age, 1 if it is S itself
     stuck = torch.zeros_like(left, dtype=torch.bool)
     for iteration in range(max_iterations + 1):
         G = torch.add(cost, LS, alpha=double)
@@ -105,7 +105,7 @@ def smoothed(
         rose = inner(new, Lnew).double() * smoothness.weight + inner(new, cost) > smooth + unary + (
             8 * torch.finfo(cost.dtype).eps * size
         )
-        stuck = rose & (age == 1)  # a plain step rises by rounding alone
+        stuck = rose & (age == 1)  # a plain step raises the objective only by rounding
         older = (1 + (1 + 4 * age.square()).sqrt()) / 2
         momentum = ((age - 1) / older)[:, None, None]
         kept = rose[:, None, None]

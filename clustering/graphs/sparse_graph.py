@@ -1,4 +1,4 @@
-"""Neighbour graphs of many points, by their arcs alone."""
+"""Sparse neighbour graphs of many points."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from torch.nn.functional import embedding_bag
 from clustering.graphs.dense_graph import Symmetry
 
 _CACHED = 1 << 18
-"""Assignments that a product works on at once: 1 MiB in float32, about what a core's own cache takes."""
+"""Number of assignments per product: 1 MiB in float32, about the size of a core's cache."""
 
 _FEWEST = 16
 """Classes at once, however many points: in float32 the row of a neighbour is one line of the cache."""
@@ -17,13 +17,13 @@ _FEWEST = 16
 
 @dataclass(frozen=True)
 class SparseGraph:
-    """A batch of graphs in one matrix of compressed rows, block-diagonal.
+    """A batch of graphs in one block-diagonal matrix in compressed rows.
 
-    A product adds up the rows of S that a point's arcs lead to, in the order of their columns: nothing is scattered, so
-    that it gives the same on every run. Its cost is proportional to the number of arcs times the number of classes.
+    A product sums the rows of S at the ends of a point's arcs, in column order, without scattering, so that results are
+    reproducible. Its cost is proportional to the number of arcs times the number of classes.
 
     Attributes:
-        pointers: (B N + 1) int32, where the arcs of each point begin; the last is their number.
+        pointers: (B N + 1) int32, position of the first arc of each point; the last is the number of arcs.
         columns: (arcs) int32 in 0..B N - 1, ascending within a row.
         weights: (arcs).
         points: N.
@@ -38,11 +38,11 @@ class SparseGraph:
 
     @classmethod
     def of_arcs(cls, indices: Tensor, weights: Tensor, symmetry: Symmetry = "average") -> "SparseGraph":
-        """The graphs of some arcs of every point, see `Symmetry`.
+        """Graphs from arcs of every point, see `Symmetry`.
 
         Args:
-            indices: (B, N, k) int64, where the arcs of each point lead, no two to the same point and none to itself;
-                -1 for no arc.
+            indices: (B, N, k) int64, ends of the arcs of each point, all different and none the point itself; -1 for no
+                arc.
             weights: (B, N, k) >= 0.
             symmetry: how arcs p -> q and q -> p become weights.
         """
@@ -64,21 +64,21 @@ class SparseGraph:
         return cls(pointers.int(), (keys % size).int(), values, points, symmetric=symmetry != "directed")
 
     def __matmul__(self, assignments: Tensor) -> Tensor:
-        # The optimiser keeps classes before points. Some classes at a time, the rows that are added up are in the
-        # processor's cache: several times faster than whole rows, which lie all over the memory.
+        # The optimiser stores classes before points. With a few classes at a time the summed rows stay in the cache,
+        # which is several times faster than whole rows scattered over memory.
         rows = assignments.mT
         batch, classes, points = rows.shape
         width = classes if rows.is_cuda else max(_FEWEST, _CACHED // (batch * points))
         product = torch.empty_like(rows, memory_format=torch.contiguous_format)
         for some, out in zip(torch.split(rows, width, dim=1), torch.split(product, width, dim=1), strict=True):
-            if batch == 1:  # matrices are transposed several times faster than batches of one
+            if batch == 1:  # a matrix is transposed several times faster than a batch of one
                 out[0].copy_(self._sums(some[0].T.contiguous()).T)
             else:
                 out.copy_(self._sums(some.mT.reshape(batch * points, -1)).view(batch, points, -1).mT)
         return product.mT
 
     def _sums(self, rows: Tensor) -> Tensor:
-        """(B N, c) sums of the rows that every point's arcs lead to."""
+        """(B N, c) sums of the rows at the ends of every point's arcs."""
         return embedding_bag(
             self.columns,
             rows,
@@ -90,18 +90,18 @@ class SparseGraph:
 
     @property
     def degrees(self) -> Tensor:
-        """(B, N) sums of the rows."""
+        """(B, N) row sums."""
         ones = self.weights.new_ones((len(self.pointers) - 1) // self.points, self.points, 1)
         return (self @ ones)[..., 0]
 
     def scaled(self, factors: Tensor) -> "SparseGraph":
-        """The weights w_pq times factors (B, N) of both their ends."""
+        """The weights w_pq times the factors (B, N) of both ends."""
         flat = factors.flatten()
         rows = torch.repeat_interleave(self.pointers.diff())
         return replace(self, weights=self.weights * flat[rows] * flat[self.columns])
 
     def to(self, dtype: torch.dtype, device: torch.device | None = None) -> "SparseGraph":
-        """The same graph, to be multiplied with assignments of that type, there."""
+        """The same graph, for assignments of this dtype and device."""
         pointers, columns = self.pointers.to(device), self.columns.to(device)
         return replace(self, pointers=pointers, columns=columns, weights=self.weights.to(device, dtype))
 
@@ -119,9 +119,9 @@ class SparseGraph:
 
 @dataclass(frozen=True)
 class SharedGraph:
-    """One graph of N points that all problems of a batch share, such as the trials of one data set.
+    """One graph of N points shared by all problems of a batch, such as the trials on one data set.
 
-    It is read once for all of them: the product has the (N x B K) columns of every problem side by side.
+    It is read once for all of them: the product has the (N x B K) columns of all problems side by side.
     """
 
     graph: SparseGraph
@@ -139,7 +139,7 @@ class SharedGraph:
 
 
 def merged(keys: Tensor, values: Tensor, symmetry: Symmetry) -> tuple[Tensor, Tensor]:
-    """One entry for each key of a sorted list in which a key stands once, or twice for arcs both ways."""
+    """One entry per key of a sorted list, in which a key occurs once, or twice for arcs in both directions."""
     twice = torch.zeros_like(keys, dtype=torch.bool)
     twice[:-1] = keys[:-1] == keys[1:]
     first = torch.ones_like(twice)

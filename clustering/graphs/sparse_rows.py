@@ -1,4 +1,4 @@
-"""Points most of whose coordinates are zero, such as documents by their words: products in time of the others alone."""
+"""Sparse points, such as documents by their words, with products in time of the non-zero entries."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,14 +15,14 @@ from clustering.optimiser.centres import Rows
 
 @dataclass(frozen=True)
 class SparseTable:
-    """N rows of D numbers, by those that are not zero. Some rows at a time may be read as dense ones.
+    """N rows of D numbers in sparse form; rows can be read as dense ones.
 
-    It stands where a dense (N, D) tensor does, as the `values` of rows.
+    It replaces a dense (N, D) tensor as the `values` of rows.
 
     Attributes:
-        pointers: (N + 1) where each row begins.
-        columns: of the numbers, in 0..D - 1, ascending within a row.
-        numbers: float32 or float64.
+        pointers: (N + 1) position of the first entry of each row.
+        columns: columns of the entries, in 0..D - 1, ascending within a row.
+        numbers: entries, float32 or float64.
         width: D.
     """
 
@@ -60,7 +60,7 @@ class SparseTable:
         return len(self.pointers) - 1
 
     def __getitem__(self, rows: Tensor | slice) -> Tensor:
-        """(…, D) some rows, dense."""
+        """(…, D) selected rows as a dense tensor."""
         if isinstance(rows, slice):
             rows = torch.arange(len(self), device=self.device)[rows]
         flat = rows.flatten()
@@ -95,10 +95,10 @@ class SparseTable:
         return squares.times(self.numbers.new_ones(self.width, 1))[:, 0]
 
     def normalised(self) -> "SparseTable":
-        """Rows divided by their length; zero rows stay."""
+        """Rows divided by their norm; zero rows are unchanged."""
         tiny = torch.finfo(self.dtype).tiny
         counts = self.pointers.diff()
-        # The squares of a row may vanish where its numbers do not.
+        # The squares of a row may underflow although its numbers do not.
         largest = torch.segment_reduce(self.numbers.abs(), "max", lengths=counts, initial=0.0)
         short = (largest > 0) & (largest < vanishing(self.dtype))
         table = self
@@ -117,7 +117,7 @@ class SparseTable:
 
 @dataclass(frozen=True)
 class SparseRows(Rows):
-    """`Rows` of a `SparseTable`, counted from zero: around their mean they would all be dense."""
+    """`Rows` of a `SparseTable`, without an origin: centring would make them dense."""
 
     values: SparseTable  # type: ignore[assignment]  # what is asked of a dense one here, it answers alike
 
@@ -144,14 +144,14 @@ class SparseRows(Rows):
 
 
 def rows_of(values: Tensor | SparseTable, like: Rows | None = None) -> Rows:
-    """The rows, counted from where those `like` them are; else from their mean, where that is far for their spread."""
+    """The rows, with the origin of `like` if given; otherwise with their mean as origin if it is far from zero."""
     if isinstance(values, SparseTable):
         return SparseRows(values)
     return Rows.of(values) if like is None else Rows(values, like.origin)
 
 
 def nearest_centres(values: Tensor | SparseTable, centres: Tensor) -> Tensor:
-    """(n,) the nearest of the centres (K, D) to each of the rows (n, D), ties to the lowest."""
+    """(n,) index of the centre (K, D) nearest to each row (n, D), ties to the lowest index."""
     if isinstance(values, SparseTable):
         return SparseRows(values).squared_distances(centres[None])[0].min(dim=0).indices
     origin = centres.mean(dim=0)

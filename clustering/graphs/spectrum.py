@@ -1,4 +1,4 @@
-"""Eigenvectors of neighbour graphs, by Lanczos iterations: nothing is N x N, except where N is at most 200."""
+"""Eigenvectors of neighbour graphs by Lanczos iterations, without N x N matrices except if N is at most 200."""
 
 from collections.abc import Callable
 
@@ -12,10 +12,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 Vectors = NDArray[np.float64]
 
 _DENSE = 200
-"""Points up to which all eigenvectors are computed at once."""
+"""Number of points up to which all eigenvectors are computed densely."""
 
 _TOLERANCE = 1e-7
-"""Of eigenvalues, relative."""
+"""Relative tolerance of eigenvalues."""
 
 
 def leading_eigenvectors(
@@ -26,18 +26,18 @@ def leading_eigenvectors(
     *,
     orthogonal_to: Vectors | None = None,
 ) -> Vectors:
-    """(n, count) eigenvectors of the largest eigenvalues of M = D^-1/2 (W + t / n 1 1^T) D^-1/2, D the sums of rows.
+    """(n, count) eigenvectors of the largest eigenvalues of M = D^-1/2 (W + t / n 1 1^T) D^-1/2, D the row sums.
 
-    Those of the eigenvalue 1 of an unregularised W are known, one for each connected component, and are not searched
-    for: Lanczos iterations find one vector of an eigenvalue, others only by rounding.
+    The eigenvectors with eigenvalue 1 of an unregularised W are known, one per connected component, and are not
+    searched: Lanczos iterations find one vector per eigenvalue, and others only through rounding.
 
     Args:
         graph: (n, n) symmetric W >= 0, every row with an arc.
-        count: at most n, and at least the number of known ones, of which more are left out.
+        count: at most n; if there are more known eigenvectors, only this number is returned.
         regularization: t in units of the mean degree, >= 0.
-        generator: of the first vector.
-        orthogonal_to: (n, c) of vectors, with c few: eigenvectors are those of P M P, P the projector on what is
-            orthogonal to them all, and are so themselves.
+        generator: random generator of the initial vector.
+        orthogonal_to: (n, c) few vectors; the eigenvectors are those of P M P, where P projects onto the orthogonal
+            complement of these vectors, and are orthogonal to them.
     """
     points = graph.shape[0]
     spread = regularization * float(graph.sum()) / points
@@ -59,7 +59,7 @@ def leading_eigenvectors(
         y = scale * (x - along)
         y = scale * (graph @ y + spread * y.mean())
         y -= barred @ (barred.T @ y)
-        return np.asarray(y - 2 * along - 2 * (known @ (known.T @ x)))  # these get eigenvalues -2 and -1
+        return np.asarray(y - 2 * along - 2 * (known @ (known.T @ x)))  # shifts the known eigenvalues to -2 and -1
 
     wanted = count - known.shape[1]
     if wanted <= 0:
@@ -69,7 +69,7 @@ def leading_eigenvectors(
 
 
 def _largest(product: Callable[[Vectors], Vectors], points: int, count: int, generator: np.random.Generator) -> Vectors:
-    """(points, count) eigenvectors of the largest eigenvalues, descending."""
+    """(points, count) eigenvectors with the largest eigenvalues, descending."""
     if points <= max(_DENSE, 2 * count + 2):
         columns = [product(unit) for unit in np.eye(points)]
         return np.asarray(np.linalg.eigh(np.stack(columns, axis=1))[1][:, : -count - 1 : -1])

@@ -1,39 +1,50 @@
-"""Scalable Laplacian K-modes (Ziko, Granger and Ben Ayed, NeurIPS 2018) and its kin, as a scikit-learn estimator."""
+"""Scalable Laplacian K-modes (Ziko, Granger and Ben Ayed, NeurIPS 2018) and its variants, as a scikit-learn
+estimator."""
+
+from __future__ import annotations  # help() then shows the names of types instead of their definitions
 
 import pickle
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from clustering.blocks import is_dask_array
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import NARROWEST, Above, AtLeast, validate_signature
+from clustering.foundation.parameters import Count, NonNegative, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.row_search import nearest_to
 from clustering.graphs.sparse_rows import rows_of
+from clustering.metrics import Prototypes
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Members, Outcome
 from clustering.optimiser.centres import Rows
 from clustering.optimiser.trials import TOGETHER
 from clustering.seeding import first_seeds
 from clustering.slk.fit import (
-    Found,
+    Bandwidth,
+    FitResult,
     Neighbours,
+    Normalisation,
+    OnEmpty,
+    Path,
+    SymmetricKind,
+    Temperature,
     Winner,
     blurred,
+    is_custom_graph,
     neighbours_of,
     race_starts,
     races,
     rule_of,
     run,
-    tells_more,
     temperatures_of,
     weight_path,
 )
@@ -45,105 +56,114 @@ from clustering.sweeps import settings
 _PRESETS = {"slk2018-ms": "mean_shift", "slk2018-bo": "byproduct", "journal-means": "mean"}
 """Prototypes of the published runs."""
 
+AssignBy = Literal["graph", "prototypes"]
+"""What assigns new points: their neighbours and the prototypes, or the prototypes only."""
+
 
 class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Clusters around prototypes, in which neighbours are drawn to the same cluster.
+    """Prototype-based clustering in which neighbours are drawn to the same cluster.
 
-    Lowers, over labels one-hot in S and prototypes M (thesis eq. 2.4),
+    Minimises, over labels one-hot in S and prototypes M (thesis eq. 2.4),
 
         E(S, M) = F(S, M) + weight sum_pq w_pq [l_p != l_q],        W the symmetric kNN graph of the points,
 
-    by its relaxation over row-stochastic S, R(S, M) = F(S, M) + T <S, log S> - weight <S, W S>, in turns: bound steps
-    for S, each of which is a sparse product and a softmax (`clustering.optimiser.descent`), and new prototypes. Within
-    the steps for S, R never rises; with soft mode weights and a warm start it does not from one update of the
-    prototypes to the next either, unless an empty cluster begins again elsewhere. Which start is best decides more than
-    the weight does; docs/methods/clustering.md has the measurements behind the defaults.
+    through its relaxation over row-stochastic S, R(S, M) = F(S, M) + T <S, log S> - weight <S, W S>. It alternates
+    between bound steps for S, each of which takes a sparse product and a softmax (`clustering.optimiser.descent`), and
+    updates of the prototypes. The steps for S never raise R. With soft mode weights and a warm start, R does not rise
+    from one update of the prototypes to the next either, unless an empty cluster is reseeded. The choice of the start
+    matters more than the weight; docs/methods/clustering.md has the measurements behind the defaults.
 
-    Memory: besides X, the graph and about a dozen N x K arrays, for each of `n_init` starts if they do not race.
+    Memory: X, the graph, and about a dozen N x K arrays, for each of the `n_init` starts if they do not race.
 
     Parameters
     ----------
-    n_clusters : K.
-    prototypes : F and its prototypes. "mean_shift": F = -sum_pk s_pk g(x_p, m_k), modes by mean-shift of the
-        kernel g(x, m) = exp(-||x - m||^2 / (2 sigma^2)) (SLK-MS); "byproduct": the same F, modes the members with the
-        best assignment, which are rows of X (SLK-BO), taken only where the density of their cluster is no lower;
-        "mean": F = sum_pk s_pk ||x_p - m_k||^2 (SLK-Means), whose balance with the graph depends on the scale of X;
-        "medoid": distances that are not squared, to rows of X.
-    weight : lambda >= 0 of E above, per stored arc and both ways: half of what the papers' update calls lambda. Nothing
-        keeps a large one from joining clusters.
-    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
-    normalize : "l2": rows are divided by their length, zero rows stay; the papers do. None: as they are.
-    init : "k-means++", or (K, D) first prototypes, then one start only.
-    n_init : starts, of which one is the result, see `select`. They race (`clustering.slk.race`): all are updated three
-        times, a quarter of them to the end, by a single mean-shift step unless prototypes are means; of the first few,
-        unless labels are known, two clusters are joined and another parted as long as that is better. The best goes on,
-        its sweeps warm. Of more than 16,384 points the race sees 8,192 with a graph of their own, unless labels are
-        known or the graph is a matrix of one's own. With a `weight_path` there is no race: all go on to the end.
-    random_state : seed of the starts.
-    device : "cpu", "cuda", or "auto", which is cuda where there is one.
-    symmetry : how arcs become W: "average" (W + W^T) / 2, "union", "mutual".
-    bandwidth : sigma >= 1e-15; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
-        section 2.4); "published": k / (k + 1) of that, as the public code has it.
-    select : "energy": the start of lowest E, among those of most clusters. "information": of those within 0.04
-        N of it the start of lowest R - 2 N H, with H the entropy of the clusters' shares in nats, which prefers even
-        sizes among starts that are nearly as good.
-    weight_path : shares of `weight`, below 1 and rising, that are gone through first, each from where the one before
-        ended.
-    mode_weights : what points weigh in the prototypes: their assignments, or 1 in the likeliest cluster.
-    warm_start : S begins where it ended before the prototypes moved, so that R falls from update to update; False: at
-        softmax of the unary cost (papers), which lets clusters move farther.
-    temperature : T, the weight of the entropy in R; 1 in the papers. "auto": 3 weight d / K, d the mean degree of the
-        graph, at most 1, and two thirds of that where assignments end blurred: far above it neighbours cannot agree on
-        one of K clusters, and assignments end nearly uniform.
-    on_empty : a cluster without points begins again at the point farthest from its prototype ("reseed", ten times at
-        most), keeps its prototype ("keep"), and is left out of the result besides ("drop").
-    max_iter, tol : updates of the prototypes at most; relative change of R at which they end.
-    max_sweeps, sweep_tol : likewise of S between two updates.
+    n_clusters : number of clusters K.
+    prototypes : F and its prototypes. "mean_shift": F = -sum_pk s_pk g(x_p, m_k), modes by mean-shift of the kernel
+        g(x, m) = exp(-||x - m||^2 / (2 sigma^2)) (SLK-MS). "byproduct": the same F, modes are the members with the best
+        assignment, which are rows of X (SLK-BO), accepted only if the density of their cluster is not lower there.
+        "mean": F = sum_pk s_pk ||x_p - m_k||^2 (SLK-Means), whose balance with the graph term depends on the scale of
+        X. "medoid": distances that are not squared, to rows of X.
+    weight : lambda >= 0 of E, applied to each stored arc, hence twice to each pair of neighbours; half of the lambda in
+        the papers' update. A large weight can merge clusters.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged, as in the papers; None uses
+        the rows as given.
+    init : "k-means++", or (K, D) initial prototypes, in which case there is a single start.
+    n_init : number of starts, of which one is kept, see `select`. Starts race (`clustering.slk.race`): all get three
+        updates, and a quarter of them continue to the end, by a single mean-shift step per update unless prototypes are
+        means. For the best few, unless labels are known, two clusters are merged and another one is split while that is
+        better. The winner continues with warm sweeps. With more than 16,384 points the race uses a sample of 8,192 with
+        a graph of its own, unless labels are known or the graph is passed as a matrix. With a `weight_path` there is no
+        race, and all starts continue to the end.
+    random_state : seed or generator of the initialisations.
+    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
+    symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
+    bandwidth : sigma >= 1e-15. "estimate" sets sigma^2 to the mean squared distance to the neighbours in the graph
+        (thesis section 2.4); "published" sets it to k / (k + 1) of that, as the public code does.
+    select : criterion that selects a start. "energy": lowest E among the starts with the most clusters. "information":
+        among the starts within 0.04 N of that, the lowest R - 2 N H, with H the entropy of the cluster shares in nats,
+        which prefers even sizes among nearly equal starts.
+    weight_path : rising shares of `weight`, below 1, for continuation; each starts from the result of the previous one.
+    mode_weights : weights of points in the prototypes: "soft" uses the assignments, "hard" gives 1 to the most probable
+        cluster.
+    warm_start : whether S starts from its values before the prototypes moved, so that R falls from update to update.
+        False starts from the softmax of the unary cost (papers), which lets clusters move farther.
+    temperature : T, the weight of the entropy in R; 1 in the papers. "auto" uses 3 weight d / K with d the mean degree
+        of the graph, but at most 1, and two thirds of that if the assignments remain blurred: at much higher
+        temperatures neighbours cannot agree on one of K clusters, and assignments become almost uniform.
+    on_empty : how to treat an empty cluster. "reseed" moves its prototype to the point farthest from its own prototype,
+        at most ten times; "keep" keeps the prototype; "drop" also removes the cluster from the result.
+    max_iter, tol : maximum number of updates of the prototypes; relative change of R below which they stop.
+    max_sweeps, sweep_tol : the same for the sweeps over S between two updates.
 
     Attributes
     ----------
-    labels_ : (N,) int, argmax of assignments_, ties to the lowest cluster.
-    assignments_ : (N, K) S, rows sum to one; clusters are more certain the larger the weight.
-    cluster_centers_ : (K, D) prototypes, on normalised rows if `normalize`.
-    mode_indices_ : (K,) rows of X that are the prototypes, -1 where one is not ("byproduct" and "medoid" only).
-    criterion_ : what `select` compares, lower is better, to choose among fits of several seeds likewise.
+    labels_ : (N,) int, argmax of assignments_; ties go to the lowest index.
+    assignments_ : (N, K) S, rows sum to one; a larger weight gives more confident assignments.
+    cluster_centers_ : (K, D) prototypes, in the space of the normalised rows if `normalize` is set.
+    mode_indices_ : (K,) rows of X that are the prototypes, -1 for a prototype that is not a row ("byproduct" and
+        "medoid" only).
+    criterion_ : value of the criterion of `select`, lower is better; it can compare fits with several seeds, too.
     objective_ : E. relaxed_objective_ : R.
     objective_trace_ : (updates,) R after each update of S at the last weight of the path.
-    mode_movements_ : (updates, K) Euclidean distance of each prototype to the next, likewise; after the last update it
-        is where the next step would have led.
-    n_iter_ : updates of the prototypes, those of the path included.
-    n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result, or left out of it.
-    start_objectives_ : (n_init,) E of every start where it was left, of a sample times N / n, after a race of medoids
-        with the F of modes; the spread tells how much the start decides.
-    converged_ : whether it ended before max_iter.
-    seconds_ : `clustering.foundation.timing.Seconds` of the fit; of `trials`, its share.
-    bandwidth_ : sigma. temperature_ : T. graph_ : W. n_features_in_, feature_names_in_ : of scikit-learn.
+    mode_movements_ : (updates, K) Euclidean distance of each prototype to its successor, as in objective_trace_; the
+        last entry is for the update that was not taken.
+    n_iter_ : number of updates of the prototypes, including those of the path.
+    n_reseeded_ : number of times an empty cluster was reseeded.
+    n_empty_ : number of empty clusters in the result, or removed from it.
+    start_objectives_ : (n_init,) E of each start when it stopped, scaled by N / n on a sample of n points; after a race
+        of medoids with the F of modes. Their spread shows how much the start matters.
+    converged_ : whether the fit stopped before max_iter.
+    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`; after `trials`, the share of the
+        trial.
+    bandwidth_ : sigma. temperature_ : T. graph_ : W.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
     def __init__(
         self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        n_clusters: Count = 8,
         *,
-        prototypes: Literal["mean", "mean_shift", "byproduct", "medoid"] = "mean_shift",
-        weight: Annotated[float, AtLeast(0)] = 0.65,
-        n_neighbors: Annotated[int, AtLeast(1)] = 5,
-        normalize: Literal["l2"] | None = None,
+        prototypes: Prototypes = "mean_shift",
+        weight: NonNegative = 0.65,
+        n_neighbors: Count = 5,
+        normalize: Normalisation = None,
         init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 48,
+        n_init: Count = 48,
         random_state: Any = None,
         device: Device = "cpu",
-        symmetry: Literal["average", "union", "mutual"] = "average",
-        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate",
+        symmetry: SymmetricKind = "average",
+        bandwidth: Bandwidth = "estimate",
         select: Select = "information",
-        weight_path: Sequence[float] | None = None,
+        weight_path: Path = None,
         mode_weights: Members = "soft",
         warm_start: bool = False,
-        temperature: Literal["auto"] | Annotated[float, Above(0)] = "auto",
-        on_empty: Literal["reseed", "keep", "drop"] = "reseed",
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        tol: Annotated[float, AtLeast(0)] = 1e-4,
-        max_sweeps: Annotated[int, AtLeast(1)] = 50,
-        sweep_tol: Annotated[float, AtLeast(0)] = 1e-4,
+        temperature: Temperature = "auto",
+        on_empty: OnEmpty = "reseed",
+        max_iter: Count = 100,
+        tol: NonNegative = 1e-4,
+        max_sweeps: Count = 50,
+        sweep_tol: NonNegative = 1e-4,
     ) -> None:
         self.n_clusters = n_clusters
         self.prototypes = prototypes
@@ -169,26 +189,27 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @staticmethod
     def preset(name: str, **changes: Any) -> PublishedSLK:
-        """The run of the public code, "slk2018-ms", "slk2018-bo" or "journal-means", with some parameters changed."""
+        """The settings of the public code, "slk2018-ms", "slk2018-bo" or "journal-means", with optional changes of
+        parameters."""
         if name not in _PRESETS:
             raise InputError(f"unknown preset {name!r}; known: {', '.join(_PRESETS)}")
         return PublishedSLK(**{"prototypes": _PRESETS[name], **changes})
 
     @shared_if_large
-    def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None, graph: Any = None) -> "SLK":
+    def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None, graph: Any = None) -> SLK:
         """Cluster the rows of X.
 
         Args:
-            X: (N, D) float32 or float64, other numbers become float32. Finite. Scipy sparse except for medoids. Of a
-                dask array the chunks of rows stay on the workers of the present `distributed.Client`, and labels_ and
-                assignments_ are dask arrays; see docs/how_to/many-machines.md.
-            y: ignored, with a warning unless `partial_labels` are given.
-            partial_labels: (N,) int, known clusters 0..K-1 of some points, which keep them, and -1.
-            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
+            X: (N, D) finite, dense or, except for medoids, scipy sparse; float32 and float64 are kept, other numbers
+                become float32. The row chunks of a dask array stay on the workers of the current
+                `distributed.Client`, and labels_ and assignments_ are dask arrays, see docs/how_to/many-machines.md.
+            y: ignored, with a warning if `partial_labels` is None.
+            partial_labels: (N,) int, known clusters 0..K-1, which points keep, and -1 for unlabelled points.
+            graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
 
         Raises:
-            InputError: a parameter, X, labels or graph that cannot be; fewer distinct points than clusters; less memory
-                is free than it would need.
+            InputError: a parameter, X, the labels or the graph is invalid; there are fewer distinct points than
+                clusters; or memory is insufficient.
         """
         warn_if_labels_are_y(y, partial_labels)
         self._check()
@@ -201,110 +222,159 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
         near = neighbours_of(self, graph, rows)
-        watch, seeds, spent = Stopwatch(), None, Seconds(0.0, 0.0, 0.0)
+        watch, seeds, total = Stopwatch(), None, Seconds(0.0, 0.0, 0.0)
         if not races(self):
             seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
-            spent = Seconds(0.0, watch.lap(), 0.0)
+            total = Seconds(0.0, watch.lap(), 0.0)
         for temperature in temperatures_of(self, near.degree):
-            won = None
+            winner = None
             if seeds is None:
-                won = race_starts(self, rows, near, clamp, temperature=temperature, whole=tells_more(graph))
+                winner = race_starts(self, rows, near, clamp, temperature=temperature, whole=is_custom_graph(graph))
                 weights = [float(self.weight)]
-                found = run(self, rows, near, won.prototypes, weights, clamp, temperature=temperature, raced=True)
+                result = run(self, rows, near, winner.prototypes, weights, clamp, temperature=temperature, raced=True)
             else:
                 weights = [float(self.weight)] * len(seeds)
-                found = run(self, rows, near, seeds, weights, clamp, temperature=temperature)
-            best = int(found.ranking.order(rows.values.dtype)[0])
-            last = self._keep(found, best, won, partial_labels)
-            spent = Seconds(last.graph, spent.seeding + last.seeding, spent.optimise + last.optimise)
+                result = run(self, rows, near, seeds, weights, clamp, temperature=temperature)
+            best = int(result.ranking.order(rows.values.dtype)[0])
+            last = self._keep(result, best, winner, partial_labels)
+            total = Seconds(last.graph, total.seeding + last.seeding, total.optimise + last.optimise)
             if not blurred(self._entropy(), self.n_clusters):
                 break
-        self.seconds_ = spent
+        self.seconds_ = total
         self._warn(self._entropy())
         return self
 
     @shared_if_large
     def trials(
         self, X: ArrayLike, *, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]] = ({},), graph: Any = None
-    ) -> list["SLK"]:
-        """Fitted clones for every setting of the grid with every seed, in that order.
+    ) -> list[SLK]:
+        """Fitted clones for every setting of the grid with every seed, in the order of product(grid, seeds).
 
-        Each is what `fit` gives with these settings and random_state=seed. A graph is built once, and those that differ
-        in nothing but weight and seed run together, as many as 2^24 assignments allow: from the start that won the race
-        of each, or the only one. Several starts that do not race (`weight_path`) are one fit after the other.
+        Each clone equals the result of `fit` with these settings and random_state=seed. Graphs are shared, and clones
+        that differ only in weight and seed run as one batch of up to 2^24 assignments, each from the winner of its race
+        or from its only start. Clones with several starts that do not race (`weight_path`) are fitted one by one.
 
         Args:
-            X: as of `fit`.
+            X: as in `fit`.
             seeds: values of random_state.
-            grid: parameters that differ from those of this estimator.
-            graph: as of `fit`.
+            grid: parameters that override those of this estimator.
+            graph: as in `fit`.
 
         Raises:
-            InputError: as of `fit`.
+            InputError: as in `fit`.
         """
         models: list[SLK] = settings(self, seeds, grid)
         for model in models:
             model._check()
         self.require_memory(X, starts=len(models), graph=graph)
-        read: dict[bytes, Rows] = {}
-        built: dict[bytes, Neighbours] = {}
-        for group in _alike(models):
-            lead = group[0]
-            if lead.n_init > 1 and isinstance(lead.init, str) and not races(lead):
+        rows_by_key: dict[bytes, Rows] = {}
+        graphs_by_key: dict[bytes, Neighbours] = {}
+        for group in _groups(models):
+            template = group[0]
+            if template.n_init > 1 and isinstance(template.init, str) and not races(template):
                 for model in group:
                     model.fit(X, graph=graph)
                 continue
-            seen = lead._told("normalize", "device")
-            rows = read[seen] = read.get(seen) or lead._rows(X, reset=True)
-            drawn = seen + lead._told("n_neighbors", "symmetry", "bandwidth")
-            near = built[drawn] = built.get(drawn) or neighbours_of(lead, graph, rows)
-            together = max(1, TOGETHER // (len(rows.values) * lead.n_clusters))
-            for some in (group[first : first + together] for first in range(0, len(group), together)):
-                lead._fit_together(some, rows, near, temperatures_of(lead, near.degree), whole=tells_more(graph))
-                for model in some:
+            rows_key = template._key("normalize", "device")
+            rows = rows_by_key[rows_key] = rows_by_key.get(rows_key) or template._rows(X, reset=True)
+            graph_key = rows_key + template._key("n_neighbors", "symmetry", "bandwidth")
+            near = graphs_by_key[graph_key] = graphs_by_key.get(graph_key) or neighbours_of(template, graph, rows)
+            together = max(1, TOGETHER // (len(rows.values) * template.n_clusters))
+            for batch in (group[first : first + together] for first in range(0, len(group), together)):
+                template._fit_together(
+                    batch, rows, near, temperatures_of(template, near.degree), whole=is_custom_graph(graph)
+                )
+                for model in batch:
                     validate_data(model, X, reset=True, skip_check_array=True)
         return models
 
     def require_memory(self, X: ArrayLike, *, starts: int, graph: Any = None) -> None:
-        """Nothing, if there is memory for so many `trials` of X.
+        """Raise if memory is insufficient for this number of `trials` with X.
 
         Raises:
-            InputError: less is free than they would need.
+            InputError: less memory is free than the trials need.
         """
         require_for_trials(self, X, graph, trials=starts)
 
     def _fit_together(
-        self, models: Sequence["SLK"], rows: Rows, near: Neighbours, temperatures: Sequence[float], *, whole: bool
+        self, models: Sequence[SLK], rows: Rows, near: Neighbours, temperatures: Sequence[float], *, whole: bool
     ) -> None:
-        """Fit models that differ from this one in weight and seed at most, all of one start or of starts that race; at
-        the first of the temperatures, and those that are blurred at the next ones."""
+        """Fit models that differ from this one at most in weight and seed, from one start or from starts that race.
+
+        All are fitted at the first of the temperatures, and those with blurred assignments again at the next ones.
+        """
         watch, temperature = Stopwatch(), temperatures[0]
         raced = [model for model in models if races(self)]
-        won = [race_starts(model, rows, near, None, temperature=temperature, whole=whole) for model in raced]
-        if won:
-            starts = torch.cat([winner.prototypes for winner in won])
+        winners = [race_starts(model, rows, near, None, temperature=temperature, whole=whole) for model in raced]
+        if winners:
+            starts = torch.cat([winner.prototypes for winner in winners])
         else:
             seeds = {model.random_state for model in models}
-            first = {seed: first_seeds(self.init, rows, self.n_clusters, 1, seed) for seed in seeds}
-            starts = torch.cat([first[model.random_state] for model in models])
+            seeds_of = {seed: first_seeds(self.init, rows, self.n_clusters, 1, seed) for seed in seeds}
+            starts = torch.cat([seeds_of[model.random_state] for model in models])
         weights, seeding = [float(model.weight) for model in models], watch.lap()
-        found = run(self, rows, near, starts, weights, temperature=temperature, seeding=seeding, raced=bool(won))
+        result = run(self, rows, near, starts, weights, temperature=temperature, seeding=seeding, raced=bool(winners))
         for trial, model in enumerate(models):
-            model._keep(found.of(trial), 0, won[trial] if won else None)
-        again = [model for model in models if blurred(model._entropy(), self.n_clusters)] if temperatures[1:] else []
+            model._keep(result.of(trial), 0, winners[trial] if winners else None)
+        blurred_models = (
+            [model for model in models if blurred(model._entropy(), self.n_clusters)] if temperatures[1:] else []
+        )
         for model in models:
-            if model not in again:
+            if model not in blurred_models:
                 model._warn(model._entropy())
-        if again:
-            self._fit_together(again, rows, near, temperatures[1:], whole=whole)
+        if blurred_models:
+            self._fit_together(blurred_models, rows, near, temperatures[1:], whole=whole)
 
-    def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
-        """(n,) clusters of new points.
+    def predict(self, X: ArrayLike, *, by: AssignBy = "graph") -> NDArray[np.int64]:
+        """(n,) cluster of each new point.
 
         Args:
             X: (n, D).
-            by: "graph": one bound step for the new point, whose arcs lead to its n_neighbors nearest rows of the
-                fitted X, weight 1 each, S of these fixed. "prototypes": the cluster of the smallest unary cost.
+            by: "graph" takes one bound step for the new point, which arcs of weight 1 link to its n_neighbors nearest
+                rows of the fitted X, with their S fixed. "prototypes" takes the cluster with the lowest unary cost.
+        """
+        cost, neighbours = self._unary(X, by)
+        return self._logits(cost, neighbours).max(dim=0).indices.cpu().numpy()
+
+    def predict_proba(self, X: ArrayLike, *, by: AssignBy = "graph") -> NDArray[Any]:
+        """(n, K) assignments of new points, whose argmax is `predict`.
+
+        They are softmax((-a + 2 weight sum_q s_q) / T) for the unary costs a, the assignments s_q of the n_neighbors
+        nearest rows of the fitted X, and T = temperature_; with by="prototypes", softmax(-a / T). For fitted points
+        they differ slightly from `assignments_`, whose graph is symmetric and has no arc from a point to itself.
+
+        Args:
+            X: (n, D).
+            by: as in `predict`.
+        """
+        cost, neighbours = self._unary(X, by)
+        logits = self._logits(cost, neighbours) / self.temperature_
+        return logits.softmax(dim=0).T.contiguous().cpu().numpy()
+
+    def score(self, X: ArrayLike, y: Any = None, *, by: AssignBy = "graph") -> float:
+        """Opposite of the mean contribution of new points to E, in units of E / N; higher is better.
+
+        A point p with the cluster l_p of `predict` contributes its unary cost and, with by="graph",
+        2 weight sum_q [l_p != l_q] over its n_neighbors nearest rows q of the fitted X. Scores are comparable only
+        between models with the same `prototypes`, `weight`, `n_neighbors` and bandwidth_.
+
+        Args:
+            X: (n, D).
+            y: ignored, as in scikit-learn.
+            by: as in `predict`.
+        """
+        cost, neighbours = self._unary(X, by)
+        labels = self._logits(cost, neighbours).max(dim=0).indices
+        energies = cost.gather(0, labels[None])[0].double()
+        if neighbours is not None:
+            differ = torch.from_numpy(self.labels_).to(labels)[neighbours] != labels[:, None]
+            energies += 2 * self.weight * differ.sum(dim=1)
+        return -float(energies.mean())
+
+    def _unary(self, X: ArrayLike, by: str) -> tuple[Tensor, Tensor | None]:
+        """Unary costs (K, n) of new points and the indices (n, n_neighbors) of their nearest fitted rows.
+
+        The indices are None if the graph is not used.
         """
         check_is_fitted(self)
         if by not in ("graph", "prototypes"):
@@ -312,17 +382,22 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X, reset=False)
         centres = torch.from_numpy(self.cluster_centers_).to(rows.values.device, rows.values.dtype)
         rule = rule_of(self, rows, self.bandwidth_**2)
-        logits = -rule.cost((centres if rows.origin is None else centres - rows.origin)[None])[0]
-        if by == "graph" and self.weight > 0:
-            if len(self._fitted.values) == 0:
-                raise InputError("a model of a dask.array keeps no rows of it here; predict with by='prototypes'")
-            fitted, new = self._fitted.values, rows.values
-            if rows.origin is not None:
-                fitted, new = fitted - rows.origin, new - rows.origin
-            near = nearest_to(fitted, new, self.n_neighbors)
-            assignments = torch.from_numpy(self.assignments_).to(logits)
-            logits += 2 * self.weight * assignments[near].sum(dim=1).T
-        return logits.max(dim=0).indices.cpu().numpy()
+        cost = rule.cost((centres if rows.origin is None else centres - rows.origin)[None])[0]
+        if by == "prototypes" or self.weight == 0:
+            return cost, None
+        if len(self._fitted.values) == 0:
+            raise InputError("a model fitted to a dask.array does not keep its rows; use by='prototypes'")
+        fitted, new = self._fitted.values, rows.values
+        if rows.origin is not None:
+            fitted, new = fitted - rows.origin, new - rows.origin
+        return cost, nearest_to(fitted, new, self.n_neighbors)
+
+    def _logits(self, cost: Tensor, neighbours: Tensor | None) -> Tensor:
+        """(K, n) minus the costs of new points, plus the attraction by the assignments of their neighbours."""
+        if neighbours is None:
+            return -cost
+        assignments = torch.from_numpy(self.assignments_).to(cost)
+        return 2 * self.weight * assignments[neighbours].sum(dim=1).T - cost
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -333,36 +408,36 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         validate_signature(self)
         weight_path(self)
 
-    def _told(self, *names: str) -> bytes:
-        """The values of these parameters, to be compared."""
+    def _key(self, *names: str) -> bytes:
+        """The values of these parameters as a key for comparison."""
         return pickle.dumps([getattr(self, name) for name in names])
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Rows:
-        """Rows of X, counted from their mean where that is far from zero."""
-        accept = self.prototypes != "medoid"  # which needs whole clusters
+        """Rows of X, centred at their mean if that is far from zero."""
+        accept = self.prototypes != "medoid"  # medoids need all points of a cluster
         values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device, accept_sparse=accept)
         return rows_of(values) if reset else rows_of(values, self._fitted)
 
-    def _keep(self, found: Found, best: int, won: Winner | None, known: ArrayLike | None = None) -> Seconds:
-        """Take the best start, which may have won a race before; the seconds that it took."""
-        trials, fitted = found.trials, found.rule.rows
-        self._fitted, self.graph_, self.bandwidth_ = fitted, found.near.graph, found.near.variance**0.5
-        self.temperature_ = found.temperature
-        energies, seconds = found.ranking.energies.cpu().numpy(), found.seconds
-        self.start_objectives_ = energies if won is None else won.energies
-        if won is not None:
-            seconds = Seconds(seconds.graph, won.seeding, won.racing + seconds.optimise)
+    def _keep(self, result: FitResult, best: int, winner: Winner | None, known: ArrayLike | None = None) -> Seconds:
+        """Store the best start, which may have won a race, in the fitted attributes; returns its times."""
+        trials, fitted = result.trials, result.rule.rows
+        self._fitted, self.graph_, self.bandwidth_ = fitted, result.near.graph, result.near.variance**0.5
+        self.temperature_ = result.temperature
+        energies, seconds = result.ranking.energies.cpu().numpy(), result.seconds
+        self.start_objectives_ = energies if winner is None else winner.energies
+        if winner is not None:
+            seconds = Seconds(seconds.graph, winner.seeding, winner.racing + seconds.optimise)
         self.seconds_ = seconds
         self.objective_, self.relaxed_objective_ = float(energies[best]), float(trials.objective[best])
-        self.criterion_ = float(found.ranking.criteria[best])
+        self.criterion_ = float(result.ranking.criteria[best])
         trace = trials.trace[:, best]
-        taken = ~torch.isnan(trace)
-        self.objective_trace_ = trace[taken].cpu().numpy()
+        valid = ~torch.isnan(trace)
+        self.objective_trace_ = trace[valid].cpu().numpy()
         self.n_iter_, self.n_reseeded_ = int(trials.iterations[best]), int(trials.reseeded[best])
         self.converged_ = bool(trials.outcome[best] == Outcome.CONVERGED)
         _, order = numbered(self, trials.labels[best].cpu().numpy(), known)
         assignments, centres = trials.assignments[best][:, order], trials.prototypes[best][order]
-        self.mode_movements_ = trials.movements[taken, best].cpu().numpy()[:, order]
+        self.mode_movements_ = trials.movements[valid, best].cpu().numpy()[:, order]
         labels = assignments.mT.max(dim=0).indices
         used = torch.bincount(labels, minlength=self.n_clusters) > 0
         self.n_empty_ = int((~used).sum())
@@ -372,12 +447,12 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.mode_movements_ = self.mode_movements_[:, used.cpu().numpy()]
         self.labels_ = labels.cpu().numpy()
         self.assignments_ = assignments.contiguous().cpu().numpy()
-        exact = centres if fitted.origin is None else centres + fitted.origin
+        coordinates = centres if fitted.origin is None else centres + fitted.origin
         if self.prototypes in ("byproduct", "medoid"):
             indices = fitted.places(centres)
             self.mode_indices_ = indices.cpu().numpy()
-            exact = torch.where((indices >= 0)[:, None], fitted.values[indices], exact)
-        self.cluster_centers_ = exact.cpu().numpy()
+            coordinates = torch.where((indices >= 0)[:, None], fitted.values[indices], coordinates)
+        self.cluster_centers_ = coordinates.cpu().numpy()
         return seconds
 
     def _entropy(self) -> float:
@@ -385,21 +460,21 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return entropy_of(torch.from_numpy(self.assignments_)) / len(self.assignments_)
 
     def _warn(self, entropy: float) -> None:
-        """Of assignments of this mean entropy, and of clusters without points."""
-        remedy = "a lower temperature, or a bandwidth of the scale of the clusters where some points lie far away"
+        """Warn of nearly uniform assignments, given their mean entropy, and of empty clusters."""
+        remedy = "a lower temperature or, if there are outliers, a bandwidth of the scale of the clusters"
         warn_of_uniform(entropy, self.n_clusters, stacklevel=5, remedy=remedy)
         if self.on_empty != "drop":
             remedy = "a smaller weight, fewer clusters or more starts"
-            if self.n_neighbors * self.n_clusters > len(self.labels_):  # neighbours are of several clusters
+            if self.n_neighbors * self.n_clusters > len(self.labels_):  # neighbourhoods span several clusters
                 remedy = f"n_neighbors below {self.n_neighbors}, {remedy}"
             warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
 
 
-def _alike(models: Sequence[SLK]) -> list[list[SLK]]:
-    """The models that differ in nothing but weight and seed, together; in seed alone where the temperature follows the
+def _groups(models: Sequence[SLK]) -> list[list[SLK]]:
+    """Groups of models that differ only in weight and seed, or only in seed if the temperature depends on the
     weight."""
     names = sorted(set(SLK().get_params()) - {"weight", "random_state"})
     groups: dict[bytes, list[SLK]] = {}
     for model in models:
-        groups.setdefault(model._told(*names, *["weight"] * (model.temperature == "auto")), []).append(model)
+        groups.setdefault(model._key(*names, *["weight"] * (model.temperature == "auto")), []).append(model)
     return list(groups.values())

@@ -1,13 +1,13 @@
-"""How `clustering.SLK` is fitted: what its parameters mean to the optimiser, and how its starts are run.
+"""Settings of the optimiser for `clustering.SLK`, and the execution of its starts.
 
-All of it is of rows in memory but for what `clustering.blocks.slk` takes of it, for rows on the workers of a cluster.
+Everything here is for rows in memory; `clustering.blocks.slk` uses parts of it for rows on the workers of a cluster.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -17,12 +17,14 @@ from torch import Tensor
 
 from clustering.estimator_input import Device
 from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import NARROWEST, Above, AtLeast
 from clustering.foundation.streams import stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.graphs.sparse_rows import SparseRows
+from clustering.metrics import Prototypes
 from clustering.optimiser.alternation import Clamp, Members, Sweeps
 from clustering.optimiser.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
 from clustering.optimiser.trials import Course, Trials, run_trials
@@ -31,36 +33,55 @@ from clustering.slk.race import race, ranked, sample
 from clustering.starts import Ranking, Select
 
 COLDEST = 2.0**-10
-"""Lowest temperature, where there is hardly a graph: assignments are hard for all that matters."""
+"""Lowest temperature, used if there is almost no graph; assignments are then practically hard."""
 
 _BLURRED = 0.35
-"""Mean entropy of assignments, as a share of log K, above which a lower temperature has better labels: of good labels
-it is 0.02 to 0.3, and where neighbours no longer agree it jumps to 0.5 to 1 (digits and MNIST, K from 5 to 50)."""
+"""Mean entropy of assignments, as a share of log K, above which a lower temperature gives better labels. Good labels
+have 0.02 to 0.3; if neighbours no longer agree, it jumps to 0.5 to 1 (digits and MNIST, K from 5 to 50)."""
 
 WARM_UP = 6
-"""Updates by a single mean-shift step that come before prototypes which are rows of X, and then hardly move."""
+"""Number of updates with a single mean-shift step before prototypes become rows of X, which hardly move afterwards."""
+
+
+Normalisation = Literal["l2"] | None
+"""How rows are scaled: divided by their Euclidean norm, or not at all."""
+
+SymmetricKind = Literal["average", "union", "mutual"]
+"""How the directed kNN graph is made symmetric."""
+
+Bandwidth = Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)]
+"""sigma of the kernel, or how to estimate it."""
+
+Temperature = Literal["auto"] | Annotated[float, Above(0)]
+"""T, the weight of the entropy, or its choice by the mean degree of the graph."""
+
+OnEmpty = Literal["reseed", "keep", "drop"]
+"""How to treat an empty cluster."""
+
+Path = Sequence[float] | None
+"""Rising shares of the weight for continuation, or none."""
 
 
 class Parameters(Protocol):
-    """The parameters of `clustering.SLK` by which it is fitted; that class explains them."""
+    """The parameters of `clustering.SLK`, described there."""
 
     n_clusters: int
-    prototypes: Literal["mean", "mean_shift", "byproduct", "medoid"]
+    prototypes: Prototypes
     weight: float
     n_neighbors: int
-    normalize: Literal["l2"] | None
+    normalize: Normalisation
     init: str | ArrayLike
     n_init: int
     random_state: Any
     device: Device
-    symmetry: Literal["average", "union", "mutual"]
-    bandwidth: Literal["estimate", "published"] | float
+    symmetry: SymmetricKind
+    bandwidth: Bandwidth
     select: Select
-    weight_path: Sequence[float] | None
+    weight_path: Path
     mode_weights: Members
     warm_start: bool
-    temperature: Literal["auto"] | float
-    on_empty: Literal["reseed", "keep", "drop"]
+    temperature: Temperature
+    on_empty: OnEmpty
     max_iter: int
     tol: float
     max_sweeps: int
@@ -68,7 +89,7 @@ class Parameters(Protocol):
 
 
 class Neighbours(NamedTuple):
-    """W of N points, sigma^2, and the seconds that they took."""
+    """W of N points, sigma^2, and the time of their computation in seconds."""
 
     graph: SparseGraph
     variance: float
@@ -80,8 +101,8 @@ class Neighbours(NamedTuple):
         return float(self.graph.weights.sum(dtype=torch.float64)) / self.graph.points
 
 
-class Found(NamedTuple):
-    """What T trials with one rule have found."""
+class FitResult(NamedTuple):
+    """Results of T trials with the same rule."""
 
     trials: Trials
     ranking: Ranking
@@ -90,8 +111,8 @@ class Found(NamedTuple):
     seconds: Seconds
     temperature: float
 
-    def of(self, trial: int) -> "Found":
-        """One of them, as if it had been alone, which takes its share of the time."""
+    def of(self, trial: int) -> "FitResult":
+        """The result of one trial as if run alone, with its share of the time."""
         some, share = slice(trial, trial + 1), 1 / len(self.ranking.energies)
         seconds = Seconds(self.seconds.graph, self.seconds.seeding * share, self.seconds.optimise * share)
         ranking = Ranking(*(part[some] for part in self.ranking))
@@ -103,9 +124,9 @@ class Winner(NamedTuple):
 
     Attributes:
         prototypes: (1, K, D).
-        energies: (T,) E of all starts where they were left.
-        seeding: seconds of the seeds.
-        racing: seconds of the rest.
+        energies: (T,) E of each start when it stopped.
+        seeding: time of the seeding in seconds.
+        racing: time of the race in seconds.
     """
 
     prototypes: Tensor
@@ -115,15 +136,15 @@ class Winner(NamedTuple):
 
 
 def races(model: Parameters) -> bool:
-    """Whether several starts are raced: along a path of weights they would all have to go to its end first."""
+    """Whether starts race. With a weight path they do not, since each would first have to follow the whole path."""
     return model.n_init > 1 and isinstance(model.init, str) and not weight_path(model)
 
 
 def weight_path(model: Parameters) -> tuple[float, ...]:
-    """The shares of the weight that are gone through before all of it.
+    """The shares of the weight that precede the full weight.
 
     Raises:
-        InputError: they do not rise from 0 to below 1.
+        InputError: the shares do not rise from at least 0 to below 1.
     """
     try:
         path = tuple(float(share) for share in (model.weight_path if model.weight_path is not None else ()))
@@ -135,14 +156,14 @@ def weight_path(model: Parameters) -> tuple[float, ...]:
 
 
 def neighbours_of(model: Parameters, given: Any, rows: Rows) -> Neighbours:
-    """W as given or built, and sigma^2 as `bandwidth` says."""
+    """W as given or built, and sigma^2 according to `bandwidth`."""
     watch = Stopwatch()
     graph, variance = graph_and_variance(given, rows, model.n_neighbors, model.symmetry, model.bandwidth)
     return Neighbours(graph, variance, watch.lap())
 
 
 def rule_of(model: Parameters, rows: Rows, variance: float) -> Rule:
-    """How prototypes follow from the assignments of these rows, by `prototypes`."""
+    """Rule that computes prototypes from the assignments of these rows, according to `prototypes`."""
     if model.prototypes == "mean":
         return Means(rows)
     if model.prototypes == "medoid":
@@ -153,12 +174,13 @@ def rule_of(model: Parameters, rows: Rows, variance: float) -> Rule:
 
 
 def temperatures_of(model: Parameters, degree: float) -> tuple[float, ...]:
-    """Weights of the entropy in R that are tried in turn, until assignments are not `blurred`.
+    """Weights of the entropy in R that are tried in turn until assignments are not `blurred`.
 
-    By default 1.5 times and once the one above which the graph cannot tell clusters apart: at uniform S the Jacobian of
-    the update softmax(c W S / T), c = 2 weight, has the largest eigenvalue c d / (K T), d the mean degree, so that
-    points whose costs differ by less than T stay in all clusters alike where c d < K T (the mean field of the Potts
-    model becomes disordered). Costs that differ more, and neighbours of neighbours, keep order somewhat above it.
+    By default these are 1.5 times and once the temperature above which the graph cannot separate clusters. At uniform S
+    the Jacobian of the update softmax(c W S / T), c = 2 weight, has the largest eigenvalue c d / (K T) with d the mean
+    degree. If c d < K T, points whose costs differ by less than T therefore stay uniform over clusters (the mean field
+    of the Potts model is disordered). Larger differences of costs, and neighbours of neighbours, preserve order
+    somewhat above this temperature.
     """
     if model.temperature != "auto":
         return (float(model.temperature),)
@@ -167,12 +189,12 @@ def temperatures_of(model: Parameters, degree: float) -> tuple[float, ...]:
 
 
 def blurred(entropy: float, clusters: int) -> bool:
-    """Whether assignments of this mean entropy, in nats, tell clusters apart too little."""
+    """Whether assignments with this mean entropy, in nats, separate the clusters too little."""
     return entropy > _BLURRED * math.log(clusters)
 
 
 def course_of(model: Parameters, temperature: float, *, warm: bool) -> Course:
-    """How trials are run; `warm` sweeps begin where those before ended."""
+    """Settings of the trials; `warm` sweeps start from the previous assignments."""
     return Course(
         Sweeps("monotone", model.max_sweeps, model.sweep_tol, warm=warm),
         model.mode_weights if model.prototypes in ("mean", "mean_shift") else "soft",
@@ -194,9 +216,11 @@ def run(
     temperature: float,
     seeding: float = 0.0,
     raced: bool = False,
-) -> Found:
-    """A trial for each of the seeds (T, K, D), which took `seeding` seconds, with its weight, all together; seeds
-    that won a race are prototypes already, and nothing is left to be explored by sweeps that begin anew."""
+) -> FitResult:
+    """Run one trial for each of the seeds (T, K, D), with its weight, as one batch; `seeding` is the time of the seeds.
+
+    Seeds that won a race are prototypes already, and need no cold sweeps for exploration.
+    """
     watch = Stopwatch()
     graph, variance, _ = near
     rule = rule_of(model, rows, variance)
@@ -205,61 +229,63 @@ def run(
     if model.prototypes in ("byproduct", "medoid"):
         shift = Modes(rows, variance, steps=1)
         brief = replace(course, max_iterations=WARM_UP, empty="keep")
-        about = seeds if raced else prototypes_about(seeds, rows, shift, clamp)
-        first = run_trials(shift, graph, about, slopes, clamp=clamp, course=brief)
-        start = prototypes_of(first.labels, rule, rows.at(rows.nearest(first.prototypes)))
+        initial = seeds if raced else prototypes_about(seeds, rows, shift, clamp)
+        warm_up = run_trials(shift, graph, initial, slopes, clamp=clamp, course=brief)
+        start = prototypes_of(warm_up.labels, rule, rows.at(rows.nearest(warm_up.prototypes)))
     elif raced:
         start = seeds
     else:
         start = prototypes_about(seeds, rows, rule, clamp)
-    found = run_trials(rule, graph, start, slopes, path=weight_path(model), clamp=clamp, course=course)
-    compared = ranked(found, rule, graph, weights, model.select)
-    return Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()), temperature)
+    trials = run_trials(rule, graph, start, slopes, path=weight_path(model), clamp=clamp, course=course)
+    compared = ranked(trials, rule, graph, weights, model.select)
+    return FitResult(trials, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()), temperature)
 
 
 def race_starts(
     model: Parameters, rows: Rows, near: Neighbours, clamp: Clamp | None, *, temperature: float, whole: bool
 ) -> Winner:
-    """The best of the starts. On a sample, unless labels are known or the graph may tell what the rows do not
-    (`whole`)."""
+    """The best of the starts.
+
+    The race uses a sample, unless labels are known or the graph contains information that the rows do not (`whole`).
+    """
     watch = Stopwatch()
-    some, about = rows, near
-    chosen = None
+    subset, near_of_subset = rows, near
+    indices = None
     if clamp is None and not whole and not isinstance(rows, SparseRows):
-        chosen = racing_rows(model, len(rows.values))
-    if chosen is not None:
-        some = Rows(rows.values[chosen.to(rows.values.device)], rows.origin)
+        indices = racing_rows(model, len(rows.values))
+    if indices is not None:
+        subset = Rows(rows.values[indices.to(rows.values.device)], rows.origin)
     try:
-        seeds = first_seeds(model.init, some, model.n_clusters, model.n_init, model.random_state, clamp)
+        seeds = first_seeds(model.init, subset, model.n_clusters, model.n_init, model.random_state, clamp)
     except InputError:
-        if chosen is None:
+        if indices is None:
             raise
-        some, chosen = rows, None  # that has too few distinct rows
-        seeds = first_seeds(model.init, some, model.n_clusters, model.n_init, model.random_state, clamp)
+        subset, indices = rows, None  # the sample has too few distinct rows
+        seeds = first_seeds(model.init, subset, model.n_clusters, model.n_init, model.random_state, clamp)
     seeding = watch.lap()
-    if chosen is not None:
-        about = neighbours_of(model, None, some)
-    best, energies = race_from(model, some, about, seeds, temperature, clamp)
-    return Winner(best, energies * (len(rows.values) / len(some.values)), seeding, watch.lap())
+    if indices is not None:
+        near_of_subset = neighbours_of(model, None, subset)
+    best, energies = race_from(model, subset, near_of_subset, seeds, temperature, clamp)
+    return Winner(best, energies * (len(rows.values) / len(subset.values)), seeding, watch.lap())
 
 
 def racing_rows(model: Parameters, points: int) -> Tensor | None:
-    """Of so many points those on which starts race; None where all of them do."""
+    """(n,) indices of the points on which starts race; None if all points race."""
     seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
     return sample(points, model.n_clusters, stream(seed, "race"))
 
 
 def race_from(
-    model: Parameters, some: Rows, about: Neighbours, seeds: Tensor, temperature: float, clamp: Clamp | None = None
+    model: Parameters, rows: Rows, near: Neighbours, seeds: Tensor, temperature: float, clamp: Clamp | None = None
 ) -> tuple[Tensor, NDArray[np.float64]]:
-    """(1, K, D) prototypes of the best of the starts from these seeds, and E of all of them."""
-    rule = Means(some) if model.prototypes == "mean" else Modes(some, about.variance, steps=1)
+    """(1, K, D) prototypes of the best start from these seeds, and E of all starts."""
+    rule = Means(rows) if model.prototypes == "mean" else Modes(rows, near.variance, steps=1)
     weight = float(model.weight)
     course = course_of(model, temperature, warm=False)
-    best, energies = race(rule, about.graph, seeds, 2 * weight, weight, model.select, clamp=clamp, course=course)
+    best, energies = race(rule, near.graph, seeds, 2 * weight, weight, model.select, clamp=clamp, course=course)
     return best, energies.cpu().numpy()
 
 
-def tells_more(graph: Any) -> bool:
-    """Whether a graph given to `fit` may be another than that of nearest rows."""
+def is_custom_graph(graph: Any) -> bool:
+    """Whether a graph passed to `fit` may differ from the graph of nearest rows."""
     return graph is not None and not isinstance(graph, (NeighbourGraph, SparseGraph))

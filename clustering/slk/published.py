@@ -1,5 +1,5 @@
-"""SLK as its authors' public code runs it: its first prototypes, its stop rules, and its end where a cluster loses its
-last point."""
+"""SLK as in the public code of its authors: initial prototypes, stopping rules, and the end when a cluster becomes
+empty."""
 
 import functools
 import math
@@ -25,49 +25,51 @@ from clustering.seeding import first_seeds
 from clustering.starts import entropy_of, indicators, warn_of_uniform
 
 UPDATES, SWEEPS, SHIFTS = 100, 1000, 1000
-"""Updates of the prototypes, of the assignments between two of them, and steps of a mean-shift, at most."""
+"""Maximum number of updates of the prototypes, of updates of S in between, and of mean-shift steps."""
 
 _OUTER, _INNER, _SHIFT = 1e-5, 1e-6, 1e-5
-"""Relative changes at which each of these ends; the first two from the third step on."""
+"""Relative changes at which each of these stops; the first two from the third step on."""
 
 _EXACT = 25_000
-"""Members among which the densest is found by all pairs."""
+"""Maximum number of members among which the densest is found from all pairs."""
 
 
 class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """SLK (NeurIPS 2018) as the authors' public code runs it, to reproduce their results; to cluster, take `SLK`.
+    """SLK (NeurIPS 2018) as in the authors' public code, to reproduce their results. For other purposes use `SLK`.
 
-    One start. Prototypes follow the likeliest clusters, the first of them those of the points nearest to the seeds;
-    assignments S follow by softmax(-a + weight W S), a the cost of the prototypes, begun anew at softmax(-a) after
-    each update. The inner loop stops by <S, log S> + <S, a> - weight <S, W S>, although its update lowers this with
-    half the weight; the outer loop by <S, a> - weight <S, W S>. No step is guarded. An update that empties a cluster is
-    taken back, and is the last. Computed in double precision: in single, sums are rounded by more than the stop rules
-    allow.
+    There is a single start. Prototypes are computed from the most probable clusters, the first ones from the points
+    nearest to the seeds. Assignments S are iterates of softmax(-a + weight W S), with a the cost of the prototypes,
+    starting from softmax(-a) after each update. The inner loop stops by <S, log S> + <S, a> - weight <S, W S>, although
+    its update minimises this with half the weight; the outer loop stops by <S, a> - weight <S, W S>. No step is
+    guarded. An update that empties a cluster is undone and ends the fit. Computations are in double precision, since
+    rounding in single precision exceeds the stopping tolerances.
 
     Parameters
     ----------
-    n_clusters : K.
+    n_clusters : number of clusters K.
     prototypes : "mean_shift" (SLK-MS), "byproduct" (SLK-BO; the first modes are the densest members), "mean"
         (SLK-Means of the journal).
     weight : lambda of the papers' update, twice that of their objective and of `SLK`.
-    n_neighbors : k of the graph, the point itself not counted; the public code counts it among its 5.
-    symmetry : how arcs become W: "average" (release of 2018), "directed" (release of 2020), "union" or "mutual".
-    bandwidth : sigma >= 1e-15; "published": sigma^2 is k / (k + 1) of the mean squared distance to the neighbours;
-        "estimate": all of it (thesis section 2.4).
-    normalize : "l2": rows are divided by their length. None: as they are.
-    init : "k-means++", or (K, D) first prototypes.
-    random_state : seed of the start.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; the public code counts it among
+        its 5.
+    symmetry : how arcs become W: "average" (2018 release), "directed" (2020 release), "union" or "mutual".
+    bandwidth : sigma >= 1e-15. "published" sets sigma^2 to k / (k + 1) of the mean squared distance to the neighbours;
+        "estimate" sets it to that distance (thesis section 2.4).
+    normalize : "l2" divides each row by its Euclidean norm; None uses the rows as given.
+    init : "k-means++", or (K, D) initial prototypes.
+    random_state : seed or generator of the start.
 
     Attributes
     ----------
-    labels_ : (N,) int, argmax of assignments_, ties to the lowest cluster.
+    labels_ : (N,) int, argmax of assignments_; ties go to the lowest index.
     assignments_ : (N, K) S, rows sum to one.
-    cluster_centers_ : (K, D) prototypes, on normalised rows if `normalize`.
+    cluster_centers_ : (K, D) prototypes, in the space of the normalised rows if `normalize` is set.
     mode_indices_ : (K,) rows of X that are the prototypes ("byproduct" only).
     objective_ : F + weight sum_pq w_pq [l_p != l_q] of the labels.
     relaxed_objective_ : R = <S, a> + <S, log S> - (weight / 2) <S, W S>. objective_trace_ : (updates,) R.
-    mode_movements_ : (updates, K) Euclidean distance of each prototype to the next.
-    n_iter_ : updates of the prototypes. converged_ : whether a stop rule ended them; not where a cluster was emptied.
+    mode_movements_ : (updates, K) Euclidean distance of each prototype to its successor.
+    n_iter_ : number of updates of the prototypes. converged_ : whether a stopping rule ended them; False if a cluster
+        became empty.
     bandwidth_ : sigma. graph_ : W. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
     """
@@ -100,11 +102,11 @@ class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X, (N, D) finite; `y` is ignored, as in scikit-learn.
 
         Args:
-            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
+            graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
 
         Raises:
-            InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters; a row of `init` to
-                which no point is nearest.
+            InputError: a parameter, X or the graph is invalid; there are fewer distinct points than clusters; or no
+                point is nearest to some row of `init`.
         """
         validate_signature(self)
         watch = Stopwatch()
@@ -141,7 +143,7 @@ def _kernel(squared: Tensor, variance: float) -> Tensor:
 
 
 class _Problem(NamedTuple):
-    """The data, in double precision."""
+    """The data in double precision."""
 
     kind: str
     rows: Rows
@@ -150,7 +152,7 @@ class _Problem(NamedTuple):
     variance: float
 
     def unary(self, prototypes: Tensor) -> Tensor:
-        """(K, N) a, what is to be small: squared distances to means, less the kernel at modes."""
+        """(K, N) unary costs a: squared distances to means, or minus the kernel at modes."""
         squared = self.rows.squared_distances(prototypes[None])[0]
         return squared if self.kind == "mean" else -_kernel(squared, self.variance)
 
@@ -160,7 +162,7 @@ class _Problem(NamedTuple):
 
 
 class _Result(NamedTuple):
-    """Where it ended; `assignments` is (K, N)."""
+    """Result of the fit; `assignments` is (K, N)."""
 
     assignments: Tensor
     prototypes: Tensor
@@ -175,7 +177,7 @@ def _alternate(problem: _Problem, seeds: Tensor) -> _Result:
     S = indicators(problem.rows.squared_distances(seeds[None])[0].argmin(dim=0)[None], clusters, seeds.dtype)[0]
     lost = (S.sum(dim=1) == 0).nonzero()[:, 0].tolist()
     if lost:
-        raise InputError(f"PublishedSLK: no point is nearest to row {lost[0]} of init; give {clusters} rows of X")
+        raise InputError(f"PublishedSLK: no point is nearest to row {lost[0]} of init; pass {clusters} rows of X")
     M, energy, converged = seeds, torch.inf, False
     trace, movements = [], []
     for update in range(UPDATES):
@@ -200,7 +202,7 @@ def _alternate(problem: _Problem, seeds: Tensor) -> _Result:
 
 
 def _bound_steps(problem: _Problem, a: Tensor) -> tuple[Tensor, Tensor]:
-    """S (K, N) of the prototypes with unary costs a, and W S."""
+    """S (K, N) for unary costs a, and W S."""
     S = torch.softmax(-a, dim=0)
     near, energy = problem.neighbours(S), torch.inf
     for sweep in range(SWEEPS):
@@ -214,7 +216,7 @@ def _bound_steps(problem: _Problem, a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _prototypes(problem: _Problem, M: Tensor, S: Tensor, *, first: bool) -> Tensor:
-    """(K, D), of the likeliest clusters of the points; means, after the first, of the assignments."""
+    """(K, D) prototypes of the most probable clusters; means, after the first ones, are weighted by the assignments."""
     members = indicators(S.argmax(dim=0)[None], len(M), S.dtype)
     if problem.kind == "mean":
         return problem.rows.means(members if first else S[None])[0]
@@ -227,7 +229,7 @@ def _prototypes(problem: _Problem, M: Tensor, S: Tensor, *, first: bool) -> Tens
 
 
 def _mean_shift(problem: _Problem, M: Tensor, members: Tensor) -> Tensor:
-    """Each mode from where it was, until its largest coordinate's change is a small share of its largest coordinate."""
+    """Iterate each mode until the largest change of a coordinate is small compared with its largest coordinate."""
     modes, left = M.clone(), torch.arange(len(M))
     for _ in range(SHIFTS):
         sums, density = problem.rows.shifted(modes[left], members[left], problem.variance)

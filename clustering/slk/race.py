@@ -1,9 +1,10 @@
-"""Which of many starts to go on with: successive halving (Jamieson and Talwalkar 2016), on a sample where that will do.
+"""Selection among many starts by successive halving (Jamieson and Talwalkar 2016), on a sample if there are many
+points.
 
-Starts differ by far more than their last updates change them, and a few thousand points tell which is good. So all
-starts are updated a few times on a sample of the points with a graph of its own, the best quarter until they stay. The
-first few of these are changed (`clustering.slk.split_merge`) as long as that is better, and one goes on, from its
-prototypes, with all points.
+Starts differ by far more than their last updates, and a few thousand points are enough to compare them. All starts are
+updated a few times on a sample of the points with a graph of its own, and the best quarter is updated until
+convergence. The best few are modified (`clustering.slk.split_merge`) as long as that is better, and the winner
+continues with all points from its prototypes.
 """
 
 from collections.abc import Sequence
@@ -23,31 +24,31 @@ from clustering.slk.split_merge import Ends, split_and_merged
 from clustering.starts import Ranking, Select, cluster_sizes, compared
 
 _SAMPLE, _MEMBERS = 8192, 256
-"""Points of a sample, and for each cluster at least."""
+"""Size of a sample, and minimum number of its points per cluster."""
 
 _FIRST_UPDATES, _KEPT = 3, 0.25
-"""Updates of all starts, and the share of them that goes on."""
+"""Number of updates of all starts, and the share of starts that continue."""
 
 _SWEEPS, _TOLERANCE = 20, 1e-3
-"""Of the assignments between two updates: at most, and the relative change at which they end."""
+"""Maximum number of sweeps between two updates, and the relative change at which they stop."""
 
 _TOGETHER = 1 << 19
-"""Assignments that are worked on together: about a dozen arrays of 2 MiB in float32, near the processor."""
+"""Number of assignments processed at a time: about a dozen arrays of 2 MiB in float32, which fit into the cache."""
 
 
 def ranked(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Ranking:
-    """How trials compare.
+    """Criteria of trials.
 
-    "information" is R - 2 N H, with H the entropy of the clusters' shares in nats: the cost and the graph's term less N
-    times the mutual information of points and clusters, and N H once more. It prefers even sizes, and so counts only
-    among trials whose E is nearly the lowest (`clustering.evaluation.protocol.NEARLY`).
+    "information" is R - 2 N H, with H the entropy of the cluster shares in nats: cost and graph term minus N times the
+    mutual information of points and clusters, minus another N H. It prefers even sizes and therefore counts only among
+    trials whose E is near the lowest (`clustering.evaluation.protocol.NEARLY`).
 
     Args:
         found: T trials.
-        rule: by which they were found.
+        rule: their rule.
         graph: W.
-        weights: T times lambda.
-        select: what is compared.
+        weights: T values of lambda.
+        select: selection criterion.
     """
     labels = found.labels
     sizes = cluster_sizes(labels, found.assignments.shape[2])
@@ -56,7 +57,7 @@ def ranked(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[floa
 
 
 def sample(points: int, clusters: int, stream: np.random.Generator) -> Tensor | None:
-    """(n,) indices, ascending, of points that stand for all of them in a race; None where all are as few."""
+    """(n,) ascending indices of a sample of the points for a race; None if there are too few points for a sample."""
     size = sampled(points, clusters)
     if size == points:
         return None
@@ -64,7 +65,7 @@ def sample(points: int, clusters: int, stream: np.random.Generator) -> Tensor | 
 
 
 def sampled(points: int, clusters: int) -> int:
-    """How many of the points race."""
+    """Number of points that race."""
     size = max(_SAMPLE, _MEMBERS * clusters)
     return points if points < 2 * size else size
 
@@ -80,18 +81,19 @@ def race(
     clamp: Clamp | None,
     course: Course,
 ) -> tuple[Tensor, Tensor]:
-    """The prototypes (1, K, D) of the best of the starts, changed where that is better and no points are known, and E
-    (T,) of every start where it was left.
+    """The prototypes (1, K, D) of the best start, and E (T,) of each start when it stopped.
+
+    If no points are known, the prototypes are modified as long as that is better.
 
     Args:
-        rule: over the rows of the sample.
-        graph: of these rows.
-        seeds: (T, K, D) of the starts.
+        rule: rule for the rows of the sample.
+        graph: graph of these rows.
+        seeds: (T, K, D) seeds of the starts.
         slope: c of the update softmax(-cost + c W S).
         weight: lambda of E.
-        select: what is compared.
+        select: selection criterion.
         clamp: (mask (n,), labels (n,)) of known rows.
-        course: how trials are run to their end; here in fewer sweeps.
+        course: settings of the final trials; the race uses fewer sweeps.
     """
     brief = replace(
         course.sweeps,
@@ -111,7 +113,7 @@ def race(
         winners = ends.ranking.order(start.dtype)[:kept]
         left, ends = left[winners], ends.at(winners)
         start = ends.prototypes
-    if clamp is None and len(rule.rows.values) <= 2 * _SAMPLE:  # else of all points of a graph of one's own: too slow
+    if clamp is None and len(rule.rows.values) <= 2 * _SAMPLE:  # too slow for all points of a custom graph
         ends = split_and_merged(rule, graph, ends, weight, select, partial(run, rest))
     return ends.prototypes[:1], energies
 
@@ -126,7 +128,7 @@ def _run(
     course: Course,
     start: Tensor,
 ) -> Ends:
-    """Where prototypes (T, K, D) lead, some of them at a time."""
+    """Results from prototypes (T, K, D), computed in batches."""
     ends = []
     for some in torch.split(start, max(1, _TOGETHER // (len(rule.rows.values) * start.shape[1]))):
         found = run_trials(rule, graph, some, some.new_full((len(some),), slope), clamp=clamp, course=course)

@@ -1,8 +1,8 @@
-"""Two clusters joined and another one parted, as long as that is better (split and merge, Ueda et al. 2000).
+"""Merging two clusters and splitting another one as long as that is better (split and merge, Ueda et al. 2000).
 
-Prototypes move little by little, and none leaves two that share a class for one that has two. So the best starts of a
-race are changed in this way: what it would do to E, and to the sizes, is known of every choice without running it, and
-those that promise most are run.
+Prototypes move in small steps, so none leaves a class with two prototypes for one with none. The best starts of a race
+are therefore modified in this way. The effect on E and on the sizes is known for every choice without running it, and
+the most promising choices are run.
 """
 
 from collections.abc import Callable
@@ -20,32 +20,32 @@ from clustering.optimiser.centres import Rows, Rule
 from clustering.starts import Ranking, Select, indicators
 
 _LEADERS, _ALIKE = 4, 0.97
-"""Starts that are changed, of which no two have labels of a higher NMI."""
+"""Number of starts to modify, and the largest NMI between the labels of any two of them."""
 
 _MOST_CLUSTERS = 32
-"""With more of them one change matters little, and costs as much as a start does: of 200 clusters of 1,797 points
-changes took twenty times as long as all the rest."""
+"""Maximum number of clusters for these changes. With more, a single change matters little and costs as much as a start:
+with 200 clusters of 1,797 points, changes took twenty times as long as everything else."""
 
 _TRIED, _ROUNDS = 6, 8
-"""Changes of a start that are run, of which the best is taken; and how often at most."""
+"""Number of changes of a start that are run, of which the best is taken, and maximum number of rounds."""
 
 _PAIRS = 2
-"""Pairs of clusters that may be joined, times K: those with the strongest arcs between them for their sizes."""
+"""Number of pairs of clusters considered for merging, times K: those with the strongest arcs for their sizes."""
 
 _UPDATES = 10
-"""Of the halves of a cluster by their means, and as many by their neighbours, at most."""
+"""Maximum number of updates of the halves of a cluster, by their means and by their neighbours each."""
 
 _TOGETHER = 1 << 22
-"""Distances of points to prototypes that are worked on together."""
+"""Number of distances between points and prototypes computed at a time."""
 
 
 class Ends(NamedTuple):
-    """Where T starts ended.
+    """Results of T starts.
 
     Attributes:
         prototypes: (T, K, D).
         labels: (T, N).
-        ranking: how they compare.
+        ranking: criteria of the starts.
     """
 
     prototypes: Tensor
@@ -54,13 +54,13 @@ class Ends(NamedTuple):
 
     @classmethod
     def joined(cls, *ends: "Ends") -> "Ends":
-        """One after the other."""
+        """Concatenate results."""
         prototypes, labels, rankings = zip(*ends, strict=True)
         ranking = Ranking(*map(torch.cat, zip(*rankings, strict=True)))
         return cls(torch.cat(prototypes), torch.cat(labels), ranking)
 
     def at(self, indices: Tensor) -> "Ends":
-        """Some of them."""
+        """A subset of the results."""
         ranking = Ranking(*(part[indices] for part in self.ranking))
         return Ends(self.prototypes[indices], self.labels[indices], ranking)
 
@@ -68,16 +68,17 @@ class Ends(NamedTuple):
 def split_and_merged(
     rule: Rule, graph: SparseGraph, ends: Ends, weight: float, select: Select, run: Callable[[Tensor], Ends]
 ) -> Ends:
-    """The best of some ends and of what becomes of the first few of them by changes, each as long as one is better; the
-    best of the ends alone where there are more than 32 clusters.
+    """The best of the results and of modifications of the first few of them, each modified as long as that is better.
+
+    With more than 32 clusters, nothing is modified.
 
     Args:
-        rule: over the rows of the ends.
-        graph: W of these rows.
-        ends: the best first.
+        rule: rule of the prototypes.
+        graph: W of the rows.
+        ends: results, best first.
         weight: lambda of E.
-        select: what is compared.
-        run: where prototypes (t, K, D) lead.
+        select: selection criterion.
+        run: computes results from prototypes (t, K, D).
     """
     dtype, clusters = ends.prototypes.dtype, ends.prototypes.shape[1]
     if 2 < clusters <= _MOST_CLUSTERS:
@@ -101,7 +102,7 @@ def split_and_merged(
 
 
 def _leaders(labels: Tensor) -> list[int]:
-    """The first few of (T, N) labels of which no two are nearly the same."""
+    """Indices of the first few labels (T, N) of which no two are nearly equal."""
     found: list[int] = []
     for i, own in enumerate(labels.cpu().numpy()):
         if len(found) < _LEADERS and all(nmi(labels[j].cpu().numpy(), own) <= _ALIKE for j in found):
@@ -119,10 +120,10 @@ def changes(
     allowed: float,
     generator: np.random.Generator,
 ) -> Tensor:
-    """(t, K, D) prototypes of one of the ends with two clusters joined and another parted, by which the criterion of
-    its labels would fall most, E rising by no more than `allowed`; t <= 6.
+    """(t, K, D), t <= 6, prototypes of one result with two clusters merged and another one split.
 
-    Of labels, the criterion is E - 2 N H, or E: joining and parting change it by amounts that add up.
+    These are the changes by which the criterion of the labels falls most while E rises by at most `allowed`. For labels
+    the criterion is E - 2 N H, or E; merging and splitting change it additively.
     """
     labels, K = ends.labels[at], ends.prototypes.shape[1]
     half = 2 * labels + _halves(rule.rows, graph, labels, K, generator)
@@ -145,7 +146,7 @@ def changes(
     part = halves.view(K, 2).sum(dim=1)[parts] - single[parts] + weight * inside
     energy = join[:, None] + part
     fall = energy.clone()
-    if select == "information":  # N H is N log N less the sum of n log n
+    if select == "information":  # N H is N log N minus the sum of n log n
         spread = torch.special.xlogy(sizes, sizes).view(K, 2).sum(dim=1) - torch.special.xlogy(whole, whole)
         pooled = torch.special.xlogy(whole[a] + whole[b], whole[a] + whole[b])
         pooled -= torch.special.xlogy(whole[a], whole[a]) + torch.special.xlogy(whole[b], whole[b])
@@ -166,7 +167,7 @@ def changes(
 
 
 def _pairs(links: Tensor, sizes: Tensor) -> Tensor:
-    """(p, 2) pairs a < b of the clusters with points, the strongest first, of the arcs between them (K, K)."""
+    """(p, 2) pairs a < b of non-empty clusters, by descending strength of the arcs between them (K, K)."""
     full = sizes > 0
     strength = (links / (sizes[:, None] * sizes).clamp_min(1)).triu(1)
     possible = (full[:, None] & full).triu(1)
@@ -176,7 +177,7 @@ def _pairs(links: Tensor, sizes: Tensor) -> Tensor:
 
 
 def _links(graph: SparseGraph, labels: Tensor, clusters: int) -> Tensor:
-    """(K, K) float64 sums of the weights of the arcs from cluster to cluster of labels (N,)."""
+    """(K, K) float64 sums of the weights of arcs between the clusters of labels (N,)."""
     own = torch.repeat_interleave(labels, graph.pointers.diff())
     places = own * clusters + labels[graph.columns]
     found = graph.weights.new_zeros(clusters * clusters, dtype=torch.float64)
@@ -184,8 +185,10 @@ def _links(graph: SparseGraph, labels: Tensor, clusters: int) -> Tensor:
 
 
 def _served(rule: Rule, sets: list[Tensor], near: Tensor) -> tuple[Tensor, Tensor]:
-    """(M, D) prototypes of sets of points, each bool (N,), of one without points the one `near` (M, D), and (M,) what
-    its points pay for it."""
+    """(M, D) prototypes of sets of points, each bool (N,), and (M,) the costs of their points.
+
+    An empty set takes the prototype from `near` (M, D).
+    """
     prototypes, paid = [], []
     together = max(1, _TOGETHER // len(sets[0]))
     for first in range(0, len(sets), together):
@@ -199,7 +202,8 @@ def _served(rule: Rule, sets: list[Tensor], near: Tensor) -> tuple[Tensor, Tenso
 
 
 def _halves(rows: Rows, graph: SparseGraph, labels: Tensor, clusters: int, generator: np.random.Generator) -> Tensor:
-    """(N,) 0 or 1: every cluster parted in two, by means from seeds of k-means++, then as most neighbours in it are."""
+    """(N,) 0 or 1: every cluster split in two, by 2-means from k-means++ seeds and then by the majority of
+    neighbours."""
     points = torch.arange(len(labels), device=labels.device)
     first = _drawn(labels, torch.ones_like(labels, dtype=torch.float64), clusters, generator)
     away = rows.squared_distances(rows.at(first)[None])[0][labels, points]
@@ -228,8 +232,9 @@ def _halves(rows: Rows, graph: SparseGraph, labels: Tensor, clusters: int, gener
 
 
 def _drawn(labels: Tensor, weights: Tensor, clusters: int, generator: np.random.Generator) -> Tensor:
-    """(K,) of each cluster a point, drawn with probability proportional to its weight; any where it has none."""
-    # The largest of log(u) / w is drawn so (Efraimidis and Spirakis 2006).
+    """(K,) a point of each cluster, drawn with probability proportional to its weight; any point for an empty
+    cluster."""
+    # The largest log(u) / w is such a draw (Efraimidis and Spirakis 2006).
     uniform = torch.from_numpy(generator.random(len(labels))).to(labels.device)
     keys = torch.where(weights > 0, uniform.log() / weights, -torch.inf)
     found = torch.zeros(clusters, dtype=torch.int64, device=labels.device)

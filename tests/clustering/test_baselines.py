@@ -248,6 +248,6 @@ def test_parameters_that_cannot_be() -> None:
         KMeans(3, init="random").fit(X)
     with (
         pytest.warns(UserWarning, match="negative"),
-        pytest.raises(InputError, match="no affinities"),
+        pytest.raises(InputError, match="not affinities"),
     ):
         Ncut(2).fit(X[:3], graph=-np.ones((3, 3)))
