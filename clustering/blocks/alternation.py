@@ -1,4 +1,4 @@
-"""`clustering.optimiser.alternation` for one problem in blocks: prototypes and assignments in turn."""
+"""`clustering.optimiser.alternation` for one problem in blocks: alternates prototypes and assignments."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BlockTrial:
-    """Where a trial ended; the fields are those of `clustering.optimiser.trials.Trials`.
+    """Result of a trial; the fields are those of `clustering.optimiser.trials.Trials`.
 
     Attributes:
-        assignments: of each block the task that gives its (1, K, n) S.
+        assignments: for each block the task that computes its (1, K, n) S.
     """
 
     assignments: list["Future"]
@@ -46,7 +46,7 @@ def run_trial(
     path: tuple[float, ...] = (),
     course: Course,
 ) -> BlockTrial:
-    """What `clustering.optimiser.trials.run_trials` does with one start (1, K, D)."""
+    """The counterpart of `clustering.optimiser.trials.run_trials` for one start (1, K, D)."""
     assignments, iterations, reseeded = None, 0, 0
     for share in (*path, 1.0):
         found = _alternate(rule, graph, start, slope * share, assignments, course)
@@ -142,8 +142,10 @@ def _assignments(moved: Moved) -> Kept:
 
 
 def _weighed(assignments: Tensor, members: str, emptied: Tensor | None) -> Kept:
-    """(1, K, n) weights, and (K,) points by their largest assignment; weights of an emptied class are of no
-    consequence, but finite, and no reason for points to leave their class."""
+    """(1, K, n) weights, and (K,) number of points by their largest assignment.
+
+    Weights of an emptied class are arbitrary finite values that do not attract points.
+    """
     labels = assignments.max(dim=1).indices
     classes = assignments.shape[1]
     weights = assignments if members == "soft" else indicators(labels, classes, assignments.dtype)
@@ -164,7 +166,7 @@ def _nearest_seed(rows: Rows, seeds: Tensor) -> Kept:
 
 
 def _paying(rows: Rows, opened: Opened, empty: Tensor) -> Best:
-    """The points of a block that pay most for the best of the classes that are not empty, one for each that is."""
+    """The points of a block with the highest cost at the best non-empty class, one for each empty class."""
     pay = opened.problem.cost[0].masked_fill(empty[:, None], torch.inf).amin(dim=0)
     order = pay.sort(descending=True, stable=True)
     most = slice(0, int(empty.sum()))
@@ -172,6 +174,6 @@ def _paying(rows: Rows, opened: Opened, empty: Tensor) -> Best:
 
 
 def _farthest(found: list[Best], count: int) -> Tensor:
-    """(count, D) of all blocks' points those that pay most, ties to the first."""
+    """(count, D) points with the highest cost among all blocks, ties to the first."""
     pay, points = (torch.cat(each) for each in zip(*found, strict=True))
     return points[pay.sort(descending=True, stable=True).indices[:count]]

@@ -1,4 +1,5 @@
-"""The neighbour graph of rows in blocks: of each block its own rows of W, and which rows of others they lead to."""
+"""The neighbour graph of rows in blocks: each block has its rows of W, and knows the rows of other blocks at their
+ends."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from distributed import Future
 
 _AT_ONCE = 1 << 22
-"""Distances at a time, and coordinates of candidates: 16 MiB in float32."""
+"""Number of distances, and of coordinates of candidates, processed at a time: 16 MiB in float32."""
 
 _SPARE = 4
-"""Candidates beyond k, which are ranked anew by exact differences, as in `clustering.graphs.knn`."""
+"""Candidates beyond k, re-ranked by exact differences as in `clustering.graphs.knn`."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class BlockGraph:
 
     @classmethod
     def none(cls, rows: BlockRows) -> "BlockGraph":
-        """No graph, where none is needed."""
+        """An empty graph, for methods that need none."""
         count = rows.cluster.count
         return cls(rows.cluster, [None] * count, [], [[]] * count, 0.0)
 
@@ -108,7 +109,7 @@ class BlockGraph:
 
     @classmethod
     def _cut(cls, rows: BlockRows, matrices: list["Future"], mean: float) -> "BlockGraph":
-        """From the rows of W with the columns of the whole."""
+        """Split the rows of W, given with global column numbers, into blocks."""
         cluster = rows.cluster
         own = [_range(rows.offsets, block) for block in range(cluster.count)]
         cuts, counts = cluster.run(_own_and_halo, matrices, own, rows.offsets)
@@ -122,7 +123,7 @@ class BlockGraph:
         return cls(cluster, parts, boundary, owners, mean)
 
     def mass(self) -> float:
-        """Sum of W."""
+        """Sum of all weights."""
         return float(sum(self.cluster.ask(_mass, self.parts)))
 
     def _measured(self, rows: BlockRows) -> "BlockGraph":
@@ -142,28 +143,28 @@ class HaloGraph:
     """The rows of W of one block.
 
     Attributes:
-        graph: own rows, then one without arcs for each row of other blocks that own arcs lead to (the halo); the
-            columns are numbered likewise.
-        places: of each owner of the halo, in ascending order, which rows of its boundary are meant.
+        graph: the rows of the block, followed by an empty row for each row of other blocks at the end of an arc (the
+            halo), with columns numbered in the same way.
+        places: for each owner of halo rows, in ascending order, the positions of these rows in its boundary.
     """
 
     graph: SparseGraph
     places: list[Tensor]
 
     def halo(self, boundaries: list[Tensor]) -> Tensor:
-        """(…, h) what is known of the halo, from what (…, b) is known of its owners' boundaries."""
+        """(…, h) values at the halo, from the values (…, b) at the boundaries of its owners."""
         return torch.cat([each[..., places] for each, places in zip(boundaries, self.places, strict=True)], dim=-1)
 
 
 class _Near(NamedTuple):
-    """The nearest so far of n rows: (n, k) squared distances, ascending, and indices among all."""
+    """The nearest neighbours of n rows so far: (n, k) squared distances, ascending, and global indices."""
 
     squared: Tensor
     indices: Tensor
 
 
 class _Matrix(NamedTuple):
-    """Some rows of W in compressed form."""
+    """Rows of W in compressed form."""
 
     pointers: NDArray[np.int64]
     columns: NDArray[np.int64]
@@ -268,7 +269,7 @@ def _indices(cut: _Cut, owner: int) -> Tensor:
 
 
 def _united(wanted: list[Tensor]) -> Tensor:
-    """Ascending, each once."""
+    """Sorted distinct values."""
     return torch.from_numpy(np.unique(torch.cat([torch.empty(0, dtype=torch.int64), *wanted]).numpy()))
 
 

@@ -61,12 +61,12 @@ def fit_blocks(model: Model, X: Any, graph: Any, path: tuple[float, ...], temper
     Args:
         model: to fit.
         X: a dask array.
-        graph: as of `GaussianKModes.fit`.
-        path: factors of sigma before 1.
-        temperature: at which assignments are hard.
+        graph: as in `GaussianKModes.fit`.
+        path: factors of sigma that precede 1.
+        temperature: temperature at which assignments are hard.
 
     Raises:
-        InputError: as of `GaussianKModes.fit`; a GPU is asked for, or there is no cluster.
+        InputError: as in `GaussianKModes.fit`, or a GPU is requested, or there is no cluster.
     """
     rows = begin_fit(model, X)
     watch = Stopwatch()
@@ -110,7 +110,7 @@ def _run(
     seeds: Tensor,
     temperature: float,
 ) -> tuple[BlockTrial, int, int]:
-    """Where a start ended, the updates of its modes, and the clusters that began again."""
+    """Result of a start, the number of updates of its modes, and the number of reseeded clusters."""
     course = Course(Sweeps(), "hard", "reseed", model.max_iter, model.tol, temperature)
     rules = [BlockRule(rows, partial(Modes, variance=variance * factor**2)) for factor in factors]
     modes, iterations, reseeded = prototypes_about_blocks(seeds, rules[0]), 0, 0
@@ -122,7 +122,7 @@ def _run(
 
 
 def _ended(rows: Rows, modes: Tensor, variance: float) -> tuple[Tensor, Tensor, NDArray[np.int64]]:
-    """This block's share of the objective, (K,) sizes of the clusters, both float64, and (K,) their first points."""
+    """Objective of this block, (K,) cluster sizes, both float64, and (K,) first points of the clusters."""
     nearest = rows.squared_distances(modes).min(dim=1)
     densities = nearest.values.mul_(-0.5 / variance).exp_()
     sizes = torch.bincount(nearest.indices[0], minlength=modes.shape[1])

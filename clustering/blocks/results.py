@@ -1,4 +1,4 @@
-"""How an estimator is fitted to a `dask.array`, at both ends: its rows on the workers, and what stays there of it."""
+"""Input and results of an estimator fitted to a `dask.array`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def begin_fit(model: Any, X: Any) -> BlockRows:
-    """The rows of X as the parameters normalize, device and n_clusters of an estimator ask for.
+    """The rows of X, prepared according to the parameters normalize, device and n_clusters of an estimator.
 
     Raises:
-        InputError: rows that cannot be, or fewer than clusters; a GPU is asked for, or there is no cluster.
+        InputError: the rows are invalid, or fewer than clusters; a GPU is requested; or there is no cluster.
     """
     if model.device == "cuda":
-        raise InputError(f"{type(model).__name__}: device='cuda' is not there for a dask.array; set device='cpu'")
+        raise InputError(f"{type(model).__name__}: device='cuda' is not supported for a dask.array; set device='cpu'")
     rows = BlockRows.of(X, normalize=model.normalize == "l2")
     if rows.points < model.n_clusters:
         raise InputError(f"n_samples={rows.points} should be >= n_clusters={model.n_clusters}")
@@ -30,7 +30,7 @@ def begin_fit(model: Any, X: Any) -> BlockRows:
 
 
 def dask_array(parts: list["Future"], shapes: list[tuple[int, ...]], dtype: torch.dtype) -> Any:
-    """The arrays that tasks give, one below the other, where they are."""
+    """The vertical concatenation of arrays computed by tasks, as a dask array on the workers."""
     import dask.array
     from dask.delayed import delayed
 

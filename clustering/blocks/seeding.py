@@ -1,4 +1,4 @@
-"""First prototypes of rows in blocks: k-means++ with the draws of `clustering.seeding`."""
+"""Initial prototypes of rows in blocks: k-means++ with the draws of `clustering.seeding`."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -54,13 +54,13 @@ class _Near(NamedTuple):
 
 
 def _drawn(near: _Near, trials: Tensor, at: Tensor) -> Tensor:
-    """(c, D) points drawn in trials (c,), `at` (c,) being how much of the sum of distances lies before them."""
+    """(c, D) points drawn in trials (c,), where `at` (c,) is the sum of distances that precedes each of them."""
     sums = near.squared.cumsum(dim=1, dtype=torch.float64)[trials]
     return near.rows.at(torch.searchsorted(sums, at[:, None], right=True)[:, 0].clamp_max(sums.shape[1] - 1))
 
 
 def _measured(rows: Rows, near: _Near | None, candidates: Tensor) -> Kept:
-    """(T, c, n) squared distances to the nearest seed, were each of the candidates (T, c, D) one."""
+    """(T, c, n) squared distances to the nearest seed if each of the candidates (T, c, D) were one."""
     new = nearer(rows, candidates, None if near is None else near.squared[:, None])
     return Kept(new, new.sum(dim=2, dtype=torch.float64))
 

@@ -76,14 +76,14 @@ def fit_blocks(model: Model, X: Any, partial_labels: Any, graph: Any) -> None:
     None.
 
     Raises:
-        InputError: as of `SLK.fit`, or something asked for that is not there for blocks.
+        InputError: as in `SLK.fit`, or an option is not supported for blocks.
     """
     for given, what in (
         (partial_labels is not None, "partial_labels"),
         (model.prototypes == "medoid", "prototypes='medoid', which needs pairs of points,"),
     ):
         if given:
-            raise InputError(f"SLK: {what} is not there for a dask.array; give the rows as one array in memory")
+            raise InputError(f"SLK: {what} is not supported for a dask.array; pass the rows as one array in memory")
     rows = begin_fit(model, X)
     watch = Stopwatch()
     near, variance = BlockGraph.with_variance(graph, rows, model.n_neighbors, model.symmetry, model.bandwidth)
@@ -116,8 +116,8 @@ def fit_blocks(model: Model, X: Any, partial_labels: Any, graph: Any) -> None:
 
 
 class _Start(NamedTuple):
-    """Where a start ended, its E, (K,) sizes of the clusters, float64, (K,) their first points in each block, and the
-    mean entropy of its assignments."""
+    """Result of a start: its E, (K,) cluster sizes, float64, (K,) first points of clusters in each block, and the mean
+    entropy of its assignments."""
 
     trial: BlockTrial
     energy: Tensor
@@ -156,7 +156,7 @@ def _run(
     *,
     raced: bool,
 ) -> _Start:
-    """One start; seeds that won a race are prototypes already."""
+    """Run one start; seeds that won a race are prototypes already."""
     slope = 2 * float(model.weight)
     course = course_of(model, temperature, warm=model.warm_start or raced)
     if model.prototypes == "byproduct":

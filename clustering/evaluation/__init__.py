@@ -1,4 +1,4 @@
-"""How a clustering is judged on a data set: trials, labels that are granted to methods, profiles of clusters.
+"""Evaluation of clusterings on data sets: trials, labels granted to methods, and profiles of clusters.
 
-The scores themselves are `clustering.metrics`.
+The scores are in `clustering.metrics`.
 """

@@ -1,4 +1,4 @@
-"""Pairs of points of which it is known whether they are of one cluster, drawn from a data set's own classes."""
+"""Pairs of points known to share a cluster or not, drawn from the classes of a data set."""
 
 from typing import Any, NamedTuple
 
@@ -11,11 +11,11 @@ from clustering.foundation.streams import stream
 
 
 class KnownLinks(NamedTuple):
-    """What is known.
+    """Known links.
 
     Attributes:
-        must_link: (p, 2) row numbers of pairs of one class.
-        cannot_link: (q, 2) of pairs of two.
+        must_link: (p, 2) row numbers of pairs in the same class.
+        cannot_link: (q, 2) row numbers of pairs in different classes.
     """
 
     must_link: NDArray[np.int64]
@@ -23,30 +23,31 @@ class KnownLinks(NamedTuple):
 
 
 def drawn_links(labels: NDArray[Any], count: int, seed: int) -> KnownLinks:
-    """The true relation of so many random pairs, each pair once. Up to a quarter of all, those of fewer are
-    among those of more.
+    """The true relations of `count` distinct random pairs.
+
+    Up to a quarter of all pairs, a smaller count gives a subset of a larger one.
 
     Args:
         labels: (N,) classes.
-        count: pairs, at most N (N - 1) / 2.
-        seed: of the draw.
+        count: number of pairs, at most N (N - 1) / 2.
+        seed: seed of the draw.
 
     Raises:
-        InputError: fewer pairs than that.
+        InputError: there are fewer pairs than `count`.
     """
     points = len(labels)
     every = points * (points - 1) // 2
     if count > every:
-        raise InputError(f"links={count}: {points:,} points have {every:,} pairs; ask for fewer")
+        raise InputError(f"links={count}: {points:,} points have {every:,} pairs; set fewer")
     if every <= 4 * count or every <= 100_000:
         chosen = stream(seed, "known links").permutation(every)[:count]
-    else:  # a draw of few from many, without a list of all
+    else:  # draws few of many pairs without listing all
         drawn = stream(seed, "known links").integers(every, size=4 * count)
         _, first = np.unique(drawn, return_index=True)
         chosen = drawn[np.sort(first)][:count]
-    # Pair number i (i - 1) / 2 + j is that of i and j < i.
+    # Pair number i (i - 1) / 2 + j consists of i and j < i.
     larger = ((1 + np.sqrt(1 + 8 * chosen.astype(np.float64))) / 2).astype(np.int64)
-    larger -= larger * (larger - 1) // 2 > chosen  # where rounding went up
+    larger -= larger * (larger - 1) // 2 > chosen  # corrects rounding up
     larger += larger * (larger + 1) // 2 <= chosen
     pairs = np.stack([chosen - larger * (larger - 1) // 2, larger], axis=1)
     same = labels[pairs[:, 0]] == labels[pairs[:, 1]]
@@ -54,10 +55,10 @@ def drawn_links(labels: NDArray[Any], count: int, seed: int) -> KnownLinks:
 
 
 def with_all_that_follows(known: KnownLabels, links: KnownLinks) -> KnownLabels:
-    """What is known, with the labels of points that are linked with labelled ones, directly or through others.
+    """Known labels and links, with labels propagated to all points linked with labelled ones, directly or indirectly.
 
     Raises:
-        InputError: links that contradict labels or each other, or no point of which the label does not follow.
+        InputError: links contradict labels or each other, or the labels of all points follow.
     """
     from clustering.deep.xsdc.constraints import constraints
 
@@ -66,6 +67,6 @@ def with_all_that_follows(known: KnownLabels, links: KnownLinks) -> KnownLabels:
     if (labels >= 0).all():
         raise InputError(
             f"links={len(joined) + len(parted)}: the labels of all {len(labels):,} points follow from these and the "
-            f"{int(known.known.sum()):,} known ones, so that none is left to be clustered; ask for fewer"
+            f"{int(known.known.sum()):,} known ones, so there is none to cluster; set fewer"
         )
     return known._replace(labels=labels)

@@ -1,4 +1,4 @@
-"""What tells the clusters of a table apart, in the table's own units: for people who look at rows, not at methods."""
+"""Description of the clusters of a table in the units of the table, for users who look at rows rather than methods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_AT_ONCE = 1 << 22  # numbers of a block of distances
+_AT_ONCE = 1 << 22  # number of distances in a block
 
 
 @dataclass(frozen=True)
 class Trait:
-    """How the rows of a cluster differ from all other rows in one column.
+    """Difference between the rows of a cluster and all other rows in one column.
 
     Attributes:
         column: its name.
-        inside, outside: mean over the cluster's rows, and over all others.
-        difference: inside - outside, in standard deviations of the column over all rows; 0 where it is constant.
+        inside, outside: mean over the rows of the cluster, and over all others.
+        difference: inside - outside, in units of the column's standard deviation over all rows; 0 if it is constant.
     """
 
     column: str
@@ -27,14 +27,14 @@ class Trait:
 
 @dataclass(frozen=True)
 class Profile:
-    """One cluster.
+    """Description of one cluster.
 
     Attributes:
         cluster: its label.
-        rows: how many it has, at least one.
-        share: of all rows, in (0, 1].
-        traits: one for each column, the largest difference first.
-        typical: rows nearest to the cluster's mean over the columns in their standard deviations, nearest first.
+        rows: number of rows, at least one.
+        share: share of all rows, in (0, 1].
+        traits: one for each column, by descending difference.
+        typical: rows nearest to the mean of the cluster in standardised columns, nearest first.
     """
 
     cluster: int
@@ -45,12 +45,14 @@ class Profile:
 
 
 def spreads(values: NDArray[np.floating], column_of: NDArray[np.intp]) -> NDArray[np.float64]:
-    """(D,) standard deviations of features; of those that are categories of one column the root of their variances'
-    sum, so that the column spreads as much as one of numbers.
+    """(D,) standard deviations of features.
+
+    Features that are categories of one column share the root of their summed variances, so that the column has the same
+    spread as a numeric one.
 
     Args:
         values: (N, D), finite.
-        column_of: (D,) which column each feature is of, 0..C-1.
+        column_of: (D,) column of each feature, 0..C-1.
     """
     alone: NDArray[np.float64] = values.std(axis=0)
     several = np.bincount(column_of)[column_of] > 1
@@ -65,14 +67,14 @@ def profiles(
     column_of: NDArray[np.intp] | None = None,
     typical: int = 3,
 ) -> list[Profile]:
-    """The clusters that have rows, the largest first.
+    """Profiles of the non-empty clusters, by descending size.
 
     Args:
-        values: (N, D) in the columns' own units, finite.
+        values: (N, D) in original units, finite.
         labels: (N,) clusters.
         columns: D names.
-        column_of: (D,) as of `spreads`; None: each is a column of its own.
-        typical: rows shown of each cluster, at most.
+        column_of: (D,) as in `spreads`; None means one column per feature.
+        typical: maximum number of typical rows per cluster.
     """
     table = values.astype(np.float64, copy=False)
     mean, spread = table.mean(axis=0), table.std(axis=0)
@@ -102,7 +104,7 @@ def _nearest(
     unit: NDArray[np.float64],
     count: int,
 ) -> tuple[int, ...]:
-    """The members nearest to the centre, ties to the first row."""
+    """The members nearest to the centre; ties go to the first row."""
     block = max(1, _AT_ONCE // values.shape[1])
     distances = np.concatenate(
         [np.square((values[members[i : i + block]] - centre) / unit).sum(axis=1) for i in range(0, len(members), block)]
@@ -111,13 +113,13 @@ def _nearest(
 
 
 def agreement(labels: NDArray[np.integer], others: Sequence[NDArray[np.integer]]) -> NDArray[np.float64]:
-    """(N,) in how many of other clusterings of the same rows a row has the same cluster, as a share in [0, 1].
+    """(N,) share of the other clusterings of the same rows, in [0, 1], in which a row has the same cluster.
 
-    The clusters of another clustering are first called like those here that they share most rows with, one to one.
+    The clusters of another clustering are first matched one-to-one with those here by their common rows.
 
     Args:
-        labels: (N,) clusters, whatever they are called.
-        others: at least one.
+        labels: (N,) clusters of any name.
+        others: at least one other clustering.
     """
     same = np.zeros(len(labels))
     names, here = np.unique(labels, return_inverse=True)
@@ -128,11 +130,12 @@ def agreement(labels: NDArray[np.integer], others: Sequence[NDArray[np.integer]]
 
 
 def called_alike(labels: NDArray[np.integer], other: NDArray[np.integer], clusters: int) -> NDArray[np.int64]:
-    """(N,) another clustering of the same rows, its clusters called like those here that they share most rows with.
+    """(N,) another clustering of the same rows, relabelled to match the clusters here by their common rows.
 
     Args:
         labels, other: (N,) 0..K-1.
-        clusters: K; one to one, so that a cluster without rows here may be the name of one that has some there.
+        clusters: K; the matching is one-to-one, so that an empty cluster here may be matched with a non-empty one
+            there.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -147,14 +150,14 @@ def called_alike(labels: NDArray[np.integer], other: NDArray[np.integer], cluste
 def principal_plane(
     values: NDArray[np.floating], column_of: NDArray[np.intp] | None = None
 ) -> tuple[NDArray[np.float64], float]:
-    """The rows in the plane that keeps most of their spread, columns in their standard deviations.
+    """The rows projected to the plane that preserves most of their variance, with standardised columns.
 
     Args:
         values: (N, D), finite.
-        column_of: (D,) as of `spreads`; None: each is a column of its own.
+        column_of: (D,) as in `spreads`; None means one column per feature.
 
     Returns:
-        (N, 2) coordinates, 0 in a direction that is not there; the share of the spread that they keep, in [0, 1].
+        (N, 2) coordinates, 0 in a missing direction; and the share of the variance that they preserve, in [0, 1].
     """
     centred = np.asarray(values, dtype=np.float64) - values.mean(axis=0, dtype=np.float64)
     spread = centred.std(axis=0) if column_of is None else spreads(centred, column_of)
@@ -162,7 +165,7 @@ def principal_plane(
     if values.shape[1] <= max(values.shape[0], 2):
         strength, directions = np.linalg.eigh(centred.T @ centred)
         best = directions[:, ::-1][:, :2]
-    else:  # products of the rows, of which there are fewer
+    else:  # uses the inner products of rows, which are fewer than columns
         strength, coordinates = np.linalg.eigh(centred @ centred.T)
         best = centred.T @ coordinates[:, ::-1][:, :2]
         best /= np.maximum(np.linalg.norm(best, axis=0), np.finfo(np.float64).tiny)

@@ -1,8 +1,8 @@
-"""How a method is judged on a data set: which trials are made, and which of them counts (thesis section 2.5).
+"""Evaluation protocol of a method on a data set: which trials are run, and which one counts (thesis section 2.5).
 
-The papers report the best of some forty trials, each with a start and a setting of its own, by the labels of a tenth of
-the points. Without labels a user has the trial of the lowest objective, or any. So there are three answers: selected by
-labels, by the objective, and the spread of all starts at one setting.
+The papers report the best of about forty trials, each with its own start and setting, selected by the labels of a tenth
+of the points. Without labels a user has the trial with the lowest objective, or any trial. There are therefore three
+results: selected by labels, selected by the objective, and the spread of all starts at one setting.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from clustering.foundation.streams import stream, stream_key
 
 NEARLY = 0.04
-"""Of E a point. By more than this a start of SLK is worse that joins two clusters and halves another where clusters lie
-apart (blobs of uneven sizes: 0.1 to 0.2), by less where they run into each other (USPS, MNIST)."""
+"""Difference of E per point. A start of SLK that merges two clusters and halves another is worse by more than this if
+clusters are well separated (blobs of uneven sizes: 0.1 to 0.2), and by less if they overlap (USPS, MNIST)."""
 
 
 class Trial(NamedTuple):
     """One fit.
 
     Attributes:
-        setting: which one; 0 is the one that was given.
-        start: number of its seed.
+        setting: index of the setting; 0 is the given one.
+        start: index of its seed.
         given: whether it counts among the starts at the given setting.
-        tried: whether it counts among those that labels choose from.
+        tried: whether it counts among the trials selected from by labels.
     """
 
     setting: int
@@ -35,12 +35,12 @@ class Trial(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """What labels choose from.
+    """Trials from which labels select.
 
     Attributes:
-        trials: how many; as many for every method.
-        share: of the points, whose labels choose.
-        settings: parameters by name; {} is the setting that was given.
+        trials: number of trials, the same for every method.
+        share: share of the points whose labels are used for the selection.
+        settings: parameters by name; {} is the given setting.
     """
 
     trials: int
@@ -49,13 +49,15 @@ class Selection(NamedTuple):
 
 
 def schedule(starts: int, selection: Selection | None, *, seeded: bool = True) -> list[Trial]:
-    """Every trial once, those of one setting together. Each trial of a selection has a start of its own, and each
-    setting as many trials; the given setting comes first, so that its starts are shared as far as possible.
+    """All trials, grouped by setting.
+
+    Each trial of a selection has its own start, and each setting has equally many trials. The given setting comes
+    first, so that its starts are shared as far as possible.
 
     Args:
-        starts: at the given setting.
-        selection: None where no labels choose. A setting {} of it is the given one.
-        seeded: whether the method has random starts; else each setting is tried once.
+        starts: number of starts at the given setting.
+        selection: None if no labels are used for selection. A setting {} is the given one.
+        seeded: whether the method has random starts; otherwise each setting is run once.
     """
     given = {(0, start) for start in range(starts if seeded else 1)}
     tried = set()
@@ -68,12 +70,13 @@ def schedule(starts: int, selection: Selection | None, *, seeded: bool = True) -
 
 
 def random_state(seed: int, start: int) -> int:
-    """The seed of a start, 0..2^31 - 1: the same for every method and data set."""
+    """The seed of a start, 0..2^31 - 1, the same for all methods and data sets."""
     return stream_key(seed, "start", start) % 2**31
 
 
 def chooses(points: int, share: float, seed: int) -> NDArray[np.bool_]:
-    """(N,) which points' labels choose, drawn without replacement: at least one, and never all."""
+    """(N,) mask of the points whose labels are used for the selection, drawn without replacement: at least one, and
+    never all."""
     count = min(max(1, round(share * points)), points - 1)
     chosen = np.zeros(points, dtype=bool)
     chosen[stream(seed, "selection").permutation(points)[:count]] = True
@@ -81,8 +84,8 @@ def chooses(points: int, share: float, seed: int) -> NDArray[np.bool_]:
 
 
 def scores(found: NDArray[Any], true: NDArray[Any]) -> dict[str, float]:
-    """Agreement of labels with classes: NMI by the geometric and the arithmetic mean, accuracy under the best
-    one-to-one match of clusters and classes, adjusted Rand index."""
+    """Agreement of labels with classes: NMI with geometric and arithmetic mean, accuracy under the best one-to-one
+    matching, adjusted Rand index."""
     from clustering.metrics import accuracy, ari, nmi
 
     return {
@@ -96,7 +99,7 @@ def scores(found: NDArray[Any], true: NDArray[Any]) -> dict[str, float]:
 SCORES = ("nmi", "nmi_arithmetic", "acc_hungarian", "ari")
 
 ACCURACY = "accuracy"
-"""Share of points whose cluster has the number of their class: a score where known labels name the clusters."""
+"""Share of points whose cluster number equals their class; a score if known labels name the clusters."""
 
 
 def lowest(
@@ -105,13 +108,15 @@ def lowest(
     clusters: Sequence[int] | NDArray[Any],
     points: int,
 ) -> int:
-    """The trial of most clusters, of these one whose objective is nearly the lowest, of these the one of the lowest
-    criterion, of equals the first. NaN counts last.
+    """The best trial without labels.
+
+    Trials with the most clusters come first; among these, trials with nearly the lowest objective; and among these, the
+    lowest criterion. The first of equal trials is chosen, and NaN counts last.
 
     Args:
-        criterion: (T,) by which the method chooses among trials; its objective where it has no other.
-        objective: (T,) what it lowers, a sum over points.
-        clusters: (T,) with points.
+        criterion: (T,) criterion by which the method ranks trials; the objective if it has no other.
+        objective: (T,) objective of the method, a sum over points.
+        clusters: (T,) number of non-empty clusters.
         points: N.
     """
     full = np.asarray(clusters) == np.max(clusters)

@@ -1,4 +1,4 @@
-"""What the cells of a column say: numbers, dates, or words."""
+"""Interpretation of the cells of a column as numbers, dates or words."""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NO_VALUE = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"))
-NO_CATEGORY = NO_VALUE - {"none"}  # which says something where others say red or blue
-ALMOST = 0.9  # share of a column's values from which the others are taken for mistakes
+NO_CATEGORY = NO_VALUE - {"none"}  # "none" can be a category beside others such as red or blue
+ALMOST = 0.9  # if this share of a column's values is of one type, the others count as mistakes
 _LIKE_A_DATE = re.compile(r"\d{4}-\d|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _TIMES = ("", " %H:%M", " %H:%M:%S")
 
 Numbers = tuple[NDArray[np.float64], NDArray[np.bool_]]
-"""(N,) numbers, NaN where there is none; and where there is text instead."""
+"""(N,) numbers, NaN where there is none, and a mask of the cells with text."""
 
 
 def numbers_of(column: "pd.Series[Any]", *, comma: bool) -> Numbers:
@@ -28,7 +28,7 @@ def numbers_of(column: "pd.Series[Any]", *, comma: bool) -> Numbers:
     import pandas as pd
 
     kind = pd.api.types.infer_dtype(column, skipna=True)
-    if kind == "decimal":  # of databases
+    if kind == "decimal":  # decimal type of databases
         column = pd.to_numeric(column)
     elif kind == "boolean":
         column = column.astype("boolean")
@@ -103,7 +103,7 @@ def days_of(texts: NDArray[Any]) -> tuple[NDArray[np.float64], str]:
 
 
 def days(dates: "pd.Series[Any]") -> NDArray[np.float64]:
-    """Dates as days since 1970-01-01, NaN where there is none."""
+    """Dates as days since 1970-01-01, NaN for missing ones."""
     import pandas as pd
 
     found = pd.to_datetime(dates, utc=True, errors="coerce")
@@ -112,5 +112,5 @@ def days(dates: "pd.Series[Any]") -> NDArray[np.float64]:
 
 
 def date_of(day: float) -> str:
-    """2024-03-01 for 19783."""
+    """ISO date of a day number, such as 2024-03-01 for 19783."""
     return np.datetime_as_string(np.datetime64(int(np.floor(day)), "D"))

@@ -1,4 +1,4 @@
-"""A person's own table in a file: CSV, Parquet or NumPy archive, read, and written again with columns added."""
+"""A user's table in a CSV file, Parquet file or NumPy archive, read, and written again with added columns."""
 
 import csv
 import os
@@ -21,18 +21,18 @@ from clustering.foundation.errors import InputError, unknown
 if TYPE_CHECKING:
     import pandas as pd
 
-_CELLS = 1 << 16  # of a CSV that are made numbers at once, at most: each call has its price
+_CELLS = 1 << 16  # maximum number of CSV cells converted at a time, to reduce the overhead of calls
 
 
 @dataclass(frozen=True, eq=False)
 class RowFile:
-    """The rows of a file. Of a CSV every cell is text as it stands there, so that it is written again unchanged.
+    """The rows of a file. All cells of a CSV are kept as text, so that they are written again unchanged.
 
     Attributes:
-        path: of the file.
-        rows: one column for each of the file's, by the file's names; of an array (N, D) called a, a0 to a(D-1).
-        delimiter: of a CSV, else empty.
-        first_line: of a CSV the number of the line that has the first row, else 0.
+        path: path of the file.
+        rows: columns by the names in the file; an array (N, D) named a has columns a0 to a(D-1).
+        delimiter: delimiter of a CSV, else empty.
+        first_line: line number of the first row of a CSV, else 0.
     """
 
     path: Path
@@ -56,14 +56,14 @@ class RowFile:
         path = Path(path)
         kind_of(path)
         if not path.is_file():
-            raise InputError(f"no file {path}; give path=FILE, a table in {wanted()}")
+            raise InputError(f"no file {path}; set path=FILE to a table in {wanted()}")
         state = path.stat()
         return cls._read(path, blank_lines, state.st_mtime_ns, state.st_size)
 
     @classmethod
     @lru_cache(maxsize=1)
     def _read(cls, path: Path, blank_lines: bool, changed: int, size: int) -> "RowFile":
-        """Of a file that has not changed the rows are known: a table is looked at several times."""
+        """The rows of a file, cached as long as it does not change, since a table is read several times."""
         kind = kind_of(path)
         try:
             rows, delimiter, first_line = read_rows(path, blank_lines=blank_lines)
@@ -71,7 +71,7 @@ class RowFile:
             raise
         except UnicodeDecodeError as error:
             raise InputError(f"{path}: is not in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
-        except Exception as error:  # a damaged file raises whatever its reader thinks of
+        except Exception as error:  # readers raise many types of errors for damaged files
             raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or repr(error)}") from error
         if not len(rows):
             raise InputError(f"{path}: has no rows")
@@ -84,7 +84,7 @@ class RowFile:
 
     @cached_property
     def names(self) -> list[str]:
-        """Of the columns."""
+        """Names of the columns."""
         return [str(name) for name in self.rows.columns]
 
     @cached_property
@@ -136,7 +136,7 @@ class RowFile:
         return np.asarray(texts.tolist(), dtype=np.str_), missing
 
     def numeric(self, name: str) -> bool:
-        """Whether a column has numbers, and no text."""
+        """Whether a column has numbers and no text."""
         found, text = self.parsed(name)
         return not text.any() and not bool(np.isnan(found).all())
 
@@ -205,7 +205,7 @@ class RowFile:
         """Whether a file has this table's columns and, beside them, the first of those that are added."""
         try:
             names = column_names(path, self.delimiter)
-        except Exception:  # a damaged file raises whatever its reader thinks of
+        except Exception:  # readers raise many types of errors for damaged files
             return False
         own = array_names(self.path) if kind_of(self.path) == "NumPy" else self.names
         return names[: len(own)] == own and added[0] in names[len(own) :]
