@@ -1,4 +1,4 @@
-"""Networks that turn images into features: timm's by name, and those in this folder, registered with timm."""
+"""Backbones, which map images to features: timm's networks by name, and those in this folder, registered with timm."""
 
 import importlib
 import os
@@ -10,7 +10,7 @@ from clustering.foundation.errors import InputError, unknown
 if TYPE_CHECKING:
     from torch import nn
 
-# Name -> the module that registers it with timm. To add one: a file in this folder and a line here.
+# Name -> module that registers it with timm. To add one, write a file in this folder and add a line here.
 OWN = {
     "conv4": "fsl.backbones.conv4",
     "conv6": "fsl.backbones.conv4",
@@ -24,31 +24,31 @@ OWN = {
 
 
 def backbone_names() -> list[str]:
-    """Every backbone: ours first, then timm's. Imports timm; `OWN` does not."""
+    """The names of all backbones, this project's first, then timm's. Imports timm."""
     timm = registry()
     return [*OWN, *(name for name in timm.list_models() if name not in OWN)]
 
 
 def backbone_code(name: str) -> str:
-    """Fingerprint of the code of one of our backbones; of timm's, whose releases keep their networks, its name."""
+    """Fingerprint of a backbone's code; for timm's, whose networks do not change between releases, the name."""
     return code_fingerprint(OWN[name], follow=False) if name in OWN else name
 
 
 def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = False) -> "nn.Module":
-    """A network with fresh weights (drawn from torch's global generator) and no classifier.
+    """Create a network without classifier, with random initial weights from torch's global generator.
 
     Args:
-        name: one of ours or of timm's, such as "conv4" or "resnet18".
-        channels: of the images.
+        name: a backbone of this project or of timm, such as "conv4" or "resnet18".
+        channels: number of channels of the images.
         size: side of the square images in pixels.
-        pretrained: with timm's weights instead, see `fsl.weights.pretrained`.
+        pretrained: use timm's weights instead, see `fsl.weights.pretrained`.
 
     Returns:
         A module that maps (N, channels, size, size) float to (N, D); its attribute `feature_size` is D.
 
     Raises:
-        InputError: an unknown name (with the nearest right one), a network that cannot take such images, or timm's
-            weights of a network that is not timm's.
+        InputError: the name is unknown (the message suggests the closest), the network does not accept such images, or
+            `pretrained` is set for a network that is not timm's.
     """
     import torch
 
@@ -56,7 +56,7 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
     if not timm.is_model(name):
         raise unknown("backbone", name, backbone_names(), "transduce list backbones")
     if pretrained and name in OWN:
-        raise InputError(f"backbone {name!r} is of this project, and timm has no weights of it; give a checkpoint")
+        raise InputError(f"backbone {name!r} is not in timm, which has no weights for it; give a checkpoint")
     options = {}
     config = timm.get_pretrained_cfg(name, allow_unregistered=True)
     if config is not None and config.fixed_input_size:
@@ -70,12 +70,12 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
     except (RuntimeError, ValueError, AssertionError, TypeError) as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         raise InputError(
-            f"backbone {name!r} cannot take images of {channels} x {size} x {size}: {reason}; choose another backbone"
+            f"backbone {name!r} does not accept images of {channels} x {size} x {size}: {reason}; choose another one"
         ) from error
     if features.ndim != 2:
         raise InputError(
-            f"backbone {name!r} gives an output of shape {tuple(features.shape)}, not one vector an image; "
-            "choose another backbone"
+            f"backbone {name!r} returns an output of shape {tuple(features.shape)}, not one vector per image; choose "
+            "another one"
         )
     network.feature_size = features.shape[1]
     return network
@@ -83,7 +83,7 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
 
 def registry() -> Any:
     """timm, with this project's networks registered."""
-    # without this, a lookup of weights on a machine that is off the network retries for a minute
+    # Without this setting, looking up weights on an offline machine retries for a minute.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import timm
 

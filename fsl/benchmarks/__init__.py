@@ -1,4 +1,4 @@
-"""Few-shot benchmarks. To add one: a file in this folder and a line in this table."""
+"""Few-shot benchmarks. To add one, write a file in this folder and add a line to this table."""
 
 from clustering.foundation.plugins import Plugins
 

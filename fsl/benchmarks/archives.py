@@ -1,4 +1,4 @@
-"""Archives of arrays (.npz) that may be larger than the memory."""
+"""Archives of arrays (.npz) that may be larger than memory."""
 
 import struct
 import zipfile
@@ -11,29 +11,29 @@ from numpy.typing import NDArray
 from clustering.files.arrays import read_arrays
 from clustering.files.regular import open_regular
 
-LOCAL_HEADER = struct.Struct("<26xHH")  # of a member: the lengths of its name and of its extra field come last
+LOCAL_HEADER = struct.Struct("<26xHH")  # header of a member, which ends with the lengths of its name and extra field
 
 
 def open_archive(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz by name. One that is stored as it is (`np.savez`) is mapped from the file and takes no
-    memory; one that is compressed takes its whole size.
+    """The arrays of an .npz by name. Uncompressed arrays (`np.savez`) are memory-mapped; compressed ones are loaded.
 
     Raises:
-        OSError, ValueError, zipfile.BadZipFile: damaged, no archive, or arrays of objects, which are not loaded.
+        OSError, ValueError, zipfile.BadZipFile: the file is damaged or not an archive, or has arrays of objects, which
+            are not loaded.
     """
-    found: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
         for member in archive.infolist():
             mapped = _mapped(path, member) if member.compress_type == zipfile.ZIP_STORED else None
             if mapped is not None:
-                found[member.filename.removesuffix(".npy")] = mapped
+                arrays[member.filename.removesuffix(".npy")] = mapped
         names = [member.filename.removesuffix(".npy") for member in archive.infolist()]
-    found |= read_arrays(path, lambda name: name not in found)
-    return {name: found[name] for name in names}
+    arrays |= read_arrays(path, lambda name: name not in arrays)
+    return {name: arrays[name] for name in names}
 
 
 def _mapped(path: Path, member: zipfile.ZipInfo) -> NDArray[Any] | None:
-    """An array that is stored as it is; None for one that cannot be mapped."""
+    """Memory-map an uncompressed array; None if that is impossible."""
     with path.open("rb") as stream:
         stream.seek(member.header_offset)
         stream.seek(sum(LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))), 1)

@@ -1,4 +1,4 @@
-"""What a few-shot benchmark is: images of three sets of classes, and how a network is fed with them."""
+"""The protocol of few-shot benchmarks: images of three disjoint sets of classes, and their preprocessing."""
 
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, get_args
 
@@ -16,13 +16,13 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 class Pictures(Protocol):
-    """Images (N, C, H, W) of which a part can be had: a numpy array, or what decodes them when they are asked for."""
+    """Images (N, C, H, W) that can be sliced: a numpy array, or an object that decodes images on demand."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
 
     def __getitem__(self, part: slice, /) -> NDArray[np.uint8]:
-        """The images start..stop; from several threads at once."""
+        """The images of a slice. Thread-safe."""
         ...
 
 
@@ -41,14 +41,15 @@ class Decoded(NamedTuple):
 
 
 class Benchmark(Protocol):
-    """A frozen dataclass whose fields are its config; one small file each.
+    """A frozen dataclass whose fields are its config.
 
     Attributes:
-        name: as in the table of benchmarks.
-        channels: of the images, 1 or 3.
-        size: height and width in pixels of the images that `read` gives.
-        mean, std: per channel, of the base images scaled to 0..1; a network gets (image / 255 - mean) / std.
-        augmentation: what training does to the images.
+        name: name in the table of benchmarks.
+        channels: number of channels, 1 or 3.
+        size: height and width in pixels of the images returned by `read`.
+        mean, std: per-channel mean and standard deviation of the base images, scaled to 0..1; the network's input is
+            (image / 255 - mean) / std.
+        augmentation: augmentation of the images in training.
     """
 
     name: ClassVar[str]
@@ -59,20 +60,20 @@ class Benchmark(Protocol):
     augmentation: ClassVar["Augmentation"]
 
     def source(self) -> str:
-        """Identity of what the images are made from (16 hexadecimal digits), found without decoding an image.
+        """Identity of the source of the images (16 hexadecimal digits), computed without decoding images.
 
-        Equal identities give equal images; where the files lie does not enter.
+        Equal identities imply equal images; the paths of the files have no influence.
 
         Raises:
-            InputError: where files are missing; names the folder and says where the data come from.
+            InputError: files are missing; the message names the folder and the origin of the data.
         """
         ...
 
     def read(self, split: Split) -> Decoded:
-        """Decode or draw all images of a split; the classes of the three splits are disjoint, but for validation
-        classes of a benchmark with `validates_on_base = True`, of which base classes may be some.
+        """Decode or generate all images of a split. The classes of the three splits are disjoint, except that a
+        benchmark with `validates_on_base = True` may use base classes for validation.
 
         Raises:
-            InputError: for files that are missing or are not what they should be.
+            InputError: files are missing or invalid.
         """
         ...

@@ -51,8 +51,8 @@ def class_lists(name: str) -> dict[Split, tuple[str, ...]]:
 
 def known_copy(name: str, fingerprint: str) -> str:
     """Which copy of a benchmark has this fingerprint, in words, by the file `classes/copies.csv`; empty for others."""
-    found = (row["about"] for row in _rows("copies") if (row["benchmark"], row["fingerprint"]) == (name, fingerprint))
-    return next(found, "")
+    copies = (row["about"] for row in _rows("copies") if (row["benchmark"], row["fingerprint"]) == (name, fingerprint))
+    return next(copies, "")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Pictures as files hold them, decoded when they are asked for."""
+"""Encoded pictures (JPEG, PNG and others), decoded on demand."""
 
 import contextlib
 import io
@@ -15,8 +15,8 @@ from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 
 Fit = Literal["squeeze", "crop"]
-_DRAFT = 3  # a JPEG is decoded at a half, a quarter or an eighth of its size that is at least so many times the square
-_SIXTEEN = ("PNG", "PPM")  # their grey of 16 bits is opened as if it were of 32
+_DRAFT = 3  # JPEGs are decoded at 1/2, 1/4 or 1/8 of their size if the result is at least this multiple of the square
+_SIXTEEN = ("PNG", "PPM")  # formats whose 16-bit grey images Pillow opens as 32-bit
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class EncodedPictures:
     """JPEG, PNG or other pictures as RGB squares.
 
     Attributes:
-        names: what each picture is called, for messages; N of them.
-        read: the bytes of the picture at an index, or its pixels (H, W, 3) uint8; from several threads at once.
+        names: names of the N pictures, for messages.
+        read: thread-safe function that returns the bytes, or the (H, W, 3) uint8 pixels, of the picture at an index.
         size: side of the squares in pixels.
-        fit: how a picture of another shape becomes one (Lanczos): squeezed, as mini-ImageNet was made from ImageNet, or
-            its middle cut out.
-        upright: turned as its EXIF data say. The papers' code does not look at them.
+        fit: how other shapes are resized (Lanczos): "squeeze", as mini-ImageNet was made from ImageNet, or "crop" to
+            the central square.
+        upright: rotate pictures according to their EXIF data, which the papers' code ignores.
     """
 
     names: Sequence[str]
@@ -47,7 +47,7 @@ class EncodedPictures:
         """The pictures of a slice, decoded.
 
         Raises:
-            InputError: names the picture that cannot be read or decoded.
+            InputError: a picture cannot be read or decoded; the message names it.
         """
         indices = range(*part.indices(len(self.names)))
         images = np.empty((len(indices), *self.shape[1:]), np.uint8)
@@ -56,21 +56,21 @@ class EncodedPictures:
         return images
 
     def stored(self, index: int) -> bytes | NDArray[np.uint8]:
-        """What is there of a picture.
+        """The encoded bytes or the pixels of a picture.
 
         Raises:
-            InputError: names the picture that cannot be read.
+            InputError: the picture cannot be read; the message names it.
         """
         try:
             return self.read(index)
         except OSError as error:
-            raise InputError(f"{self.names[index]}: cannot be read ({error.strerror}); put it there again") from error
+            raise InputError(f"{self.names[index]}: cannot be read ({error.strerror}); restore it") from error
 
     def decoded(self, index: int, stored: bytes | NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """(size, size, 3) of what `stored` gave for an index.
+        """(size, size, 3) pixels of a picture, from the result of `stored`.
 
         Raises:
-            InputError: names the picture that cannot be decoded.
+            InputError: the picture cannot be decoded; the message names it.
         """
         if isinstance(stored, np.ndarray) and stored.shape == (self.size, self.size, 3):
             return stored
@@ -79,37 +79,35 @@ class EncodedPictures:
 
 
 def open_rgb(stored: bytes | NDArray[np.uint8] | Image.Image, name: str, *, least: int, upright: bool) -> Image.Image:
-    """A picture of any mode in colour; what is transparent becomes white.
+    """Convert a picture of any mode to RGB; transparency becomes white.
 
     Args:
-        stored: the bytes of a file, pixels (H, W) or (H, W, 3), or a picture of Pillow's.
-        name: of the picture, for messages.
-        least: side in pixels that it will get: a JPEG that is many times as large is decoded at a fraction of its size.
-        upright: turned as its EXIF data say.
+        stored: the bytes of a file, pixels (H, W) or (H, W, 3), or a Pillow image.
+        name: name of the picture, for messages.
+        least: side in pixels after resizing; much larger JPEGs are decoded at a fraction of their size.
+        upright: rotate according to the EXIF data.
 
     Raises:
-        InputError: names the picture that cannot be decoded, or has values of 32 bits.
+        InputError: the picture cannot be decoded, or has 32-bit values; the message names it.
     """
     try:
         with _opened(stored) as file:
             if file.mode == "F" or (file.mode == "I" and file.format not in _SIXTEEN):
-                raise InputError(
-                    f"{name}: has values of 32 bits, of which black and white are not known; save it with 8 or 16"
-                )
+                raise InputError(f"{name}: has 32-bit values, whose range is unknown; save it with 8 or 16 bits")
             if isinstance(stored, bytes):
                 file.draft("RGB", (_DRAFT * least, _DRAFT * least))
             return _rgb(ImageOps.exif_transpose(file) if upright else file)
     except (MemoryError, InputError):
         raise
-    except Exception as error:  # what Pillow raises for a damaged picture cannot be listed
+    except Exception as error:  # for a damaged picture, Pillow may raise any error
         if is_heif(name) and not read_heif():
             raise InputError(f"{name}: {HEIF_REMEDY}") from error
-        reason = str(error) if not isinstance(error, UnidentifiedImageError) else "no picture"
-        raise InputError(f"{name}: cannot be decoded ({reason}); fetch it again") from error
+        reason = str(error) if not isinstance(error, UnidentifiedImageError) else "not a picture"
+        raise InputError(f"{name}: cannot be decoded ({reason}); download it again") from error
 
 
 def squared(colour: Image.Image, size: int, fit: Fit) -> Image.Image:
-    """A picture as a square of so many pixels (Lanczos); itself where it is one."""
+    """Resize a picture to a square (Lanczos); a square of the right size is returned unchanged."""
     square = (size, size)
     if colour.size == square:
         return colour
@@ -121,22 +119,22 @@ def squared(colour: Image.Image, size: int, fit: Fit) -> Image.Image:
 def _opened(stored: bytes | NDArray[np.uint8] | Image.Image) -> contextlib.AbstractContextManager[Image.Image]:
     read_heif()
     if isinstance(stored, Image.Image):
-        return contextlib.nullcontext(stored)  # whose it is, closes it
+        return contextlib.nullcontext(stored)  # the caller closes it
     return Image.fromarray(stored) if isinstance(stored, np.ndarray) else Image.open(io.BytesIO(stored))
 
 
 def _rgb(picture: Image.Image) -> Image.Image:
-    """In colour; grey of 16 bits scaled, for which Pillow's own conversion cuts off all that is above 255."""
+    """Convert to RGB. 16-bit grey is scaled to 8 bits, because Pillow's conversion would clip values above 255."""
     if picture.mode.startswith("I;16") or picture.mode == "I":
         levels = np.asarray(picture)
         return Image.fromarray((levels >> 8).clip(0, 255).astype(np.uint8)).convert("RGB")
     if "transparency" in picture.info or picture.mode in ("RGBA", "LA", "PA"):
-        below = Image.new("RGBA", picture.size, "white")  # what is transparent has any colour in the file
+        below = Image.new("RGBA", picture.size, "white")  # transparent pixels have arbitrary colours in the file
         return Image.alpha_composite(below, picture.convert("RGBA")).convert("RGB")
     return picture.convert("RGB")
 
 
 def read_bytes(file: str) -> bytes:
-    """What is in a file."""
+    """The content of a file."""
     with open_regular(file) as stream:
         return stream.read()

@@ -1,4 +1,4 @@
-"""A person's own pictures: a folder for each class, or lists."""
+"""A user's own pictures as a benchmark, given as one folder per class or as lists."""
 
 import os
 from collections import defaultdict
@@ -19,29 +19,29 @@ from fsl.benchmarks.listed import relative, size_of
 from fsl.benchmarks.split_lists import FILES, find_lists, picture_folder, pictures_under, read_list
 from fsl.training.augmentation import Augmentation
 
-RECIPE = 1  # raised whenever the same files give other images
-FEWEST = 2  # classes of a split
+RECIPE = 1  # version; increased if the same files give other images
+FEWEST = 2  # minimum number of classes of a split
 Classes = Mapping[str, list[str]]
 LAYOUT = (
-    "a folder of pictures for each class; or train/, val/ and test/ with such folders; or train.csv, val.csv and "
-    "test.csv with lines of a file and its class"
+    "one folder of pictures per class; or train/, val/ and test/ with such folders; or train.csv, val.csv and test.csv "
+    "with a file and its class on each line"
 )
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Your own pictures, of any size and kind, in RGB; turned upright as their EXIF data say.
+    """Your own pictures, of any size and format, converted to RGB and rotated according to their EXIF data.
 
-    Which classes are base, validation and novel is given by folders train, val and test, or by lists train.csv, val.csv
-    and test.csv; else it is drawn from the classes by the seed. No class may be in two of them.
+    The base, validation and novel classes are given by the folders train, val and test, or by the lists train.csv,
+    val.csv and test.csv; otherwise they are drawn at random. A class may only be in one split.
 
     Attributes:
-        root: the folder. No part of a run's identity; the names and sizes of what is in it are.
-        size: side in pixels that the pictures get.
-        fit: how they become square: their middle cut out, or squeezed.
-        split: given: folders or lists say it; drawn: the seed does, whatever lies where; auto: drawn where not given.
-        novel, validation: shares of the classes that are drawn, at least two of each.
-        seed: of the draw.
+        root: the folder. Its path is not part of a run's identity, but the names and sizes of its files are.
+        size: side in pixels to which pictures are resized.
+        fit: "crop" to the central square, or "squeeze".
+        split: "given" by folders or lists, "drawn" at random, or "auto": given if possible, else drawn.
+        novel, validation: fractions of the classes that are drawn, at least two classes each.
+        seed: seed of the random split.
     """
 
     name: ClassVar[str] = "folder"
@@ -70,12 +70,12 @@ class Folder:
             InputError: as `read`.
         """
         folder = self._folder()
-        found = Fingerprint("folder", RECIPE)
+        digest = Fingerprint("folder", RECIPE)
         for split, classes in self._classes().items():
             for name, files in classes.items():
                 for file in files:
-                    found.add(f"{split} {name} {relative(file, folder)} {size_of(file)}")
-        return str(found)
+                    digest.add(f"{split} {name} {relative(file, folder)} {size_of(file)}")
+        return str(digest)
 
     def read(self, split: Split) -> Decoded:
         """The pictures of a split, (N, 3, size, size), by class and name; each is decoded when it is asked for.
@@ -110,7 +110,7 @@ class Folder:
             raise InputError(f"benchmark folder: no folder given; pass root=FOLDER with {LAYOUT}")
         folder = Path(self.root).expanduser()
         if not folder.is_dir():
-            raise InputError(f"benchmark folder: {folder} is no folder; pass root=FOLDER with {LAYOUT}")
+            raise InputError(f"benchmark folder: {folder} is not a folder; pass root=FOLDER with {LAYOUT}")
         return folder
 
     def _classes(self) -> dict[Split, Classes]:
@@ -134,8 +134,8 @@ class Folder:
             raise InputError(
                 f"benchmark folder: {folder} has {len(names)} classes, of which {shares[0]} would be novel and "
                 f"{shares[1]} validation, and at least {FEWEST} base classes must be left; add classes, or lower "
-                f"novel= and validation=. It should hold {LAYOUT}. With few classes rather label pictures: transduce "
-                "classify, which trains nothing"
+                f"novel= and validation=. It should contain {LAYOUT}. For few classes, use transduce classify, which "
+                "needs no training"
             )
         order = stream(self.seed, "split of a folder").permutation(len(names))
         novel, validation, base = np.split(order, np.cumsum(shares))
@@ -145,29 +145,30 @@ class Folder:
 
 def _by_class(folder: Path, below: Path) -> Classes:
     """Pictures by the folder right under `below` that they are in."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    by_class: defaultdict[str, list[str]] = defaultdict(list)
     for file in pictures_under(below):
         name, _, inside = relative(file, below).partition(os.sep)
         if not inside:
             raise InputError(
-                f"benchmark folder: {file} is in no class's folder; put it into one. {folder} should hold {LAYOUT}"
+                f"benchmark folder: {file} is not in the folder of a class; move it into one. {folder} should contain "
+                f"{LAYOUT}"
             )
-        found[name].append(file)
-    return {name: found[name] for name in sorted(found)}
+        by_class[name].append(file)
+    return {name: by_class[name] for name in sorted(by_class)}
 
 
 def _by_folders(folder: Path) -> dict[Split, Classes]:
     """Classes by split, where the folders of a split are there; empty where there are none."""
     children = {child.name.lower(): child for child in folder.iterdir() if child.is_dir()}
-    found = {split: [children[word] for word in FILES[split] if word in children] for split in SPLITS}
-    if not (found["base"] and found["novel"]):
+    folders = {split: [children[word] for word in FILES[split] if word in children] for split in SPLITS}
+    if not (folders["base"] and folders["novel"]):
         return {}
-    if not found["validation"]:
+    if not folders["validation"]:
         raise InputError(
-            f"benchmark folder: {folder} has {found['base'][0].name}/ and {found['novel'][0].name}/, but no val/; add "
+            f"benchmark folder: {folder} has {folders['base'][0].name}/ and {folders['novel'][0].name}/, no val/; add "
             "it, or use split=drawn"
         )
-    return {split: _merged(_by_class(folder, below) for below in found[split]) for split in SPLITS}
+    return {split: _merged(_by_class(folder, below) for below in folders[split]) for split in SPLITS}
 
 
 def _by_lists(folder: Path) -> dict[Split, Classes]:
@@ -178,7 +179,7 @@ def _by_lists(folder: Path) -> dict[Split, Classes]:
     for split, paths in lists.items():
         if not paths:
             raise InputError(f"benchmark folder: {folder} has lists, but no {FILES[split][0]}.csv; add it")
-    found: dict[Split, Classes] = {}
+    splits: dict[Split, Classes] = {}
     for split, paths in lists.items():
         classes: defaultdict[str, list[str]] = defaultdict(list)
         for path in paths:
@@ -186,8 +187,8 @@ def _by_lists(folder: Path) -> dict[Split, Classes]:
             place = picture_folder(folder, rows)
             for row in rows:
                 classes[row.label].append(os.path.join(place, row.file))
-        found[split] = {name: classes[name] for name in sorted(classes)}
-    return found
+        splits[split] = {name: classes[name] for name in sorted(classes)}
+    return splits
 
 
 def _merged(parts: Iterable[Classes]) -> Classes:
@@ -208,7 +209,8 @@ def _disjoint(folder: Path, classes: dict[Split, Classes]) -> dict[Split, Classe
             if name in owner:
                 raise InputError(
                     f"benchmark folder: {folder} has class {name!r} among {owner[name]} and among {split} classes; "
-                    "tasks are made of classes that the network was not trained on: keep it in one, or use split=drawn"
+                    "novel classes must differ from the network's training classes: keep it in one split, or use "
+                    "split=drawn"
                 )
             owner[name] = split
     return classes

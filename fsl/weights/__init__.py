@@ -1,4 +1,4 @@
-"""Weights of networks on disk: own checkpoints, and those that other programs wrote, read without running them.
+"""Weights of networks on disk: checkpoints of this project, and weights of other programs, read without running code.
 
 Training lies in `fsl.training`.
 """

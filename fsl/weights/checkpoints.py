@@ -1,4 +1,4 @@
-"""Weights on disk: a trained backbone, which users share."""
+"""Checkpoints: files with the weights of a trained backbone."""
 
 import json
 import math
@@ -15,20 +15,20 @@ from clustering.foundation.errors import InputError
 from fsl.backbones import create_backbone
 
 FORMAT = "transduce backbone 1"
-_REMEDY = "train again, or name a checkpoint that `transduce train` or `transduce import checkpoint` wrote"
+_REMEDY = "train again, or give a checkpoint written by `transduce train` or `transduce import checkpoint`"
 
 
 def save_backbone(
     path: Path, backbone: nn.Module, name: str, *, channels: int, size: int, about: Mapping[str, Any]
 ) -> None:
-    """Write a backbone's weights, with what is needed to build it again.
+    """Write a backbone's weights with the information required to rebuild it.
 
     Args:
         path: the safetensors file.
         backbone: the network, without classifier.
-        name: by which `create_backbone` makes it.
-        channels, size: of the images it was trained on.
-        about: how it came to be (benchmark, epoch, accuracy ...), kept as text in the header.
+        name: its name for `create_backbone`.
+        channels, size: number of channels and side of its training images.
+        about: its origin (benchmark, epoch, accuracy ...), stored as JSON in the header.
     """
     header = {"format": FORMAT, "backbone": name, "channels": str(channels), "size": str(size)}
     header["about"] = json.dumps(dict(about), sort_keys=True)
@@ -37,12 +37,12 @@ def save_backbone(
 
 
 def load_backbone(path: Path) -> nn.Module:
-    """The network with the weights of a file that `save_backbone` wrote, in evaluation mode.
+    """Load a network written by `save_backbone`, in evaluation mode.
 
-    Its attributes `channels` and `size` say what images it takes, `about` is what was written with it.
+    The attributes `channels` and `size` of the network describe its images, and `about` is the stored information.
 
     Raises:
-        InputError: names the file: missing, truncated, changed, of another program, or for another network.
+        InputError: the file is missing, damaged, of another program or for another network; the message names it.
     """
     path = Path(path)
     weights, header = read_tensors(path, FORMAT, _REMEDY)
@@ -50,7 +50,7 @@ def load_backbone(path: Path) -> nn.Module:
         name, channels, size = header["backbone"], int(header["channels"]), int(header["size"])
         about = json.loads(header["about"])
         normalisation(path, header)
-        # the weights are replaced at once: those drawn here must not move the caller's random numbers
+        # The random initial weights are replaced; drawing them must not change the caller's random state.
         with torch.random.fork_rng(devices=[]):
             backbone = create_backbone(name, channels=channels, size=size)
         backbone.load_state_dict(weights)
@@ -68,20 +68,20 @@ def load_backbone(path: Path) -> nn.Module:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is one that `save_backbone` wrote, by its header."""
+    """Whether a file was written by `save_backbone`, by its header."""
     return _header(path).get("format") == FORMAT
 
 
 def normalisation(path: Path, header: Mapping[str, str] | None = None) -> tuple[list[float], list[float]] | None:
-    """Mean and deviation, by channel, of the images that a network was trained on, scaled to 0..1, as its checkpoint
-    says. None where it does not, or the file is another program's.
+    """Per-channel mean and standard deviation of a network's training images, scaled to 0..1, from its checkpoint. None
+    if they are not stored, or for files of other programs.
 
     Args:
         path: the file.
-        header: its header, where that is known.
+        header: its header, if already read.
 
     Raises:
-        InputError: names the file, whose header is damaged.
+        InputError: the header is damaged; the message names the file.
     """
     header = _header(path) if header is None else header
     if header.get("format") != FORMAT:
@@ -100,7 +100,7 @@ def normalisation(path: Path, header: Mapping[str, str] | None = None) -> tuple[
 
 
 def _header(path: Path) -> dict[str, str]:
-    """Empty where there is none."""
+    """The header of a file; empty if it has none."""
     try:
         return read_header(path, "")
     except InputError:

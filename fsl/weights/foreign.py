@@ -1,4 +1,4 @@
-"""Weights that another program wrote: read without running anything in the file, put under a network's own names."""
+"""Import of weights written by other programs. Code in a file is never executed."""
 
 import pickle
 import re
@@ -19,30 +19,30 @@ from clustering.foundation.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.weights.key_matching import Matched, Unmatched, classifier_keys, match_keys
 
-RECIPE = 1  # raised whenever the same file gives other weights, so that no imported checkpoint is taken for new
+RECIPE = 1  # version; increased if the same file gives other weights, so that cached imports are not reused
 TORCH = (".pth", ".pt", ".tar", ".ckpt", ".bin")
 CONTAINERS = ("state_dict", "state", "model", "params", "model_state_dict", "net", "network", "weights")
 
 
 def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Module:
-    """A network with the weights of a file that people have of it, without its classifier, in evaluation mode.
+    """Create a network with the weights of another program's file, without classifier, in evaluation mode.
 
-    Its attribute `left_out` names the tensors of the file that are of a classifier, `folded` the biases of it that are
-    part of running means.
+    The attribute `left_out` of the network names the file's tensors of a classifier, which are not used, and `folded`
+    the biases that were merged into running means.
 
     Args:
-        path: .safetensors, .npz (an array for each name), or what `torch.save` wrote of a state dict, by itself or
-            under one of `CONTAINERS`.
-        name: of the network, see `create_backbone`.
-        channels, size: of the images that it will get.
+        path: .safetensors, .npz (one array per name), or a state dict written by `torch.save`, optionally under one of
+            the keys `CONTAINERS`.
+        name: name of the network, see `create_backbone`.
+        channels, size: number of channels and side of the images.
 
     Raises:
-        InputError: names the file: missing, damaged, holding objects that only running code could build, weights of
-            another network, each of which is named, or NaN.
+        InputError: the file is missing or damaged, contains objects that require executing code, has NaN, or does not
+            fit the network (the message lists all such tensors).
     """
     path = Path(path)
-    weights = read_weights(path)  # before a network is made, which takes longer than to see that a file is none
-    with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
+    weights = read_weights(path)  # first, because an invalid file is detected faster than a network is created
+    with torch.random.fork_rng(devices=[]):  # the random initial weights are replaced
         backbone = create_backbone(name, channels=channels, size=size)
     try:
         matched = _matched(weights, backbone)
@@ -50,7 +50,7 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
     except Unmatched as error:
         raise InputError(
             f"{path}: not the weights of backbone {name} for images of {channels} x {size} x {size}: {error}; "
-            "say in which network they were trained with backbone=NAME"
+            "give the network of these weights with backbone=NAME"
         ) from error
     bad = [key for key, value in backbone.state_dict().items() if not bool(value.isfinite().all())]
     if bad:
@@ -61,7 +61,7 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
 
 
 def _matched(weights: dict[str, Tensor], backbone: nn.Module) -> Matched:
-    """As `match_keys`; where that finds no match, after timm's renaming of what the network's authors published."""
+    """Like `match_keys`, with a second attempt after timm's renaming of the original authors' names."""
     own = backbone.state_dict()
     try:
         return match_keys(weights, own)
@@ -72,44 +72,45 @@ def _matched(weights: dict[str, Tensor], backbone: nn.Module) -> Matched:
         try:
             return match_keys(rename(weights, backbone), own)
         except (Unmatched, KeyError, IndexError, AttributeError, RuntimeError, TypeError):
-            raise error from None  # in the file's own names
+            raise error from None  # the first error, which uses the file's own names
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The tensors of a file by name, in its order.
 
     Raises:
-        InputError: names the file: missing, damaged, without tensors, or holding objects that are not loaded.
+        InputError: the file is missing, damaged, has no tensors, or contains objects that require executing code; the
+            message names the file.
     """
     if not path.is_file():
-        raise InputError(f"{path}: no such file of weights; give one that is there")
+        raise InputError(f"{path}: no such file of weights; give an existing file")
     if path.suffix not in (".npz", ".safetensors", *TORCH):
         raise InputError(f"{path}: weights are read from .safetensors, .npz, {', '.join(TORCH)}; convert the file")
     try:
         if path.suffix == ".safetensors":
-            found = read_any_tensors(path, "fetch it again")
+            weights = read_any_tensors(path, "fetch it again")
         elif path.suffix == ".npz":
-            found = {key: torch.from_numpy(array) for key, array in read_arrays(path).items()}
+            weights = {key: torch.from_numpy(array) for key, array in read_arrays(path).items()}
         else:
             _check_packed(path)
-            found = _state_dict(torch.load(path, map_location="cpu", weights_only=True), path)
+            weights = _state_dict(torch.load(path, map_location="cpu", weights_only=True), path)
     except InputError:
         raise
     except Exception as error:  # what these three raise for a damaged file cannot be listed
         forbidden = re.search(r"GLOBAL ([\w.]+) (?:was|whose)", str(error), re.ASCII)
         if forbidden:
             raise InputError(
-                f"{path}: holds {forbidden[1]}, which only running code could build, so the file is not loaded; "
-                "save its weights alone, with torch.save(model.state_dict(), FILE)"
+                f"{path}: contains {forbidden[1]}, which requires executing code, so the file is not loaded; save only "
+                "its weights, with torch.save(model.state_dict(), FILE)"
             ) from error
-        raise InputError(f"{path}: damaged, or no file of weights ({_reason(error)}); fetch it again") from error
-    sizes = {key: 4 * tensor.numel() for key, tensor in found.items() if tensor.dtype != torch.float32}
-    memory.require(f"{path}: its weights", sizes, "give another file")  # a tensor can be one number, repeated
-    return {key: tensor.float() if tensor.is_floating_point() else tensor for key, tensor in found.items()}
+        raise InputError(f"{path}: damaged, or not a file of weights ({_reason(error)}); download it again") from error
+    sizes = {key: 4 * tensor.numel() for key, tensor in weights.items() if tensor.dtype != torch.float32}
+    memory.require(f"{path}: its weights", sizes, "give another file")  # a small file can expand to a huge tensor
+    return {key: tensor.float() if tensor.is_floating_point() else tensor for key, tensor in weights.items()}
 
 
 def _check_packed(path: Path) -> None:
-    """That there is memory for what is packed in a file, which PyTorch unpacks whole."""
+    """Raise if memory is insufficient to unpack the file, which PyTorch does as a whole."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             sizes = {member.filename: member.file_size for member in archive.infolist()}
@@ -117,7 +118,7 @@ def _check_packed(path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The first sentence of an error, cut short: PyTorch's go on to advise what would run the file's code."""
+    """The first sentence of an error, shortened: PyTorch's full message recommends options that run the file's code."""
     if isinstance(error, (pickle.UnpicklingError, KeyError)):  # a KeyError is of a code that no pickle has
         return "it cannot be unpickled"
     first = re.split(r"[.!] |\n", str(error), maxsplit=1)[0].rstrip(".")
@@ -126,18 +127,18 @@ def _reason(error: Exception) -> str:
 
 
 def _state_dict(content: Any, path: Path) -> dict[str, Tensor]:
-    """The tensors of a state dict, which may lie in a dict beside the epoch, the optimiser and so on."""
+    """The tensors of a state dict, which may be nested in a dict with the epoch, the optimiser and so on."""
     if isinstance(content, Mapping):
         for name in CONTAINERS:
             if isinstance(content.get(name), Mapping):
                 return _state_dict(content[name], path)
-        found = {str(key): value.detach() for key, value in content.items() if isinstance(value, Tensor)}
-        if found:
-            return found
+        tensors = {str(key): value.detach() for key, value in content.items() if isinstance(value, Tensor)}
+        if tensors:
+            return tensors
     keys = (
         textwrap.shorten(", ".join(map(str, content)), 100, placeholder="...") if isinstance(content, Mapping) else ""
     )
     holds = (
         type(content).__name__ if not isinstance(content, Mapping) else f"a dict of {keys}" if keys else "an empty dict"
     )
-    raise InputError(f"{path}: holds {holds}, and no state dict; save model.state_dict() in it")
+    raise InputError(f"{path}: contains {holds}, but no state dict; save model.state_dict() in it")

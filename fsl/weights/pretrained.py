@@ -1,4 +1,4 @@
-"""Networks of timm with weights that exist already: timm's own, or those of a file."""
+"""Networks of timm with pretrained weights: timm's own, or from a file."""
 
 import os
 from collections.abc import Sequence
@@ -21,21 +21,23 @@ if TYPE_CHECKING:
 
 PREFIX = "timm:"
 REACHED = 5.0
-"""Seconds within which the hub has to answer."""
+"""Timeout for the first request to the hub, in seconds."""
 Mode = Literal["center", "squash", "border"]
 
 
 @dataclass(frozen=True)
 class Look:
-    """What images a network takes, and how a picture becomes one.
+    """The input format of a network, and the preprocessing of pictures.
 
     Attributes:
         channels: 1 or 3.
-        size: height in pixels, and as much in width: images are square.
-        mean, std: per channel, of images scaled to 0..1.
-        interpolation: when a picture's size is changed.
-        crop: size over the length that a picture's side is scaled to first, 0..1; 1 cuts nothing of a square.
-        mode: of the cropping: center: scaled by the shorter side; squash: by both; border: by the longer, filled up.
+        size: height and width in pixels.
+        mean, std: per-channel mean and standard deviation of images scaled to 0..1.
+        interpolation: interpolation for resizing.
+        crop: ratio of `size` to the side to which pictures are resized before the central crop, in 0..1; 1: no crop of
+            square pictures.
+        mode: resizing before the crop: "center" scales the shorter side, "squash" both sides, "border" the longer side
+            with padding.
     """
 
     channels: int
@@ -47,7 +49,7 @@ class Look:
     mode: Mode = "center"
 
     def transform(self) -> "Callable[[Image.Image], torch.Tensor]":
-        """timm's own transform of a picture for evaluation, not yet normalised: RGB -> (3, size, size) uint8."""
+        """timm's evaluation transform without normalisation: RGB -> (3, size, size) uint8."""
         from timm.data import create_transform
 
         made: Callable[[Image.Image], torch.Tensor] = create_transform(
@@ -63,33 +65,33 @@ class Look:
 
 
 def look_of(name: str, size: int | None = None) -> Look:
-    """What images timm's weights of a network are for.
+    """The input format of timm's weights for a network.
 
     Args:
-        name: of timm's, with or without a tag, such as "resnet18" or "vit_small_patch14_dinov2.lvd142m".
-        size: other than the one they were trained at; a network of fixed size has its position embeddings resized.
+        name: timm's name, with or without a tag, such as "resnet18" or "vit_small_patch14_dinov2.lvd142m".
+        size: side of the input if different from training; networks of fixed size get resized position embeddings.
 
     Raises:
-        InputError: an unknown name or tag, with the nearest right one, or a network of images that are not square.
+        InputError: the name or tag is unknown (the message suggests the closest), or the input is not square.
     """
-    found = _config(name)
-    channels, height, width = found.input_size
+    config = _config(name)
+    channels, height, width = config.input_size
     if height != width:
-        raise InputError(f"{PREFIX}{name} takes images of {height} x {width}; choose a network of square ones")
-    mode: Mode = found.crop_mode if found.crop_mode in ("squash", "border") else "center"
-    return Look(channels, size or height, found.mean, found.std, found.interpolation, found.crop_pct, mode)
+        raise InputError(f"{PREFIX}{name} requires images of {height} x {width}; choose a network with square input")
+    mode: Mode = config.crop_mode if config.crop_mode in ("squash", "border") else "center"
+    return Look(channels, size or height, config.mean, config.std, config.interpolation, config.crop_pct, mode)
 
 
 def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | None = None) -> nn.Module:
-    """A network of timm without its classifier, in evaluation mode; its attribute `feature_size` is D.
+    """Create a timm network without its classifier, in evaluation mode; its attribute `feature_size` is D.
 
     Args:
         name, size: see `look_of`.
-        weights: a file of its weights, as `fsl.weights.foreign` reads them; None for those that timm knows of, which
-            are taken from the cache of the Hugging Face hub, and fetched only where HF_HUB_OFFLINE=0 is set.
+        weights: a file of weights readable by `fsl.weights.foreign`; None: timm's weights from the cache of the Hugging
+            Face hub. Set HF_HUB_OFFLINE=0 to allow downloads.
 
     Raises:
-        InputError: as `look_of`; weights that are not here, do not exist, or are of another network.
+        InputError: see `look_of`; also if the weights are not available or belong to another network.
     """
     look = look_of(name, size)
     if weights is not None:
@@ -108,20 +110,20 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
 
 
 def weights_place(name: str) -> str:
-    """Where timm has the weights of a network from: a repository of the Hugging Face hub, or an address.
+    """The source of timm's weights for a network: a repository of the Hugging Face hub, or a URL.
 
     Raises:
-        InputError: as `look_of`, or where there are none.
+        InputError: see `look_of`; also if timm has no weights.
     """
     config = _config(name)
     place = config.hf_hub_id or config.url or config.file
     if not place:
-        raise InputError(f"{PREFIX}{name}: timm has no weights of it; give a file of them, or choose another network")
+        raise InputError(f"{PREFIX}{name}: timm has no weights for it; give a file, or choose another network")
     return str(place)
 
 
 def weights_fingerprint(network: nn.Module) -> str:
-    """16 hexadecimal digits of every tensor of a network, under its name."""
+    """Hash of all tensors of a network with their names, 16 hexadecimal digits."""
     return fingerprint_of(network.state_dict())
 
 
@@ -131,18 +133,18 @@ def _config(name: str) -> Any:
         raise unknown("backbone", name, backbone_names(), "transduce list backbones")
     if name in OWN:
         raise InputError(
-            f"{PREFIX}{name}: a network of this project, not of timm; make its weights a checkpoint: "
-            f"transduce import checkpoint FILE backbone={name} benchmark=NAME"
+            f"{PREFIX}{name}: this network belongs to this project, not to timm; convert its weights with transduce "
+            f"import checkpoint FILE backbone={name} benchmark=NAME"
         )
     architecture, _, tag = name.partition(".")
     try:
-        found = timm.get_pretrained_cfg(name, allow_unregistered=False)
+        config = timm.get_pretrained_cfg(name, allow_unregistered=False)
     except RuntimeError:  # no such tag
-        found = None
-    if found is None:
+        config = None
+    if config is None:
         tags = [other.partition(".")[2] for other in timm.list_pretrained(f"{architecture}.*")]
         raise unknown(f"weights of {PREFIX}{architecture}", tag, tags)
-    return found
+    return config
 
 
 def _offline() -> bool:
@@ -150,7 +152,7 @@ def _offline() -> bool:
 
 
 def _is_here(config: Any) -> bool:
-    """Whether the hub, or torch, keeps what it has fetched of these weights. Asks no network."""
+    """Whether the weights are in the cache of the hub or of torch. Uses no network."""
     if not config.hf_hub_id:
         return Path(torch.hub.get_dir(), "checkpoints", config.url.rpartition("/")[2]).is_file()
     from huggingface_hub import snapshot_download
@@ -163,7 +165,7 @@ def _is_here(config: Any) -> bool:
 
 
 def _ask(name: str, config: Any) -> None:
-    """Whether the hub can be reached, asked once: timm asks again for a minute, and says so each time."""
+    """Check with one request that the hub can be reached; timm itself would retry for a minute."""
     if not config.hf_hub_id:
         return
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
@@ -172,16 +174,16 @@ def _ask(name: str, config: Any) -> None:
     try:
         get_hf_file_metadata(hf_hub_url(config.hf_hub_id, "config.json"), timeout=REACHED)
     except HfHubHTTPError:
-        return  # an answer, whatever it is
-    except Exception as error:  # of the hub's HTTP client, which is another one from version to version
+        return  # the hub has answered
+    except Exception as error:  # the type depends on the version of the hub's HTTP client
         raise _absent(name, config) from error
 
 
 def _absent(name: str, config: Any) -> InputError:
     place = f"huggingface.co/{config.hf_hub_id}" if config.hf_hub_id else config.url
-    by_file = "fetch them elsewhere and name the file (pretrained=FILE; in Python weights=FILE)"
+    by_file = "download them elsewhere and give the file (pretrained=FILE; in Python weights=FILE)"
     if _offline():
-        why = f"nothing is fetched unless HF_HUB_OFFLINE=0 is set; set it on a machine with network, or {by_file}"
+        remedy = f"set HF_HUB_OFFLINE=0 to allow downloads, or {by_file}"
     else:
-        why = f"they could not be fetched; {by_file}"
-    return InputError(f"{PREFIX}{name}: its weights ({place}) are not on this machine, and {why}")
+        remedy = f"downloading them failed; {by_file}"
+    return InputError(f"{PREFIX}{name}: its weights ({place}) are not on this machine; {remedy}")

@@ -1,11 +1,11 @@
-"""What a run is: typed configs, how the command line makes them, and their identity.
+"""Typed configs of runs: parsing of the command line, and identities.
 
     parse(EvaluateConfig, ["benchmark=omniglot", "strategy=simpleshot,laplacianshot", "shot=1,5"])  # four
 
-Keys are top-level fields (`seed`), groups (`strategy`), fields of what a group chose (`strategy.weight`), or
-such a field without its group (`weight`, `shot`) where only one chosen group has it. `experiment=NAME` puts the lines
-of `configs/experiment/NAME.yaml` (or of a YAML file given by its path) before those of the command line.
-Nothing here imports torch or MLflow; `Choice.build` does.
+Keys are top-level fields (`seed`), groups (`strategy`), fields of a chosen option (`strategy.weight`), or such fields
+without their group (`weight`, `shot`) if only one chosen option has them. `experiment=NAME` inserts the keys of
+`configs/experiment/NAME.yaml` (or of a YAML file given by its path); the command line overrides them.
+Neither torch nor MLflow is imported here, except by `Choice.build`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,18 +23,20 @@ C = TypeVar("C", bound=RunConfig)
 def parse(
     schema: type[C], arguments: Sequence[str], under: Mapping[str, str] | None = None, origin: str = ""
 ) -> list[C]:
-    """Configs that a command line asks for: one, or the product of all keys with several values.
+    """The configs of a command line: one, or the product over all keys with several values.
 
-    The order is that of the keys as typed, the last one fastest. A field that only some of the chosen options
-    have (`strategy=simpleshot,laplacianshot weight=0.1,1`) is varied for those; equal configs are given once.
-    With `tuning` several values of a strategy's field make no configs of their own: tuning chooses from them.
+    The order follows the keys as typed; the last key varies fastest. If only some of the chosen options have a field
+    (`strategy=simpleshot,laplacianshot weight=0.1,1`), it is varied for these; equal configs are returned once. With
+    `tuning`, several values of a strategy's field do not create several configs: tuning chooses among them.
 
     Args:
-        under: values by key that the arguments go over, as they go over an experiment's.
-        origin: whose values these are, for messages.
+        schema: the class of the configs.
+        arguments: settings of the form key=value.
+        under: values by key that the arguments override, like those of an experiment.
+        origin: source of these values, for messages.
 
     Raises:
-        InputError: names the key, group option or value that is wrong, and the nearest right one.
+        InputError: a key, option or value is invalid; the message names it and suggests the closest valid one.
     """
     from runs.config.resolution import resolve
 

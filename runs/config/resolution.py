@@ -1,4 +1,4 @@
-"""From arguments to the fields of configs: which key means what, and the product of all values."""
+"""Resolution of command-line arguments to fields of configs: the target of each key, and the product of all values."""
 
 import difflib
 import itertools
@@ -20,7 +20,7 @@ from runs.config.tuning_protocol import default_grids, grid_of
 
 @dataclass(frozen=True)
 class Assignment:
-    """One `key=text` and where it was written: "" for the command line, else the experiment's name."""
+    """One `key=text` with its origin: "" for the command line, otherwise the experiment."""
 
     key: str
     text: str
@@ -32,7 +32,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Target:
-    """What a key means: a field of a group's option, a top-level field (no group), a group (no field)."""
+    """The target of a key: a field of a group's option, a top-level field (empty group), or a group (empty field)."""
 
     group: str
     field: str
@@ -44,35 +44,35 @@ TUNING = Target("", "tuning")
 def resolve(
     schema: type[RunConfig], arguments: Sequence[str], under: Mapping[str, str] | None = None, origin: str = ""
 ) -> list[dict[str, Any]]:
-    """Fields of every config that the arguments ask for, in order, each once; they go over what lies `under` them."""
+    """The fields of all distinct configs of the arguments, in order. Arguments override the values in `under`."""
     typed = [Assignment(*overrides.split(argument)) for argument in _keyed(schema, arguments)]
     overlays = [item for item in typed if item.key == "experiment"]
     typed = [item for item in typed if item.key != "experiment"]
     if len(overlays) > 1:
-        raise InputError("experiment is given twice; write experiment=a,b for one after the other")
+        raise InputError("experiment is given twice; for several experiments, write experiment=a,b")
     experiments = overrides.values("experiment", overlays[0].text) if overlays else []
     below = [Assignment(key, text, origin) for key, text in (under or {}).items()]
-    found: list[dict[str, Any]] = []
+    configs: list[dict[str, Any]] = []
     for overlay in [lines for name in experiments for lines in experiment(name.text, typed)] or [below]:
-        found += [fields for fields in _resolve(schema, overlay, typed) if fields not in found]
-    for name in {fields["backbone"].name for fields in found if isinstance(fields.get("backbone"), Choice)}:
+        configs += [fields for fields in _resolve(schema, overlay, typed) if fields not in configs]
+    for name in {fields["backbone"].name for fields in configs if isinstance(fields.get("backbone"), Choice)}:
         check_backbone(name, groups.names("backbone"))
-    return found
+    return configs
 
 
 def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignment]]:
-    """The assignments of an experiment, by its name in `configs/experiment/` or by a YAML file's path: one list, or one
-    for each line of `each`, of settings that vary together.
+    """The assignments of an experiment, given by its name in `configs/experiment/` or the path of a YAML file: one
+    list, or one for each entry of `each`, whose settings vary together.
 
     Raises:
-        InputError: no such experiment; an `each` that is no list of settings, or some of whose keys are typed, too, so
-            that they would be put together with what was never meant for them.
+        InputError: the experiment does not exist; `each` is not a list of settings; or the command line sets some but
+            not all keys of `each`, which would combine unrelated settings.
     """
     path = pathlib.Path(name)
     if path.suffix not in (".yaml", ".yml"):
         known = groups.names("experiment")
         if name not in known:
-            raise unknown("experiment", name, known or ["none yet; give the path of a YAML file"])
+            raise unknown("experiment", name, known or ["FILE.yaml"])
         path = groups.folder() / "experiment" / f"{name}.yaml"
     content = groups.read(path)
     each = content.pop("each", [{}])
@@ -84,13 +84,13 @@ def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignm
             raise InputError(f"{path}: {key} must be a name; each field has its own line, as `{key}.FIELD: value`")
         if key in chosen and isinstance(value, list):
             several = ",".join(map(str, value))
-            raise InputError(f"{path}: {key} is a list; several are written with commas, as `{key}: {several}`")
+            raise InputError(f"{path}: {key} is a list; separate several options by commas, as `{key}: {several}`")
     together = list(dict.fromkeys(str(key) for line in each for key in line))
     given = {item.key.rpartition(".")[2] for item in typed}.intersection(together)
     if 0 < len(given) < len(together):
         raise InputError(
-            f"experiment {name}: {', '.join(together)} vary together; give all of them, or none, "
-            f"beside {', '.join(sorted(given))}"
+            f"experiment {name}: {', '.join(together)} vary together; give all of them or none, not only "
+            f"{', '.join(sorted(given))}"
         )
     return [
         [
@@ -132,10 +132,10 @@ def _resolve(
                 raise InputError(f"given twice: {names}; give it once (several values: {first}=a,b)")
             given[target] = item
             axes[target] = chosen[target.group] if not target.field else _values(schema, item, target, candidates)
-    found: list[dict[str, Any]] = []
+    configs: list[dict[str, Any]] = []
     for protocol in _protocols(schema, axes):
         choices = _with(protocol, axes)
-        tuned: dict[tuple[str, str], dict[str, Grid]] = {}  # by strategy; the file is read once for each
+        tuned: dict[tuple[str, str], dict[str, Grid]] = {}  # grids by strategy, to read the file once for each
         for combination in itertools.product(*choices.values()):
             point = dict(zip(choices, combination, strict=True))
             fields = _fields(schema, point)
@@ -146,24 +146,24 @@ def _resolve(
                 grids = tuned[strategy.name, strategy.plugin]
                 untold = {name: grid for name, grid in grids.items() if Target("strategy", name) not in point}
                 fields["strategy"] = fields["strategy"].at(untold)
-            if fields not in found:
-                found.append(fields)
-    return found
+            if fields not in configs:
+                configs.append(fields)
+    return configs
 
 
 def _protocols(schema: type[RunConfig], axes: Mapping[Target, list[Any]]) -> list[str | None]:
-    """How values are tuned; None where they are not, and for a verb that knows no tuning."""
+    """The tuning protocols; None without tuning, and for verbs without the key `tuning`."""
     defaults = {field.name: field.default for field in top_level(schema)}
     return axes.get(TUNING, [defaults.get(TUNING.field)])
 
 
 def _with(protocol: str | None, axes: Mapping[Target, list[Any]]) -> dict[Target, list[Any]]:
-    """The axes under one protocol, where several values of a field of the strategy are what tuning chooses from."""
-    found = {target: [protocol] if target == TUNING else values for target, values in axes.items()}
+    """The axes under one protocol; with a protocol, several values of a strategy's field become a grid."""
+    varied = {target: [protocol] if target == TUNING else values for target, values in axes.items()}
     for target, values in axes.items():
         if protocol is not None and target.group == "strategy" and target.field and len(values) > 1:
-            found[target] = [grid_of(_dotted(target), values, values[0])]
-    return found
+            varied[target] = [grid_of(_dotted(target), values, values[0])]
+    return varied
 
 
 def _chosen(
@@ -198,7 +198,7 @@ def _target(schema: type[RunConfig], item: Assignment, candidates: Sequence[Choi
         options = [choice for choice in candidates if choice.key == group]
         names = ", ".join(choice.name for choice in options)
         if not any(choice.options for choice in options):
-            raise InputError(f"unknown key {item.key!r}: {group} {names} has no fields; leave it out")
+            raise InputError(f"unknown key {item.key!r}: {group} {names} has no fields; omit it")
         fields = sorted({name for choice in options for name in choice.options})
         near = difflib.get_close_matches(field.lower(), fields, n=1, cutoff=0.6)
         remedy = f"did you mean {group}.{near[0]}?" if near else f"fields: {', '.join(fields)}"
@@ -232,10 +232,10 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
         owner = other_options[0]
         own = [choice for choice in candidates if choice.key == owner.key]
         files = any(field in choice.options for choice in own for field in (*PLACES, "path"))
-        needless = ", it needs no files" if item.key in PLACES and not files else ""
+        needless = " and needs no files" if item.key in PLACES and not files else ""
         return InputError(
-            f"unknown key {str(item)!r}: {owner.key} {', '.join(choice.name for choice in own)} has no such "
-            f"field{needless}; leave it out, or add {owner.key}={owner.name}, which has it"
+            f"unknown key {str(item)!r}: {owner.key} {', '.join(choice.name for choice in own)} does not have this "
+            f"field{needless}; omit it, or add {owner.key}={owner.name}, which has it"
         )
     for verb, other in SCHEMAS.items():
         for group in _groups(other) - _groups(schema):
@@ -255,7 +255,7 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
 
 
 def _takes(schema: type[RunConfig], lines: Sequence[Assignment]) -> bool:
-    """Whether a verb knows every key of an experiment, and the options that it chooses."""
+    """Whether a verb accepts all keys and options of an experiment."""
     try:
         chosen = _chosen(schema, lines, [])
         candidates = [groups.option(group_of(schema, key), name) for key, options in chosen.items() for name in options]
@@ -267,16 +267,18 @@ def _takes(schema: type[RunConfig], lines: Sequence[Assignment]) -> bool:
 
 
 def _of_another_verb(item: Assignment, verb: str, whole: bool = False) -> InputError:
-    """What to say of a key.
+    """The error about a key of another verb.
 
     Args:
-        whole: the verb takes all of the experiment that the key stands in.
+        item: the key.
+        verb: the verb that has the key.
+        whole: whether the verb accepts the whole experiment of the key.
     """
-    remedy = "leave it out here"
+    remedy = "omit it here"
     if item.origin.startswith("experiment "):
         command = f"`transduce {verb} {item.origin.replace(' ', '=', 1)}`"
         shows = " and prints its table" if verb in ("cluster", "fair") else ""
-        remedy = f"{command} takes it{shows}" if whole else f"try {command}"
+        remedy = f"{command} accepts the experiment{shows}" if whole else f"try {command}"
     return InputError(f"{item} is a key of `transduce {verb}`, not of this verb; {remedy}")
 
 
@@ -285,10 +287,10 @@ def _groups(schema: type[RunConfig]) -> set[str]:
 
 
 def _files(group: str) -> list[Choice]:
-    found = []
+    options = []
     for path in sorted((groups.folder() / group).glob("*.yaml")):
-        found.append(groups.option(group, path.stem))
-    return found
+        options.append(groups.option(group, path.stem))
+    return options
 
 
 def _values(schema: type[RunConfig], item: Assignment, target: Target, candidates: Sequence[Choice]) -> list[Any]:
@@ -296,12 +298,12 @@ def _values(schema: type[RunConfig], item: Assignment, target: Target, candidate
         fields = {field.name: field for field in top_level(schema)}
         hint = hints_of(schema)[item.key]
         lists = isinstance(fields[item.key].default, tuple)
-        lists = lists or (mismatch((), hint) is None and not _is_null(item))  # which may be null, too
+        lists = lists or (mismatch((), hint) is None and not _is_null(item))  # a list that may be null
         text = _as_list(item) if lists else item.text
-        found = overrides.values(item.key, text)
+        parsed = overrides.values(item.key, text)
         if text != item.text:
-            found = [value._replace(text=item.text) for value in found]
-        return [_top_level(schema, item, value, candidates) for value in found]
+            parsed = [value._replace(text=item.text) for value in parsed]
+        return [_top_level(schema, item, value, candidates) for value in parsed]
     defaults = [
         choice.options[target.field]
         for choice in candidates
@@ -315,7 +317,7 @@ def _values(schema: type[RunConfig], item: Assignment, target: Target, candidate
 
 
 def _as_list(item: Assignment) -> str:
-    """a,b for a field that holds a list is the list; null is the empty one."""
+    """The text of a list: a,b becomes [a,b], and null becomes []."""
     if _is_null(item):
         return "[]"
     return item.text if "[" in item.text else f"[{item.text}]"

@@ -196,7 +196,7 @@ class TestBroken:
         noise(0, 200, 200).save(tmp_path / "whole.jpg")
         content = (tmp_path / "whole.jpg").read_bytes()
         (tmp_path / "short.jpg").write_bytes(content[: len(content) // 2])
-        (tmp_path / "text.png").write_text("no picture")
+        (tmp_path / "text.png").write_text("not a picture")
         (tmp_path / "empty.png").touch()
         (tmp_path / "folder.png").mkdir()
         return [tmp_path / name for name in ("short.jpg", "text.png", "empty.png", "folder.png", "absent.png")]
@@ -258,7 +258,7 @@ class TestBroken:
         picture = Image.fromarray(np.asarray(noise(1, mode="L")).astype(kind))
         picture.save(tmp_path / "a.tif")
         for either in (picture, tmp_path / "a.tif"):
-            with pytest.raises(InputError, match=r"32 bits.*8 or 16"):
+            with pytest.raises(InputError, match=r"32-bit.*8 or 16"):
                 encoder.encode([either])
         assert encoder.encode([noise(1), tmp_path / "a.tif"], broken="skip").kept.tolist() == [0]
 

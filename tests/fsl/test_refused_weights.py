@@ -78,7 +78,7 @@ def test_builtin_functions_are_named_and_text_is_no_pickle(tmp_path):
             return eval, ("1",)
 
     torch.save({"state_dict": Evaluates()}, tmp_path / "model.pth")
-    assert "holds eval" in refused(tmp_path / "model.pth")
+    assert "contains eval" in refused(tmp_path / "model.pth")
     (tmp_path / "model.pth").write_text("hello\n")
     assert "unpickled" in refused(tmp_path / "model.pth")
 

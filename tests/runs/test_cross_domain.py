@@ -150,7 +150,7 @@ def test_the_table_shows_the_target(trained, tiny_arguments, monkeypatch, capsys
     assert main(["table", "mine.yaml", *asked[1:]]) == 0
     assert "on Coloured, base mean of the target" in capsys.readouterr().out
     assert main(["table", "mine.yaml"]) == 0
-    assert "2 cells can be run" in capsys.readouterr().err
+    assert "2 missing cells can be run" in capsys.readouterr().err
 
 
 def test_tasks_are_written_of_the_targets_classes(store, monkeypatch, tiny_arguments, tmp_path):

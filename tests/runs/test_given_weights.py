@@ -180,4 +180,4 @@ def test_the_table_finds_runs_on_a_copy_of_the_weights(store, monkeypatch, capsy
     assert [cell["reproduced"] for cell in found] == pytest.approx([100 * accuracy for accuracy in want])
     torch.save(their_network(1).state_dict(), tmp_path / "copy.pth")
     assert main(["table", "mine.yaml", "checkpoint=copy.pth"]) == 0
-    assert "2 cells can be run" in capsys.readouterr().err
+    assert "2 missing cells can be run" in capsys.readouterr().err
