@@ -1,4 +1,4 @@
-"""A tensor too large for memory, written block by block; an interrupted writing goes on at its last whole block."""
+"""Writing of tensors larger than memory, block by block; an interrupted write resumes after its last complete block."""
 
 import contextlib
 import errno
@@ -27,21 +27,20 @@ def write_blocks(
     header: Callable[[], Mapping[str, str]],
     seen: Callable[[Block], None],
 ) -> None:
-    """Write a safetensors file of small tensors and a large one, of which only a block is in memory at a time.
+    """Write a safetensors file with small tensors and one large tensor, of which only one block is in memory.
 
-    `path` appears when all is there. Until then the blocks lie in `<path>.partial`, and a journal beside it has the
-    number of rows and the SHA-256 of each: a process that was killed is followed by one that takes over what agrees
-    with the journal. So it is after a full disk; after any other error both are removed. Nobody else may write there
-    meanwhile.
+    `path` is created when all blocks are written. Until then they are in `<path>.partial`, with a journal of the number
+    of rows and the SHA-256 of each block. After a killed process or a full disk, the next call reuses the blocks that
+    agree with the journal; after any other error both files are removed. Concurrent writers are not allowed.
 
     Args:
         path: the file; its folder must exist.
-        counted: int64 tensors, small ones.
-        name, shape: of the uint8 tensor of the blocks.
-        blocks: its parts along the first dimension, in order, from a row on.
-        header: asked before the blocks and again after them, when it may say what they came to, such as a checksum,
-            in text of the same length.
-        seen: called with each block in order, with those that were there already, too.
+        counted: small int64 tensors.
+        name, shape: name and shape of the large uint8 tensor.
+        blocks: function of a row that yields the blocks from this row on, in order.
+        header: returns the header; called before and after the blocks. The second result may contain a checksum, but
+            must have the same length.
+        seen: called with each block in order, including reused ones.
     """
     # Those of int64 first, so that they lie at multiples of eight bytes.
     layout = [*((key, "I64", tensor.shape, 8) for key, tensor in counted.items()), (name, "U8", shape, 1)]
@@ -74,7 +73,7 @@ def write_blocks(
 
 @contextlib.contextmanager
 def _unfinished(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """The file to be and its journal; renamed over `path` when all went well, and removed after an error."""
+    """Open the partial file and its journal; on success the file is renamed to `path`, on errors both are removed."""
     partial, journal = path.with_name(f"{path.name}.partial"), path.with_name(f"{path.name}.journal")
     try:
         for file in (partial, journal):
@@ -98,7 +97,7 @@ def _unfinished(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
 def _take_over(
     file: BinaryIO, journal: BinaryIO, start: bytes, shape: Sequence[int], seen: Callable[[Block], None]
 ) -> int:
-    """How many rows of an earlier process agree with its journal. Both files end there, ready to go on."""
+    """The number of rows of an earlier process that agree with its journal. Both files are truncated to these rows."""
     rows, end, lines = 0, len(start), 0
     row_bytes = math.prod(shape[1:])
     if file.read(len(start)) == start:

@@ -1,4 +1,4 @@
-"""What a benchmark consists of, as its authors say: classes by split, and how many pictures there are."""
+"""Catalogues of benchmarks: the authors' classes of each split, and numbers of pictures."""
 
 import csv
 from collections.abc import Callable, Mapping
@@ -11,17 +11,17 @@ from fsl.benchmarks.benchmark import SPLITS, Split
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The facts about a benchmark that people have as files.
+    """The contents of a benchmark that is distributed as files.
 
     Attributes:
-        name: as in the table of benchmarks.
-        classes: names of the classes of each split, as folders are called; none where the authors give no list.
-        counts: how many classes a split has.
-        images: how many pictures a split has; 0 where the authors do not say.
-        each: how many of them every class has, where all have the same number.
-        pictures: what the pictures of a class are called; nothing where the authors give no names.
-        home: where the pictures come from.
-        wanted: what the folder holds that is to be named.
+        name: name in the table of benchmarks.
+        classes: class names of each split, as used for folders; empty if the authors give no list.
+        counts: number of classes of each split.
+        images: number of pictures of each split; 0 if the authors do not state it.
+        each: number of pictures per class if it is the same for all classes, else 0.
+        pictures: function of a class that returns its picture names; empty if the authors give no names.
+        home: origin of the pictures.
+        wanted: expected content of the folder `root`.
     """
 
     name: str
@@ -44,21 +44,21 @@ class Catalogue:
 
 @cache
 def class_lists(name: str) -> dict[Split, tuple[str, ...]]:
-    """The authors' classes of each split, sorted: of the file `classes/<name>.csv`."""
+    """The authors' classes of each split, sorted, from the file `classes/<name>.csv`."""
     rows = _rows(name)
     return {split: tuple(sorted(row["class"] for row in rows if row["split"] == split)) for split in SPLITS}
 
 
 def known_copy(name: str, fingerprint: str) -> str:
-    """Which copy of a benchmark has this fingerprint, in words, by the file `classes/copies.csv`; empty for others."""
+    """Description of the published copy with this fingerprint, from the file `classes/copies.csv`; empty if unknown."""
     copies = (row["about"] for row in _rows("copies") if (row["benchmark"], row["fingerprint"]) == (name, fingerprint))
     return next(copies, "")
 
 
 @cache
 def numbered_pictures(name: str) -> dict[str, frozenset[int]]:
-    """The numbers of each class's pictures, of the file `classes/<name>.csv`: there a hexadecimal number whose bit i is
-    set where picture i is one of them."""
+    """The numbers of each class's pictures, from the file `classes/<name>.csv`. The file stores them as a hexadecimal
+    number, whose bit i is set if picture i belongs to the class."""
     bits = {row["class"]: int(row["numbers"], 16) for row in _rows(name)}
     return {name: frozenset(i for i in range(of.bit_length()) if of >> i & 1) for name, of in bits.items()}
 

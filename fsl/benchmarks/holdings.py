@@ -1,4 +1,4 @@
-"""Pictures in the forms in which people have a benchmark: archives, pickle caches, lists, folders. None is decoded."""
+"""File layouts of benchmarks: archives, pickle caches, lists and folders. Pictures are located, but not decoded."""
 
 import os
 import re
@@ -38,12 +38,12 @@ NUMBERED = re.compile(r"(train|val|test)_\d+_(\d+)_\d+")
 
 @dataclass(frozen=True)
 class Holding:
-    """Pictures that were found together.
+    """The pictures of one file or folder.
 
     Attributes:
-        names: what each picture is called; N of them.
-        classes: the class of each, as the authors call it, or else a number or word of the file's own.
-        read: the bytes or the pixels (H, W, 3) of the picture at an index; from several threads at once.
+        names: names of the N pictures.
+        classes: class of each picture, by the authors' name, otherwise a number or word from the file.
+        read: thread-safe function that returns the bytes or the (H, W, 3) pixels of the picture at an index.
     """
 
     names: Sequence[str]
@@ -53,15 +53,15 @@ class Holding:
 
 @dataclass(frozen=True)
 class Place:
-    """Where pictures are: known without opening anything.
+    """A location of pictures, determined without opening files.
 
     Attributes:
-        layout: which of the forms it is, in words.
-        split: whose they are by the file's name; None where only the classes can tell.
-        open: finds the pictures.
-        files: archives and lists, which are known by their content.
-        pictures: files of pictures, which are known by their names and sizes.
-        role: what these pictures of novel classes are for, where the authors say so.
+        layout: description of the layout.
+        split: the split by the file's name; None if it follows from the classes.
+        open: function that returns the pictures.
+        files: archives and lists, identified by their content.
+        pictures: picture files, identified by their names and sizes.
+        role: support or query, if the authors divide the novel pictures.
     """
 
     layout: str
@@ -73,7 +73,7 @@ class Place:
 
 
 def find_places(folder: Path, catalogue: Catalogue) -> list[Place]:
-    """Where a benchmark's pictures are under a folder: one form, the first of the four that is there."""
+    """Locate a benchmark's pictures in a folder, in the first of the four layouts that is present."""
     return (
         [
             Place("npz shards", split, partial(_shard, path), (path,))

@@ -37,11 +37,11 @@ class ImageSet:
     """The images of one split.
 
     Attributes:
-        images: (N, C, H, W) uint8, read-only by convention: they lie in a memory-mapped file.
-        labels: (N,) int64, 0..K-1.
+        images: (N, C, H, W) uint8, usually memory-mapped; treat them as read-only.
+        labels: (N,) int64 labels 0..K-1.
         class_names: K names.
-        fingerprint: of images, labels and names, 16 hexadecimal digits.
-        path: the file that they lie in; None where they are in memory. Another process is handed the path alone.
+        fingerprint: hash of images, labels and names, 16 hexadecimal digits.
+        path: the memory-mapped file, which is what pickling transfers to other processes; None for images in memory.
     """
 
     images: Tensor
@@ -71,16 +71,16 @@ def images_source(benchmark: Benchmark) -> str:
 
 
 def images_file(benchmark: Benchmark, split: Split, cache: Path) -> Path:
-    """Where the images of a split are kept: `cache/images-<name>-<source>/<split>.safetensors`."""
+    """The cache file of a split's images: `cache/images-<name>-<source>/<split>.safetensors`."""
     return Path(cache) / f"images-{benchmark.name}-{images_source(benchmark)}" / f"{split}.safetensors"
 
 
 def read_split(benchmark: Benchmark, split: Split, progress: Progress = quiet) -> Decoded:
-    """What a benchmark reads of a split, found to be as it should. Nothing is written.
+    """Read and check a split of a benchmark. Nothing is written.
 
     Raises:
-        InputError: for an unknown split, data that are missing or cannot be read, or a benchmark that breaks its own
-            description.
+        InputError: the split is unknown, data are missing or unreadable, or the images do not match the benchmark's
+            attributes.
         ClosedSplitError: see `fsl.evaluation.closed_splits`.
     """
     _check_split(split)
@@ -96,15 +96,18 @@ def open_images(
 ) -> ImageSet:
     """Images of a split, from their `images_file`, written if missing.
 
-    The file appears under its name only when it is complete; of several processes one decodes and the others
-    wait, and after one that was killed the next goes on where it was. A file that is damaged (truncated, or its
-    checksum is not what its header says) is made anew.
+    The file is created atomically. If several processes need it, one decodes and the others wait; after a killed
+    process, the next one resumes. A damaged file (truncated, or with a wrong checksum) is written again.
 
     Args:
-        found: what `read_split` gave, where it was called before.
+        benchmark: the benchmark.
+        split: the split.
+        cache: folder of the cache.
+        progress: shows progress.
+        found: the result of `read_split`, if already available.
 
     Raises:
-        InputError: as `read_split`, or a class that stands in another split too.
+        InputError: see `read_split`; also if a class is in another split too.
         ClosedSplitError: see `fsl.evaluation.closed_splits`.
     """
     _check_split(split)

@@ -1,4 +1,4 @@
-"""Benchmarks that people have as files, by their authors' lists of classes: found, counted, read."""
+"""Benchmarks distributed as files, checked against their authors' lists of classes."""
 
 import os
 import re
@@ -32,14 +32,14 @@ _sources: dict[tuple[str, tuple["_Stamp", ...]], str] = {}  # of archives, which
 
 @dataclass(frozen=True)
 class Listing:
-    """What is there of a split, whole or not. Nothing is decoded yet.
+    """The pictures of a split that are present, complete or not. They are not decoded yet.
 
     Attributes:
-        pictures: N of them, by class, of one class in the order of the files.
-        labels: (N,) int64, 0..K-1; a class may have no picture.
+        pictures: the N pictures, sorted by class, and within a class by file.
+        labels: (N,) int64 labels 0..K-1; a class may have no picture.
         class_names: K names.
-        strangers: names of pictures of classes that do not belong here, by class.
-        faults: what else is not as it should be, a line each.
+        strangers: names of pictures whose class does not belong to the split, by class.
+        faults: other defects, one line each.
     """
 
     pictures: EncodedPictures
@@ -136,10 +136,10 @@ def places_of(catalogue: Catalogue, root: str | None) -> list[Place]:
 
 
 def source_of(catalogue: Catalogue, places: Iterable[Place], root: str | None) -> str:
-    """Identity of the files: of the content of archives and lists, of the names and sizes of pictures.
+    """Identity of the files: the content of archives and lists, and the names and sizes of pictures.
 
-    Of an archive of more than 256 MiB it is the size and 64 blocks all over it, so that this is quick. Archives are
-    read for it once in a process, and again when their times or sizes are others.
+    For archives above 256 MiB, only the size and 64 evenly spaced blocks are hashed. The result is cached
+    until the time or size of an archive changes.
     """
     places = list(places)
     stamps = tuple(_stamp(place, file) for place in places for file in place.files)
@@ -153,7 +153,7 @@ def source_of(catalogue: Catalogue, places: Iterable[Place], root: str | None) -
 
 
 class _Stamp(NamedTuple):
-    """By what an archive is known again without being read; `changed` is in seconds."""
+    """Key by which an unchanged archive is recognised without reading it; `changed` is in seconds."""
 
     layout: str
     file: str
@@ -183,7 +183,7 @@ def _read_source(catalogue: Catalogue, places: Iterable[Place], root: str | None
 
 
 def relative(file: str, folder: Path) -> str:
-    """A file as seen from a folder, in which it need not be."""
+    """The path of a file relative to a folder, which need not contain it."""
     start = f"{folder}{os.sep}"
     return file.removeprefix(start) if file.startswith(start) else os.path.relpath(file, folder)
 
@@ -212,10 +212,10 @@ def _add_content(found: Fingerprint, file: Path) -> None:
 
 
 def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size: int, fit: Fit) -> Listing:
-    """What is there of a split.
+    """The pictures of a split that are present.
 
-    Classes are told by the authors' names for them. Where none of these is found, they are those of the file or folder
-    that is named by the split.
+    Classes are recognised by the authors' names. If none occurs, the classes are those of the file or folder named
+    after the split.
 
     Raises:
         InputError: a file that cannot be read.
@@ -252,10 +252,10 @@ def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size
 
 
 def whole(catalogue: Catalogue, found: Listing, split: Split, root: str | None) -> Decoded:
-    """A split that is as it should be.
+    """Check that a split is complete.
 
     Raises:
-        InputError: classes or pictures that are missing, or do not belong here.
+        InputError: classes or pictures are missing, or do not belong to the split.
     """
     remedy = f"`transduce data check benchmark={catalogue.name} root={root}` names what is missing or too much"
     where = f"benchmark {catalogue.name}: {root}"
@@ -285,11 +285,11 @@ def whole(catalogue: Catalogue, found: Listing, split: Split, root: str | None) 
 
 
 def _apart(name: str, split: Split) -> str:
-    """A number, which another split may have, too, as a name of its own."""
+    """A unique name for a class that is a number, because other splits may use the same number."""
     return f"{split} {name}" if name.isdigit() else name
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    """By the numbers in names, and else by letters."""
+    """Sort key that compares numbers in names by value."""
     parts = [part for part in re.split(r"([0-9]+)", name) if part]
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name

@@ -1,4 +1,4 @@
-"""A look at every picture of a benchmark: what is there, what is missing, broken, or there twice."""
+"""Check of all pictures of a benchmark for missing, superfluous, broken and duplicate ones."""
 
 import hashlib
 from collections import defaultdict
@@ -79,15 +79,15 @@ class Survey:
 
     @property
     def sound(self) -> bool:
-        """Whether every split is as it should be; that some pictures are there twice is the authors' own doing."""
+        """Whether every split is complete and correct; duplicates are allowed, as some benchmarks contain them."""
         return all(split.sound for split in self.splits)
 
 
 def survey(benchmark: Benchmark, progress: Progress = quiet) -> Survey:
-    """Read and decode every picture, on all cores; nothing is written.
+    """Read and decode every picture, on all cores. Nothing is written.
 
     Raises:
-        InputError: where nothing of the benchmark is there.
+        InputError: no file of the benchmark is present.
     """
     layout = benchmark.name
     if isinstance(benchmark, ListedBenchmark):
