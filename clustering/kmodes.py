@@ -39,29 +39,30 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : K.
+    n_clusters : number of clusters K.
     bandwidth : sigma >= 1e-15. "estimate" sets sigma^2 to the mean squared distance to the `n_neighbors` nearest other
         points (thesis section 2.4); "published" sets it to k / (k + 1) of that.
     bandwidth_path : falling factors of sigma, above 1, for continuation; each starts from the modes of the previous one
         (the homotopy of the original method).
     n_neighbors, symmetry : parameters of the graph from which sigma is estimated.
     init : "k-means++", or (K, D) initial modes, in which case there is a single start.
-    n_init : starts, of which the lowest objective is the result.
-    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
+    n_init : number of starts; the one with the lowest objective is kept.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     max_iter, tol : maximum number of updates of the modes; relative change of the objective below which they stop.
-    device : "cpu", "cuda", or "auto", which is cuda where there is one.
-    random_state : seed of the starts.
+    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
     labels_ : (N,) int, index of the nearest mode.
-    cluster_centers_ : (K, D) modes, of normalised rows if `normalize`.
-    objective_ : -sum_p g(x_p, m_{l_p}). start_objectives_ : (n_init,) that of every start.
-    n_iter_ : number of updates of the modes, including those of the path. converged_ : whether it ended before
+    cluster_centers_ : (K, D) modes, in the space of the normalised rows if `normalize` is set.
+    objective_ : -sum_p g(x_p, m_{l_p}). start_objectives_ : (n_init,) objective of each start.
+    n_iter_ : number of updates of the modes, including those of the path. converged_ : whether the fit stopped before
         max_iter.
-    n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result.
+    n_reseeded_ : number of times an empty cluster was reseeded. n_empty_ : number of empty clusters in the result.
     bandwidth_ : sigma. graph_ : the graph, if one was given or needed.
-    seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
+        in scikit-learn.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             graph: graph from which sigma is estimated, see `clustering.graphs.row_graph.given_graph`; built if None.
 
         Raises:
-            InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.
+            InputError: a parameter, X or the graph is invalid, or there are fewer distinct points than clusters.
         """
         validate_signature(self)
         path = tuple(float(factor) for factor in (self.bandwidth_path if self.bandwidth_path is not None else ()))

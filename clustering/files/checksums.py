@@ -28,12 +28,12 @@ def fingerprint_of(tensors: Mapping[str, Tensor], *texts: str) -> str:
     return str(found)
 
 
-def sealed(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> dict[str, str]:
+def with_checksum(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> dict[str, str]:
     """The header of a file with these tensors, including a checksum of both."""
     return {**header, SEAL: _seal(tensors, header)}
 
 
-def check_seal(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, str], remedy: str) -> None:
+def check_checksum(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, str], remedy: str) -> None:
     """Check that tensors and header match their checksum. A file without a checksum passes.
 
     Every byte is read, at about 1 GB per second (SHA-256 on one core), once per process and state of the file.

@@ -141,10 +141,10 @@ class RowFile:
         return not text.any() and not bool(np.isnan(found).all())
 
     def parsed(self, name: str) -> Numbers:
-        """A column as numbers, and where it has text; read once, of a CSV beside its neighbours.
+        """A column as numbers, and a mask of the cells with text. Columns of a CSV are parsed in groups and cached.
 
         Raises:
-            InputError: no such column.
+            InputError: there is no such column.
         """
         column = self.column(name)
         if name not in self._known and self.delimiter:
@@ -163,15 +163,15 @@ class RowFile:
         """A column as words, see `words_of`.
 
         Raises:
-            InputError: no such column.
+            InputError: there is no such column.
         """
         return words_of(self.column(name))
 
     def days(self, name: str) -> tuple[NDArray[np.float64], str]:
-        """A column as days since 1970-01-01, see `days_of`; all NaN of what is no date at all.
+        """A column as days since 1970-01-01, see `days_of`; all NaN if it has no dates.
 
         Raises:
-            InputError: no such column.
+            InputError: there is no such column.
         """
         import pandas as pd
 
@@ -189,20 +189,20 @@ class RowFile:
         return found[places], unclear
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
-        """Where rows with these columns may be written: to be asked before the work is done.
+        """Check, before the work is done, that rows with these columns can be written.
 
         Raises:
-            InputError: as `save`, or a file that is there and is not this table with columns added.
+            InputError: as in `save`, or the file exists and is not this table with added columns.
         """
         path = self._check_place(Path(path), added)
         if os.path.lexists(path) and not self._came_from_here(path, added):
             raise InputError(
-                f"output={path}: is there, and is not this table with its clusters; give another name, or move it"
+                f"output={path}: exists, and is not this table with its clusters; choose another name, or move the file"
             )
         return path
 
     def _came_from_here(self, path: Path, added: Sequence[str]) -> bool:
-        """Whether a file has this table's columns and, beside them, the first of those that are added."""
+        """Whether a file has the columns of this table and the first of the added ones."""
         try:
             names = column_names(path, self.delimiter)
         except Exception:  # readers raise many types of errors for damaged files
@@ -214,9 +214,11 @@ class RowFile:
         kind = kind_of(self.path)
         if kind_of(path) != kind:
             endings = " or ".join(ENDINGS[kind])
-            raise InputError(f"output={path}: the rows come out as they came in; give a name that ends with {endings}")
+            raise InputError(
+                f"output={path}: rows are written in the format of the input; choose a name that ends with {endings}"
+            )
         if path.exists() and path.samefile(self.path):
-            raise InputError(f"output={path}: is the table itself; give another name")
+            raise InputError(f"output={path}: is the table itself; choose another name")
         if not path.parent.is_dir():
             raise InputError(f"output={path}: there is no folder {path.parent}")
         if not os.access(path.parent, os.W_OK):
@@ -225,32 +227,32 @@ class RowFile:
         return path
 
     def check_added(self, added: Sequence[str]) -> None:
-        """That columns can be added.
+        """Check that columns can be added.
 
         Raises:
-            InputError: one is there already.
+            InputError: a column with one of these names exists.
         """
         taken = [name for name in added if name in self.names]
         if taken:
             raise InputError(
-                f"{self.path}: has a column {taken[0]!r} already, which would be added; give the table "
-                "that it was made from, or call the column otherwise"
+                f"{self.path}: has a column {taken[0]!r} already, which would be added; use the original table, "
+                "or rename the column"
             )
 
     def save(self, path: str | Path, added: Mapping[str, NDArray[Any]], rows: NDArray[np.intp] | None = None) -> Path:
-        """Write the rows in the same order and format, with columns added on the right; in one step.
+        """Write the rows atomically in the same order and format, with columns added on the right.
 
-        In a CSV, text that is added is none that a spreadsheet calculates (`as_text`); the cells of the file stay as
-        they are.
+        In a CSV, added text is escaped so that spreadsheets do not evaluate it (`as_text`); existing cells are
+        unchanged.
 
         Args:
-            path: the file. One that is there is replaced.
-            added: values by name; NaN is written as no value.
-            rows: that they are of, counted from 0; the others get no value. None: all, in their order.
+            path: the file. An existing one is replaced.
+            added: values by name; NaN is written as a missing value.
+            rows: rows of the values, counted from 0; other rows get missing values. None means all rows in order.
 
         Raises:
-            InputError: another ending than the file's, a column that is there already, the file itself, a folder that
-                is not there or cannot be written to.
+            InputError: the extension differs from that of the table, a column exists, the file is the table itself, or
+                the folder does not exist or is not writable.
         """
         path = self._check_place(Path(path), list(added))
         whole = {name: self._over_all(values, rows) for name, values in added.items()}
@@ -265,7 +267,7 @@ class RowFile:
         return path
 
     def _over_all(self, values: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:
-        """(N,) values of some rows, none of the others: whole numbers stay whole."""
+        """(N,) values of some rows, missing for the others; integers stay integers."""
         import pandas as pd
 
         if rows is None or len(rows) == len(self.rows):
@@ -274,7 +276,7 @@ class RowFile:
         return found.reindex(range(len(self.rows))).array
 
     def _write_csv(self, path: Path, added: Mapping[str, Any]) -> None:
-        """Row by row: a frame of thousands of columns takes minutes to write itself."""
+        """Write row by row, since a frame with thousands of columns takes minutes to write."""
         columns = [self.rows.iloc[:, place].to_numpy(dtype=object, na_value="") for place in range(self.rows.shape[1])]
         columns += [_cells(values) for values in added.values()]
         with open_text(path, "wt") as file:
@@ -300,8 +302,10 @@ def _strings(cells: NDArray[Any]) -> "pd.Series[Any]":
 
 
 def _cells(values: Any) -> NDArray[Any]:
-    """(N,) text of the values of an added column, empty where there is none. Each number keeps its own type: as a
-    Python float, 0.9876 of single precision is 0.9876000285148621."""
+    """(N,) text of the values of an added column, empty if missing.
+
+    Numbers keep their type: as a Python float, 0.9876 in single precision would be 0.9876000285148621.
+    """
     import pandas as pd
 
     column = pd.Series(values)

@@ -13,13 +13,13 @@ from clustering.foundation.errors import InputError
 
 
 def read_header(path: Path, remedy: str, kind: str | None = None) -> dict[str, str]:
-    """The text in the header of a safetensors file. Nothing else is read, and the seal is not looked at.
+    """The text in the header of a safetensors file. Nothing else is read, and the checksum is not verified.
 
     Args:
         kind: what its "format" must be; None: anything.
 
     Raises:
-        InputError: missing, truncated, not safetensors, or of another format.
+        InputError: the file is missing, truncated, not safetensors, or of another format.
     """
     with opened(path, remedy) as file:
         header = dict(file.metadata() or {})
@@ -29,10 +29,10 @@ def read_header(path: Path, remedy: str, kind: str | None = None) -> dict[str, s
 
 
 def check_format(path: Path, header: Mapping[str, str], kind: str, remedy: str) -> None:
-    """That a file is of this format.
+    """Check that a file has this format.
 
     Raises:
-        InputError: it is not.
+        InputError: it has another format.
     """
     if header.get("format") != kind:
         found = header.get("format", "another program's file")
@@ -44,10 +44,10 @@ def opened(path: Path, remedy: str, framework: str = "numpy") -> Iterator[Any]:
     """The open file of the library.
 
     Raises:
-        InputError: missing, truncated, or not safetensors.
+        InputError: the file is missing, truncated, or not safetensors.
     """
-    if not os.path.isfile(path):  # a device or a pipe may have no end
-        raise InputError(f"{path}: {'is no file' if os.path.lexists(path) else 'no such file'}; {remedy}")
+    if not os.path.isfile(path):  # devices and pipes may be endless
+        raise InputError(f"{path}: {'not a file' if os.path.lexists(path) else 'no such file'}; {remedy}")
     try:
         with safetensors.safe_open(path, framework=framework) as file:
             yield file

@@ -1,4 +1,4 @@
-"""Tensors on disk: safetensors, written in one step, memory-mapped and checked when read. Never a pickle."""
+"""Tensors on disk as safetensors files: written atomically, memory-mapped and verified when read. Never a pickle."""
 
 import os
 import re
@@ -11,25 +11,25 @@ import safetensors.torch
 from torch import Tensor
 
 from clustering.files.atomic import replacing
-from clustering.files.checksums import check_seal, sealed
+from clustering.files.checksums import check_checksum, with_checksum
 from clustering.files.tensor_headers import check_format, opened
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> None:
-    """Write beside `path`, then rename over it, so that `path` never holds half a file.
+    """Write to a temporary file and rename it, so that `path` never holds an incomplete file.
 
     Args:
         path: the file; its folder must exist.
         tensors: name -> tensor.
-        header: text for the file's metadata; "format" should say what the file is. A seal of it and of the tensors is
+        header: text metadata of the file; "format" should say what the file is. A checksum of header and tensors is
             added.
     """
     with replacing(path) as partial:
         contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         try:
-            safetensors.torch.save_file(contiguous, partial, metadata=sealed(contiguous, header))
+            safetensors.torch.save_file(contiguous, partial, metadata=with_checksum(contiguous, header))
         except safetensors.SafetensorError as error:
-            # the library wraps the operating system's errors, a full disk among them, as "... (os error 28)"
+            # the library wraps errors of the operating system, such as a full disk, as "... (os error 28)"
             number = re.search(r"os error (\d+)", str(error))
             if number is None:
                 raise
@@ -39,7 +39,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str
 def read_tensors(path: Path, kind: str, remedy: str) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors (memory-mapped) and the header of a file that `write_tensors` wrote.
 
-    A file that has a seal is held against it. One without is of an older version or of another program, and is read.
+    A checksum is verified if the file has one. Files without one, of older versions or other programs, are accepted.
 
     Args:
         path: the file.
@@ -47,7 +47,8 @@ def read_tensors(path: Path, kind: str, remedy: str) -> tuple[dict[str, Tensor],
         remedy: what the user can do about a bad file, for the message.
 
     Raises:
-        InputError: missing, truncated, not safetensors, of another format, or changed since it was written.
+        InputError: the file is missing, truncated, not safetensors, of another format, or has changed since it was
+            written.
     """
     with opened(path, remedy, framework="pt") as file:
         header = dict(file.metadata() or {})
@@ -56,10 +57,10 @@ def read_tensors(path: Path, kind: str, remedy: str) -> tuple[dict[str, Tensor],
 
 
 def read_any_tensors(path: Path, remedy: str) -> dict[str, Tensor]:
-    """The tensors (memory-mapped) of a safetensors file of any format, held against its seal where it has one.
+    """The tensors (memory-mapped) of a safetensors file of any format; a checksum is verified if there is one.
 
     Raises:
-        InputError: as `read_tensors`.
+        InputError: as in `read_tensors`.
     """
     with opened(path, remedy, framework="pt") as file:
         return _tensors(file, path, dict(file.metadata() or {}), remedy)
@@ -67,5 +68,5 @@ def read_any_tensors(path: Path, remedy: str) -> dict[str, Tensor]:
 
 def _tensors(file: Any, path: Path, header: Mapping[str, str], remedy: str) -> dict[str, Tensor]:
     tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    check_seal(path, tensors, header, remedy)
+    check_checksum(path, tensors, header, remedy)
     return tensors

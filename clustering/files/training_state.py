@@ -1,4 +1,4 @@
-"""The state from which a training goes on, on disk."""
+"""Training states on disk, from which a training resumes."""
 
 import pickle
 import zipfile
@@ -13,22 +13,22 @@ from clustering.foundation.errors import InputError
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write tensors and plain values beside `path`, then rename over it."""
+    """Write tensors and plain values to a temporary file and rename it."""
     with replacing(path) as partial, partial.open("wb") as file:
         torch.save(dict(state), file)
 
 
 def load_state(path: Path) -> dict[str, Any] | None:
-    """What `save_state` wrote, or None where the file is missing or damaged. Runs no code from the file."""
+    """What `save_state` wrote, or None if the file is missing or damaged. Runs no code from the file."""
     try:
-        with zipfile.ZipFile(path) as archive:  # its checksums, which torch writes but does not look at
+        with zipfile.ZipFile(path) as archive:  # verifies checksums, which torch writes but does not check
             if archive.testzip() is not None:
                 return None
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (
         OSError,
         EOFError,
-        NotImplementedError,  # of zipfile: a compression that it does not know
+        NotImplementedError,  # raised by zipfile for unknown compression
         RuntimeError,
         ValueError,
         LookupError,
@@ -41,11 +41,12 @@ def load_state(path: Path) -> dict[str, Any] | None:
 
 
 def resumable(path: Path, identity: str, say: Callable[[str], object]) -> dict[str, Any] | None:
-    """The state that a training of this identity goes on from, or None to begin anew: there is none, or it is damaged,
-    which is said, and it is removed.
+    """The state from which a training with this identity resumes; None to start from the beginning.
+
+    There may be no state, or a damaged one, which is reported and removed.
 
     Raises:
-        InputError: it is of another training.
+        InputError: the state belongs to another training.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():

@@ -70,8 +70,8 @@ class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     mode_movements_ : (updates, K) Euclidean distance of each prototype to its successor.
     n_iter_ : number of updates of the prototypes. converged_ : whether a stopping rule ended them; False if a cluster
         became empty.
-    bandwidth_ : sigma. graph_ : W. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
-    n_features_in_, feature_names_in_ : of scikit-learn.
+    bandwidth_ : sigma. graph_ : W. seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from clustering.files.checksums import sealed
+from clustering.files.checksums import with_checksum
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.images import images_source
 from fsl.features.bank import FeatureBank
@@ -192,7 +192,7 @@ def retrain_a_little(path, target):
         weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     first = next(iter(weights))
     weights[first] = weights[first] * 1.5
-    save_file(weights, target, sealed(weights, header))
+    save_file(weights, target, with_checksum(weights, header))
 
 
 def test_the_base_mean_is_that_of_the_base_features(trained, tracker, configs):

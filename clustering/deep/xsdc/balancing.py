@@ -1,10 +1,10 @@
-"""Matrix balancing: which points belong together, of features that tell them apart and of what is known already.
+"""Matrix balancing: estimates which points share a cluster from features and known labels and links.
 
     min_M <M, A> + nu sum_ij (M log(M / M0) - M + M0),    M_ij = m_ij where known,    low <= row and column sums <= high
 
 over n x n matrices M >= 0, relaxed equivalence matrices; the sum of a row is the size of that point's cluster (XSDC,
 Jones, Roulet and Harchaoui, eq. 5 with the coefficient 1 of <M, A> that their Algorithm 1 solves, where the print has
-1/2). The unknown entries of the solution are u_i M0 exp(-A_ij / nu) v_j. Rows and columns are scaled in turns.
+1/2). The unknown entries of the solution are u_i M0 exp(-A_ij / nu) v_j. Rows and columns are scaled alternately.
 """
 
 import math
@@ -17,16 +17,16 @@ from torch import Tensor
 from clustering.foundation.errors import InputError
 
 _SMALLEST_TEMPERATURE = 1e-12
-"""Where all features are equal, so is A, up to rounding: 0."""
+"""Lower bound of the temperature: if all features are equal, A is 0 up to rounding."""
 
 
 class Balanced(NamedTuple):
-    """What `balance` found.
+    """Result of `balance`.
 
     Attributes:
-        equivalence: (…, n, n) M. Known entries are exact, and column sums within the bounds; it is symmetric at
-            convergence only.
-        residual: (…) by how many points, at most, a row's sum is outside the bounds.
+        equivalence: (…, n, n) M. Known entries are exact, and column sums are within the bounds; M is symmetric only at
+            convergence.
+        residual: (…) largest number of points by which a row sum violates the bounds.
         temperature: (…) nu.
     """
 
@@ -46,24 +46,24 @@ def balance(
     reference: float | None = None,
     rounds: int = 10,
 ) -> Balanced:
-    """Balance, with known entries left out of the scaling: their share of a row is subtracted from its bounds instead.
+    """Balance a matrix, where known entries are not scaled but subtracted from the bounds of their row.
 
-    That has the fixed point of the paper's Algorithm 1, and comes nearer to it in a round. Takes a handful of arrays of
-    n x n, and `rounds` passes over one of them. A problem alone gives what it gives in a batch.
+    This has the same fixed point as Algorithm 1 of the paper, and gets closer to it per round. Memory: a few n x n
+    arrays. Time: `rounds` passes over one of them. Results do not depend on the rest of the batch.
 
     Args:
-        dissimilarity: (…, n, n) A, of `clustering.deep.xsdc.discriminative`.
+        dissimilarity: (…, n, n) A, from `clustering.deep.xsdc.discriminative`.
         known: (…, n, n) bool, symmetric.
         values: (…, n, n) m >= 0, read where known.
-        low: fewest points of a cluster, n_min >= 0.
-        high: most, n_max >= n_min.
-        temperature: nu > 0; median |A_ij| where None.
-        reference: M0 > 0; the mean of the bounds over n where None, which is 1 / K for low = high = n / K. With
-            low = high it does not matter.
-        rounds: of the scaling; 10 in the paper.
+        low: minimum number of points in a cluster, n_min >= 0.
+        high: maximum number of points in a cluster, n_max >= n_min.
+        temperature: nu > 0; None uses the median |A_ij|.
+        reference: M0 > 0; None uses the mean of the bounds divided by n, which is 1 / K for low = high = n / K. It has
+            no effect if low = high.
+        rounds: number of rounds of scaling; 10 in the paper.
 
     Raises:
-        InputError: bounds that what is known cannot meet, see `check_feasible`.
+        InputError: the known entries violate the bounds, see `check_feasible`.
     """
     A, points = dissimilarity.detach(), dissimilarity.shape[-1]
     known = known.expand(A.shape)
@@ -83,32 +83,33 @@ def balance(
 
 
 def check_feasible(known: Tensor, values: Tensor, low: float, high: float) -> None:
-    """Raise InputError where what is known of a row leaves no room for its bounds.
+    """Raise InputError if the known entries of a row are incompatible with its bounds.
 
     Args:
         known: (…, n, n) bool.
-        values: (…, n, n), 0 where not known.
-        low: fewest points of a cluster.
-        high: most.
+        values: (…, n, n), 0 if not known.
+        low: minimum number of points in a cluster.
+        high: maximum number of points in a cluster.
     """
     points = known.shape[-1]
     if not 0 <= low <= high or high <= 0:
         raise InputError(f"size bounds must be 0 <= low <= high, not {low:g} and {high:g}")
-    slack = 1e-9 * points  # bounds such as n / K are no whole numbers
+    slack = 1e-9 * points  # bounds such as n / K may be fractions
     sums, whole = values.sum(-1), known.all(-1)
     too_many = sums > high + slack
     if bool(too_many.any()):
         row = int(sums.flatten().argmax()) % points
         raise InputError(
             f"{float(sums.max()):g} of {points} points are known to be in one cluster (that of point {row}), "
-            f"but a cluster has at most {high:g}: raise max_share, or take more points at a time (batch_size)"
+            f"but a cluster has at most {high:g}: raise max_share or batch_size"
         )
     too_few = whole & (sums < low - slack)
     if bool(too_few.any()):
         *_, row = too_few.nonzero()[0].tolist()
         raise InputError(
-            f"all is known of point {row}, whose cluster has {float(sums[too_few].min()):g} of {points} points, "
-            f"but a cluster has at least {low:g}: lower min_share, or take more points at a time (batch_size)"
+            f"all links of point {row} are known, and its cluster has {float(sums[too_few].min()):g} of "
+            f"{points} points, "
+            f"but a cluster has at least {low:g}: lower min_share, or raise batch_size"
         )
 
 
@@ -122,14 +123,14 @@ def _median(values: Tensor) -> Tensor:
 
 
 _Limits = tuple[Tensor, Tensor]
-"""(…, n) least and greatest sums of what is not known."""
+"""(…, n) lower and upper bounds on the sums of unknown entries."""
 
 
 def _scaled(logits: Tensor, rows: _Limits, columns: _Limits, rounds: int) -> Tensor | None:
     """(…, n, n) u exp(logits) v after some rounds, from u = v = 1; None where that leaves the range of numbers."""
     highest = logits.amax(-1, keepdim=True)
     highest = torch.where(highest.isfinite(), highest, 0.0)
-    plan = (logits - highest).exp_()  # the largest of each row is one
+    plan = (logits - highest).exp_()  # the largest entry of each row is one
     lowest_mass = torch.finfo(plan.dtype).tiny ** 0.3
     open_rows, open_columns = plan.sum(-1) > 0, logits.amax(-2) > -torch.inf
     peak = highest[..., 0].exp()

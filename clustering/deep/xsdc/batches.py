@@ -1,4 +1,4 @@
-"""Batches in which what is known is not lost: labelled points of all classes, and linked points with their partners."""
+"""Batches with labelled points of all classes, and with linked points together with their partners."""
 
 import math
 from collections import deque
@@ -14,27 +14,27 @@ from clustering.deep.xsdc.constraints import Constraints
 Points = NDArray[np.int64]
 
 _PUT_OFF = 8
-"""Linked sets that did not fit beside others, after which a batch is full."""
+"""Number of linked sets that did not fit into a batch after which the batch counts as full."""
 
 
 class Batch(NamedTuple):
-    """Row numbers of points that are seen in one step.
+    """Row numbers of the points in one step.
 
     Attributes:
-        known: (l,) those of known label first, then those with links.
-        others: (u,).
+        known: (l,) labelled points, followed by points with links.
+        others: (u,) all other points.
     """
 
     known: Points
     others: Points
 
     def copied(self, count: int) -> "Batch":
-        """Each of the others so many times."""
+        """The batch with each of the other points repeated `count` times."""
         return Batch(self.known, np.repeat(self.others, count))
 
     @property
     def points(self) -> Points:
-        """(l + u,) known ones first."""
+        """(l + u,) known points first."""
         return np.concatenate(self)
 
 
@@ -50,14 +50,14 @@ def batches(
       part of it. They are a few less than there is room for where sets do not go in evenly.
     - Others: `size`, or what is left of 2 `size`.
 
-    Each kind is gone through in random order, again and again, over the end of a round where a batch needs it.
+    Each kind is traversed repeatedly in random order; a batch may continue into the next round.
 
     Args:
-        known: of all N points.
-        size: half of the points of a batch, at most.
-        generator: of the order.
-        max_share: greatest share of a cluster.
-        copies: as how many points each of the others counts.
+        known: labels and links of all N points.
+        size: maximum size of half a batch.
+        generator: random generator of the order.
+        max_share: largest share of a cluster.
+        copies: number of points as which each other point counts.
     """
     linked = np.flatnonzero(known.constrained & (known.labels < 0))
     others = np.flatnonzero(~known.constrained)
@@ -171,13 +171,13 @@ def _linked_points(
 
 
 class _Rounds:
-    """Points in random order, again and again."""
+    """Points in random order, repeatedly."""
 
     def __init__(self, points: Points, generator: np.random.Generator) -> None:
         self.points, self.generator, self.left = points, generator, points[:0]
 
     def take(self, count: int) -> Points:
-        """The next ones, or all where there are no more; none of them twice."""
+        """The next `count` points without repetition, or all points if there are no more."""
         if count >= len(self.points):
             return self.points
         if len(self.left) < count:

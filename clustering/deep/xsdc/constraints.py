@@ -1,4 +1,4 @@
-"""What is known before clustering: labels of some points, coarse ones, pairs of one cluster, pairs of two."""
+"""Constraints on the clusters: known labels, coarse labels, must-links and cannot-links."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from clustering.foundation.errors import InputError
 
 
 class Known(NamedTuple):
-    """What is known of all pairs of n points.
+    """Known relations of all pairs of n points.
 
     Attributes:
-        mask: (n, n) bool, symmetric, the diagonal included.
-        values: (n, n) float64, 1 for pairs of one cluster; 0 for pairs of two, and where nothing is known.
+        mask: (n, n) bool, symmetric, including the diagonal.
+        values: (n, n) float64, 1 for pairs in the same cluster; 0 for pairs in different clusters and unknown pairs.
     """
 
     mask: Tensor
@@ -27,15 +27,15 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Constraints:
-    """Labels and links of N points, with all that follows from them: what is linked with a linked point is linked.
+    """Labels and links of N points, closed under their implications: links are transitive.
 
-    Coarse labels say of all points at once which pairs are of two clusters, and take N numbers.
+    Coarse labels state for all points together which pairs are in different clusters, with N numbers.
 
     Attributes:
-        groups: (N,) int64; points of one group are known to be of one cluster.
-        apart: (G, G) sparse bool, symmetric: groups that are known to be of two clusters.
-        labels: (N,) int64 labels 0..K-1, those that follow from links included, -1 where unknown.
-        coarse: (G,) int64; groups of different coarse labels are of two clusters, -1 where unknown.
+        groups: (N,) int64; points of the same group are in the same cluster.
+        apart: (G, G) sparse bool, symmetric: pairs of groups in different clusters.
+        labels: (N,) int64, labels 0..K-1, including those implied by links, -1 where unknown.
+        coarse: (G,) int64; groups with different coarse labels are in different clusters, -1 where unknown.
     """
 
     groups: NDArray[np.int64]
@@ -45,14 +45,16 @@ class Constraints:
 
     @property
     def constrained(self) -> NDArray[np.bool_]:
-        """(N,) points of known label, or linked with others; coarse labels say something in any batch, so that points
-        need not be drawn together for them."""
+        """(N,) mask of points that have a label or a link.
+
+        Coarse labels do not count: they apply in any batch, so such points need not be drawn together.
+        """
         linked = np.bincount(self.groups)[self.groups] > 1
         parted = np.diff(self.apart.indptr)[self.groups] > 0
         return np.asarray((self.labels >= 0) | linked | parted)
 
     def among(self, points: NDArray[np.int64], device: torch.device | str = "cpu") -> Known:
-        """What is known of pairs of these points (n,)."""
+        """Known relations of pairs of these points (n,)."""
         groups = self.groups[points]
         names, places = np.unique(groups, return_inverse=True)
         apart = self.apart[names][:, names].toarray()[places[:, None], places]
@@ -64,12 +66,12 @@ class Constraints:
         return Known(torch.from_numpy(same | apart).to(device), torch.from_numpy(same.astype(np.float64)).to(device))
 
     def only(self, points: NDArray[np.int64]) -> "Constraints":
-        """What is known of these points (n,) alone; one that is there twice is in one group with itself."""
+        """Constraints on these points (n,) only; repeated points share a group."""
         names, places = np.unique(self.groups[points], return_inverse=True)
         return Constraints(places, self.apart[names][:, names], self.labels[points], self.coarse[names])
 
     def barred(self, clusters: int) -> NDArray[np.bool_]:
-        """(G, K) clusters that a group cannot be, as their labelled points have another coarse label."""
+        """(G, K) clusters that are excluded for a group, because their labelled points have another coarse label."""
         owner = np.full(clusters, -1, dtype=np.int64)
         told = np.flatnonzero(self.labels >= 0)
         owner[self.labels[told]] = self.coarse[self.groups[told]]
@@ -84,17 +86,17 @@ def constraints(
     cannot_link: ArrayLike | None = None,
     coarse_labels: ArrayLike | None = None,
 ) -> Constraints:
-    """Bring together what is known of N points.
+    """Combine labels and links of N points.
 
     Args:
         points: N.
         labels: (N,) 0..K-1, -1 where unknown.
-        must_link: (p, 2) pairs of points of one cluster.
-        cannot_link: (q, 2) pairs of points of two clusters.
-        coarse_labels: (N,) integers, -1 where unknown; points of different ones are of two clusters.
+        must_link: (p, 2) pairs of points in the same cluster.
+        cannot_link: (q, 2) pairs of points in different clusters.
+        coarse_labels: (N,) integers, -1 where unknown; points with different coarse labels are in different clusters.
 
     Raises:
-        InputError: pairs that are none, or that contradict each other or the labels, with the points.
+        InputError: pairs are invalid, or contradict each other or the labels; the message names the points.
     """
     labels = np.full(points, -1, dtype=np.int64) if labels is None else labels
     joined, parted = pairs("must_link", must_link, points), pairs("cannot_link", cannot_link, points)
@@ -107,7 +109,7 @@ def constraints(
         point, other = int(clash[0]), int(first[linked[clash[0]]])
         raise InputError(
             f"must_link joins points {other} and {point}, directly or through others, but their labels are "
-            f"{labels[other]} and {labels[point]}: take a pair or a label out"
+            f"{labels[other]} and {labels[point]}: remove a pair or a label"
         )
     labels = np.where(first[linked] >= 0, labels[first[linked]], -1)
     classes, members = np.unique(labels[known], return_index=True)
@@ -120,7 +122,7 @@ def constraints(
         why = (
             f"both have label {labels[one]}" if labels[one] >= 0 else "must_link joins them, directly or through others"
         )
-        raise InputError(f"cannot_link has points {one} and {other}, but {why}: take a pair or a label out")
+        raise InputError(f"cannot_link has points {one} and {other}, but {why}: remove a pair or a label")
     between = groups[representatives]
     every = np.stack(np.meshgrid(between, between), axis=-1).reshape(-1, 2)
     sides = np.concatenate([every[every[:, 0] != every[:, 1]], groups[parted], groups[parted][:, ::-1]])
@@ -131,11 +133,13 @@ def constraints(
 
 
 def check_room(known: Constraints, clusters: int) -> None:
-    """That every point has a cluster left that it is not known to be apart from. Whether all have one together, which
-    is to colour a graph, is not looked at.
+    """Check that every point has at least one allowed cluster.
+
+    Whether all points can be assigned together, a graph colouring problem, is not checked.
 
     Raises:
-        InputError: one has none, with points of each cluster that it is apart from.
+        InputError: a point has no allowed cluster; the message names points of the clusters from which it must be
+            apart.
     """
     labels = np.full(known.apart.shape[0], -1, dtype=np.int64)
     labels[known.groups] = known.labels
@@ -156,7 +160,7 @@ def check_room(known: Constraints, clusters: int) -> None:
 
 
 def broken_links(known: Constraints, labels: NDArray[np.int64]) -> int:
-    """How many groups that are known to be apart have the same label, (N,) labels: pairs of groups."""
+    """Number of pairs of groups that must be apart but share a label, from labels (N,)."""
     of_group = np.full(known.apart.shape[0], -1, dtype=np.int64)
     of_group[known.groups] = labels
     one, other = known.apart.nonzero()
@@ -164,10 +168,10 @@ def broken_links(known: Constraints, labels: NDArray[np.int64]) -> int:
 
 
 def pairs(name: str, given: ArrayLike | None, points: int) -> NDArray[np.int64]:
-    """(p, 2) pairs of points 0..N-1, as `name` was given; none where None.
+    """Validated (p, 2) pairs of points 0..N-1 of the argument `name`; empty for None.
 
     Raises:
-        InputError: no integers, points that there are not, or a point with itself.
+        InputError: the pairs are not integers, refer to missing points, or pair a point with itself.
     """
     if given is None:
         return np.empty((0, 2), dtype=np.int64)
@@ -183,31 +187,31 @@ def pairs(name: str, given: ArrayLike | None, points: int) -> NDArray[np.int64]:
     itself = found[:, 0] == found[:, 1]
     if itself.any():
         row = int(itself.argmax())
-        raise InputError(f"{name} pair {row} is point {found[row, 0]} with itself; leave it out")
+        raise InputError(f"{name} pair {row} is point {found[row, 0]} with itself; remove it")
     return found.astype(np.int64)
 
 
 def _coarse(given: ArrayLike | None, points: int) -> NDArray[np.int64]:
-    """(N,) coarse labels as they were given, -1 where unknown.
+    """Validated (N,) coarse labels, -1 where unknown.
 
     Raises:
-        InputError: no integers, below -1, or not one for each point.
+        InputError: the labels are not integers from -1 on, one for each point.
     """
     if given is None:
         return np.full(points, -1, dtype=np.int64)
     found = np.asarray(given)
     if found.shape != (points,) or not np.issubdtype(found.dtype, np.integer) or found.min(initial=0) < -1:
-        raise InputError(f"coarse_labels must be {points} integers from 0 on, -1 where unknown")
+        raise InputError(f"coarse_labels must be {points} integers >= 0, or -1 where unknown")
     return found.astype(np.int64)
 
 
 def _of_groups(
     coarse: NDArray[np.int64], groups: NDArray[np.int64], count: int, labels: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(G,) the coarse label of each group's points (N,).
+    """(G,) coarse labels of the groups, from those of the points (N,).
 
     Raises:
-        InputError: points of one group have two.
+        InputError: points of one group have different coarse labels.
     """
     found = np.full(count, -1, dtype=np.int64)
     told = np.flatnonzero(coarse >= 0)
@@ -227,6 +231,6 @@ def _of_groups(
 
 
 def _components(points: int, edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(N,) numbers of the connected components."""
+    """(N,) index of the connected component of each point."""
     graph = coo_array((np.ones(len(edges), dtype=bool), (edges[:, 0], edges[:, 1])), shape=(points, points))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)

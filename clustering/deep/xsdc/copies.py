@@ -1,4 +1,4 @@
-"""Changed copies of pictures: whatever a picture's cluster is, that of its copies is the same."""
+"""Augmented copies of images, which share the cluster of the original."""
 
 import math
 from dataclasses import dataclass
@@ -10,26 +10,27 @@ from torch.nn import functional
 from clustering.foundation.streams import stream
 
 _ANGLE = 15.0
-"""Degrees that a copy is turned by at most."""
+"""Maximum rotation of a copy in degrees."""
 _WIDTH = 0.2
-"""Share by which it is wider or narrower at most."""
+"""Maximum relative change of its width."""
 _SHIFT = 0.08
-"""Share of the side by which it is moved along each axis at most."""
+"""Maximum shift along each axis, as a share of the side."""
 _ERASED = 0.35
-"""Longest side of the rectangle that is erased, as a share of the picture's."""
+"""Longest side of the erased rectangle, as a share of the side of the image."""
 
 
 @dataclass(frozen=True)
 class Copies:
-    """How copies of square grey pictures are made: turned, made wider or narrower, moved, and a rectangle erased (the
-    changes of XSDC, Jones, Roulet and Harchaoui, Figure 8; how large they are is not said there).
+    """Augmentation of square grey images by rotation, scaling of the width, shift, and erasure of a rectangle.
 
-    What comes in from outside is as the border is, and what is erased gets the picture's smallest value.
+    These are the changes of XSDC (Jones, Roulet and Harchaoui, Figure 8), which does not state their size.
+
+    Pixels from outside repeat the border, and erased pixels get the smallest value of the image.
 
     Attributes:
-        count: of pictures made of one, which is the first of them, as it is.
-        side: in pixels.
-        seed: the changes derive from it, and from the step.
+        count: number of versions of an image, including the unmodified image, which comes first.
+        side: side of the images in pixels.
+        seed: seed of the changes, together with the step.
     """
 
     count: int
@@ -37,7 +38,7 @@ class Copies:
     seed: int
 
     def of(self, rows: Tensor, step: int) -> Tensor:
-        """(n count, side^2) of each of the rows (n, side^2) itself and its changed copies, one after the other."""
+        """(n count, side^2) for each of the rows (n, side^2) the row and its augmented copies."""
         changed = self.count - 1
         if not changed or not len(rows):
             return rows
@@ -45,7 +46,7 @@ class Copies:
         angle, width, down, right, *erased = torch.from_numpy(drawn).to(rows)
         angle, width = angle * math.radians(_ANGLE), (width * math.log1p(_WIDTH)).exp()
         one = torch.ones_like(angle)
-        # From positions of the output, in -1..1, to those of the input: narrowed first, then turned and moved.
+        # Maps positions of the output, in -1..1, to those of the input: scaled first, then rotated and shifted.
         turned = [torch.stack([angle.cos(), -angle.sin()], 1), torch.stack([angle.sin(), angle.cos()], 1)]
         linear = torch.stack(turned, 1) @ torch.diag_embed(torch.stack([1 / width, one], 1))
         maps = torch.cat([linear, torch.stack([right, down], 1)[:, :, None] * (2 * _SHIFT)], dim=2)

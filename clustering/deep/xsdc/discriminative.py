@@ -1,4 +1,4 @@
-"""The discriminative objective: how well a ridge regression on features tells clusters apart.
+"""The discriminative objective: the loss of a ridge regression that separates clusters by features.
 
     F(Phi; M) = min_{W, b} (1/n) ||Y - Phi W - 1 b^T||^2 + penalty ||W||^2 = tr(M A(Phi)),    M = Y Y^T
 
@@ -17,19 +17,19 @@ from torch import Tensor
 from clustering.foundation.errors import InputError
 
 PENALTIES = 2.0 ** torch.arange(-40, 1, dtype=torch.float64)
-"""From which a penalty is chosen by points left out (the paper's grid)."""
+"""Candidate penalties for selection by leave-one-out errors (the grid of the paper)."""
 
 _LONE_PENALTY = 2.0**-14
-"""Where a class has a single label. With one label a class XSDC is then above the nearest labelled point (mean of three
-draws) on digits, MNIST, USPS, wine and breast cancer; from 2^-10 up it is below on some."""
+"""Penalty if a class has a single label. With one label per class, XSDC then beats the nearest labelled point (mean of
+three draws) on digits, MNIST, USPS, wine and breast cancer; with 2^-10 and above it is worse on some of them."""
 
 
 def normalised_features(features: Tensor, scale: Tensor | None = None) -> Tensor:
-    """(…, n, D) features, each less the mean of its own D numbers, divided by the mean length of them all.
+    """(…, n, D) features, each minus the mean of its own D numbers, divided by the mean norm of all.
 
-    So they span D - 1 dimensions. Lengths differ as they did; only their mean is one (the authors' code; the paper says
-    "centred and normalised to unit l2 norm on average"). To gradients that mean is a constant: else what spreads out
-    the points, as separate clusters do, would lengthen all of them and be held against itself.
+    They span D - 1 dimensions. Norms still differ, but their mean is one (the authors' code; the paper says "centred
+    and normalised to unit l2 norm on average"). Gradients treat the mean norm as a constant: otherwise spreading the
+    points, as separate clusters do, would increase all norms and be penalised.
 
     Args:
         features: (…, n, D).
@@ -42,7 +42,7 @@ def normalised_features(features: Tensor, scale: Tensor | None = None) -> Tensor
 
 
 def feature_scale(features: Tensor) -> Tensor:
-    """(…) the mean length by which `normalised_features` divides features (…, n, D)."""
+    """(…) mean norm by which `normalised_features` divides features (…, n, D)."""
     return _mean_length(features - features.mean(dim=-1, keepdim=True))
 
 
@@ -52,11 +52,11 @@ def _mean_length(centred: Tensor) -> Tensor:
 
 
 def dissimilarity(features: Tensor, penalty: float | Tensor) -> Tensor:
-    """(…, n, n) A of features (…, n, D), float64: what M is weighed with.
+    """(…, n, n) A of features (…, n, D), float64, the weights of M in the objective.
 
     Args:
         features: (…, n, D).
-        penalty: > 0, of the squared weights; a tensor (…) where it differs by problem.
+        penalty: > 0, of the squared weights; a tensor (…) if it differs between problems.
     """
     system = _System.of(features.detach(), penalty)
     half = system.centred @ (system.vectors * system.inverses.sqrt()[..., None, :])
@@ -72,9 +72,8 @@ def discriminative_objective(features: Tensor, equivalence: Tensor, penalty: flo
 
     Args:
         features: (…, n, D), of any float type; F is float64.
-        equivalence: (…, n, n) M >= 0, 1 where two points are of one cluster and 0 where they are not; need not be
-            symmetric.
-        penalty: > 0; a tensor (…) where it differs by problem.
+        equivalence: (…, n, n) M >= 0, 1 for points in the same cluster and 0 for others; it may be asymmetric.
+        penalty: > 0; a tensor (…) if it differs between problems.
     """
     found: Tensor = _Objective.apply(  # type: ignore[no-untyped-call]
         features, equivalence, penalty, False
@@ -88,7 +87,7 @@ def ridge_objective(features: Tensor, targets: Tensor, penalty: float | Tensor) 
     Args:
         features: (…, n, D).
         targets: (…, n, K) Y, one-hot or soft labels.
-        penalty: > 0; a tensor (…) where it differs by problem.
+        penalty: > 0; a tensor (…) if it differs between problems.
     """
     found: Tensor = _Objective.apply(  # type: ignore[no-untyped-call]
         features, targets, penalty, True
@@ -108,12 +107,12 @@ class Ridge(NamedTuple):
     intercept: Tensor
 
     def scores(self, features: Tensor) -> Tensor:
-        """(…, n, K), rows sum to one where those of the targets did."""
+        """(…, n, K); rows sum to one if those of the targets did."""
         return features.to(self.weights.dtype) @ self.weights + self.intercept[..., None, :]
 
 
 def ridge(features: Tensor, targets: Tensor, penalty: float | Tensor) -> Ridge:
-    """The W and b at which F is attained, for targets (…, n, K) of features (…, n, D)."""
+    """The minimisers W and b for targets (…, n, K) of features (…, n, D)."""
     system = _System.of(features, penalty)
     targets = targets.to(torch.float64)
     weights = system.solve(system.centred.mT @ targets)
@@ -122,12 +121,12 @@ def ridge(features: Tensor, targets: Tensor, penalty: float | Tensor) -> Ridge:
 
 
 def left_out_error(features: Tensor, targets: Tensor, penalties: Tensor) -> Tensor:
-    """(…, p) mean squared error of ridge regression at points that were left out, one after another, in closed form.
+    """(…, p) leave-one-out mean squared error of ridge regression, in closed form.
 
     Args:
         features: (…, n, D), n >= 2.
         targets: (…, n, K).
-        penalties: (p,) of p regressions, all from one decomposition.
+        penalties: (p,) penalties, which share one decomposition.
     """
     count = features.shape[-2]
     system = _System.of(features, 1.0)
@@ -145,8 +144,7 @@ def left_out_error(features: Tensor, targets: Tensor, penalties: Tensor) -> Tens
 
 
 def best_penalty(features: Tensor, targets: Tensor) -> float:
-    """Of `PENALTIES` the one of the least `left_out_error` at features (n, D), the greatest of those as good; 2^-14
-    where a class has a single point.
+    """The largest of the `PENALTIES` with the lowest `left_out_error`; 2^-14 if a class has a single point.
 
     Args:
         features: (n, D).
@@ -159,14 +157,16 @@ def best_penalty(features: Tensor, targets: Tensor) -> float:
 
 
 def lone_labels(targets: Tensor) -> bool:
-    """Whether a class of one-hot labels (n, K) has a single point. Without that one nothing is known of the class, and
-    no error at points left out tells anything."""
+    """Whether a class of one-hot labels (n, K) has a single point.
+
+    Without that point nothing is known of the class, so leave-one-out errors are uninformative.
+    """
     counts = targets.sum(dim=0)
     return bool((counts == 1).any())
 
 
 class _System(NamedTuple):
-    """T^-1 of features, by eigenvectors: rounding never makes it indefinite, as it would a Cholesky factor."""
+    """T^-1 of features by eigenvectors, which rounding cannot make indefinite, unlike a Cholesky factor."""
 
     centred: Tensor  # (…, n, D) P, float64
     values: Tensor  # (…, D) eigenvalues of P^T P

@@ -1,4 +1,4 @@
-"""Labels for all points at the end of a training, and the ridge classifier that gives them."""
+"""The final ridge classifier of a training, and the labels of all points."""
 
 from typing import Literal, NamedTuple
 
@@ -16,17 +16,17 @@ from clustering.deep.xsdc.rounding import nearest_labels, spectral_labels
 Kind = Literal["nearest", "labelled"]
 
 _ROUNDED = 2000
-"""Points of which M is rounded, where labels are not known; its eigenvectors take the square of them."""
+"""Number of points whose M is rounded if labels are unknown; the eigenvectors of M take the square of it in memory."""
 
 
 class Final(NamedTuple):
-    """What was fitted.
+    """The fitted classifier.
 
     Attributes:
-        kind: "labelled", to labelled points alone; "nearest", to all, the others with the label of the nearest labelled
-            one (XSDC, Jones, Roulet and Harchaoui, section 5).
-        penalty: of the regression.
-        classifier: of the features.
+        kind: "labelled", fitted to labelled points; "nearest", fitted to all points, where the others take the label of
+            the nearest labelled point (XSDC, Jones, Roulet and Harchaoui, section 5).
+        penalty: penalty of the regression.
+        classifier: ridge classifier of the features.
     """
 
     kind: Kind
@@ -112,7 +112,7 @@ def nearest_left_out_error(features: Tensor, targets: Tensor, nearest: Tensor, p
 
 
 def _two_nearest(features: Tensor, known: Tensor) -> Tensor:
-    """(n, 2) of each point (n, D) the nearest of the known ones (m, D), and the second; a block at a time."""
+    """(n, 2) the nearest and second nearest of the known points (m, D) to each point (n, D), computed in blocks."""
     search = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(known.cpu().numpy())
     found = search.kneighbors(features.cpu().numpy(), return_distance=False)
     return torch.from_numpy(found).to(features.device)

@@ -211,7 +211,7 @@ def test_bounds_that_cannot_be_met() -> None:
     A, known = draw(0, labelled=12)
     with pytest.raises(InputError, match=r"4 of 12 points .*3: .*max_share"):
         solve(A, known, 1, 3)
-    with pytest.raises(InputError, match=r"point 0, .*4 of 12 points, .*5"):
+    with pytest.raises(InputError, match=r"point 0 .*4 of 12 points, .*5"):
         solve(A, known, 5, 6)
     for low, high in ((5, 4), (-1, 4), (0, 0), (float("nan"), 4)):
         with pytest.raises(InputError, match="bounds"):
