@@ -1,6 +1,6 @@
-"""What happens beside the steps of base training: looking at the loss, validating, saving, logging, stopping early.
+"""Callback of base training: checks of the loss, validation, saving, logging and early stopping.
 
-Of several processes the first one validates, saves and logs, while the others wait; all of them look at the loss.
+With several processes, the first validates, saves and logs while the others wait; all check the loss.
 """
 
 import dataclasses
@@ -26,20 +26,20 @@ from fsl.training.machine import return_freed_memory
 from fsl.training.settings import Log
 from fsl.weights.checkpoints import save_backbone
 
-WINDOW = 50  # steps between looks at the loss: on a GPU each look waits for the device
+WINDOW = 50  # steps between checks of the loss, because on a GPU each check waits for the device
 
 
 @dataclass
-class Standing:
-    """How far a training is; plain numbers, kept in `last.ckpt`.
+class TrainingState:
+    """The progress of a training, stored in `last.ckpt`.
 
     Attributes:
-        epoch: finished epochs.
-        best_epoch: the epoch that validated best, from 1; 0 before the first validation.
+        epoch: number of finished epochs.
+        best_epoch: the epoch with the best validation, from 1; 0 before the first validation.
         best_accuracy: its validation accuracy.
-        best_ci95: half of that accuracy's 95 % interval over tasks; None of a state that an earlier version left.
-        stale: validations since.
-        stopped: whether it ended early.
+        best_ci95: half-width of the 95 % interval of this accuracy over tasks; None in files of earlier versions.
+        stale: number of validations since then.
+        stopped: whether the training stopped early.
     """
 
     epoch: int = 0
@@ -51,9 +51,9 @@ class Standing:
 
 
 class Bookkeeping(lightning.Callback):
-    """Watches the loss, validates, keeps the best and the last state, logs, stops early."""
+    """Checks the loss, validates, saves the best and the last state, logs, and stops early."""
 
-    def __init__(self, standing: Standing, log: Log | None, advance: Advance) -> None:
+    def __init__(self, standing: TrainingState, log: Log | None, advance: Advance) -> None:
         self.standing, self.advance = standing, advance
         self.curves = log  # `log` is what Lightning itself puts on a callback
         self.images, self.seconds = 0, 0.0
@@ -100,7 +100,7 @@ class Bookkeeping(lightning.Callback):
         self.images, self.seconds = self.images + images, self.seconds + seconds
         if trainer.is_global_zero:
             self._close(module, images / seconds)
-        self.standing = Standing(**trainer.strategy.broadcast(dataclasses.asdict(self.standing)))
+        self.standing = TrainingState(**trainer.strategy.broadcast(dataclasses.asdict(self.standing)))
         if self.standing.stopped:
             trainer.should_stop = True
 

@@ -8,14 +8,14 @@ from pytorch_lightning.strategies import DDPStrategy
 
 from clustering.foundation.quiet_lightning import train_quietly
 from fsl.progress import Progress
-from fsl.training.bookkeeping import Bookkeeping, Standing, validation_tasks
+from fsl.training.bookkeeping import Bookkeeping, TrainingState, validation_tasks
 from fsl.training.classification import Classification, Job
 from fsl.training.settings import Log, Trained
 
 
 def fit(job: Job, state: Mapping[str, Any] | None, log: Log | None, progress: Progress) -> Trained:
     """Run the epochs that are left."""
-    standing = Standing(**state["standing"]) if state else Standing()
+    standing = TrainingState(**state["standing"]) if state else TrainingState()
     epochs, per_epoch = job.training.epochs, job.steps_per_epoch * job.batch_size
     resumed_at, images, speed = standing.epoch, 0, 0.0
     if standing.epoch < epochs and not standing.stopped:

@@ -1,4 +1,4 @@
-"""Model cards: what a checkpoint or a bank of features is, in words, under a YAML header that programs read.
+"""Model cards: descriptions of checkpoints and feature banks, with a machine-readable YAML header.
 
 The header is that of Hugging Face's model cards (`library_name`, `license`, `tags`, `datasets`, `model-index`); what it
 has no word for stands under `transduce`. A card lies beside its file and does not count: it may be edited or deleted.
@@ -59,7 +59,7 @@ HEAD = f"---\nlibrary_name: {LIBRARY}\n"
 
 
 def is_card(path: Path) -> bool:
-    """Whether a file is a card that this program wrote."""
+    """Whether a file is a card written by this program."""
     try:
         return head_of(path).startswith(HEAD.encode())
     except OSError:
@@ -119,7 +119,7 @@ class Card:
         return "\n".join(lines) + "\n"
 
     def _library(self, version: str) -> str:
-        """Who wrote it, and how to do without."""
+        """The closing section: the program that wrote the file, and how to read it without this program."""
         return (
             f"This file was written by {LIBRARY} {version}, a Python program for transductive few-shot learning and "
             f"clustering, whose command that is. The tensors can be read without it, by `safetensors.torch.load_file`: "
@@ -241,7 +241,7 @@ def given(
 
 
 def folded_in_words(folded: Sequence[str]) -> str:
-    """What became of biases that the network has no place for."""
+    """A sentence on biases that were merged into running means."""
     return (
         f"{len(folded)} biases of convolutions are part of the running means of the normalisation behind them; what "
         "the network gives is the same"
@@ -323,7 +323,7 @@ def _percent(accuracy: float, ci95: float | None) -> str:
 
 
 def _settings(config: Facts) -> dict[str, Any]:
-    """The keys without the group of the training, of which there is one, whose fields they are."""
+    """The settings of a training, without the name of the option `training` itself."""
     return {key: value for key, value in config.items() if key != "training"}
 
 

@@ -11,12 +11,12 @@ PATIENCE = 2.0  # seconds of silent waiting
 
 
 def silent(message: str) -> None:
-    """Says nothing."""
+    """A message function that does nothing."""
 
 
 @contextmanager
 def locked(path: Path, what: str, say: Say = silent) -> Iterator[None]:
-    """Hold the lock file `path`; say what is waited for when it takes longer than two seconds."""
+    """Hold the lock file `path`; print a message if waiting takes longer than two seconds."""
     lock = FileLock(path)
     try:
         lock.acquire(timeout=PATIENCE)
@@ -31,7 +31,7 @@ def locked(path: Path, what: str, say: Say = silent) -> Iterator[None]:
 
 @contextmanager
 def try_locked(path: Path) -> Iterator[bool]:
-    """Hold the lock file `path` if it is free; yields whether it was."""
+    """Hold the lock file `path` if it is free; yields whether it was free."""
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)

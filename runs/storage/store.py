@@ -1,4 +1,4 @@
-"""The folder of results: what is cached in it, and how a finished thing gets there in one step.
+"""The results folder: its cache, and atomic publication of finished results.
 
     results/
         mlflow.db               the record of all runs (runs/record/tracking.py)
@@ -7,13 +7,13 @@
         cache/checkpoints/      <identity>/best.safetensors, README.md
         cache/graphs/           neighbours of data sets, by fingerprint
         cache/features/         <identity>/features.safetensors, README.md
-        cache/evaluations/      <identity>.partial/, of those that take long while they are under way
+        cache/evaluations/      <identity>.partial/, intermediate results of long evaluations
         cache/unrecorded/       <stage>-<identity>/, results whose runs are not finished yet (runs/record/unrecorded.py)
         tables/                 comparisons as Markdown and CSV, pictures
         figures/                figures for print
-        locks/                  one file an identity
+        locks/                  one file per identity
 
-A stage works in `<identity>.partial/`, which becomes `<identity>/` by a rename when everything is in it.
+A stage works in `<identity>.partial/`, which is renamed to `<identity>/` when it is complete.
 """
 
 import errno
@@ -36,7 +36,7 @@ Kind = Literal["checkpoints", "features", "evaluations", "unrecorded"]
 ENVIRONMENT = "TRANSDUCE_RESULTS"
 COMPLETE = "complete.json"
 CARD = "README.md"
-HASHED = 64 << 20  # larger files are checked by their size alone when opened
+HASHED = 64 << 20  # for larger files, only the size is checked when they are opened
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Entry:
     Attributes:
         path: the folder.
         fingerprint: hash of its files' contents (16 hex digits).
-        facts: what the stage noted about it.
+        facts: facts recorded by the stage.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Files that belong together: none of them takes its place before all are written."""
+"""Joint writing of several files: no file is replaced before all are written."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ class Output(NamedTuple):
 
 
 def write_together(outputs: Sequence[Output]) -> None:
-    """Write files of which some may be there already: all are replaced at the end, or none.
+    """Write several files; existing ones are replaced at the end, all or none.
 
     Raises:
         InputError: a disk that is full, or cannot be written to; names the file and the key.
