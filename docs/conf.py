@@ -59,6 +59,7 @@ html_theme_options = {
 }
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(DOCS / "scorer.js")
 html_sidebars = {page: [] for page in ("index", "architecture", "security", "performance")}
 html_show_sourcelink = False
 html_copy_source = False
