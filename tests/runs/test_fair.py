@@ -222,7 +222,7 @@ def test_where_one_method_fails_the_others_are_shown_and_kept(store, tracker, ca
     assert main(typed) == 2
     seen = capsys.readouterr()
     assert "bera" in seen.out
-    assert "Backurs is for two groups, and there are 3" in seen.err
+    assert "Backurs supports two groups, but there are 3" in seen.err
     assert sorted(run.info.status for run in runs_of(tracker, "fair/ThreeGroups")) == ["FAILED", "FINISHED"]
 
 

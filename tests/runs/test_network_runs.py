@@ -218,7 +218,7 @@ def test_wrong_labels_are_told_to_what_smooths_labels_and_not_to_the_judge(asked
 
 def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked, store, tracker, notes):
     clustering(asked("method=tiny_hasty:Hasty", "epochs=1"), store, tracker, progress=notes)
-    assert len([note for note in notes.notes if "pseudo-labels of a batch by em were not within" in note]) == 1
+    assert len([note for note in notes.notes if "pseudo-labels of a batch by em did not converge" in note]) == 1
     assert len([note for note in notes.notes if "clusters have no points" in note]) <= 1
 
 
