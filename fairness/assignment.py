@@ -146,7 +146,8 @@ def fair_assignment(
     if capacity is not None:
         if capacity.sum() < len(cost):
             raise InputError(
-                f"the capacities of the clusters sum to {capacity.sum():g}, which is less than the {len(cost)} points"
+                f"the capacities of the clusters sum to {capacity.sum():g}, which is less than the {len(cost)} points; "
+                "raise one"
             )
         narrow = np.flatnonzero(np.isfinite(capacity))
         sizes = kron(np.ones((1, len(membership))), eye_array(clusters), format="csr")[narrow]

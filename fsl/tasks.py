@@ -74,7 +74,7 @@ class Tasks:
         tensors, _ = read_tensors(path, FORMAT, "create a task list with `transduce tasks`")
         missing = [field.name for field in fields(cls) if field.default is MISSING and field.name not in tensors]
         if missing:
-            raise InputError(f"{path}: the task list lacks {', '.join(missing)}")
+            raise InputError(f"{path}: the task list lacks {', '.join(missing)}; write it again with transduce tasks")
         unknown = sorted(tensors.keys() - {field.name for field in fields(cls)})
         if unknown:
             raise InputError(f"{path}: unknown tensors in a task list: {', '.join(unknown)}")

@@ -57,9 +57,9 @@ def em_pseudo_labels(
     """Pseudo-labels by expectation maximisation (eq. 45-46): y <- (p + r) / (1 + sum_k r_k), r_ik = lambda u_k y_ik /
     ybar_k.
 
-    No step raises the objective. Errors that do not change ybar shrink only by lambda / (1 + lambda) per step, 0.99 at
-    the paper's weight: the proportions and the objective converge in a few steps, y itself after hundreds. A loose
-    tolerance gives reweighted predictions rather than the minimum.
+    No step raises the objective. The proportions ybar and the objective converge in a few steps. y itself takes
+    hundreds, because errors that do not change ybar shrink only by lambda / (1 + lambda) per step, 0.99 at the paper's weight. A
+    loose tolerance therefore returns reweighted predictions rather than the minimum.
 
     Args:
         log_probabilities: (…, N, K) log p, rows normalised; p is floored at `FLOOR`.

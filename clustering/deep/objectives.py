@@ -99,7 +99,7 @@ class Entropy(_Validated):
             warnings.warn(
                 f"pseudo-labels of a batch by {self.solver} did not converge to within "
                 f"{'tolerance' if em else 'gap'} ({tolerance:g}) in the maximum number of steps; the training "
-                "continues with them",
+                f"continues with them; raise {'tolerance' if em else 'gap'}",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -35,12 +35,12 @@ class Trial(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Trials from which labels select.
+    """How labels select among trials.
 
     Attributes:
         trials: number of trials, the same for every method.
         share: share of the points whose labels are used for the selection.
-        settings: parameters by name; {} is the given setting.
+        settings: parameters that differ from the given ones, by name; {}: the parameters as given.
     """
 
     trials: int

@@ -235,7 +235,7 @@ class RowFile:
         taken = [name for name in added if name in self.names]
         if taken:
             raise InputError(
-                f"{self.path}: has a column {taken[0]!r} already, which would be added; use the original table, "
+                f"{self.path}: already has a column {taken[0]!r}, which the output would add; use the original table, "
                 "or rename the column"
             )
 

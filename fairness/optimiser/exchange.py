@@ -27,7 +27,7 @@ _ALTERNATIVES = 3
 
 
 class Proposal(NamedTuple):
-    """Prototypes (K, D), and the prices (C, K) at which points are first assigned to them."""
+    """Prototypes (K, D), and prices (C, K) of the C cells in each cluster for the first assignment of the points."""
 
     prototypes: Tensor
     prices: Tensor

@@ -109,7 +109,7 @@ def read_list(path: Path) -> list[Row]:
         text = open_bytes(path).decode("utf-8-sig")
         lines = [line for line in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in line)]
     except (OSError, EOFError, ValueError, csv.Error, zlib.error) as error:
-        raise InputError(f"{path}: no readable list ({error}); fetch it again") from error
+        raise InputError(f"{path}: cannot be read as a list of pictures ({error}); download it again") from error
     if lines and not any(is_picture(cell.strip()) for cell in lines[0]):
         del lines[0]  # the names of the columns
     if not lines:

@@ -35,10 +35,10 @@ class LaplacianShot:
     Attributes:
         transform: per-feature transform.
         weight: lambda of the update softmax(-a + lambda W Y), >= 0. It multiplies the sum over neighbours, so the
-            influence of the graph is weight times neighbours; above 2 the neighbours outvote the prototypes. The papers
-            tune it on validation tasks from 0.1 to 1.5, with 2 neighbours, and use 0.7 for most 1-shot settings. None
-            decreases it with the number of shots n, because prototypes improve with n:
-            1.6 / (1 + (n / 16)^2) / neighbours.
+            influence of the graph is weight times neighbours; where that product exceeds 2, the neighbours outvote the
+            prototypes. The papers tune it on validation tasks from 0.1 to 1.5, with 2 neighbours besides the query
+            itself, and use 0.7 for most 1-shot settings. None decreases it with the number of shots n, because
+            prototypes improve with n: 1.6 / (1 + (n / 16)^2) / neighbours.
         neighbours: k of the kNN graph, without the query itself (Table 4.1 uses 3, including the query).
         graph: symmetrisation of the kNN graph; "directed" requires step="published".
         include_self: count the query among its own k neighbours, as published, which leaves k - 1 others.

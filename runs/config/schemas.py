@@ -145,7 +145,8 @@ class EvaluateConfig(TrainConfig):
     )
     crop_pct: Annotated[float, Within(0.1, 1)] | None = key(None, CROP)
     tuning: str | None = key(
-        None, "protocol for choosing the strategy's parameters: papers, or FILE.yaml; null: use the given parameters"
+        None,
+        "protocol for choosing the strategy's parameters: papers, joint, or FILE.yaml; null: use the given parameters",
     )
     task_seed: Annotated[int, AtLeast(0)] | None = key(
         None, "seed of the tasks only, so that the same network is used; null: the value of seed"
@@ -230,7 +231,7 @@ class TuneConfig(TrainConfig):
     strategy: Choice
     sampler: Choice
     crop_pct: Annotated[float, Within(0.1, 1)] | None = key(None, CROP)
-    tuning: str = key("papers", "protocol with the values and classes of each step: papers, or FILE.yaml")
+    tuning: str = key("papers", "protocol with the values and classes of each step: papers, joint, or FILE.yaml")
     novel_tasks: Annotated[int, Within(0, 10_000_000)] = key(
         0, "after the choice, evaluate the last step's values on this number of novel tasks", execution=True
     )

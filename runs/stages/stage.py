@@ -1,6 +1,6 @@
 """One way to run every stage: `execute`.
 
-A stage is one config on its way to one result, with an identity that everything counts for which can change the result.
+A stage is one config on its way to one result, whose identity covers everything that can change the result.
 `execute` does what must be right each time: it marks the runs of dead processes, takes finished results from the
 record, holds the lock of what it makes and looks once more, begins a run, keeps a result on disk before any of it goes
 into the record, and marks the run FINISHED last. A stage says what is particular to it.

@@ -109,7 +109,7 @@ def check_feasible(known: Tensor, values: Tensor, low: float, high: float) -> No
         raise InputError(
             f"all links of point {row} are known, and its cluster has {float(sums[too_few].min()):g} of "
             f"{points} points, "
-            f"but a cluster has at least {low:g}: lower min_share, or raise batch_size"
+            f"but min_share requires at least {low:g}: lower min_share, or raise batch_size"
         )
 
 

@@ -117,7 +117,7 @@ def train(
     """
     for name, rate in [*(("step_size", phase.step_size) for phase in phases), ("decay", decay)]:
         if rate > FASTEST:
-            raise InputError(f"{name}={rate:g}: a step beyond {FASTEST:g} is no number of 32 bits; lower it")
+            raise InputError(f"{name}={rate:g} is too large for float32; use at most {FASTEST:g}")
     network = training.network
     identity = "" if folder is None else _identity(training, phases, penalty, decay, batch_size, seed)
     state = None if folder is None else resumable(folder / STATE, identity, warnings.warn)
