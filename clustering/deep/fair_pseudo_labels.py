@@ -58,8 +58,8 @@ def em_pseudo_labels(
     ybar_k.
 
     No step raises the objective. The proportions ybar and the objective converge in a few steps. y itself takes
-    hundreds, because errors that do not change ybar shrink only by lambda / (1 + lambda) per step, 0.99 at the paper's weight. A
-    loose tolerance therefore returns reweighted predictions rather than the minimum.
+    hundreds, because errors that do not change ybar shrink only by lambda / (1 + lambda) per step, 0.99 at the
+    paper's weight. A loose tolerance therefore returns reweighted predictions rather than the minimum.
 
     Args:
         log_probabilities: (…, N, K) log p, rows normalised; p is floored at `FLOOR`.
