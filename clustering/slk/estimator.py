@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
@@ -21,7 +22,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Count, NonNegative, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.row_search import nearest_to
-from clustering.graphs.sparse_rows import rows_of
+from clustering.graphs.sparse_rows import SparseRows, rows_of
 from clustering.metrics import Prototypes
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Members, Outcome
@@ -58,6 +59,12 @@ _PRESETS = {"slk2018-ms": "mean_shift", "slk2018-bo": "byproduct", "journal-mean
 
 AssignBy = Literal["graph", "prototypes"]
 """What assigns new points: their neighbours and the prototypes, or the prototypes only."""
+
+
+def _has_dense_rows(model: SLK) -> bool:
+    """Whether the model has `predict_proba`. scikit-learn's checks treat an estimator that has it for sparse rows as a
+    classifier."""
+    return not isinstance(getattr(model, "_fitted", None), SparseRows)
 
 
 class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -336,8 +343,9 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         cost, neighbours = self._unary(X, by)
         return self._logits(cost, neighbours).max(dim=0).indices.cpu().numpy()
 
+    @available_if(_has_dense_rows)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike, *, by: AssignBy = "graph") -> NDArray[Any]:
-        """(n, K) assignments of new points, whose argmax is `predict`.
+        """(n, K) assignments of new points, whose argmax is `predict`. Not available after a fit to sparse rows.
 
         They are softmax((-a + 2 weight sum_q s_q) / T) for the unary costs a, the assignments s_q of the n_neighbors
         nearest rows of the fitted X, and T = temperature_; with by="prototypes", softmax(-a / T). For fitted points

@@ -67,6 +67,13 @@ def energy(model: SLK, X: NDArray[Any]) -> float:
     return float(total)
 
 
+def test_probabilities_of_new_points_need_dense_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    assert SLK(2, n_init=2, random_state=0).fit(X).predict_proba(X).shape == (30, 2)
+    with pytest.raises(AttributeError, match="no attribute 'predict_proba'"):
+        SLK(2, n_init=2, random_state=0).fit(sparse.csr_array(X)).predict_proba(X)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("rule", ["mean", "byproduct", "medoid"])
