@@ -2,8 +2,8 @@
 
     phi(x) = kappa(x, V) (kappa(V, V) + 0.001 I)^(-1/2)
 
-with filters V on the sphere as landmarks. They begin as patches of data, so that a network is of use untrained, and are
-trained like those of any network, by steps along the sphere.
+The filters V are landmarks on the unit sphere. They are initialised with patches of the data, so that an untrained
+network already gives useful features, and are trained by gradient steps along the sphere.
 """
 
 import math
@@ -18,19 +18,20 @@ from torch.nn import functional
 from clustering.foundation.errors import InputError
 
 _IMAGES = 256
-"""From which the first filters are drawn, layer by layer."""
+"""Number of images from which the initial filters are drawn, layer by layer."""
 
 
 def inverse_square_root(gram: Tensor, ridge: float = 1e-3, iterations: int = 20) -> Tensor:
-    """(…, p, p) (gram + ridge I)^(-1/2) by coupled Newton iterations, whose gradients stay finite where eigenvalues
-    are equal, unlike those of an eigendecomposition.
+    """(…, p, p) (gram + ridge I)^(-1/2) by coupled Newton iterations. Unlike the gradients of an eigendecomposition,
+    their gradients stay finite if eigenvalues are equal.
 
-    Eigenvalues down to about 1e-6 of the largest converge in 20 iterations: each multiplies a small one by 9/4.
+    Eigenvalues down to about 1e-6 of the largest converge in 20 iterations: each iteration multiplies a small
+    eigenvalue by 9/4.
 
     Args:
         gram: (…, p, p) symmetric, positive semi-definite.
         ridge: > 0.
-        iterations: of Newton.
+        iterations: number of Newton iterations.
     """
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     system = gram + ridge * identity
@@ -46,12 +47,12 @@ def inverse_square_root(gram: Tensor, ridge: float = 1e-3, iterations: int = 20)
 class KernelLayer(nn.Module):
     """Features (B, p, H', W') of the patches of images (B, C, H, W).
 
-    "sphere": kappa(x, z) = exp((<x / |x|, z> - 1) / bandwidth^2), the Gaussian kernel between directions; features have
-    the patch's length. "linear": kappa(x, z) = <x, z>, and features are averaged over squares of `pool` pixels, which
-    for a linear layer is one convolution with longer filters.
+    "sphere": kappa(x, z) = exp((<x / |x|, z> - 1) / bandwidth^2), the Gaussian kernel between directions; features are
+    multiplied by the norm of the patch. "linear": kappa(x, z) = <x, z>, and features are averaged over squares of
+    `pool` x `pool` pixels; for a linear layer this is one convolution with larger filters.
 
     Attributes:
-        filters: (p, C patch^2) V, rows of length one.
+        filters: (p, C patch^2) V, rows of unit norm.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class KernelLayer(nn.Module):
         pool: int = 1,
         fixed: bool = False,
     ) -> None:
-        """`fixed`: V = I on patches of one pixel, so that `filters` is `channels`, and nothing is trained."""
+        """With `fixed`, V = I on patches of one pixel: `filters` equals `channels`, and nothing is trained."""
         super().__init__()
         self.pool = pool
         self.channels, self.patch, self.kernel, self.padding = channels, patch, kernel, padding
@@ -96,7 +97,7 @@ class KernelLayer(nn.Module):
         return functional.conv2d(similar, mixing[:, :, None, None])
 
     def begin(self, images: Tensor, generator: np.random.Generator) -> None:
-        """Take patches of images (B, C, H, W) as filters."""
+        """Initialise the filters with patches of images (B, C, H, W)."""
         if self.fixed:
             return
         patches = functional.unfold(images, self.patch, padding=self.padding).mT.flatten(0, 1)
@@ -110,7 +111,7 @@ class KernelLayer(nn.Module):
             self.filters.copy_(patches[drawn] / lengths[drawn, None])
 
     def _lengths(self, images: Tensor) -> Tensor:
-        """(B, 1, H', W') lengths of the patches, above 0."""
+        """(B, 1, H', W') Euclidean norms of the patches, > 0."""
         squares = images.square().sum(1, keepdim=True)
         if self.patch > 1 or self.padding:
             squares = functional.conv2d(squares, squares.new_ones(1, 1, self.patch, self.patch), padding=self.padding)
@@ -118,7 +119,8 @@ class KernelLayer(nn.Module):
 
 
 class GaussianPooling(nn.Module):
-    """Weighted means around every `factor`-th pixel, the weight exp(-d^2 / factor^2) of each axis; zero-padded."""
+    """Weighted means around every `factor`-th pixel, with weight exp(-d^2 / factor^2) along each axis and zero
+    padding."""
 
     weights: Tensor
 
@@ -139,19 +141,19 @@ class GaussianPooling(nn.Module):
 
 
 class KernelNetwork(nn.Sequential):
-    """Kernel layers and pooling, one after another; features (B, D) of images (B, C, H, W)."""
+    """A sequence of kernel layers and pooling; computes features (B, D) of images (B, C, H, W)."""
 
     usual_step = 2.0**-6
 
     def forward(self, images: Tensor) -> Tensor:
-        # Channels last: convolutions of few pixels and many channels take half the time.
+        # Channels last halves the time of convolutions of few pixels and many channels.
         images = images.contiguous(memory_format=torch.channels_last)
         for layer in self:
             images = layer(images)
         return images.flatten(1)
 
     def begin(self, images: Tensor, generator: np.random.Generator) -> None:
-        """Take the filters from patches of some of the images, layer after layer."""
+        """Initialise the filters with patches of a random subset of the images, layer by layer."""
         drawn = generator.permutation(len(images))[:_IMAGES]
         with torch.no_grad():
             now = images[torch.from_numpy(np.sort(drawn)).to(images.device)]
@@ -161,17 +163,18 @@ class KernelNetwork(nn.Sequential):
                 now = layer(now)
 
     def optimizer(self, step: float, decay: float = 0.0) -> torch.optim.Optimizer:
-        """Steps along the sphere, of which `decay` is no part."""
+        """Gradient steps along the sphere; `decay` is ignored."""
         return SphereDescent([each for each in self.parameters() if each.requires_grad], step)
 
 
 def lenet5_kernel_network(filters: int = 32, bandwidth: float = 0.6, side: int = 28) -> KernelNetwork:
-    """That of the paper for MNIST: images (B, 1, 28, 28), (x / 255 - 0.1307) / 0.3081; features (B, filters).
+    """The network of the paper for MNIST: images (B, 1, 28, 28), scaled as (x / 255 - 0.1307) / 0.3081; features
+    (B, filters).
 
     Args:
-        filters: of every layer.
-        bandwidth: of the kernels between directions.
-        side: of the images, 12 or more; the fifth layer takes all that is left of it.
+        filters: number of filters of each layer.
+        bandwidth: bandwidth of the kernels between directions.
+        side: height and width of the images, at least 12; the patch of the fifth layer covers its whole input.
     """
     width, left = filters, (side // 2 - 4) // 2
     if left < 1:
@@ -187,8 +190,8 @@ def lenet5_kernel_network(filters: int = 32, bandwidth: float = 0.6, side: int =
 
 
 class OfRows(nn.Module):
-    """A network for square images whose points are rows of pixels: grey ones (n, side^2), or for the `gradient_map` of
-    the green channel of colour ones (n, 3 side^2), channel by channel."""
+    """A network for square images given as rows of pixels: grey images (n, side^2), or colour images (n, 3 side^2),
+    channel by channel, of which the network receives the `gradient_map` of the green channel."""
 
     def __init__(self, network: KernelNetwork, side: int, *, colour: bool = False) -> None:
         super().__init__()
@@ -211,8 +214,8 @@ class OfRows(nn.Module):
 
 
 def gradient_kernel_network(filters: int = 32, bandwidth: float = 0.6) -> KernelNetwork:
-    """CKN-GM, that of the paper for CIFAR-10: images (B, 2, 32, 32), the `gradient_map` of the green channel in 0..1;
-    features (B, 16 filters)."""
+    """CKN-GM, the network of the paper for CIFAR-10: images (B, 2, 32, 32), the `gradient_map` of the green channel
+    scaled to 0..1; features (B, 16 filters)."""
     network = KernelNetwork(
         KernelLayer(2, filters, bandwidth=bandwidth),
         GaussianPooling(2),
@@ -224,20 +227,22 @@ def gradient_kernel_network(filters: int = 32, bandwidth: float = 0.6) -> Kernel
 
 
 def gradient_cells(side: int) -> int:
-    """Features that a filter of the `gradient_kernel_network` gives of images of that side, 6 or more."""
+    """Number of features per filter of the `gradient_kernel_network` for images of side x side pixels, side >= 6."""
     return len(range(1, (side + 1) // 2 - 1, 4)) ** 2
 
 
 def gradient_map(images: Tensor) -> Tensor:
-    """(B, 2, H, W) differences along both axes of grey images (B, H, W), central but at the border."""
+    """(B, 2, H, W) differences along both axes of grey images (B, H, W): central differences inside, one-sided
+    differences at the border."""
     return torch.stack(torch.gradient(images, dim=(1, 2)), dim=1)
 
 
 class SphereDescent(torch.optim.Optimizer):
-    """Steps of one length for every row of the parameters, and back to the sphere: w <- w - step g / |g|, w <- w / |w|.
+    """Gradient steps of equal length for each row of the parameters, followed by a projection onto the unit sphere:
+    w <- w - step g / |g|, w <- w / |w|.
 
-    A step turns a row by arcsin(step) at most. The scale of the objective does not matter. Rows whose gradient is zero
-    stay where they are.
+    A step rotates a row by at most arcsin(step). Steps do not depend on the scale of the objective. Rows whose gradient
+    is zero do not change.
     """
 
     def __init__(self, parameters: Iterable[Tensor], step: float) -> None:
@@ -248,7 +253,7 @@ class SphereDescent(torch.optim.Optimizer):
         for group in self.param_groups:
             for rows in group["params"]:
                 if rows.grad is not None:
-                    # By the largest entry first: squares of small slopes would underflow.
+                    # Divide by the largest entry first, since squares of small gradients would underflow.
                     slope = rows.grad / rows.grad.abs().amax(1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
                     slope = functional.normalize(slope, dim=1)
                     rows.copy_(functional.normalize(rows - group["lr"] * slope, dim=1))

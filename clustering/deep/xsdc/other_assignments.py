@@ -1,4 +1,5 @@
-"""Ways from features to an equivalence matrix other than balancing it: by labels, and what the paper compares with."""
+"""Alternatives to matrix balancing for computing an equivalence matrix from features: pseudo-labels, and the
+eigenvector method with which the paper compares."""
 
 import torch
 from torch import Tensor
@@ -10,14 +11,15 @@ from clustering.foundation.errors import InputError
 
 
 def by_pseudo_labels(features: Tensor, known: Constraints, clusters: int) -> Tensor:
-    """(n, n) M = Y Y^T, where points without label have that of a ridge regression on those with one (XSDC, section 5).
+    """(n, n) M = Y Y^T, where unlabelled points have the label predicted by a ridge regression on the labelled points
+    (XSDC, section 5).
 
-    Labels obey links, and linked points have that of their highest sum. The penalty of the regression is the best at
-    labelled points that are left out.
+    Labels satisfy the links; linked points have the label of the highest sum of scores. The penalty of the regression
+    minimises the leave-one-out error at the labelled points.
 
     Args:
         features: (n, D).
-        known: of these points; a cluster of which none has a label gets no other point.
+        known: labels and links of these points; a cluster without labelled points receives no points.
         clusters: K.
     """
     told = torch.from_numpy(known.labels >= 0).to(features.device)
@@ -30,21 +32,22 @@ def by_pseudo_labels(features: Tensor, known: Constraints, clusters: int) -> Ten
 
 
 def by_eigenvectors(features: Tensor, known: Known, clusters: int, share: float = 0.1) -> Tensor:
-    """(n, n) M of rank K that is nearest to what the features span, known entries pasted over it (XSDC, appendix C):
+    """(n, n) M of rank K that is nearest to the span of the features, with known entries inserted (XSDC, appendix C):
 
         min <M, A>,    M symmetric and positive semi-definite, tr M = n, sum_i min(eigenvalue_i / (share n), 1) >= K
 
-    A has the eigenvector 1 with eigenvalue 0, then the left singular vectors of the centred features, the longest
-    first. Entries may be negative. Clusters may be of any size.
+    The eigenvectors of A are the constant vector, with eigenvalue 0, and then the left singular vectors of the centred
+    features in descending order of singular values. Entries of M may be negative. The sizes of clusters are not
+    bounded.
 
     Args:
         features: (n, D), D >= K - 1.
-        known: of these points.
+        known: known entries of M of these points.
         clusters: K.
-        share: of n, that an eigenvalue of M has at least; 0.1 in the authors' script, 1 / K at most.
+        share: smallest eigenvalue of M, as a share of n; 0.1 in the authors' script, at most 1 / K.
 
     Raises:
-        InputError: fewer features.
+        InputError: D < K - 1.
     """
     points, dimensions = features.shape
     if dimensions < clusters - 1:

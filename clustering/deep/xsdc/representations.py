@@ -1,4 +1,4 @@
-"""What XSDC makes features by: networks by name, for rows of so many columns, or one's own."""
+"""Networks that compute the features of XSDC: built-in networks by name, or a user's module."""
 
 import copy
 import math
@@ -16,10 +16,12 @@ _PARTS = ("begin", "optimizer", "usual_step")
 
 
 def network_of(representation: Any, columns: int, features: int) -> Any:
-    """A `clustering.deep.xsdc.vector_networks.Network` for rows (n, columns): by its name, new; or a copy of one's own.
+    """A `clustering.deep.xsdc.vector_networks.Network` for rows (n, columns): a new built-in network, or a copy of the
+    user's module.
 
     Raises:
-        InputError: no such name, a module that is no such network, or columns and features that it is not for.
+        InputError: the name is unknown, the module lacks parts of `Network`, or the network does not support these
+            numbers of columns or features.
     """
     if isinstance(representation, nn.Module):
         missing = [part for part in _PARTS if not hasattr(representation, part)]
@@ -42,10 +44,11 @@ def network_of(representation: Any, columns: int, features: int) -> Any:
 
 
 def side_of(pixels: int, who: str, remedy: str) -> int:
-    """Of a square picture of so many grey values.
+    """Height and width of a square image with this number of grey values.
 
     Raises:
-        InputError: there is no such picture; `who` asks for one, and what can be done is `remedy`.
+        InputError: the number is not a square. The message starts with `who`, which requires such images, and ends with
+            `remedy`, what the user can do.
     """
     side = math.isqrt(pixels)
     if side**2 != pixels:
