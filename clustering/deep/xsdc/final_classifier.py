@@ -16,7 +16,8 @@ from clustering.deep.xsdc.rounding import nearest_labels, spectral_labels
 Kind = Literal["nearest", "labelled"]
 
 _ROUNDED = 2000
-"""Number of points whose M is rounded if labels are unknown; the eigenvectors of M take the square of it in memory."""
+"""Number of points whose M is rounded if labels are unknown; the memory of the eigendecomposition of M grows with its
+square."""
 
 
 class Final(NamedTuple):
@@ -37,20 +38,22 @@ class Final(NamedTuple):
 def final_classifier(
     features: Tensor, labels: NDArray[np.int64], clusters: int, kind: Literal["auto"] | Kind, penalty: float
 ) -> Final:
-    """The ridge classifier of this kind; "auto" is that of kind and penalty (of `PENALTIES`) whose mean squared error
-    at labelled points is least, each left out in turn: "labelled" where both kinds are as good, and the greatest
-    penalty of those. Where a cluster has a single label it is "nearest".
+    """Fit the ridge classifier of the given kind.
 
-    "nearest" does better where labels are so few that they leave out some directions of the features, "labelled" where
-    clusters overlap, so that the nearest label is often wrong. Where features were trained on the same labels both
-    errors are too low; they are compared, not believed.
+    "auto" chooses the kind and the penalty (from `PENALTIES`) with the lowest leave-one-out mean squared error at the
+    labelled points. Ties go to "labelled" and to the largest penalty. If some cluster has a single labelled point,
+    "auto" chooses "nearest".
+
+    "nearest" is better if labelled points are too few to span all directions of the features; "labelled" is better if
+    clusters overlap, so that the label of the nearest labelled point is often wrong. If features were trained on the
+    same labels, both errors are too low, so they are only compared with each other.
 
     Args:
         features: (N, D).
-        labels: (N,) 0..K-1, -1 where unknown; each label of some point.
+        labels: (N,) 0..K-1, -1 for unknown; each label occurs.
         clusters: K.
-        kind: or "auto".
-        penalty: of that kind; "auto" has its own.
+        kind: kind of the classifier, or "auto".
+        penalty: penalty of the regression; "auto" replaces it, except with a single labelled point per cluster.
     """
     told, others = (torch.from_numpy(np.flatnonzero(which)).to(features.device) for which in (labels >= 0, labels < 0))
     points = torch.cat([features[told], features[others]])
@@ -60,7 +63,7 @@ def final_classifier(
         kind = "nearest"
     if kind == "auto" and not len(others):
         penalty = best_penalty(points, targets)
-    if kind == "labelled" or len(told) < 2 or not len(others):  # of one labelled point nothing can be left out
+    if kind == "labelled" or len(told) < 2 or not len(others):  # leave-one-out needs two labelled points
         return Final("labelled", penalty, ridge(features[told], targets, penalty))
     nearest = _two_nearest(features[others], features[told])
     full = torch.cat([targets, targets[nearest[:, 0]]])
@@ -77,17 +80,19 @@ def final_classifier(
 
 
 def nearest_left_out_error(features: Tensor, targets: Tensor, nearest: Tensor, penalties: Tensor) -> Tensor:
-    """(p,) mean squared error of ridge regression at labelled points left out one after another, in closed form, where
-    all other points have the label of the nearest labelled one that is not left out.
+    """(p,) leave-one-out mean squared error of ridge regression at the labelled points, in closed form, where each
+    unlabelled point has the label of the nearest labelled point that is not left out.
 
-    With H of the regression on all points, Y their targets, and Y' those where i is left out, which differ at the
-    points that i is the nearest to, the error is y_i - (H Y')_i over 1 - H_ii.
+    Let H be the hat matrix of the regression on all points, Y the targets, and Y' the targets without labelled point i.
+    Y' differs from Y at the unlabelled points whose nearest labelled point is i. The error at i is
+    (y_i - (H Y')_i) / (1 - H_ii).
 
     Args:
-        features: (n, D), l labelled points first.
-        targets: (n, K) one-hot labels, of the n - l others that of the nearest labelled point.
-        nearest: (n - l, 2) of the others the nearest labelled point, and the second.
-        penalties: (p,) of p regressions.
+        features: (n, D), the l labelled points first.
+        targets: (n, K) one-hot labels; those of the n - l unlabelled points are the labels of their nearest labelled
+            points.
+        nearest: (n - l, 2) the nearest and second nearest labelled point of each unlabelled point.
+        penalties: (p,) penalties of p regressions.
     """
     count, others = len(features), len(nearest)
     labelled = count - others
@@ -103,7 +108,7 @@ def nearest_left_out_error(features: Tensor, targets: Tensor, nearest: Tensor, p
     for penalty in penalties.to(values):
         inverses = 1 / (values.clamp_min(0) + count * penalty)
         fitted = told @ (inverses[:, None] * sums) + mean
-        weights = paired @ inverses + 1 / count  # H of each other point and the one it is nearest to
+        weights = paired @ inverses + 1 / count  # H of each unlabelled point and its nearest labelled point
         fitted = fitted.index_add(0, nearest[:, 0], weights[:, None] * changes)
         leverage = squares @ inverses + 1 / count
         left_out = (targets[:labelled] - fitted) / (1 - leverage).clamp_min(1e-12)[:, None]
@@ -121,13 +126,14 @@ def _two_nearest(features: Tensor, known: Tensor) -> Tensor:
 def rounded_labels(
     training: Reversal, features: Tensor, penalty: float, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """(N,) labels from M of some of the points, of the others that of the nearest; named by the labels that are known.
+    """(N,) labels of all points: M of a sample of the points is rounded, and the other points get the label of the
+    nearest point of the sample. Clusters are matched to the known labels.
 
     Args:
-        training: with what is known of the points.
-        features: (N, D) of all.
-        penalty: of the regression that M is balanced for.
-        generator: of the points that are taken.
+        training: points with their labels and links.
+        features: (N, D) features of all points.
+        penalty: penalty of the regression for which M is computed.
+        generator: random generator of the sample.
     """
     known, clusters = training.known, training.clusters
     told = next(training.batches(_ROUNDED // 2, generator)).known

@@ -1,8 +1,8 @@
-"""A training by ultimate layer reversal as a whole: phases one after another, curves, and a state to go on from.
+"""Training by ultimate layer reversal: a sequence of phases, training curves, and a state from which it can resume.
 
-It is no Lightning module: a batch is labelled points, linked ones with their partners and a draw from the others, which
-no loader and no share of a batch gives; steps have the network's own rule; and M is of the batch as a whole, so that
-nothing could be spread over several devices.
+The training does not use Lightning, for three reasons. A batch combines labelled points, linked points with their
+partners and a sample of the other points, which data loaders do not support. Each network defines its own optimiser.
+M depends on the whole batch, so a batch cannot be split between devices.
 """
 
 import math
@@ -26,28 +26,29 @@ from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.streams import stream
 
 RECIPE = 3
-"""Of the training code: raise it with a change that gives other weights."""
+"""Version of the training code, to be increased when a change leads to different weights."""
 
 STATE = "last.ckpt"
 _KEEP = 20
-"""Steps after which the state is written, at least."""
+"""Number of steps between writes of the state; the state is also written after the last step of a phase."""
 
 _WATCH = 10
-"""Steps from one point of the curves to the next."""
+"""Number of steps between points of the training curves."""
 
 
 _GAIN = 0.03
-"""Share of F that steps on pseudo-labels have to gain."""
+"""Relative decrease of F that steps on pseudo-labels must achieve."""
 
 
 class Phase(NamedTuple):
-    """Steps of one kind.
+    """Consecutive steps of one kind.
 
     Attributes:
-        kind: "supervised", labelled points alone, or "assigned", all points.
-        steps: how many.
-        step_size: of the network's rule.
-        falling: along half a cosine, from that of the first step towards 0 after the last; else all are of that size.
+        kind: "supervised" for steps on labelled points only, "assigned" for steps on all points.
+        steps: number of steps.
+        step_size: step size of the network's optimiser.
+        falling: whether the step size decreases along half a cosine, from `step_size` at the first step towards 0 after
+            the last; else it is constant.
     """
 
     kind: Literal["supervised", "assigned"]
@@ -56,18 +57,18 @@ class Phase(NamedTuple):
     falling: bool = False
 
     def size(self, done: int) -> float:
-        """Of the step after so many, as a share of the first one's."""
+        """Step size after `done` steps, as a share of the initial step size."""
         return (1 + math.cos(math.pi * done / self.steps)) / 2 if self.falling else 1.0
 
 
 class Trained(NamedTuple):
-    """What a training came to; the network is trained in place.
+    """Result of `train`; the network is trained in place.
 
     Attributes:
-        trace: (steps,) F of every batch, see `clustering.deep.xsdc.reversal.Step`.
-        residuals: (steps,) by how many points sizes were outside their bounds after balancing.
-        resumed_at: steps that were found done.
-        before: parameters and buffers of the network as they were before the last phase with steps.
+        trace: (steps,) F of each batch, see `clustering.deep.xsdc.reversal.Step`.
+        residuals: (steps,) number of points by which cluster sizes violate their bounds after balancing.
+        resumed_at: number of steps completed before the training resumed.
+        before: parameters and buffers of the network before the last phase with steps.
     """
 
     trace: NDArray[np.float64]
@@ -89,31 +90,32 @@ def train(
     observe: Observe | None = None,
     advance: Advance | None = None,
 ) -> Trained:
-    """Train the network, or go on after the last state that `folder` holds.
+    """Train the network, or resume from the state in `folder`.
 
-    A training that was interrupted and goes on gives the weights of one that was not, on the same machine with the
-    same number of threads.
+    On the same machine with the same number of threads, an interrupted and resumed training gives the same weights as
+    an uninterrupted one.
 
     Args:
-        training: points and network, which has begun.
-        phases: in order.
-        penalty: the ridge penalty, or what is asked for it at the start of each phase.
-        decay: of the network's rule.
-        batch_size: half of the points of a batch, at most; see `clustering.deep.xsdc.batches`.
-        seed: batches derive from it.
-        folder: gets the state every twenty steps.
-        log: takes of every tenth step, counted from 1 over all phases, and of the last of each, F of the batch: where
-            labels say all, as supervised_loss; else as loss, with residual, entropy of M's rows (mean, in nats),
-            smallest_cluster and largest_cluster (shares of the batch), and what `observe` gives.
-        observe: looks at the clusters that points of the batch without label would have.
-        advance: counts steps, also those that were found done.
+        training: points and network, whose parameters have been initialised.
+        phases: phases in order.
+        penalty: the ridge penalty, or a function that returns the penalty at the start of each phase.
+        decay: weight decay of the network's optimiser.
+        batch_size: half of the maximum number of points in a batch; see `clustering.deep.xsdc.batches`.
+        seed: seed of the batches.
+        folder: folder to which the state is written every twenty steps and after each phase.
+        log: receives F of the batch at each tenth step, counted from 1 over all phases, and at the last step of each
+            phase: as supervised_loss if all labels are known; else as loss, with residual, entropy (mean entropy of
+            the rows of M in nats), smallest_cluster and largest_cluster (shares of the batch), and the values of
+            `observe`.
+        observe: returns values to log from the clusters that unlabelled points of the batch would get.
+        advance: counts steps, including those completed before the training resumed.
 
     Raises:
-        InputError: a state of another training; a step size or decay that no step can be taken with; values that are no
-            longer finite, with the step; the last state stays.
+        InputError: the state belongs to another training, a step size or decay is too large, or values are no longer
+            finite (the message names the step); the last state is kept.
 
     Warns:
-        UserWarning: a damaged state, after which training begins anew.
+        UserWarning: the state is damaged, so the training starts from the beginning.
     """
     for name, rate in [*(("step_size", phase.step_size) for phase in phases), ("decay", decay)]:
         if rate > FASTEST:
@@ -167,15 +169,16 @@ def _copied(network: Any) -> dict[str, Tensor]:
 def kept(
     training: Reversal, before: Mapping[str, Tensor], points: NDArray[np.int64], penalty: Callable[[], float]
 ) -> bool:
-    """Whether a training lowered F of these points enough; else the network is as `before` it again.
+    """Whether a training decreased F of these points by at least 3 %; otherwise the network is reset to `before`.
 
-    Where clusters overlap, pseudo-labels gain next to nothing, and may lead away from what labels say.
+    If clusters overlap, steps on pseudo-labels hardly decrease F, and can make features less consistent with the
+    labels.
 
     Args:
-        training: with the network as it is after.
-        before: parameters and buffers of the network.
-        points: (n,) some of all points; M is found before and after.
-        penalty: asked for once, with the network as it was before.
+        training: points, and the network after the training.
+        before: parameters and buffers of the network before the training.
+        points: (n,) a subset of the points; M is computed for the features before and after the training.
+        penalty: function that returns the penalty; called once, for the network before the training.
     """
     network = training.network
     after = _copied(network)
@@ -190,7 +193,7 @@ def kept(
 
 
 def _next(steps: Iterator[Step], before: int, folder: Path | None, kept: int) -> Step:
-    """The next step, counted over all phases where it cannot be taken."""
+    """The next step; if it fails, the error names its number counted over all phases."""
     try:
         return next(steps)
     except Diverged as error:
@@ -203,7 +206,7 @@ def _broken(what: str, step: int, folder: Path | None, kept: int) -> InputError:
 
 
 def _seen(training: Reversal, step: Step, observe: Observe | None, generator: np.random.Generator) -> dict[str, float]:
-    """What is said of a step."""
+    """Logged values of a step."""
     M = step.equivalence
     if M is None:
         return {"supervised_loss": step.objective}
@@ -220,7 +223,7 @@ def _seen(training: Reversal, step: Step, observe: Observe | None, generator: np
 
 
 def _clusters(training: Reversal, step: Step, M: Tensor, generator: np.random.Generator) -> NDArray[np.int64]:
-    """(N,) of points of the batch without label the cluster that they would have, -1 of all others."""
+    """(N,) cluster that each unlabelled point of the batch would get, -1 for all other points."""
     found = np.full(len(training.inputs), -1, dtype=np.int64)
     known = training.known.labels[step.points]
     others = known < 0
@@ -257,7 +260,8 @@ def _keep(
 def _identity(
     training: Reversal, phases: Sequence[Phase], penalty: object, decay: float, batch_size: int, seed: int
 ) -> str:
-    """Changes with all that the weights come from: the network as it begins, points, what is known of them, steps."""
+    """Fingerprint of everything that determines the weights: the initial network, points, labels and links, and
+    phases."""
     known = training.known
     settings = (
         RECIPE,

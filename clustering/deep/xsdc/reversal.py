@@ -1,8 +1,9 @@
-"""Training features by ultimate layer reversal: the last, linear layer is solved for in every step, in closed form.
+"""Training of features by ultimate layer reversal: each step solves for the last, linear layer in closed form.
 
-A step draws a batch, finds its equivalence matrix M without gradients (balanced, or of pseudo-labels), and goes down
-the gradient of F(Phi(V); M) by the parameters V of the network (XSDC, Jones, Roulet and Harchaoui, Algorithms 2 and 3).
-With all labels known M is, and it is ridge classification with a learned representation; with none it is clustering.
+A step draws a batch, computes its equivalence matrix M without gradients (by balancing or from pseudo-labels), and
+takes a gradient step on F(Phi(V); M) with respect to the parameters V of the network (XSDC, Jones, Roulet and
+Harchaoui, Algorithms 2 and 3). If all labels are known, M is known, and the method is ridge classification with a
+learned representation; if no labels are known, the method is clustering.
 """
 
 from collections.abc import Iterator
@@ -31,15 +32,15 @@ from clustering.foundation.errors import InputError
 Assignment = Literal["balancing", "pseudo_labels", "eigenvectors"]
 
 _BLOCK = 1024
-"""Inputs whose features are computed at a time."""
+"""Number of inputs whose features are computed at a time."""
 
 
 class Diverged(InputError):
-    """Training left the range of numbers; the network is as it was before the step that is refused.
+    """Values became infinite or NaN in training; the network keeps its parameters from before the failed step.
 
     Attributes:
-        step: that could not be taken, from 1.
-        what: is not finite.
+        step: number of the failed step, counted from 1.
+        what: name of the values that are not finite.
     """
 
     def __init__(self, step: int, what: str) -> None:
@@ -48,15 +49,15 @@ class Diverged(InputError):
 
 
 class Step(NamedTuple):
-    """What a step saw, before it moved.
+    """Values of a step, computed before the update of the parameters.
 
     Attributes:
-        objective: F of the batch. Of labels it is the loss of a regression, penalty included, and not below 0; of an M
-            that was found it may be, as that need not be the Y Y^T of any Y, nor positive semi-definite.
-        residual: by how many points a cluster's size was outside its bounds after balancing; 0 where all is known.
-        points: (n,) row numbers of the batch; of copies of a point that of the point.
-        features: (n, D) normalised, without gradients.
-        equivalence: (n, n) M; None where all labels are known.
+        objective: F of the batch. For known labels, F is the loss of a regression including the penalty, and >= 0. For
+            a computed M, F may be negative, since M may be indefinite and differ from Y Y^T for every Y.
+        residual: number of points by which a cluster size violates its bounds after balancing; 0 if M is known.
+        points: (n,) indices of the points of the batch; copies have the index of their point.
+        features: (n, D) normalised features, without gradients.
+        equivalence: (n, n) M; None if all labels are known.
     """
 
     objective: float
@@ -68,18 +69,18 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Reversal:
-    """Points, what is known of them, and a network whose features are to tell their clusters apart.
+    """Points, their labels and links, and a network to be trained so that its features separate the clusters.
 
     Attributes:
         network: a `clustering.deep.xsdc.vector_networks.Network`.
-        inputs: (N, …) what it takes.
+        inputs: (N, …) inputs of the network.
         known: labels and links of the N points.
         clusters: K.
-        min_share: least size of a cluster, as a share of a batch.
-        max_share: greatest.
-        rounds: of matrix balancing.
-        assignment: how M is found: "balancing", or as in `other_assignments`, which know no bounds.
-        copies: what is made of each point of a batch of which nothing is known, as one of that many.
+        min_share: minimum size of a cluster, as a share of a batch.
+        max_share: maximum size of a cluster, as a share of a batch.
+        rounds: number of iterations of matrix balancing.
+        assignment: method that computes M: "balancing", or a method of `other_assignments`, which ignores the bounds.
+        copies: augmentation of the points of a batch without label and links; None for no copies.
     """
 
     network: Any
@@ -94,16 +95,16 @@ class Reversal:
 
     @property
     def labelled(self) -> NDArray[np.int64]:
-        """(l,) points of known label."""
+        """(l,) indices of points with known labels."""
         return np.flatnonzero(self.known.labels >= 0)
 
     @property
     def others(self) -> NDArray[np.int64]:
-        """(N - l,) points of unknown label."""
+        """(N - l,) indices of points with unknown labels."""
         return np.flatnonzero(self.known.labels < 0)
 
     def targets(self, points: NDArray[np.int64]) -> Tensor:
-        """(n, K) one-hot labels of points that have one."""
+        """(n, K) one-hot labels of labelled points."""
         labels = torch.from_numpy(self.known.labels[points]).to(self.inputs.device)
         return torch.nn.functional.one_hot(labels, self.clusters).double()
 
@@ -116,7 +117,7 @@ class Reversal:
         *,
         done: int = 0,
     ) -> Iterator[Step]:
-        """Endless steps on labelled points alone, `size` at a time at most; those after the first `done`."""
+        """Infinite sequence of steps on batches of at most `size` labelled points, without the first `done` steps."""
         drawn = labelled_points(self.known.labels, size, generator)
         for number, points in enumerate(islice(drawn, done, None), start=done + 1):
             features = self._features(self._of(points), number)
@@ -133,12 +134,12 @@ class Reversal:
         *,
         done: int = 0,
     ) -> Iterator[Step]:
-        """Endless steps on points of which something is known and on others, 2 `size`, copies counted, at a time at
-        most; those after the first `done`."""
+        """Infinite sequence of steps on batches of points with labels or links and of other points, without the first
+        `done` steps. A batch has at most 2 `size` points, including copies."""
         drawn = self.batches(size, generator)
         for number, drawing in enumerate(islice(drawn, done, None), start=done + 1):
             batch, others = drawing.copied(self._times), self._of(drawing.others)
-            # Each part is divided by its own mean length, as in the authors' code.
+            # Each part is divided by its own mean norm, as in the authors' code.
             parts = [self._of(batch.known), others if self.copies is None else self.copies.of(others, number)]
             features = torch.cat([self._features(part, number) for part in parts if len(part)])
             equivalence, residual = self.equivalence(features, batch.points, penalty)
@@ -147,15 +148,15 @@ class Reversal:
             yield Step(float(value.detach()), residual, batch.points, features.detach(), equivalence)
 
     def batches(self, size: int, generator: np.random.Generator) -> Iterator[Batch]:
-        """Endless batches of 2 `size` points at most; of each of the others there will be copies."""
+        """Infinite sequence of batches of at most 2 `size` points, including the copies that will be made."""
         share = self.max_share if self.assignment == "balancing" else 1.0
         return batches(self.known, size, generator, max_share=share, copies=self._times)
 
     def equivalence(self, features: Tensor, points: NDArray[np.int64], penalty: float) -> tuple[Tensor, float]:
-        """(n, n) M of these points by their features (n, D), and its residual.
+        """(n, n) M of these points, computed from their features (n, D), and its residual.
 
-        Where more of these points, or fewer, are known to be in one cluster than its bounds allow, these are widened:
-        what a batch has of a cluster is in part chance.
+        If known entries contradict the bounds on cluster sizes, the bounds are widened, since the size of a cluster in
+        a batch is partly random.
         """
         count = len(points)
         if self.assignment == "pseudo_labels":
@@ -173,15 +174,15 @@ class Reversal:
         return found.equivalence, float(found.residual)
 
     def loss(self, points: NDArray[np.int64], penalty: float) -> float:
-        """F of these points and the M that they have, without a step."""
+        """F of these points for their M, without a step."""
         features = self.features(self._of(points))
         return float(discriminative_objective(features, self.equivalence(features, points, penalty)[0], penalty))
 
     def check_sizes(self, size: int) -> None:
-        """See before training whether a cluster may have as many points in a batch as are copies of one.
+        """Check before training that the maximum cluster size in a batch is at least the number of copies of a point.
 
         Raises:
-            InputError: it may not.
+            InputError: the maximum cluster size is smaller.
         """
         if self.assignment != "balancing" or not len(self.others):
             return
@@ -193,12 +194,12 @@ class Reversal:
             )
 
     def features(self, inputs: Tensor, scale: Tensor | None = None) -> Tensor:
-        """(n, D) normalised features of inputs (n, …), without gradients; by `scale`, or their own mean length."""
+        """(n, D) features of inputs (n, …) without gradients, normalised by `scale` or by their own mean norm."""
         raw = self.raw_features(inputs)
         return normalised_features(raw, scale)
 
     def raw_features(self, inputs: Tensor) -> Tensor:
-        """(n, D) what the network makes of inputs (n, …), a block at a time."""
+        """(n, D) outputs of the network for inputs (n, …), computed in blocks."""
         with torch.no_grad():
             return torch.cat([self.network(inputs[i : i + _BLOCK]) for i in range(0, len(inputs), _BLOCK)])
 
@@ -217,10 +218,11 @@ class Reversal:
         return found
 
     def _move(self, value: Tensor, optimizer: torch.optim.Optimizer, number: int) -> None:
-        """One step downhill. Where there is no slope to follow, or it leads nowhere, the network stays as it is.
+        """Take one step of the optimiser. If the loss, gradients or new parameters are not finite, the network keeps
+        its parameters.
 
         Raises:
-            Diverged: at values that are not finite.
+            Diverged: the loss, gradients or new parameters are not finite.
         """
         moved = [each for group in optimizer.param_groups for each in group["params"]]
         optimizer.zero_grad(set_to_none=True)

@@ -1,4 +1,4 @@
-"""From scores, features or relaxed equivalence to labels, in the end; training itself never rounds."""
+"""Rounding of scores, features or a relaxed equivalence matrix to labels after training; training does not round."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,26 +13,25 @@ Array = NDArray[np.float64]
 
 
 def nearest_labels(features: Array, known: Array, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n,) of each point (n, D) the label of the nearest of the known ones (m, D), labels (m,); the first of several.
+    """(n,) label of the nearest known point for each point: features (n, D), known points (m, D), labels (m,).
 
-    A block of the distances at a time.
+    Ties go to the first known point. Distances are computed in blocks.
     """
     return np.asarray(labels[pairwise_distances_argmin(features, known)])
 
 
 def spectral_labels(equivalence: Array, clusters: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """(n,) labels 0..K-1 of points whose relaxed equivalence M >= 0 (n, n) is known: spectral clustering by the
-    normalised Laplacian of (M + M^T) / 2, rows of its K eigenvectors scaled to length one, K-means of 10 starts (Ng,
-    Jordan and Weiss 2002).
+    """(n,) labels 0..K-1 from a relaxed equivalence matrix M >= 0 (n, n), by spectral clustering: K eigenvectors of the
+    normalised Laplacian of (M + M^T) / 2, rows scaled to unit norm, K-means with 10 starts (Ng, Jordan and Weiss 2002).
 
-    Two points can be of one cluster, and no more: entries above 1 count as 1. Balancing gives two outliers that are
-    near each other a whole cluster's weight, and each such pair would be a cluster here (on scikit-learn's digits at a
-    penalty of 0.01, accuracy 0.55 as it is and 0.75 so).
+    Entries above 1 are replaced by 1, the entry of two points in the same cluster. Balancing gives two outliers that
+    are near each other the weight of a whole cluster; without the replacement each such pair would become a cluster (on
+    scikit-learn's digits at a penalty of 0.01, accuracy is 0.55 without and 0.75 with it).
 
     Args:
-        equivalence: (n, n), a positive diagonal; n in the thousands at most.
+        equivalence: (n, n), with a positive diagonal; n should not exceed some thousands.
         clusters: K <= n.
-        generator: of the starts.
+        generator: random generator of the starts.
     """
     bounded = equivalence.clip(max=1)
     graph = csr_array((bounded + bounded.T) / 2)
@@ -44,12 +43,12 @@ def spectral_labels(equivalence: Array, clusters: int, generator: np.random.Gene
 
 
 def obeying_labels(scores: Array, known: Constraints) -> NDArray[np.int64]:
-    """(N,) labels of the highest scores (N, K), as far as what is known of points lets them have these.
+    """(N,) labels of the highest scores (N, K), subject to labels and links.
 
-    Known labels stay, and points that are linked get the label of their highest sum. Linked sets that are known to be
-    of two clusters get different labels one after the other, the largest set first; where others have taken all that
-    are left, a set keeps its best, for to colour a graph is hard. Where coarse labels rule out a cluster that labels
-    name, no point gets it, unless they rule out all.
+    Known labels are kept, and linked points get the label of the highest sum of their scores. Sets of linked points
+    that are known to be in different clusters get different labels greedily, in descending order of size. If no label
+    is left for a set, it keeps its best label, because an exact solution requires graph colouring, which is hard.
+    A point does not get a cluster with labelled points that its coarse label excludes, unless all are excluded.
     """
     sums = np.zeros((int(known.groups.max(initial=-1)) + 1, scores.shape[1]))
     np.add.at(sums, known.groups, scores)

@@ -1,4 +1,4 @@
-"""Bounds on the sizes of clusters, held against what is known of the points."""
+"""Bounds on the sizes of clusters, checked against the known labels and links."""
 
 import warnings
 
@@ -11,23 +11,23 @@ from clustering.foundation.errors import InputError
 def size_bounds(
     known: Constraints, clusters: int, min_share: float | None = None, max_share: float | None = None
 ) -> tuple[float, float]:
-    """Least and greatest size of a cluster, as shares of the N points.
+    """Minimum and maximum size of a cluster, as shares of the N points.
 
-    None is the mean share, 1 / K. Where neither is given and more points than that are known to be in one cluster,
-    bounds are the smallest and the greatest share of the labels, if every cluster has labels; else they are as little
-    wider as can be.
+    None stands for the mean share, 1 / K. If neither is given and a larger share of points is known to be in one
+    cluster, the bounds are the smallest and the largest share of a cluster among the labels, if every cluster has
+    labels; otherwise they are widened as little as possible.
 
     Args:
         known: labels and links.
         clusters: K.
-        min_share: 0..1 / K.
-        max_share: 1 / K..1.
+        min_share: minimum share of a cluster, in 0..1 / K.
+        max_share: maximum share of a cluster, in 1 / K..1.
 
     Raises:
-        InputError: bounds without the mean share between them, or that what is known leaves no room for.
+        InputError: the mean share is not between the bounds, or the bounds contradict labels or links.
 
     Warns:
-        UserWarning: equal sizes, which were not asked for, contradict what is known, or only some clusters have labels.
+        UserWarning: no bounds are given, and equal sizes contradict labels or links, or only some clusters have labels.
     """
     equal, points = 1 / clusters, len(known.groups)
     low, high = (equal if share is None else share for share in (min_share, max_share))

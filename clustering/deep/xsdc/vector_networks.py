@@ -1,4 +1,4 @@
-"""Networks for points that are rows of numbers: one kernel layer, one linear layer, or a perceptron."""
+"""Networks for points in vector form: one kernel layer, one linear layer, or a multilayer perceptron."""
 
 from itertools import pairwise
 from typing import Any, Protocol
@@ -10,24 +10,24 @@ from torch import Tensor, nn
 from clustering.deep.xsdc.kernel_networks import SphereDescent, inverse_square_root
 
 _POINTS = 1000
-"""Whose distances make the bandwidth."""
+"""Number of points whose distances determine the bandwidth."""
 
 
 class Network(Protocol):
-    """What features are made by: a `torch.nn.Module` that knows how it begins and how it is trained.
+    """A `torch.nn.Module` that computes features and defines its initialisation and its optimiser.
 
     Attributes:
-        usual_step: size of its steps where nothing is said.
+        usual_step: default step size.
     """
 
     usual_step: float
 
     def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
-        """Choose the first parameters, by inputs (n, …)."""
+        """Initialise the parameters from inputs (n, …)."""
         ...
 
     def optimizer(self, step: float, decay: float = 0.0) -> torch.optim.Optimizer:
-        """The rule of its steps, of that size and with that weight `decay` of the squared parameters."""
+        """The optimiser, with step size `step` and weight `decay` of the sum of squared parameters."""
         ...
 
     def __call__(self, inputs: Tensor) -> Tensor:
@@ -38,13 +38,13 @@ class Network(Protocol):
 
 
 class KernelMap(nn.Module):
-    """Nystrom features of the Gaussian kernel: exp(-||x - v||^2 / (2 s^2)) of p landmarks v, times their Gram matrix to
-    the power -1/2 (the paper's network for MAGIC and Gisette, 32 landmarks).
+    """Nystrom features of the Gaussian kernel: exp(-||x - v||^2 / (2 s^2)) for p landmarks v, multiplied by the inverse
+    square root of their Gram matrix (the paper's network for MAGIC and Gisette, with 32 landmarks).
 
-    The bandwidth s is the median distance of the first 1000 points, as there.
+    As in the paper, the bandwidth s is the median distance between the first 1000 points.
 
     Attributes:
-        landmarks: (p, d), at first points drawn at random.
+        landmarks: (p, d), initialised with points drawn at random.
         bandwidth: () s.
     """
 
@@ -52,7 +52,7 @@ class KernelMap(nn.Module):
     bandwidth: Tensor
 
     def __init__(self, dimension: int, landmarks: int = 32, *, unit_landmarks: bool = False) -> None:
-        """`unit_landmarks`: points are scaled to length one before they become landmarks, as in the authors' code."""
+        """With `unit_landmarks`, initial landmarks are scaled to unit norm, as in the authors' code."""
         super().__init__()
         self.unit_landmarks = unit_landmarks
         self.landmarks = nn.Parameter(torch.zeros(landmarks, dimension))
@@ -82,7 +82,8 @@ class KernelMap(nn.Module):
 
 
 class LinearMap(nn.Module):
-    """Projections x W^T on p directions, rows of W of length one, trained by steps along the sphere."""
+    """Projections x W^T on p directions; rows of W have unit norm and are trained by gradient steps along the
+    sphere."""
 
     usual_step = 0.1
 
@@ -99,12 +100,12 @@ class LinearMap(nn.Module):
             self.weights.copy_(nn.functional.normalize(drawn, dim=1))
 
     def optimizer(self, step: float, decay: float = 0.0) -> torch.optim.Optimizer:
-        """`decay` has no meaning on the sphere."""
+        """Gradient steps along the sphere; `decay` is ignored."""
         return SphereDescent(self.parameters(), step)
 
 
 class Perceptron(nn.Sequential):
-    """Layers of rectified units, and linear features; trained by Adam."""
+    """Hidden layers with ReLU activations and a linear output layer; trained by Adam."""
 
     usual_step = 1e-3
 
@@ -114,7 +115,7 @@ class Perceptron(nn.Sequential):
         super().__init__(*layers, nn.Linear(widths[-1], features))
 
     def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
-        """He's normal weights, and biases of zero."""
+        """Initialise weights by He's normal distribution, and biases with zero."""
         for layer in self:
             if isinstance(layer, nn.Linear):
                 drawn = generator.normal(size=layer.weight.shape) * (2 / layer.in_features) ** 0.5
