@@ -1,8 +1,8 @@
-"""One function over all blocks on the workers of a Dask cluster, and what each of them reports back.
+"""Application of a function to all blocks on the workers of a Dask cluster, and collection of the results.
 
-Nothing is put on a worker that the scheduler could not have computed again: every value follows from the blocks of the
-data by tasks, so that the loss of a worker costs time only. The chain of tasks behind a value is short, because each
-update of the prototypes begins anew from coordinates that this process holds.
+The scheduler can recompute every value on a worker, because each value is the result of tasks on the blocks of the
+data; the loss of a worker therefore only costs time. The chain of tasks behind a value is short, because each update of
+the prototypes starts from coordinates in this process.
 """
 
 import uuid
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 class Kept(NamedTuple):
-    """What a task gives: a value that stays on its worker, and a small report."""
+    """Result of a task: a value that stays on its worker, and a small report."""
 
     value: Any
     report: Any = None
 
     def __sizeof__(self) -> int:
-        """In bytes, so that workers know when to spill; Dask does not look into tensors."""
+        """Size in bytes, by which workers decide when to spill; Dask does not measure the size of tensors."""
         return _bytes(self.value)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The workers.
+    """A Dask cluster that processes P blocks.
 
     Attributes:
-        client: the way to them.
-        count: P, the number of blocks; independent of that of workers.
+        client: client of the cluster.
+        count: P, the number of blocks, which is independent of the number of workers.
     """
 
     client: "Client"
@@ -43,7 +43,7 @@ class Cluster:
 
     @classmethod
     def of(cls, count: int) -> "Cluster":
-        """The cluster of the present client.
+        """The cluster of the current client.
 
         Raises:
             InputError: Dask's distributed scheduler is not installed, or there is no client.
@@ -63,31 +63,33 @@ class Cluster:
             ) from error
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future":
-        """A task on whichever worker has most of its arguments."""
+        """Submit a task; Dask prefers the worker that holds most of its arguments."""
         key = f"{function.__name__.strip('_')}-{uuid.uuid4().hex}"
         return self.client.submit(_work, function, *arguments, key=key, pure=False)
 
     def begin(self, function: Callable[..., Any], *arguments: Any) -> list["Future"]:
-        """A task for each block; of arguments that are lists each block gets its own item, others all get alike."""
+        """Submit a task for each block. Block p receives item p of each argument that is a list, and all other
+        arguments unchanged."""
         own = [each if isinstance(each, list) else [each] * self.count for each in arguments]
         key = f"{function.__name__.strip('_')}-{uuid.uuid4().hex}"
         found: list[Future] = self.client.map(_work, [function] * self.count, *own, key=key, pure=False)
         return found
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """What a small task for each block gives, in the order of the blocks."""
+        """Submit a task for each block and return the results, which should be small, in the order of the blocks."""
         return self.gather(self.begin(function, *arguments))
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> tuple[list["Future"], list[Any]]:
-        """The tasks of `begin`, whose function gives a `Kept`, and what they report, in the order of the blocks."""
+        """Submit a task for each block, with a function that returns a `Kept`; return the tasks and their reports, in
+        the order of the blocks."""
         kept = self.begin(function, *arguments)
         return kept, self.ask(_report, kept)
 
     def gather(self, futures: list["Future"]) -> list[Any]:
-        """What small tasks give.
+        """Results of tasks, which should be small.
 
         Raises:
-            InputError: workers die of a task, again and again.
+            InputError: several workers died while they ran the same task.
         """
         from distributed.scheduler import KilledWorker
 

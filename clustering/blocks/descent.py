@@ -1,9 +1,9 @@
-"""`clustering.optimiser.descent` for one problem in blocks: each block takes the step on its rows, the sums decide for
-all.
+"""`clustering.optimiser.descent` for one problem in blocks: each block computes the step for its rows, and sums over
+the blocks decide whether the step is accepted.
 
-A step is three tasks a block: one gives the rows of S that arcs of other blocks lead to, one takes the step, and one
-reports three numbers. The step after it is made in the same task, in the hope that this one is
-accepted and falls as far as predicted; where the proximal weight comes out otherwise, it is made again.
+A step takes three tasks per block: one returns the rows of S to which arcs of other blocks lead, one computes the step,
+and one reports three numbers. The second task also computes the next step, assuming that the current step is accepted
+and decreases R as predicted. If the proximal weight then differs from the assumed one, the next step is recomputed.
 """
 
 from dataclasses import dataclass, replace
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class Opened(NamedTuple):
-    """A block before the first step: its rows of the problem, without the term, and where S begins."""
+    """A block before the first step: its rows of the problem, without the graph term, and log S at the start."""
 
     problem: Objective
     L: Tensor
 
 
 class Moved(NamedTuple):
-    """A block at some S, and log S after the next step."""
+    """A block after a step: the state at S, and log S after the next step."""
 
     state: State
     L: Tensor
@@ -39,12 +39,12 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class HaloLaplacian:
-    """`clustering.optimiser.terms.Laplacian` of the rows of a block, those of its halo held where they are.
+    """`clustering.optimiser.terms.Laplacian` for the rows of a block, with fixed assignments of the halo.
 
     Attributes:
-        graph: W of own rows and halo; None where only the curvature is asked for.
+        graph: W of the rows of the block and its halo; None if only the curvature is needed.
         weight: c.
-        boundaries: (K, b) of S, of each owner of the halo.
+        boundaries: (K, b) assignments at the boundary of each owner of halo rows.
     """
 
     graph: HaloGraph | None
@@ -67,10 +67,10 @@ class HaloLaplacian:
 
 
 class Found(NamedTuple):
-    """What a descent found.
+    """Result of `descend_blocks`.
 
     Attributes:
-        moved: of each block the task that gives its `Moved`.
+        moved: for each block, the task that returns its `Moved`.
         objective: (1,) R, float64.
     """
 
@@ -81,14 +81,14 @@ class Found(NamedTuple):
 def descend_blocks(
     opened: list["Future"], graph: BlockGraph, slope: float, dtype: torch.dtype, sweeps: Sweeps
 ) -> Found:
-    """Minimise R over the assignments, as `descend` does with the term of slope c, to which its arguments belong.
+    """Minimise R over the assignments, like `descend` with a Laplacian term of weight c.
 
     Args:
-        opened: of each block the task that gives its `Opened`.
+        opened: for each block, the task that returns its `Opened`.
         graph: W.
-        slope: c; 0 for no term.
-        dtype: of the assignments.
-        sweeps: how.
+        slope: c; 0 for no graph term.
+        dtype: type of the assignments.
+        sweeps: settings of the assignment steps.
     """
     step = _Steps(opened, graph, slope)
     limit = sweeps.max_iterations if slope else 0
@@ -115,20 +115,20 @@ def descend_blocks(
 
 @dataclass(frozen=True)
 class _Steps:
-    """The tasks of a descent, and the sums of what they report: R, its size, and the change that is predicted."""
+    """The tasks of a descent, and the sums of their reports: R, the size of its terms, and the predicted change."""
 
     opened: list["Future"]
     graph: BlockGraph
     slope: float
 
     def advance(self, ahead: list["Future"], kappa: Tensor | None) -> tuple[list["Future"], Tensor]:
-        """At the next S, from where a step with kappa is made."""
+        """Go to the next S, and compute the step after it with proximal weight kappa."""
         halos = self.graph.halos(_assignments, ahead) if self.slope else [[] for _ in ahead]
         run = self.graph.cluster.run
         return _summed(*run(_advanced, self.opened, ahead, self.graph.parts, halos, self.slope, kappa))
 
     def again(self, moved: list["Future"], kappa: Tensor | None) -> tuple[list["Future"], Tensor]:
-        """At the same S, from where a step with another kappa is made."""
+        """Stay at the current S, and recompute the next step with another kappa."""
         return _summed(*self.graph.cluster.run(_stepped, self.opened, moved, self.slope, kappa))
 
     def gap(self, moved: list["Future"]) -> Tensor:
@@ -140,7 +140,7 @@ def _summed(moved: list["Future"], reports: list[Tensor]) -> tuple[list["Future"
 
 
 def opened(cost: Tensor, slope: float, begun: Tensor | None, temperature: float) -> Opened:
-    """A block whose rows pay `cost` (1, K, n) and begin at `begun` (1, K, n), or at softmax(-cost / T)."""
+    """A block with costs `cost` (1, K, n) and initial assignments `begun` (1, K, n), default softmax(-cost / T)."""
     problem = Objective.of(cost.mT, [], None, temperature)
     if begun is None and slope:
         begun = torch.softmax(cost / -temperature, dim=1)

@@ -1,5 +1,5 @@
-"""The rules of `clustering.optimiser.centres` for rows in blocks: sums over the blocks, and the best of their best
-points."""
+"""The prototype rules of `clustering.optimiser.centres` for rows in blocks: sums are added over the blocks, and best
+points are chosen among the best points of the blocks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,28 +17,29 @@ if TYPE_CHECKING:
     from distributed import Future
 
 Weights = list["Future"]
-"""Of each block the task that gives (1, K, n) what its points weigh in the prototypes."""
+"""For each block, the task that returns the weights (1, K, n) of its points in the prototypes."""
 
 
 @dataclass(frozen=True)
 class BlockRule:
-    """A rule over rows in blocks.
+    """A prototype rule for rows in blocks.
 
     Attributes:
         rows: all points.
-        of: gives the rule of one block's rows, picklable. Medoids, which need pairs of points, are not among them.
+        of: picklable function that returns the rule for the rows of one block. Medoids are not supported, since they
+            need pairs of points.
     """
 
     rows: BlockRows
     of: Callable[[Rows], Rule]
 
     def update(self, centres: Tensor, weights: Weights, moved: list["Future"] | None) -> Tensor:
-        """(1, K, D) new prototypes, from the present ones and the weights, of which each class has some.
+        """(1, K, D) new prototypes, from the current ones and the weights. Each class must have a positive weight.
 
         Args:
-            centres: (1, K, D).
-            weights: of the points.
-            moved: the `Moved` that the weights are from; None where they are not from an assignment step.
+            centres: (1, K, D) current prototypes.
+            weights: weights of the points.
+            moved: the `Moved` from which the weights were computed; None if they do not come from an assignment step.
         """
         rule = self.of(self.rows.template)
         if isinstance(rule, Means):
@@ -78,20 +79,20 @@ class BlockRule:
         return torch.where((both[0] >= both[1])[None, :, None], new, centres)
 
     def _best(self, found: list["Best"]) -> Tensor:
-        """(A, D) the points of the highest scores, ties to the first block."""
+        """(A, D) the points with the highest scores; ties go to the first block."""
         scores = torch.stack([best.scores for best in found])
         return torch.stack([best.points for best in found])[scores.max(dim=0).indices, torch.arange(scores.shape[1])]
 
 
 class Best(NamedTuple):
-    """The best points of a block: (A,) scores, ties to the lowest index, and (A, D) coordinates."""
+    """The best points of a block: scores (A,) and coordinates (A, D). Ties go to the lowest index."""
 
     scores: Tensor
     points: Tensor
 
     @classmethod
     def of(cls, scores: Tensor, rows: Rows) -> "Best":
-        """From (A, n) scores of all its points."""
+        """The best points for scores (A, n) of all points of the block."""
         best = scores.max(dim=1)
         return cls(best.values, rows.at(best.indices))
 
@@ -123,6 +124,6 @@ def _likeliest(rows: Rows, weights: Tensor, moved: Moved) -> Best:
 
 
 def _densities(rows: Rows, modes: Tensor, weights: Tensor, of: Callable[[Rows], Rule]) -> Tensor:
-    """(2, K) sum_p s_pk g(x_p, m_k) of two sets of modes (2, K, D)."""
+    """(2, K) sum_p s_pk g(x_p, m_k) for two sets of modes (2, K, D)."""
     densities: Tensor = torch.linalg.vecdot(-of(rows).cost(modes), weights).double()
     return densities

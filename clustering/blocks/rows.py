@@ -1,4 +1,4 @@
-"""The rows of a `dask.array`, block by block: checked, normalised, and counted from an origin as on one machine."""
+"""The rows of a `dask.array` in blocks: checked, normalised, and centred on an origin as for arrays in memory."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BlockRows:
-    """N points of D coordinates on the workers.
+    """N points with D coordinates on the workers.
 
     Attributes:
-        cluster: where they are.
-        parts: of each block the task that gives its `Rows`.
-        offsets: (P + 1) int64, the index of each block's first row; the last is N.
+        cluster: the cluster that holds the points.
+        parts: for each block, the task that returns its `Rows`.
+        offsets: (P + 1,) int64 index of the first row of each block; the last entry is N.
         dimension: D.
-        dtype: of the coordinates.
-        origin: (D,) from which they are counted, None for zero.
+        dtype: type of the coordinates.
+        origin: (D,) origin of the coordinates, None for zero.
         largest: largest squared distance from the origin.
     """
 
@@ -42,10 +42,11 @@ class BlockRows:
 
     @classmethod
     def of(cls, X: Any, *, normalize: bool) -> "BlockRows":
-        """The rows of a two-dimensional dask array, its chunks of rows being the blocks.
+        """The rows of a two-dimensional dask array, with its chunks of rows as blocks.
 
         Raises:
-            InputError: it is not of two dimensions, has no rows or columns, or values that cannot be; no cluster.
+            InputError: the array is not two-dimensional, has no rows or columns, or has unsupported values, or there is
+                no Dask cluster.
         """
         if X.ndim != 2:
             raise InputError(f"Expected 2D array, got {X.ndim}D array instead; reshape it to (points, features)")
@@ -83,22 +84,22 @@ class BlockRows:
 
     @property
     def template(self) -> Rows:
-        """No points, of the same kind."""
+        """`Rows` without points, with the same dimension, type and origin."""
         return Rows(torch.empty(0, self.dimension, dtype=self.dtype), self.origin)
 
     def at(self, indices: Tensor) -> Tensor:
-        """(…, D) the points of these indices."""
+        """(…, D) coordinates of the points with these indices, relative to the origin."""
         found = self.values_at(indices)
         return found if self.origin is None else found - self.origin
 
     def values_at(self, indices: Tensor) -> Tensor:
-        """(…, D) likewise, as they are, not counted from the origin."""
+        """(…, D) coordinates of the points with these indices, not relative to the origin."""
         owners = torch.from_numpy(np.searchsorted(self.offsets, indices.numpy(), side="right") - 1)
         return self.pick(owners, _values_at, self.parts, indices - torch.from_numpy(self.offsets)[owners])
 
     def pick(self, owners: Tensor, function: Any, parts: list["Future"], *what: Tensor) -> Tensor:
-        """(…, D) points that lie in the blocks `owners` (…): what `function(part, *what)` gives of the part of a
-        block, asked for those entries of `what` (…) that are about it."""
+        """(…, D) points of the blocks `owners` (…). For each block, `function(part, *what)` returns its points from the
+        part of the block and the entries of each `what` (…) at which `owners` is this block."""
         found = torch.empty(*owners.shape, self.dimension, dtype=self.dtype)
         blocks = sorted(set(owners.flatten().tolist()))
         tasks = [
@@ -109,7 +110,8 @@ class BlockRows:
         return found
 
     def first_points(self, first: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """(K,) the first point of each cluster, N where it has none, of (K,) its first in each block, n likewise."""
+        """(K,) index of the first point of each cluster, N for an empty cluster, from the (K,) positions of the first
+        points in each block of n rows, n for a cluster without points there."""
         sizes = np.diff(self.offsets)
         places = [
             np.where(own < size, own + at, self.points)
@@ -119,7 +121,7 @@ class BlockRows:
         return found
 
     def places(self, centres: Tensor) -> Tensor:
-        """(K,) index of the first point that is each of the centres (K, D), -1 where none is."""
+        """(K,) index of the first point that equals each of the centres (K, D), -1 if there is none."""
         found = self.cluster.ask(_places, self.parts, centres)
         places = torch.full((len(centres),), -1)
         for first, local in reversed(list(zip(self.offsets, found, strict=False))):
@@ -128,12 +130,12 @@ class BlockRows:
 
 
 class _Loaded(NamedTuple):
-    """What a block says of its rows."""
+    """Statistics of the rows of a block."""
 
     points: int
     sums: NDArray[np.float64]
     squares: float
-    bad: int  # its first row that is not finite, -1 where all are
+    bad: int  # its first row with values that are not finite, -1 if all are finite
     largest: float
 
     def check(self, first: int, dtype: str) -> None:

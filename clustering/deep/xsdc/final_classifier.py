@@ -53,7 +53,7 @@ def final_classifier(
         labels: (N,) 0..K-1, -1 for unknown; each label occurs.
         clusters: K.
         kind: kind of the classifier, or "auto".
-        penalty: penalty of the regression; "auto" replaces it, except with a single labelled point per cluster.
+        penalty: penalty of the regression; "auto" chooses its own unless some cluster has a single labelled point.
     """
     told, others = (torch.from_numpy(np.flatnonzero(which)).to(features.device) for which in (labels >= 0, labels < 0))
     points = torch.cat([features[told], features[others]])
