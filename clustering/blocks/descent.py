@@ -115,7 +115,8 @@ def descend_blocks(
 
 @dataclass(frozen=True)
 class _Steps:
-    """The tasks of a descent, and the sums of their reports: R, the size of its terms, and the predicted change."""
+    """The tasks of a descent, and the sums of their reports: R, the sum of its absolute summands, and the predicted
+    change."""
 
     opened: list["Future"]
     graph: BlockGraph

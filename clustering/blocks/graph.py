@@ -1,5 +1,5 @@
-"""The neighbour graph of rows in blocks: each block has its rows of W, and knows the rows of other blocks at their
-ends."""
+"""The neighbour graph of rows in blocks: each block stores its rows of W, and the indices of the rows of other blocks
+to which its arcs lead."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,7 +25,7 @@ _AT_ONCE = 1 << 22
 """Number of distances, and of coordinates of candidates, processed at a time: 16 MiB in float32."""
 
 _SPARE = 4
-"""Candidates beyond k, re-ranked by exact differences as in `clustering.graphs.knn`."""
+"""Number of candidates beyond k. Candidates are re-ranked by exact differences as in `clustering.graphs.knn`."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class BlockGraph:
     """W on the workers.
 
     Attributes:
-        cluster: where it is.
-        parts: of each block the task that gives its `HaloGraph`.
-        boundary: of each block the task that gives the indices of its rows to which arcs of others lead.
-        owners: of each block the others to which its arcs lead.
-        mean_squared_distance: of the neighbours, 0 where there is none.
+        cluster: the cluster that holds the graph.
+        parts: for each block, the task that returns its `HaloGraph`.
+        boundary: for each block, the task that returns the indices of its rows to which arcs of other blocks lead.
+        owners: for each block, the other blocks to which its arcs lead.
+        mean_squared_distance: mean squared distance between neighbours, 0 if it was not measured.
     """
 
     cluster: Cluster
@@ -48,7 +48,7 @@ class BlockGraph:
 
     @classmethod
     def none(cls, rows: BlockRows) -> "BlockGraph":
-        """An empty graph, for methods that need none."""
+        """An empty graph, for methods that do not use a graph."""
         count = rows.cluster.count
         return cls(rows.cluster, [None] * count, [], [[]] * count, 0.0)
 
@@ -56,7 +56,7 @@ class BlockGraph:
     def with_variance(
         cls, given: Any, rows: BlockRows, k: int, symmetry: Symmetry, bandwidth: Bandwidth
     ) -> tuple["BlockGraph", float]:
-        """W of the rows, and sigma^2; see `clustering.graphs.row_graph.graph_and_variance`."""
+        """W and sigma^2 for the rows; see `clustering.graphs.row_graph.graph_and_variance`."""
         estimated = isinstance(bandwidth, str)
         if given is None:
             near = cls.built(rows, k, symmetry)
@@ -69,8 +69,8 @@ class BlockGraph:
 
     @classmethod
     def built(cls, rows: BlockRows, k: int, symmetry: Symmetry) -> "BlockGraph":
-        """The k nearest others of every row, exactly: each block is compared to each, so that all of X passes every
-        worker once for each of its blocks. Costs N^2 D multiply-adds over all workers."""
+        """The graph of the exact k nearest neighbours of each row. Each block is compared to all blocks, so a worker
+        receives all of X once for each of its blocks. The cost is N^2 D multiply-adds over all workers."""
         cluster, offsets, k = rows.cluster, rows.offsets, min(k, rows.points - 1)
         near: list[Any] = [None] * cluster.count
         for other in range(cluster.count):
@@ -88,14 +88,14 @@ class BlockGraph:
 
     @classmethod
     def given(cls, graph: Any, rows: BlockRows, *, measured: bool, directed: bool = False) -> "BlockGraph":
-        """A graph that this process holds, see `clustering.graphs.row_graph.given_graph`. Its rows go to the workers
-        within the tasks, so that the scheduler keeps them.
+        """A graph in this process, see `clustering.graphs.row_graph.given_graph`. Its rows are sent to the workers as
+        arguments of the tasks, so that the scheduler keeps them.
 
         Args:
             graph: W.
             rows: N points.
-            measured: whether to measure the mean squared length of its arcs, by their weights.
-            directed: leave W as it is.
+            measured: whether to measure the mean squared length of the arcs, weighted by W.
+            directed: whether to leave W directed instead of making it symmetric.
         """
         whole = given_graph(graph, rows.points, directed=directed).to(rows.dtype, torch.device("cpu"))
         pointers, columns, weights = (part.numpy() for part in (whole.pointers, whole.columns, whole.weights))
@@ -132,8 +132,8 @@ class BlockGraph:
         return replace(self, mean_squared_distance=float(total / mass) if mass else 0.0)
 
     def halos(self, function: Any, parts: list["Future"]) -> list[list["Future"]]:
-        """Of each block what `HaloGraph.halo` takes: tasks that give `function(part, indices)` of its owners'
-        boundaries, (…, b). A boundary goes to a worker once, for all of its blocks."""
+        """For each block, the arguments of `HaloGraph.halo`: tasks that return `function(part, indices)` (…, b) for the
+        boundaries of its owners. A boundary is sent to a worker once, for all blocks of the worker."""
         sent = self.cluster.begin(function, parts, self.boundary)
         return [[sent[owner] for owner in owners] for owners in self.owners]
 
@@ -183,7 +183,7 @@ def _range(offsets: NDArray[np.int64], block: int) -> tuple[int, int]:
 
 
 def _nearer(near: _Near | None, own: Rows, other: Rows, first: int, k: int, same: bool) -> Kept:
-    """The k nearest of those so far and of another block, whose first row is `first` of all."""
+    """The k nearest among the neighbours so far and the rows of another block, which start at global index `first`."""
     points = len(own.values)
     if near is None:
         near = _Near(own.values.new_empty(points, 0), torch.empty(points, 0, dtype=torch.int64))
@@ -219,7 +219,8 @@ def _sum_of_lengths(near: _Near) -> float:
 
 
 def _arcs_to(near: _Near, first: int, _: int, begin: int, end: int) -> tuple[Tensor, Tensor]:
-    """Where the arcs begin, and lead to, that lead from a block whose first row is `first` to the rows of another."""
+    """Global indices of the sources and targets of the arcs that lead from a block, whose first row has global index
+    `first`, to the rows begin..end-1 of another block."""
     rows, places = ((near.indices >= begin) & (near.indices < end)).nonzero(as_tuple=True)
     return rows + first, near.indices[rows, places]
 
@@ -227,7 +228,7 @@ def _arcs_to(near: _Near, first: int, _: int, begin: int, end: int) -> tuple[Ten
 def _symmetrised(
     arcs: list[tuple[Tensor, Tensor]], near: _Near, own: tuple[int, int], points: int, symmetry: Symmetry
 ) -> _Matrix:
-    """The rows of W of one block: its own arcs, and those that lead to it."""
+    """The rows of W of one block, from its own arcs and the arcs that lead to it."""
     first, last = own
     size, k = near.indices.shape
     keys = torch.repeat_interleave(torch.arange(size), k) * points + near.indices.flatten()
@@ -256,7 +257,7 @@ def _own_and_halo(matrix: _Matrix, own: tuple[int, int], offsets: NDArray[np.int
     pointers = np.concatenate([matrix.pointers, np.full(len(halo), matrix.pointers[-1])])
     size = last - first + len(halo)
     W = sparse.csr_array((matrix.weights, places, pointers), shape=(size, size))
-    W.sort_indices()  # arcs are added up in the order of their columns
+    W.sort_indices()  # arcs are summed in ascending order of columns
     pointers, places = W.indptr.astype(np.int32), W.indices.astype(np.int32)
     graph = SparseGraph(torch.from_numpy(pointers), torch.from_numpy(places), torch.from_numpy(W.data), size)
     owners = np.searchsorted(offsets, halo, side="right") - 1

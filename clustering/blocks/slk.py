@@ -40,7 +40,7 @@ from clustering.starts import compared, entropy_of
 
 
 class Model(Parameters, Protocol):
-    """`clustering.SLK`: its parameters, and what a fit adds."""
+    """`clustering.SLK`: its parameters and fitted attributes."""
 
     labels_: Any
     assignments_: Any
@@ -66,13 +66,13 @@ class Model(Parameters, Protocol):
 
 
 def fit_blocks(model: Model, X: Any, partial_labels: Any, graph: Any) -> None:
-    """Fit the model, whose parameters have been checked, to the rows of X on the cluster of the present client.
+    """Fit the model, whose parameters have been checked, to the rows of X on the cluster of the current client.
 
-    Several starts race in this process, on the sample of rows on which they race in memory, or on all where these are
-    few; one goes on with all rows on the workers. With a weight path, or where the sample has too few distinct rows,
-    all go on, one after the other.
+    Several starts race in this process, on the same sample of rows as for arrays in memory, or on all rows if these are
+    few; the best start continues with all rows on the workers. With a weight path, or if the sample has too few
+    distinct rows, all starts run on all rows one after another.
 
-    `labels_` and `assignments_` become dask arrays, whose blocks stay on the workers; `graph_` is what was given, or
+    `labels_` and `assignments_` become dask arrays, whose blocks stay on the workers; `graph_` is the given graph, or
     None.
 
     Raises:
@@ -129,8 +129,8 @@ class _Start(NamedTuple):
 def _raced(
     model: Parameters, rows: BlockRows, graph: Any, temperature: float
 ) -> tuple[Tensor, NDArray[np.float64]] | None:
-    """(1, K, D) prototypes of the best start, and E of all, as of all rows; None where the sample has too few distinct
-    rows."""
+    """(1, K, D) prototypes of the best start, and E of each start, scaled from the sample to all rows; None if the
+    sample has too few distinct rows."""
     chosen = racing_rows(model, rows.points)
     everything = chosen is None
     chosen = torch.arange(rows.points) if chosen is None else chosen
@@ -156,7 +156,7 @@ def _run(
     *,
     raced: bool,
 ) -> _Start:
-    """Run one start; seeds that won a race are prototypes already."""
+    """Run one start; with `raced`, the seeds are prototypes and are used directly."""
     slope = 2 * float(model.weight)
     course = course_of(model, temperature, warm=model.warm_start or raced)
     if model.prototypes == "byproduct":
@@ -223,8 +223,8 @@ def _energy(
     boundaries: list[Tensor],
     weight: float,
 ) -> tuple[Tensor, Tensor, NDArray[np.int64], float]:
-    """This block's share of E, see `clustering.optimiser.trials.discrete_energy`, (K,) sizes of the clusters and first
-    points, and the sum of the entropies of the assignments."""
+    """The share of E of this block, see `clustering.optimiser.trials.discrete_energy`; the sizes (K,) and first points
+    (K,) of the clusters in this block; and the sum of the entropies of the assignments."""
     labels, clusters = assignments.max(dim=1).indices, assignments.shape[1]
     unary: Tensor = of(rows).cost(centres).gather(1, labels[:, None]).sum(dim=(1, 2), dtype=torch.float64)
     whole = torch.cat([labels, graph.halo(boundaries)[None]], dim=1) if boundaries else labels

@@ -10,20 +10,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NO_VALUE = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"))
-NO_CATEGORY = NO_VALUE - {"none"}  # "none" can be a category beside others such as red or blue
-ALMOST = 0.9  # if this share of a column's values is of one type, the others count as mistakes
+NO_CATEGORY = NO_VALUE - {"none"}  # "none" can be a category like red or blue
+ALMOST = 0.9  # if at least this share of the values of a column has one type, the others count as errors
 _LIKE_A_DATE = re.compile(r"\d{4}-\d|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _TIMES = ("", " %H:%M", " %H:%M:%S")
 
 Numbers = tuple[NDArray[np.float64], NDArray[np.bool_]]
-"""(N,) numbers, NaN where there is none, and a mask of the cells with text."""
+"""(N,) numbers, NaN for cells without a number, and (N,) mask of the cells with text."""
 
 
 def numbers_of(column: "pd.Series[Any]", *, comma: bool) -> Numbers:
-    """Numbers of a column, and where it has text. True and false are 1 and 0.
+    """Numbers of a column, and a mask of the cells with text. True and false are 1 and 0.
 
     Args:
-        comma: 1,5 is a number, too.
+        column: the column.
+        comma: whether to accept decimal commas, such as 1,5.
     """
     import pandas as pd
 
@@ -51,8 +52,8 @@ def numbers_of(column: "pd.Series[Any]", *, comma: bool) -> Numbers:
 
 
 def words_of(column: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]] | None:
-    """The words of a column: (N,) the place of each row's among them, -1 where it has none; and the words, in their
-    order, without blanks around them. None of a column of something else, such as lists."""
+    """The words of a column: (N,) index of the word of each row, -1 for missing values; and the sorted distinct words,
+    without surrounding blanks. None for columns of other types, such as lists."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -68,15 +69,16 @@ def words_of(column: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]] | 
 
 
 def days_of(texts: NDArray[Any]) -> tuple[NDArray[np.float64], str]:
-    """Dates as days since 1970-01-01, a time of the day as a part of one: 2024-03-01, 2024-03-01 12:30, 1.3.2024,
-    31/3/2024 or 3/31/2024.
+    """Dates as days since 1970-01-01, with the time of day as a fraction. Supported formats are 2024-03-01,
+    2024-03-01 12:30, 1.3.2024, 31/3/2024 and 3/31/2024.
 
     Args:
-        texts: (M,) without blanks around them.
+        texts: (M,) texts without surrounding blanks.
 
     Returns:
-        (M,) days, NaN where a text is no date; and a text that is another date where the month is read first, if all
-        can be read in both ways.
+        (M,) days, NaN for texts that are not dates; and an ambiguous text. If all texts can be read both with the day
+        first and with the month first, and the dates differ, all days are NaN and the text is the first whose dates
+        differ; otherwise it is empty.
     """
     import pandas as pd
 
@@ -103,7 +105,7 @@ def days_of(texts: NDArray[Any]) -> tuple[NDArray[np.float64], str]:
 
 
 def days(dates: "pd.Series[Any]") -> NDArray[np.float64]:
-    """Dates as days since 1970-01-01, NaN for missing ones."""
+    """Dates as days since 1970-01-01, NaN for missing dates."""
     import pandas as pd
 
     found = pd.to_datetime(dates, utc=True, errors="coerce")
@@ -112,5 +114,5 @@ def days(dates: "pd.Series[Any]") -> NDArray[np.float64]:
 
 
 def date_of(day: float) -> str:
-    """ISO date of a day number, such as 2024-03-01 for 19783."""
+    """ISO date of a number of days since 1970-01-01, such as 2024-03-01 for 19783."""
     return np.datetime_as_string(np.datetime64(int(np.floor(day)), "D"))

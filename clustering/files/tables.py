@@ -1,4 +1,4 @@
-"""A user's table in a CSV file, Parquet file or NumPy archive, read, and written again with added columns."""
+"""Reading of a user's table from a CSV file, Parquet file or NumPy archive, and writing of it with added columns."""
 
 import csv
 import os
@@ -26,11 +26,11 @@ _CELLS = 1 << 16  # maximum number of CSV cells converted at a time, to reduce t
 
 @dataclass(frozen=True, eq=False)
 class RowFile:
-    """The rows of a file. All cells of a CSV are kept as text, so that they are written again unchanged.
+    """The rows of a file. All cells of a CSV are stored as text, so that `save` writes them unchanged.
 
     Attributes:
         path: path of the file.
-        rows: columns by the names in the file; an array (N, D) named a has columns a0 to a(D-1).
+        rows: columns with their names in the file; an array (N, D) named a has columns a0 to a(D-1).
         delimiter: delimiter of a CSV, else empty.
         first_line: line number of the first row of a CSV, else 0.
     """
@@ -43,15 +43,16 @@ class RowFile:
 
     @classmethod
     def read(cls, path: str | Path, *, blank_lines: bool = False) -> "RowFile":
-        """Read a file, by its ending.
+        """Read a file in the format given by its extension.
 
         Args:
-            path: of the file.
-            blank_lines: whether a line with nothing in it is a row without values; else it is left out.
+            path: path of the file.
+            blank_lines: whether an empty line is a row without values; otherwise empty lines are skipped.
 
         Raises:
-            InputError: no such file, an ending that says nothing, a file that cannot be read as it says, or one
-                without rows, with two columns of one name or with more than `MOST_COLUMNS`.
+            InputError: the file does not exist, its extension is unknown, it cannot be read in the format of the
+                extension, it has no rows, two columns have the same name, or there are more than `MOST_COLUMNS`
+                columns.
         """
         path = Path(path)
         kind_of(path)
@@ -63,7 +64,7 @@ class RowFile:
     @classmethod
     @lru_cache(maxsize=1)
     def _read(cls, path: Path, blank_lines: bool, changed: int, size: int) -> "RowFile":
-        """The rows of a file, cached as long as it does not change, since a table is read several times."""
+        """The rows of a file. The last file is cached until it changes, since a table is read several times."""
         kind = kind_of(path)
         try:
             rows, delimiter, first_line = read_rows(path, blank_lines=blank_lines)
@@ -78,8 +79,8 @@ class RowFile:
         return cls(path, rows, delimiter, first_line)
 
     def place(self, row: int) -> str:
-        """Where a row (from 0) is, in words. Of a CSV it is the line, where `read` kept blank lines and no cell goes
-        over several."""
+        """Description of the position of a row (counted from 0), for messages. For a CSV it is the line number, which
+        is correct if `read` kept blank lines and no cell spans several lines."""
         return f"line {self.first_line + row}" if self.first_line else f"row {row + 1}"
 
     @cached_property
@@ -92,10 +93,10 @@ class RowFile:
         return {name: place for place, name in enumerate(self.names)}
 
     def column(self, name: str) -> "pd.Series[Any]":
-        """One column as it stands in the file.
+        """One column, not converted.
 
         Raises:
-            InputError: no such column, with the nearest name.
+            InputError: there is no such column; the message suggests the nearest name.
         """
         if name not in self._places:
             said = str(unknown("column", name, self.names))
@@ -104,10 +105,10 @@ class RowFile:
         return self.rows.iloc[:, self._places[name]]
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """A column as numbers, NaN where it has no value; true and false are 1 and 0.
+        """A column as numbers, NaN for missing values; true and false are 1 and 0.
 
         Raises:
-            InputError: no such column, or text in it, with the row.
+            InputError: there is no such column, or it has text; the message names the row.
         """
         column = self.column(name)
         found, text = self.parsed(name)
@@ -120,15 +121,15 @@ class RowFile:
         return found
 
     def categories(self, name: str) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
-        """A column as text without blanks around it, and where it has no value.
+        """A column as text without surrounding blanks, and a mask of missing values.
 
         Raises:
-            InputError: no such column.
+            InputError: there is no such column.
         """
         import pandas as pd
 
         column = self.column(name)
-        if pd.api.types.is_float_dtype(column):  # which whole numbers become beside those that are missing
+        if pd.api.types.is_float_dtype(column):  # integers with missing values are stored as floats
             texts = pd.Series([f"{value:.15g}" for value in column.to_numpy(dtype=np.float64, na_value=np.nan)])
         else:
             texts = column.astype("str").str.strip()
@@ -136,7 +137,7 @@ class RowFile:
         return np.asarray(texts.tolist(), dtype=np.str_), missing
 
     def numeric(self, name: str) -> bool:
-        """Whether a column has numbers and no text."""
+        """Whether a column has at least one number and no text."""
         found, text = self.parsed(name)
         return not text.any() and not bool(np.isnan(found).all())
 
@@ -189,7 +190,7 @@ class RowFile:
         return found[places], unclear
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
-        """Check, before the work is done, that rows with these columns can be written.
+        """Check, before the computation starts, that the rows can be written with these columns added.
 
         Raises:
             InputError: as in `save`, or the file exists and is not this table with added columns.
@@ -287,7 +288,8 @@ class RowFile:
 
 @dataclass(frozen=True)
 class _Lines:
-    """Lines that end in a line feed, of a writer that quotes cells with a carriage return, too."""
+    """File for a CSV writer that ends lines in a line feed, while the writer also quotes cells with a carriage
+    return."""
 
     file: TextIO
 
@@ -304,7 +306,7 @@ def _strings(cells: NDArray[Any]) -> "pd.Series[Any]":
 def _cells(values: Any) -> NDArray[Any]:
     """(N,) text of the values of an added column, empty if missing.
 
-    Numbers keep their type: as a Python float, 0.9876 in single precision would be 0.9876000285148621.
+    Numbers keep their type, since 0.9876 in single precision would become 0.9876000285148621 as a Python float.
     """
     import pandas as pd
 
@@ -315,7 +317,7 @@ def _cells(values: Any) -> NDArray[Any]:
 
 
 def _array(values: Any) -> NDArray[Any]:
-    """Of NumPy's own kinds: what has no value is NaN, or empty text."""
+    """Values as a NumPy array; missing values are NaN in numbers and empty in text."""
     if isinstance(values, np.ndarray):
         return values
     present = ~np.asarray(values.isna())
