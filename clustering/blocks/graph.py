@@ -37,7 +37,7 @@ class BlockGraph:
         parts: for each block, the task that returns its `HaloGraph`.
         boundary: for each block, the task that returns the indices of its rows to which arcs of other blocks lead.
         owners: for each block, the other blocks to which its arcs lead.
-        mean_squared_distance: mean squared distance between neighbours, 0 if it was not measured.
+        mean_squared_distance: mean squared distance between neighbours, 0 if it was not measured or W has no arcs.
     """
 
     cluster: Cluster

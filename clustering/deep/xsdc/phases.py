@@ -169,7 +169,8 @@ def _copied(network: Any) -> dict[str, Tensor]:
 def kept(
     training: Reversal, before: Mapping[str, Tensor], points: NDArray[np.int64], penalty: Callable[[], float]
 ) -> bool:
-    """Whether a training decreased F of these points by at least 3 %; otherwise the network is reset to `before`.
+    """Whether a training decreased F of these points by at least the share `_GAIN`; otherwise the network is reset to
+    `before`.
 
     If clusters overlap, steps on pseudo-labels hardly decrease F, and can make features less consistent with the
     labels.

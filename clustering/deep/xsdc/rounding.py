@@ -48,7 +48,7 @@ def obeying_labels(scores: Array, known: Constraints) -> NDArray[np.int64]:
     Known labels are kept, and linked points get the label of the highest sum of their scores. Sets of linked points
     that are known to be in different clusters get different labels greedily, in descending order of size. If no label
     is left for a set, it keeps its best label, because an exact solution requires graph colouring, which is hard.
-    A point does not get a cluster with labelled points that its coarse label excludes, unless all are excluded.
+    A point does not get a cluster whose labelled points have another coarse label, unless this excludes all clusters.
     """
     sums = np.zeros((int(known.groups.max(initial=-1)) + 1, scores.shape[1]))
     np.add.at(sums, known.groups, scores)
