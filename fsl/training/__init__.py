@@ -1,4 +1,4 @@
-"""Base training: a backbone and a linear classifier learn to tell the base classes apart.
+"""Base training: a backbone and a linear classifier are trained on the base classes.
 
-Few-shot inference, which trains no backbone, lies in `fsl.strategies`.
+Few-shot inference, which does not train a backbone, is in `fsl.strategies`.
 """

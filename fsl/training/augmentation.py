@@ -1,6 +1,6 @@
-"""Random changes of training images, a batch at a time on the device, and the scaling that all images get.
+"""Random augmentation of training images, computed per batch on the device, and normalisation of all images.
 
-All geometric changes are one affine map per image, so that each pixel is interpolated once.
+All geometric changes of an image are combined into one affine map, so that each pixel is interpolated once.
 """
 
 import math
@@ -16,7 +16,7 @@ from clustering.foundation.parameters import AtLeast, Within, validate
 
 
 def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """`(images / 255 - mean) / std` by channel: (N, C, H, W) in 0..255 of any dtype -> float32."""
+    """Compute `(images / 255 - mean) / std` per channel: (N, C, H, W) in 0..255 of any dtype -> float32."""
     shape = (1, len(mean), 1, 1)
     factor = torch.tensor([1 / (255 * s) for s in std], device=images.device).view(shape)
     offset = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=images.device).view(shape)
@@ -24,10 +24,10 @@ def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Te
 
 
 class Changes(NamedTuple):
-    """What was drawn for each of N images; None where nothing is changed in that way.
+    """The random parameters of N images; None for a change that is not applied.
 
     Attributes:
-        maps: (N, 2, 3), from output to input positions, both in -1..1.
+        maps: (N, 2, 3) affine maps from output to input positions, both in -1..1.
         brightness, contrast, saturation: (N,) factors.
     """
 
@@ -37,25 +37,24 @@ class Changes(NamedTuple):
     saturation: Tensor | None
 
     def of(self, rows: slice) -> "Changes":
-        """Those of some of the images."""
+        """The parameters of the images at these rows."""
         return Changes(*(drawn if drawn is None else drawn[rows] for drawn in self))
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Random affine maps, flips and jitter; the default changes nothing.
+    """Random affine maps, flips and colour jitter; the default changes nothing.
 
     Attributes:
-        rotation: largest angle in degrees; drawn uniformly between minus and plus this.
+        rotation: largest angle in degrees; the angle is uniform in -rotation to rotation.
         translation: largest shift along each axis, as a fraction of the side.
-        scale: largest relative change of size: the factor is drawn between 1/(1 + scale) and 1 + scale,
-            uniformly in its logarithm.
+        scale: largest relative change of size; the factor is log-uniform in 1/(1 + scale) to 1 + scale.
         shear: largest horizontal shear in degrees.
-        flip: mirror half of the images left to right.
-        crop: smallest fraction of the area that a random resized crop keeps (aspect 3/4 to 4/3); 1: none.
-        brightness, contrast, saturation: largest relative change x; the factor is drawn in 1 - x to 1 + x.
+        flip: whether each image is mirrored left to right with probability 1/2.
+        crop: smallest fraction of the area that a random resized crop keeps (aspect 3/4 to 4/3); 1 disables it.
+        brightness, contrast, saturation: largest relative change x; the factor is uniform in 1 - x to 1 + x.
 
-    What a map brings in from outside the image is 0.
+    Pixels from outside the image are 0.
     """
 
     rotation: Annotated[float, Within(0, 180)] = 0.0
@@ -72,7 +71,7 @@ class Augmentation:
         validate(self)
 
     def times(self, share: float) -> "Augmentation":
-        """The same changes, each so many times as large (0 to 1); images are mirrored unless it is 0."""
+        """Multiply the extent of each change by `share` (0 to 1). Flips are kept unless `share` is 0."""
         if share == 1:
             return self
         return replace(
@@ -83,11 +82,11 @@ class Augmentation:
         )
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Change each image by its own draw.
+        """Change each image by its own random parameters.
 
         Args:
             images: (N, C, H, W), uint8 or float in 0..255.
-            generator: a CPU generator; the draws are the same on every device.
+            generator: a CPU generator, so that the random parameters are the same on every device.
 
         Returns:
             (N, C, H, W) float32 in 0..255.
@@ -95,7 +94,7 @@ class Augmentation:
         return self.apply(images, self.draw(len(images), generator))
 
     def draw(self, count: int, generator: torch.Generator) -> Changes:
-        """What becomes of so many images, which need not be there yet."""
+        """Draw the random parameters of `count` images. The images themselves are not needed."""
 
         def factors(largest: float) -> Tensor | None:
             return 1 + (torch.rand(count, generator=generator) * 2 - 1) * largest if largest else None
@@ -104,7 +103,7 @@ class Augmentation:
         return Changes(maps, factors(self.brightness), factors(self.contrast), factors(self.saturation))
 
     def apply(self, images: Tensor, changes: Changes) -> Tensor:
-        """(N, C, H, W) images changed as drawn; see `__call__`."""
+        """Apply the drawn parameters to (N, C, H, W) images; see `__call__`."""
         changed = images.float()
         if changes.maps is not None:
             maps = changes.maps.to(images.device)

@@ -1,7 +1,7 @@
-"""Base training: a backbone and a linear classifier learn to tell the base classes apart by cross-entropy.
+"""Base training: a backbone and a linear classifier are trained on the base classes with cross-entropy.
 
-The classifier is thrown away; the backbone of the epoch with the best validation accuracy is kept. Validation
-never sees a classifier: it is the accuracy of nearest prototypes on tasks of the validation classes.
+The classifier is discarded, and the backbone of the epoch with the best validation accuracy is kept. Validation does
+not use the classifier: it is the nearest-prototype accuracy on tasks of the validation classes.
 """
 
 import dataclasses
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from fsl.benchmarks.images import ImageSet
 
 RECIPE = 1
-"""Of the training code: raise it with a change that gives other weights, so that no old checkpoint is taken for new."""
+"""Version of the training code. Increase it with any change that alters the weights; old checkpoints are then unused."""
 
 __all__ = ["RECIPE", "Log", "Trained", "Training", "keep_freed_memory", "load_backbone", "precision_of", "train"]
 
 
 def precision_of(training: Training, device: str) -> Literal["float32", "bfloat16"]:
-    """The arithmetic that a training uses on a device: what "auto" comes to there."""
+    """The precision of a training on a device; "auto" is resolved for this device."""
     if training.precision != "auto":
         return training.precision
     return "bfloat16" if has_fast_bfloat16(resolve_device(device)) else "float32"
@@ -53,35 +53,36 @@ def train(
     device: str = "auto",
     devices: int = 1,
 ) -> Trained:
-    """Train a backbone on the base classes, or go on after the last finished epoch that `folder` holds.
+    """Train a backbone on the base classes, or resume after the last finished epoch in `folder`.
 
-    An interrupted and resumed training gives the same weights, bit by bit, as an uninterrupted one on the
-    same machine with the same number of threads. Nothing is seeded globally: torch's random state stays.
+    A resumed training gives bitwise the same weights as an uninterrupted one on the same machine with the same number
+    of threads. The global random state of torch is not changed.
 
-    On several devices each batch is divided among processes, one for each device. Batches, steps and what is drawn for
-    an image stay the same, so that weights differ by rounding, but for two things: batch normalisation takes its
-    statistics over the images of one device, and dropout draws other units on each. A training may go on with another
-    number of devices than it began with.
+    With several devices, each batch is divided among processes, one per device. Batches, steps and augmentation do not
+    depend on the number of devices. The weights differ by rounding and for two other reasons: batch normalisation
+    computes its statistics over the images of one device, and dropout draws different units on each device. A training
+    may resume with a different number of devices.
 
     Args:
         backbone_name: see `create_backbone`.
-        benchmark: how the images are normalised and augmented.
+        benchmark: benchmark that defines normalisation and augmentation.
         base, validation: images of disjoint classes.
         training: hyper-parameters.
-        seed: weights, order of images, augmentation and validation tasks derive from it.
-        folder: gets `last.ckpt` after each epoch and `best.safetensors` whenever validation improves.
-        log: takes train_loss, learning_rate, images_per_second, validation_accuracy each epoch, and
-            step_loss, step_learning_rate along the steps.
-        progress: reports images done.
+        seed: seed of the weights, the order of images, the augmentation and the validation tasks.
+        folder: folder for `last.ckpt`, written after each epoch, and `best.safetensors`, written when validation
+            improves.
+        log: records train_loss, learning_rate, images_per_second and validation_accuracy per epoch, and step_loss and
+            step_learning_rate during an epoch.
+        progress: shows the number of processed images.
         device: "auto", "cpu", "cuda", "cuda:N".
-        devices: how many: the GPUs from that one on, or so many processes on the CPU. A script that asks for several
-            needs the line `if __name__ == "__main__":`.
+        devices: number of devices: consecutive GPUs from `device` on, or processes on the CPU. A script that uses
+            several needs the line `if __name__ == "__main__":`.
 
     Raises:
         ChildProcessError: one of several processes was killed.
-        InputError: fewer devices than asked for, or a batch of fewer than 2 images for each; the folder holds another
-            training; a backbone that cannot take the images; too few classes; a loss that is no longer finite (what
-            was saved last stays).
+        InputError: too few devices, fewer than 2 images of a batch per device, another training in the folder, a
+            backbone that does not accept the images, too few classes, or a loss that is not finite (the files saved
+            last remain).
     """
     places = resolve_devices(device, devices)
     classes = len(base.class_names)
@@ -109,7 +110,7 @@ def train(
     )
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for rest in folder.glob(".*.partial.*"):  # of a process that was killed while it wrote
+    for rest in folder.glob(".*.partial.*"):  # left by a process that was killed while writing
         rest.unlink()
     state = _resumable(folder, identity, progress)
     bfloat16 = precision == "bfloat16"
@@ -132,7 +133,7 @@ def _work(
     log: Log | None,
     progress: Progress,
 ) -> Trained:
-    """What the process of each rank does, on its place; `goes_on`: after the state that the folder holds."""
+    """Work of one rank on its device. If `goes_on`, it resumes from the state in the folder."""
     state = load_state(setup.folder / "last.ckpt") if goes_on else None
     benchmark, classes = setup.benchmark, len(setup.base.class_names)
     with torch.random.fork_rng(devices=[]):
@@ -140,7 +141,7 @@ def _work(
         backbone = create_backbone(setup.backbone_name, channels=benchmark.channels, size=benchmark.size)
         head = torch.nn.Linear(backbone.feature_size, classes)  # type: ignore[arg-type]
 
-    # not above: Lightning takes seconds to import
+    # imported here because importing Lightning takes seconds
     from fsl.training.classification import Job
     from fsl.training.fitting import fit
 
@@ -149,7 +150,7 @@ def _work(
 
 
 def _resumable(folder: Path, identity: str, progress: Progress) -> dict[str, Any] | None:
-    """The state to go on from, or None to begin anew."""
+    """The state to resume from, or None to start from the beginning."""
     last, best = folder / "last.ckpt", folder / "best.safetensors"
     if not last.exists():
         return None

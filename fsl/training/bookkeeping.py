@@ -1,6 +1,6 @@
 """Callback of base training: checks of the loss, validation, saving, logging and early stopping.
 
-With several processes, the first validates, saves and logs while the others wait; all check the loss.
+With several processes, rank 0 validates, saves and logs while the others wait. All processes check the loss.
 """
 
 import dataclasses
@@ -35,10 +35,11 @@ class TrainingState:
 
     Attributes:
         epoch: number of finished epochs.
-        best_epoch: the epoch with the best validation, from 1; 0 before the first validation.
-        best_accuracy: its validation accuracy.
-        best_ci95: half-width of the 95 % interval of this accuracy over tasks; None in files of earlier versions.
-        stale: number of validations since then.
+        best_epoch: the epoch with the best validation accuracy, from 1; 0 before the first validation.
+        best_accuracy: the validation accuracy of the best epoch.
+        best_ci95: half width of the 95 % confidence interval of `best_accuracy` over tasks; None in files of earlier
+            versions.
+        stale: number of validations since the best epoch.
         stopped: whether the training stopped early.
     """
 
@@ -55,7 +56,7 @@ class Bookkeeping(lightning.Callback):
 
     def __init__(self, standing: TrainingState, log: Log | None, advance: Advance) -> None:
         self.standing, self.advance = standing, advance
-        self.curves = log  # `log` is what Lightning itself puts on a callback
+        self.curves = log  # Lightning itself sets the attribute `log` of a callback
         self.images, self.seconds = 0, 0.0
         self._shown: dict[str, float] = {}
         self._losses: list[Tensor] = []
@@ -73,7 +74,7 @@ class Bookkeeping(lightning.Callback):
         self.advance(len(batch), **self._shown)
 
     def _look(self, trainer: Any, module: Classification, steps: int) -> None:
-        """Take the mean of the losses since the last look; `steps` were done in this epoch."""
+        """Compute the mean of the losses since the last check. `steps` is the number of steps done in this epoch."""
         losses = trainer.strategy.reduce(torch.stack(self._losses).float(), reduce_op="mean").cpu()
         if not losses.isfinite().all():
             step = steps - len(losses) + int((~losses.isfinite()).nonzero()[0]) + 1
@@ -105,7 +106,7 @@ class Bookkeeping(lightning.Callback):
             trainer.should_stop = True
 
     def _close(self, module: Classification, images_per_second: float) -> None:
-        """Validate when it is time, log and save."""
+        """Validate if it is due at this epoch, then log and save."""
         job: Job = module.job
         epoch = module.epoch + 1
         values = {
@@ -115,14 +116,14 @@ class Bookkeeping(lightning.Callback):
         }
         last = epoch == job.training.epochs
         if last or epoch % job.training.validate_every == 0:
-            return_freed_memory()  # of the steps
+            return_freed_memory()  # memory of the training steps
             found = self._validate(module)
-            return_freed_memory()  # of the validation
+            return_freed_memory()  # memory of the validation
             values["validation_accuracy"] = found.accuracy
             self._judge(module, epoch, found)
         self.standing.epoch = epoch
         if self.curves is not None:
-            # logged before the state is saved: an epoch may come twice after a crash, but is never missing
+            # logged before the state is saved: after a crash an epoch may be logged twice, but none is missing
             first = (epoch - 1) * job.steps_per_epoch
             for steps, mean in self._means:
                 step = first + steps
@@ -141,7 +142,7 @@ class Bookkeeping(lightning.Callback):
         return sum(n * mean for n, (_, mean) in zip(counts, self._means, strict=True)) / sum(counts)
 
     def _validate(self, module: Classification) -> Evaluation:
-        """Nearest-prototype accuracy on 5-way 1-shot validation tasks, features of length 1."""
+        """Nearest-prototype accuracy on 5-way 1-shot validation tasks with L2-normalised features."""
         job = module.job
         features = extract(
             module.backbone,
@@ -157,7 +158,7 @@ class Bookkeeping(lightning.Callback):
         return evaluate({"prototypes": SimpleShot(transform="L2N")}, bank, self._tasks, count)["prototypes"]
 
     def _judge(self, module: Classification, epoch: int, found: Evaluation) -> None:
-        """Keep the weights if they are the best so far; else count towards early stopping."""
+        """Save the weights if they are the best so far; otherwise increase the count for early stopping."""
         job, standing, accuracy = module.job, self.standing, found.accuracy
         self._shown["accuracy"] = accuracy
         if accuracy <= standing.best_accuracy:
@@ -185,7 +186,7 @@ class Bookkeeping(lightning.Callback):
 
 
 def validation_tasks(job: Job) -> TaskSource:
-    """5-way 1-shot tasks with 15 queries a class, or as near as the validation classes allow."""
+    """5-way 1-shot tasks with 15 queries per class, or fewer classes or queries if there are not enough images."""
     counts = torch.bincount(job.validation.labels)
     if len(counts) < 2 or int(counts.min()) < 2:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The Lightning module of base training: a backbone and a linear classifier under cross-entropy."""
+"""Lightning module of base training: a backbone and a linear classifier, trained with cross-entropy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from fsl.training.settings import Setup
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Job(Setup):
-    """A training with its network, as one process has it.
+    """A training and its network in one process.
 
     Attributes:
-        device: of this process.
-        rank, ranks: which of the processes that divide every batch among themselves this is, and of how many.
+        device: device of this process.
+        rank, ranks: index of this process, and number of processes that divide each batch.
     """
 
     backbone: nn.Module
@@ -31,7 +31,7 @@ class Job(Setup):
     ranks: int = 1
 
     def share(self, batch: int) -> slice:
-        """The images of a batch of so many that are this rank's; ranks differ by one image at most."""
+        """The part of a batch that this rank processes; `batch` is its size. Parts differ by at most one image."""
         return slice(batch * self.rank // self.ranks, batch * (self.rank + 1) // self.ranks)
 
     @property
@@ -44,7 +44,7 @@ class Job(Setup):
 
 
 class Classification(CountedEpochs):
-    """Backbone and linear classifier under cross-entropy with label smoothing."""
+    """Backbone and linear classifier, trained with cross-entropy and label smoothing."""
 
     def __init__(self, job: Job, state: Mapping[str, Any] | None) -> None:
         done = 0 if state is None else state["standing"]["epoch"]
@@ -54,7 +54,7 @@ class Classification(CountedEpochs):
         if state is not None:
             self.load_state_dict(state["weights"])
         classes = job.head.out_features
-        # the papers give the other classes 0.1 / (K - 1) each; torch spreads its smoothing over all K
+        # the papers give each other class 0.1 / (K - 1); torch distributes its smoothing over all K classes
         self._smoothing = min(1.0, job.training.label_smoothing * classes / (classes - 1))
         self._augmentation = job.benchmark.augmentation.times(job.training.augment) if job.training.augment else None
         self._draws = torch.Generator()
@@ -73,13 +73,13 @@ class Classification(CountedEpochs):
         return self._optimizer
 
     def on_train_epoch_start(self) -> None:
-        # all that is drawn in an epoch derives from its number: a resumed training draws the same
+        # the random numbers of an epoch depend on its index only, so that a resumed training draws the same
         self._draws.manual_seed(stream_key(self.job.seed, "training", "augmentation", self.epoch))
-        apart = [self.job.rank] if self.job.rank else []  # ranks drop different activations
+        apart = [self.job.rank] if self.job.rank else []  # each rank drops different activations
         torch.manual_seed(stream_key(self.job.seed, "training", "dropout", self.epoch, *apart))
 
     def rate(self, step: int) -> float:
-        """The learning rate of a step, counted over all sessions."""
+        """The learning rate at a step, counted over all sessions."""
         training = self.job.training
         return training.learning_rate * factor(
             training.schedule,
@@ -100,10 +100,10 @@ class Classification(CountedEpochs):
         images = self.job.base.images[mine].to(self.device)
         labels = self.job.base.labels[mine].to(self.device)
         if self._augmentation is not None:
-            # drawn for the whole batch, so that an image is changed alike whichever rank it falls to
+            # drawn for the whole batch, so that the change of an image does not depend on its rank
             images = self._augmentation.apply(images, self._augmentation.draw(len(indices), self._draws).of(share))
         pixels = normalise(images, self.job.benchmark.mean, self.job.benchmark.std)
         logits = self.head(self.backbone(pixels.contiguous(memory_format=torch.channels_last)))
         loss = functional.cross_entropy(logits, labels, label_smoothing=self._smoothing)
-        # the mean over ranks is to be the mean over images, also where a rank has one more than another
+        # the factor makes the mean over ranks the mean over images, even if one rank has one image more
         return loss * (self.job.ranks * len(mine) / len(indices))

@@ -1,4 +1,4 @@
-"""Runs a base training through Lightning, quietly."""
+"""Run of a base training with Lightning, without Lightning's own output."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +14,12 @@ from fsl.training.settings import Log, Trained
 
 
 def fit(job: Job, state: Mapping[str, Any] | None, log: Log | None, progress: Progress) -> Trained:
-    """Run the epochs that are left."""
+    """Run the remaining epochs."""
     standing = TrainingState(**state["standing"]) if state else TrainingState()
     epochs, per_epoch = job.training.epochs, job.steps_per_epoch * job.batch_size
     resumed_at, images, speed = standing.epoch, 0, 0.0
     if standing.epoch < epochs and not standing.stopped:
-        validation_tasks(job)  # complain about classes that are too small now, not after an epoch
+        validation_tasks(job)  # report too small classes now and not after the first epoch
         module = Classification(job, state)
         module.to(memory_format=torch.channels_last)
         name = f"training {job.backbone_name} on {job.benchmark.name}"
@@ -44,7 +44,7 @@ def _run(job: Job, module: Classification, bookkeeping: Bookkeeping, epochs: int
     on_gpu = job.device.type == "cuda"
     index = (job.device.index or 0) if on_gpu else 0
     devices: list[int] | int = list(range(index - job.rank, index - job.rank + job.ranks)) if on_gpu else job.ranks
-    # Statistics of batch normalisation are each rank's own, as with the papers' DataParallel; rank 0's are kept.
+    # Each rank has its own batch normalisation statistics, as in the papers' DataParallel; those of rank 0 are kept.
     strategy: DDPStrategy | str = DDPStrategy(broadcast_buffers=False) if job.ranks > 1 else "auto"
     train_quietly(
         module,

@@ -1,4 +1,4 @@
-"""What the machine at hand offers: its device, its fast number formats, its allocator."""
+"""Properties of the machine: devices, fast number formats and memory allocator."""
 
 import ctypes
 import sys
@@ -12,10 +12,10 @@ from clustering.foundation.usable_cores import usable_cores
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device of that name; "auto" is the first GPU where there is one, else the CPU.
+    """The device with this name; "auto" is the first GPU if there is one, otherwise the CPU.
 
     Raises:
-        InputError: for a name that torch does not know, or a device that this machine lacks.
+        InputError: torch does not know the name, or this machine does not have the device.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -29,13 +29,14 @@ def resolve_device(name: str) -> torch.device:
 
 
 def resolve_devices(name: str, count: int) -> tuple[torch.device, ...]:
-    """That device and those after it, so many in all; of the CPU, so many times the CPU.
+    """`count` consecutive GPUs from the named one on, or the CPU repeated `count` times.
 
     Returns:
-        One for each process, by its rank: rank 0, which validates, saves and says how far it is, works on the first.
+        One device per process, in the order of ranks. Rank 0, which validates, saves and reports progress, uses the
+        first.
 
     Raises:
-        InputError: as `resolve_device`, or there are not so many GPUs, or cores.
+        InputError: see `resolve_device`; also if there are fewer than `count` GPUs or cores.
     """
     first = resolve_device(name)
     if count == 1:
@@ -58,7 +59,7 @@ def resolve_devices(name: str, count: int) -> tuple[torch.device, ...]:
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:
-    """Whether bfloat16 arithmetic is faster than float32 here: by instruction, not by emulation."""
+    """Whether the device has bfloat16 instructions, which makes bfloat16 faster than float32; emulation does not."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     if device.type != "cpu":
@@ -68,23 +69,23 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 
 
 def keep_freed_memory() -> bool:
-    """Ask the C library to keep the memory that tensors free, for the next ones, instead of returning it.
+    """Make the C library keep the memory of freed tensors for later tensors.
 
-    glibc hands large buffers back to the kernel at each free, so that every training step faults its
-    activations in anew. Call it once, at the start of a program; only `large_buffers_returned` undoes it for a while.
-    Idle without glibc.
+    By default, glibc returns large buffers to the kernel when they are freed, and every training step causes page
+    faults for its activations. Call this function once, at the start of a program; only `large_buffers_returned`
+    suspends it. Without glibc it has no effect.
 
     Returns:
-        Whether the allocator took the setting.
+        Whether the allocator accepted the setting.
     """
     global _kept
-    # the trim threshold is a C int: its largest value, 2 GiB, is the most that can be asked for
+    # the trim threshold is a C int, so its maximum is 2 GiB
     _kept = _mallopt(_MMAP_MAX, 0) and _mallopt(_TRIM_THRESHOLD, 2**31 - 1)
     return _kept
 
 
 def return_freed_memory() -> None:
-    """Give back what is kept at the moment: between works of different kinds, whose peaks would add up otherwise."""
+    """Return kept memory to the kernel. Use it between different kinds of work, so that their peaks do not add up."""
     if _kept:
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
@@ -92,10 +93,10 @@ def return_freed_memory() -> None:
 
 @contextmanager
 def large_buffers_returned() -> Iterator[None]:
-    """Meanwhile buffers of 32 MiB and more go back to the kernel when they are freed, even if freed memory is kept.
+    """Context in which freed buffers of 32 MiB or more are returned to the kernel, even if freed memory is kept.
 
-    A freed buffer that glibc keeps is too short for an aligned one of the same size, so that work on a few large
-    tensors needs up to twice their room.
+    A freed buffer that glibc keeps is too short for an aligned buffer of the same size. Work on a few large tensors
+    would therefore need up to twice their memory.
     """
     undo = _kept and _mallopt(_MMAP_THRESHOLD, 32 << 20) and _mallopt(_MMAP_MAX, 65_536)
     try:
@@ -105,13 +106,13 @@ def large_buffers_returned() -> Iterator[None]:
             _mallopt(_MMAP_MAX, 0)
 
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # of malloc.h
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # constants of malloc.h
 
-_kept = False  # whether `keep_freed_memory` was called and heard
+_kept = False  # whether `keep_freed_memory` was called and accepted
 
 
 def _mallopt(parameter: int, value: int) -> bool:
-    """Whether there is a C library that takes this setting of its allocator."""
+    """Set a parameter of the C library's allocator; returns whether it was accepted."""
     if not sys.platform.startswith("linux"):
         return False
     try:

@@ -1,8 +1,8 @@
-"""Work in several processes at once, one for each device, that meet as a group of `torch.distributed`.
+"""Parallel work in several processes, one per device, that form a process group of `torch.distributed`.
 
-The process that asks works on nothing itself: it shows what rank 0 reports, gives back what rank 0 found, and when
-one of them fails or is killed it ends the others, whatever they are waiting for. When it ends itself, however that
-may be, so do they.
+The parent process does no work itself. It shows the reports of rank 0 and returns the result of rank 0. If a process
+fails or is killed, the parent ends the others, even if they are waiting. If the parent ends for any reason, the
+processes end too.
 """
 
 import contextlib
@@ -32,32 +32,32 @@ from fsl.training.machine import keep_freed_memory
 from fsl.training.settings import Log
 
 R = TypeVar("R", covariant=True)
-GRACE = 10.0  # seconds for processes to end by themselves
-WAITING = timedelta(hours=6)  # for rank 0 while it validates; a rank that has died is noticed at once
+GRACE = 10.0  # seconds in which processes may end by themselves
+WAITING = timedelta(hours=6)  # limit for waiting while rank 0 validates; the death of a rank is noticed at once
 INTERRUPTED = 130
 
 
 class Work(Protocol[R]):
-    """What each process does; it is pickled."""
+    """The work of each process; it must be picklable."""
 
     def __call__(self, rank: int, log: Log | None, progress: Progress, /) -> R: ...
 
 
 def in_ranks(work: Work[R], ranks: int, backend: Literal["gloo", "nccl"], log: Log | None, progress: Progress) -> R:
-    """Do the work in so many new processes of this machine, which share the threads of torch among themselves.
+    """Run `work` in several new processes on this machine, which divide the threads of torch equally.
 
     Args:
-        work: gets its rank; `log` and `progress` are for rank 0 alone, and act in this process.
-        ranks: how many.
-        backend: how they exchange tensors: gloo on CPUs, nccl on GPUs.
+        work: function that receives its rank. Only rank 0 uses `log` and `progress`, which act in the calling process.
+        ranks: number of processes.
+        backend: backend for the exchange of tensors: gloo on CPUs, nccl on GPUs.
 
     Returns:
-        What rank 0 gives.
+        The result of rank 0.
 
     Raises:
         ChildProcessError: a process was killed.
-        InputError: this process may not start others.
-        Exception: what the work raises in any of them.
+        InputError: this process is not allowed to start others.
+        Exception: `work` raised it in one of the processes.
     """
     if multiprocessing.current_process().daemon:
         raise InputError(
@@ -81,7 +81,7 @@ def in_ranks(work: Work[R], ranks: int, backend: Literal["gloo", "nccl"], log: L
 
 @dataclass(frozen=True)
 class _Place:
-    """What a process is told about itself; `meeting` is a file by which the processes find each other."""
+    """Settings of one process; `meeting` is the file through which the processes connect to each other."""
 
     rank: int
     ranks: int
@@ -93,7 +93,7 @@ class _Place:
 
 @dataclass(eq=False)
 class _Member:
-    """A process as seen from the one that started it."""
+    """A process, from the view of the process that started it."""
 
     rank: int
     process: BaseProcess
@@ -103,20 +103,20 @@ class _Member:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it ended without having done its work."""
+        """Whether the process ended before it finished its work."""
         return not self.done and not self.process.is_alive()
 
     def heard(self) -> tuple[Any, ...]:
-        """What it said, if it says something."""
+        """The next message of the process; empty if there is none."""
         try:
             return self.pipe.recv() if self.pipe.poll() else ()
         except (EOFError, OSError):
-            return ()  # it is gone, of which its sentinel tells
+            return ()  # the process has ended, which its sentinel shows
 
 
 @contextmanager
 def _ended(members: Sequence[_Member]) -> Iterator[None]:
-    """No process outlives the block. Those that have done their work end by themselves."""
+    """End all processes with the block. Processes that finished their work end by themselves."""
     try:
         yield
         for member in members:
@@ -130,12 +130,12 @@ def _ended(members: Sequence[_Member]) -> Iterator[None]:
 
 
 def _listen(members: Sequence[_Member], log: Log | None, progress: Progress) -> Any:
-    """Until all are done; gives what rank 0 found."""
+    """Receive messages until all processes are done, and return the result of rank 0."""
     with contextlib.closing(_Screen(log, progress)) as screen:
         while under_way := [member for member in members if not member.done]:
             wait([*(m.pipe for m in under_way if m.process.is_alive()), *(m.process.sentinel for m in under_way)])
             for member in under_way:
-                lost = member.is_lost  # asked first: what it has said before is still to be heard
+                lost = member.is_lost  # determined first, so that messages sent before its end are still read
                 while said := member.heard():
                     _take(member, said, members, screen)
                 if lost and not member.done:
@@ -151,7 +151,7 @@ def _take(member: _Member, said: tuple[Any, ...], members: Sequence[_Member], sc
         error: Exception = given[0]
         others = [other for other in members if other is not member]
         if not isinstance(error, InputError) and wait([other.process.sentinel for other in others], timeout=1.0):
-            # one that was killed makes the others fail, which cannot reach it any more
+            # if one process is killed, the others fail because they can no longer reach it
             for other in others:
                 if other.is_lost:
                     raise _loss(other, len(members)) from error
@@ -159,7 +159,7 @@ def _take(member: _Member, said: tuple[Any, ...], members: Sequence[_Member], sc
     else:
         screen.show(what, *given)
         if what == "metrics":
-            member.pipe.send(None)  # an epoch is saved after it was logged
+            member.pipe.send(None)  # the process saves an epoch only after it is logged
 
 
 def _loss(member: _Member, ranks: int) -> ChildProcessError:
@@ -171,7 +171,7 @@ def _loss(member: _Member, ranks: int) -> ChildProcessError:
 
 
 class _Screen:
-    """Where what rank 0 reports is shown."""
+    """Output of the reports of rank 0."""
 
     def __init__(self, log: Log | None, progress: Progress) -> None:
         self._log, self._progress = log, progress
@@ -194,11 +194,11 @@ class _Screen:
         self._bar.close()
 
 
-# In the processes.
+# The code below runs in the new processes.
 
 
 class _Reporter:
-    """Log and progress of rank 0: what it is told is sent to the process that asked."""
+    """Log and progress of rank 0, which send all reports to the parent process."""
 
     def __init__(self, pipe: "Connection[Any, Any]") -> None:
         self._pipe = pipe
@@ -222,16 +222,16 @@ class _Reporter:
 
 
 def _begin(work: Work[Any], place: _Place, pipe: "Connection[Any, Any]") -> None:
-    """All that a process does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asked hears Ctrl-C, too
+    """Main function of a new process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
     keep_freed_memory()
     torch.set_num_threads(place.threads)
-    os.environ["LOCAL_RANK"] = str(place.rank)  # by which Lightning knows that it is to start no processes
+    os.environ["LOCAL_RANK"] = str(place.rank)  # with this, Lightning starts no processes of its own
     if Path("/sys/class/net/lo").exists():
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all are on this machine
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all processes are on this machine
     reporter = _Reporter(pipe)
     try:
         torch.distributed.init_process_group(
@@ -248,7 +248,7 @@ def _begin(work: Work[Any], place: _Place, pipe: "Connection[Any, Any]") -> None
     except BaseException as error:
         with contextlib.suppress(OSError):
             pipe.send(("failed", _sendable(error)))
-        # Not to be ended by itself: the others would fail for want of this one, and hide what happened here.
+        # If this process ended now, the other processes would fail too, and their errors would hide this one.
         threading.Event().wait(GRACE)
         os._exit(1)
     pipe.send(("done", result if place.rank == 0 else None))
@@ -263,7 +263,7 @@ def _end_with_parent() -> None:
 
 
 def _sendable(error: BaseException) -> Exception:
-    """The error with its traceback as a note, or what it says where it cannot be pickled."""
+    """The error with its traceback as a note; a RuntimeError with its message if it cannot be pickled."""
     trace = "".join(traceback.format_exception(error))
     sendable: Exception = RuntimeError(f"{type(error).__name__}: {error}")
     with contextlib.suppress(Exception):

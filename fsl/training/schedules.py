@@ -1,4 +1,4 @@
-"""Learning-rate schedules as functions of the step alone, so that resuming needs no schedule's state."""
+"""Learning-rate schedules as functions of the step only, so that no state is needed to resume a training."""
 
 import math
 from bisect import bisect_right
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 Schedule = Literal["step", "cosine", "one_cycle"]
-START = 0.04  # one_cycle begins at this share of its peak
+START = 0.04  # one_cycle begins at this fraction of its peak
 
 
 def factor(
@@ -19,20 +19,20 @@ def factor(
     milestones: Sequence[int] = (),
     gamma: float = 0.1,
 ) -> float:
-    """What the base learning rate is multiplied by at a step.
+    """Factor of the base learning rate at a step.
 
         step       gamma to the power of the number of milestones passed
         cosine     (1 + cos(pi t)) / 2, t from 0 after the warm-up to 1 at the end
-        one_cycle  up from 0.04 by half a cosine during the warm-up, then as cosine
+        one_cycle  rises from 0.04 to 1 by half a cosine during the warm-up, then as cosine
 
     Args:
-        schedule: which.
+        schedule: name of the schedule.
         step: optimiser steps taken before this one, from 0.
         steps_per_epoch: steps in an epoch.
-        epochs: length of the whole training.
-        warmup: epochs of rising rate; linear from one step's share for step and cosine.
-        milestones: epochs at which the step schedule falls.
-        gamma: by how much it falls.
+        epochs: epochs of the whole training.
+        warmup: epochs during which the rate rises; for step and cosine, linearly by the same amount each step.
+        milestones: epochs at which the step schedule multiplies the rate by `gamma`.
+        gamma: factor of the rate at each milestone.
 
     Returns:
         A factor in 0..1.

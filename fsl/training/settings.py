@@ -1,4 +1,4 @@
-"""Types of base training: hyper-parameters, inputs, where it reports to, and its result."""
+"""Types of base training: hyper-parameters, inputs, log and result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,26 +16,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Training:
-    """Hyper-parameters of base training; the defaults are those of the papers (thesis 4.4, journal 6).
+    """Hyper-parameters of base training. The defaults are those of the papers (thesis 4.4, journal 6).
 
     Attributes:
         epochs: passes over the base images.
-        batch_size: images a step; what does not fill a batch is left out, other images each epoch.
-        learning_rate: the schedule's peak.
-        momentum, nesterov, weight_decay: of stochastic gradient descent; the decay is on every weight.
-        label_smoothing: the target is 1 - this for the true class; the others share the rest.
-        schedule: how the learning rate falls, see `fsl.training.schedules`.
-        milestones: epochs at which the step schedule falls.
-        gamma: by how much it falls.
-        warmup: epochs of rising learning rate.
-        augment: share of the random changes of the benchmark that images get: 1 all of each, 0 none.
-        precision: of the arithmetic; auto is bfloat16 where the processor has it in hardware, else float32.
+        batch_size: images per step. The last incomplete batch of an epoch is dropped; it has other images each epoch.
+        learning_rate: peak of the schedule.
+        momentum, nesterov, weight_decay: parameters of stochastic gradient descent; the decay applies to all weights.
+        label_smoothing: the target of the true class is 1 - label_smoothing; the other classes share the rest equally.
+        schedule: learning-rate schedule, see `fsl.training.schedules`.
+        milestones: epochs at which the step schedule multiplies the rate by `gamma`.
+        gamma: factor of the rate at each milestone.
+        warmup: epochs during which the learning rate rises.
+        augment: factor of the extents of the benchmark's augmentation: 1 for full extents, 0 for no augmentation.
+        precision: precision of the arithmetic; auto is bfloat16 if the processor supports it in hardware, otherwise
+            float32.
         validate_every: epochs between validations; the last epoch is always validated.
-        validation_tasks: 5-way 1-shot tasks of a validation.
-        patience: stop after so many validations without a better one; null for never.
+        validation_tasks: number of 5-way 1-shot tasks in a validation.
+        patience: number of validations without improvement after which training stops; null disables it.
 
     Raises:
-        InputError: names the field whose value cannot be.
+        InputError: a value is out of range; the message names the field.
     """
 
     epochs: Annotated[int, AtLeast(1)] = 90
@@ -64,26 +65,27 @@ class Training:
 
 
 class Log(Protocol):
-    """Where the curves of a training go, live."""
+    """Receiver of the learning curves during a training."""
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Take values of one step: an epoch (from 1), or for the names in `step_*` an optimiser step."""
+        """Record values at a step: an optimiser step for names `step_*`, otherwise an epoch (from 1)."""
         ...
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training came to.
+    """Result of a training.
 
     Attributes:
-        path: the safetensors file with the backbone of the best epoch.
-        validation_accuracy: of that epoch, a fraction.
-        validation_ci95: half of its 95 % interval over tasks; None where an earlier version trained up to it.
-        best_epoch: that epoch, from 1.
-        epochs: how many were trained, in all sessions together.
-        images: how many images went through, in all sessions together.
-        images_per_second: while training (validation not counted), in this session; 0 if nothing was left.
-        resumed_at: finished epochs found at the start.
+        path: safetensors file with the backbone of the best epoch.
+        validation_accuracy: validation accuracy of the best epoch, a fraction.
+        validation_ci95: half width of its 95 % confidence interval over tasks; None if an earlier version of the
+            program trained the best epoch.
+        best_epoch: number of the best epoch, from 1.
+        epochs: number of trained epochs, in all sessions.
+        images: number of training images processed, in all sessions.
+        images_per_second: training speed in this session, without validation; 0 if no epoch remained.
+        resumed_at: number of epochs that were finished before this session.
     """
 
     path: Path
@@ -98,11 +100,11 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What each process of a training is given, before there is a network; see `fsl.training.base.train`.
+    """Inputs of each process of a training, from which it creates the network; see `fsl.training.base.train`.
 
     Attributes:
-        identity: tells this training from any other.
-        bfloat16: whether its arithmetic is of that precision.
+        identity: identifies this training uniquely.
+        bfloat16: whether the arithmetic is in bfloat16.
     """
 
     backbone_name: str
