@@ -29,7 +29,7 @@ from fsl.benchmarks.split_lists import (
 )
 from fsl.weights.pickles import PICKLES, read_pickle
 
-# pictures of base classes that the authors of some caches hold back, and their lists of labelled pictures
+# parts of names of files to skip: pictures of base classes that some authors hold out, and lists of labelled pictures
 LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")
 SHARD = re.compile(r"[a-z]+(-\d+)?")
 # train_7_28_36847.png: the split, the super-class, the class and the number of a picture of tiered-ImageNet
@@ -91,7 +91,7 @@ def find_places(folder: Path, catalogue: Catalogue) -> list[Place]:
 
 
 def _by_split(folder: Path, suffixes: Sequence[str]) -> list[tuple[Path, Split]]:
-    """Files of these endings whose name says their split, by split and number."""
+    """Files with these suffixes and a split in their name, sorted by split and number."""
     found = []
     for path in folder.iterdir():
         if path.suffix not in suffixes or any(word in path.stem for word in LEFT_OUT):
@@ -111,8 +111,8 @@ def _damaged(path: Path, error: BaseException) -> InputError:
 
 
 def _shard(path: Path) -> Holding:
-    """An archive of `blob`, files one after the other, `offset` (n + 1), where each begins, `label` (n) into `classes`,
-    and `image_id` (n), the number in a picture's name."""
+    """Pictures of an archive with arrays `blob` (the concatenated files), `offset` (n + 1, the start of each file),
+    `label` (n, index into `classes`) and `image_id` (n, the number in a picture's name)."""
     try:
         file = read_arrays(path)
         blob, offset = file["blob"], file["offset"].astype(np.int64)
@@ -127,7 +127,7 @@ def _shard(path: Path) -> Holding:
 
 
 def _with_labels(path: Path) -> tuple[Path, ...]:
-    """A cache, with the file of its labels where it has them in one of their own."""
+    """A cache, and the file of its labels if they are in a separate file."""
     stem = re.sub(r"_images(_png)?$", "", path.stem)
     if stem == path.stem:
         return (path,) if path.suffix != ".npz" else ()
@@ -136,11 +136,12 @@ def _with_labels(path: Path) -> tuple[Path, ...]:
 
 
 def _cache(path: Path, labels: Path | None = None) -> Holding:
-    """A cache in one of its usual forms.
+    """Pictures of a cache in one of three common forms.
 
-    A dict of `image_data` (N, H, W, 3) and `class_dict`, the rows of each class (mini-ImageNet); of `data` and
-    `labels`, and sometimes `catname2label` (mini-ImageNet, CIFAR-FS, FC100); or, with labels in a file of their own, a
-    list of PNG files or an archive of `images` (tiered-ImageNet). The latter were read by OpenCV, blue first.
+    The first is a dict of `image_data` (N, H, W, 3) and `class_dict`, the rows of each class (mini-ImageNet). The
+    second is a dict of `data`, `labels` and sometimes `catname2label` (mini-ImageNet, CIFAR-FS, FC100). The third has
+    the labels in a separate file, and the pictures in a list of PNG files or in an archive with `images`
+    (tiered-ImageNet); OpenCV read the latter, so their channels are in the order blue, green, red.
     """
     content = _archive(path) if path.suffix == ".npz" else read_pickle(path)
     try:
@@ -183,7 +184,7 @@ def _archive(path: Path) -> Mapping[str, Any]:
 
 
 def _names(labels: Any, words: Any) -> list[str]:
-    """The class of each picture: the word for its label where there is one for each, else the label itself."""
+    """The class of each picture: the name of its label if every label has a name, otherwise the label itself."""
     numbers = np.asarray(labels)
     if numbers.dtype.kind == "i" and numbers.size and numbers.min() < 0:
         raise ValueError(f"a label is {numbers.min()}")
@@ -197,7 +198,7 @@ def _text(value: Any) -> str:
 
 
 def _listed(folder: Path, path: Path, split: Split, catalogue: Catalogue) -> Place:
-    """The pictures that a list names. Its labels may be numbers where the folders have the classes' names."""
+    """The pictures of a list. The list may number the classes if the folders have the names of the classes."""
     rows = read_list(path)
     place = picture_folder(folder, rows)
     files = [os.path.join(place, row.file) for row in rows]
@@ -214,10 +215,11 @@ def _of_files(layout: str, split: Split | None, files: Sequence[str], classes: S
 
 
 def _folder(folder: Path, catalogue: Catalogue) -> list[Place]:
-    """Pictures in folders named by class, or themselves named so (n0153282900000005.jpg, train_7_28_36847.png).
+    """Pictures in folders named after classes, or with the class in their own name (n0153282900000005.jpg,
+    train_7_28_36847.png).
 
-    Classes that the authors' lists do not have belong to the split that the folder below the root is named by. Where it
-    is named repr or query, support comes before query, and what lies in test/ is these pictures once more.
+    The split of a class that is not in the authors' lists is the name of the folder directly below the root. If there
+    are folders named repr or query, support comes before query, and test/ contains the same pictures again.
     """
     found: dict[tuple[Split | None, Role | None], tuple[list[str], list[str]]] = {}
     below = len(f"{folder}{os.sep}")
@@ -247,6 +249,6 @@ def _folder(folder: Path, catalogue: Catalogue) -> list[Place]:
 
 
 def _named(file: str, catalogue: Catalogue) -> str:
-    """The class of a picture by its folder, or the beginning of its name, if the authors' lists have it."""
+    """The class of a picture by its folder or by the beginning of its name, if it is in the authors' lists."""
     parent, name = ["", "", *file.rsplit(os.sep, 2)][-2:]
     return next((known for known in (parent, name[:9]) if catalogue.split_of(known)), "")

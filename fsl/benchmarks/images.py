@@ -29,7 +29,7 @@ from fsl.progress import Progress, quiet
 
 FORMAT = "transduce images 1"
 UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
-BLOCK_BYTES = 4 << 20  # of images decoded at once
+BLOCK_BYTES = 4 << 20  # size of the images that are decoded at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +134,11 @@ def _check_split(split: Split) -> None:
 
 @contextlib.contextmanager
 def _named(benchmark: Benchmark, doing: str) -> Iterator[None]:
-    """Errors of a benchmark name it: those of files, which can be mended, and those of its own code.
+    """Add the benchmark's name to the errors of its files and of its code.
 
     Raises:
-        InputError: files that are gone, closed or damaged.
-        RuntimeError: anything else, but for what says by itself what is wrong.
+        InputError: files are missing, unreadable or damaged. An InputError or MemoryError passes unchanged.
+        RuntimeError: any other exception.
     """
     try:
         yield
@@ -176,7 +176,7 @@ def _check(benchmark: Benchmark, split: Split, found: Decoded) -> None:
 
 
 def _write(benchmark: Benchmark, split: Split, found: Decoded, path: Path, progress: Progress) -> None:
-    """Decode a split into its file, a few blocks at a time; what an interrupted decoding left is taken over."""
+    """Decode a split into its file in blocks, and resume an interrupted decoding."""
     labels = torch.from_numpy(found.labels)
     size = int(np.prod(found.images.shape))
     checksum = Fingerprint(json.dumps(list(found.images.shape)))
@@ -212,8 +212,8 @@ def _write(benchmark: Benchmark, split: Split, found: Decoded, path: Path, progr
 
 
 def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, ...], folder: Path) -> None:
-    """That no class stands in two splits, as far as the others have been read; but where its authors validate on base
-    classes."""
+    """Check that no class of the split is in another split that has been read. Base and validation may share classes
+    if the benchmark's authors validate on base classes."""
     for other in SPLITS:
         if getattr(benchmark, "validates_on_base", False) and {split, other} == {"base", "validation"}:
             continue
@@ -233,14 +233,14 @@ def _checksum(images: Tensor, labels: Tensor, class_names: tuple[str, ...]) -> s
 
 
 def _mapped(path: Path) -> ImageSet:
-    """The images in a file, memory-mapped, as its header describes them."""
+    """The memory-mapped images of a file, according to its header."""
     tensors, header = read_tensors(path, FORMAT, "it is made anew")
     class_names = tuple(json.loads(header["class_names"]))
     return ImageSet(tensors["images"], tensors["labels"], class_names, header["fingerprint"], path)
 
 
 def _reopened(path: Path, fingerprint: str) -> ImageSet:
-    """The images that another process has checked and mapped."""
+    """The memory-mapped images that another process has checked."""
     found = _mapped(path)
     if found.fingerprint != fingerprint:
         raise InputError(f"{path}: other images were put there meanwhile; give the same command again")
@@ -248,7 +248,7 @@ def _reopened(path: Path, fingerprint: str) -> ImageSet:
 
 
 def _load(path: Path, progress: Progress) -> ImageSet | None:
-    """The images in a file, memory-mapped, or None where the file is damaged."""
+    """The memory-mapped images of a file, or None if the file is damaged."""
     try:
         found = _mapped(path)
         if found.fingerprint == _checksum(found.images, found.labels, found.class_names):

@@ -22,12 +22,12 @@ from fsl.benchmarks.encoded import EncodedPictures, Fit
 from fsl.benchmarks.holdings import Place, find_places
 from fsl.training.augmentation import Augmentation
 
-RECIPE = 2  # raised whenever the same files give other images
-HASHED = 1 << 28  # bytes of a file up to which all of it counts in a fingerprint
-SAMPLES = 64  # blocks of a larger one that do
-SETTLED = 2.0  # seconds after which a file that is written to again has another time
+RECIPE = 2  # increased with every change that gives other images for the same files
+HASHED = 1 << 28  # largest size in bytes of a file whose whole content is hashed
+SAMPLES = 64  # number of hashed blocks of a larger file
+SETTLED = 2.0  # seconds after which another write to a file changes its time stamp
 
-_sources: dict[tuple[str, tuple["_Stamp", ...]], str] = {}  # of archives, which take a second or more to hash
+_sources: dict[tuple[str, tuple["_Stamp", ...]], str] = {}  # identities of archives, because hashing takes a second or more
 
 
 @dataclass(frozen=True)
@@ -51,21 +51,21 @@ class Listing:
 
 @dataclass(frozen=True)
 class ListedBenchmark:
-    """A benchmark of which it is known what it should hold. Its class says what; the rest is shared.
+    """Base class of benchmarks with known contents, which each subclass declares.
 
     Attributes:
-        root: the folder with its pictures, in any of the forms of `fsl.benchmarks.holdings`.
+        root: folder of the pictures, in any layout of `fsl.benchmarks.holdings`.
     """
 
     root: str | None = None
 
     name: ClassVar[str]
     catalogue: ClassVar[Catalogue]
-    stored: ClassVar[tuple[Split, ...]] = SPLITS  # those that files are named by
+    stored: ClassVar[tuple[Split, ...]] = SPLITS  # splits that occur in file names
     channels: ClassVar[int] = 3
     size: ClassVar[int] = 84
-    fit: ClassVar[Fit] = "squeeze"  # how a picture that is no square becomes one
-    validates_on_base: ClassVar[bool] = False  # whether validation classes are base classes, too
+    fit: ClassVar[Fit] = "squeeze"  # how pictures are made square
+    validates_on_base: ClassVar[bool] = False  # whether validation classes are also base classes
     mean: ClassVar[tuple[float, ...]] = (0.485, 0.456, 0.406)
     std: ClassVar[tuple[float, ...]] = (0.229, 0.224, 0.225)
     augmentation: ClassVar[Augmentation] = Augmentation(
@@ -76,10 +76,10 @@ class ListedBenchmark:
         validate(self)
 
     def places(self) -> list[Place]:
-        """Where the pictures are.
+        """The locations of the pictures.
 
         Raises:
-            InputError: says what belongs into the folder.
+            InputError: there are no pictures; the message states what the folder must contain.
         """
         return places_of(self.catalogue, self.root)
 
@@ -87,7 +87,7 @@ class ListedBenchmark:
         """Identity of the files, see `source_of`.
 
         Raises:
-            InputError: no file of a split.
+            InputError: a split has no file.
         """
         places = self.places()
         for split in self.stored:
@@ -99,27 +99,27 @@ class ListedBenchmark:
         return source_of(self.catalogue, places, self.root)
 
     def listing(self, split: Split) -> Listing:
-        """What is there of a split, whole or not.
+        """The pictures of a split that are present, complete or not.
 
         Raises:
-            InputError: a file that cannot be read.
+            InputError: a file cannot be read.
         """
         return listing_of(self.catalogue, self.places(), split, self.size, self.fit)
 
     def read(self, split: Split) -> Decoded:
-        """The pictures of a split, (N, 3, size, size), by class; each is decoded when it is asked for.
+        """The pictures of a split, (N, 3, size, size), sorted by class. Each is decoded on access.
 
         Raises:
-            InputError: for files that are missing or damaged, and classes that are not whole or of another split.
+            InputError: files are missing or damaged, or classes are incomplete or belong to another split.
         """
         return whole(self.catalogue, self.listing(split), split, self.root)
 
 
 def places_of(catalogue: Catalogue, root: str | None) -> list[Place]:
-    """Where a benchmark's pictures are.
+    """The locations of a benchmark's pictures.
 
     Raises:
-        InputError: no folder, or none of its pictures in it; says what belongs there.
+        InputError: the folder is missing or contains no pictures; the message states what it must contain.
     """
     remedy = (
         f"pass root=FOLDER with {catalogue.wanted}; `transduce data where {catalogue.name}` says where it comes from"
@@ -165,7 +165,7 @@ class _Stamp(NamedTuple):
 def _stamp(place: Place, file: Path) -> _Stamp:
     try:
         found = file.stat()
-    except OSError:  # said where it is read
+    except OSError:  # reported when the file is read
         return _Stamp(place.layout, str(file), -1, 0, time.time())
     return _Stamp(place.layout, str(file), found.st_size, found.st_mtime_ns, max(found.st_mtime, found.st_ctime))
 
@@ -189,7 +189,7 @@ def relative(file: str, folder: Path) -> str:
 
 
 def size_of(file: str) -> int:
-    """In bytes; -1 where there is none."""
+    """Size in bytes; -1 if there is no file."""
     try:
         return os.stat(file).st_size
     except OSError:
@@ -218,7 +218,7 @@ def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size
     after the split.
 
     Raises:
-        InputError: a file that cannot be read.
+        InputError: a file cannot be read.
     """
     mine = [place for place in places if place.split in (None, split)]
     holdings = [place.open() for place in mine]

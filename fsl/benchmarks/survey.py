@@ -19,12 +19,12 @@ from fsl.benchmarks.images import read_split
 from fsl.benchmarks.listed import ListedBenchmark, Listing
 from fsl.progress import Progress, quiet
 
-BLOCK = 32  # pictures looked at by a core in one go
-NAMED = 5  # of pictures that are missing of a class, or too many, so many are named
+BLOCK = 32  # pictures that a core checks at once
+NAMED = 5  # largest number of missing or superfluous pictures of a class that are named
 
 
 class Spot(NamedTuple):
-    """Where a picture stands."""
+    """The location of a picture."""
 
     split: Split
     class_name: str
@@ -33,15 +33,15 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitSurvey:
-    """What is there of a split.
+    """Result of the check of a split.
 
     Attributes:
-        split: which.
-        classes, pictures: how many there are.
-        expected_classes, expected_pictures: how many there should be; 0 where nobody says.
-        missing: classes and numbers of pictures that lack, a line each.
-        extra: what does not belong there, a line each.
-        broken: pictures that cannot be read or decoded, a line each.
+        split: the split.
+        classes, pictures: numbers of present classes and pictures.
+        expected_classes, expected_pictures: expected numbers; 0 if unknown.
+        missing: missing classes and numbers of missing pictures, one line each.
+        extra: classes and pictures that do not belong to the split, one line each.
+        broken: pictures that cannot be read or decoded, one line each.
     """
 
     split: Split
@@ -55,20 +55,20 @@ class SplitSurvey:
 
     @property
     def sound(self) -> bool:
-        """Whether it is as it should be."""
+        """Whether the split is complete and correct."""
         return not (self.missing or self.extra or self.broken)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is there of a benchmark.
+    """Result of the check of a benchmark.
 
     Attributes:
-        layout: in which form its files are.
-        splits: what is there of each.
-        twins: groups of pictures that are the same byte by byte.
-        fingerprint: of every picture with its class, whatever the files are called.
-        copy: which copy this is, in words; empty where that is not known.
+        layout: layout of its files.
+        splits: result for each split.
+        twins: groups of pictures with identical bytes.
+        fingerprint: hash of all pictures and their classes, independent of file names.
+        copy: description of the known copy with this fingerprint; empty if there is none.
     """
 
     layout: str
@@ -118,13 +118,13 @@ def survey(benchmark: Benchmark, progress: Progress = quiet) -> Survey:
 
 
 class _Expected(NamedTuple):
-    """What there should be of a split; 0 and () where nobody says.
+    """Expected contents of a split; 0 and () if unknown.
 
     Attributes:
-        classes, pictures: how many in all.
-        each: pictures of a class.
-        names: of the classes.
-        called: the names of a class's pictures, by the class; empty where they have none of their own.
+        classes, pictures: total numbers of classes and pictures.
+        each: number of pictures per class.
+        names: names of the classes.
+        called: function that returns the names of a class's pictures; empty if the pictures have no fixed names.
     """
 
     classes: int = 0
@@ -135,15 +135,15 @@ class _Expected(NamedTuple):
 
 
 def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Listing, _Expected, list[str]]:
-    """What is there of a split, what should be, and what could not be read; a benchmark that does not say is as it
-    reads."""
+    """The present pictures of a split, its expected contents, and read errors. A benchmark that declares no contents
+    is taken as it is."""
     if isinstance(benchmark, ListedBenchmark):
         facts = benchmark.catalogue
         expected = _Expected(facts.counts[split], facts.images[split], facts.each, facts.classes[split], facts.pictures)
         try:
             found = benchmark.listing(split)
             return found, expected, list(found.faults)
-        except InputError as error:  # one archive is damaged, and what the others hold is to be seen all the same
+        except InputError as error:  # one archive is damaged; the check continues with the other splits
             nothing = EncodedPictures([], lambda index: b"", benchmark.size)
             expected = expected._replace(names=(), each=0)
             return Listing(nothing, np.empty(0, np.int64), (), {}), expected, [str(error)]
@@ -159,7 +159,7 @@ def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Li
 
 
 def _look(found: Listing, start: int) -> list[tuple[bytes, str, bool]]:
-    """Of each picture of a block its digest, what is wrong with it, and whether it is there at all."""
+    """For each picture of a block: its digest, its defect, and whether it is present."""
     looked = []
     for index in range(start, min(start + BLOCK, len(found.labels))):
         digest, problem, is_there = b"", "", True
@@ -186,7 +186,7 @@ def _split_survey(
         extra.append(f"{len(there) - expected.classes} classes")
     for name in dict.fromkeys((*there, *lacking)):
         names, called = there.get(name, []), expected.called(name)
-        named = not called.isdisjoint(names)  # else the files are called in another way
+        named = not called.isdisjoint(names)  # otherwise the files have names of another scheme
         lacks = {*lacking.get(name, ()), *(called.difference(names) if named else ())}
         more = [other for other in names if other not in called] if named else []
         short, much = max(len(lacks), expected.each - len(names)), max(len(more), len(names) - expected.each)
@@ -211,7 +211,7 @@ def _split_survey(
 
 
 def _by_class(found: Listing, absent: Sequence[int]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Short names of the pictures that are there, and of those that a list names and that are not, by class."""
+    """By class, the short names of the present pictures, and of the listed pictures that are absent."""
     there: defaultdict[str, list[str]] = defaultdict(list)
     lacking: defaultdict[str, list[str]] = defaultdict(list)
     gone = set(absent)
@@ -221,7 +221,7 @@ def _by_class(found: Listing, absent: Sequence[int]) -> tuple[dict[str, list[str
 
 
 def _file(name: str) -> str:
-    """The end of a picture's name: what is behind the file that holds many, or the name of its own file."""
+    """The last part of a picture's name: the part after the name of an archive, or the file name."""
     return name.rpartition(": ")[2] if ": " in name else name.replace("\\", "/").rpartition("/")[2]
 
 
@@ -230,7 +230,7 @@ def _count(names: Collection[str]) -> str:
 
 
 def _few(names: Collection[str]) -> str:
-    """The first of them, behind a colon."""
+    """The first names, after a colon."""
     first = [_file(name) for name in sorted(names)[:NAMED]]
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return f": {', '.join(first)}{more}" if first else ""
