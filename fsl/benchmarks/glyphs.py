@@ -1,8 +1,8 @@
-"""Characters of many scripts, drawn from the fonts that matplotlib ships: a benchmark that needs no download.
+"""Characters of many scripts, drawn with the fonts that matplotlib includes: a benchmark without a download.
 
-A class is one code point. Base classes are Latin, Greek and Cyrillic letters, validation classes Armenian
-and Georgian, novel classes come from seven other scripts. Each sample draws a face, size, rotation, shear,
-bend, shift, stroke and noise from the seed.
+A class is one code point. Base classes are Latin, Greek and Cyrillic letters, validation classes are Armenian
+and Georgian letters, and novel classes are letters of seven other scripts. The face, size, rotation, shear, bend,
+shift, stroke width and noise of each sample are random and depend on the seed.
 """
 
 import unicodedata
@@ -23,15 +23,15 @@ from clustering.foundation.streams import stream
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split, fingerprint
 from fsl.training.augmentation import Augmentation
 
-RECIPE = 2  # raised whenever the same seed gives other images, so that no cache holds the old ones
+RECIPE = 2  # increased with every change that gives other images for the same seed, so that old caches are not used
 
 SCRIPTS: dict[Split, tuple[str, ...]] = {
     "base": ("LATIN", "GREEK", "CYRILLIC"),
     "validation": ("ARMENIAN", "GEORGIAN"),
     "novel": ("CANADIAN", "ARABIC", "HEBREW", "LAO", "NKO", "OGHAM", "TIFINAGH"),
 }
-# Faces that hold these letters under their own code points, the one that holds all of them first. Left out
-# are the fonts of symbols and sizes, and LastResort, which draws a box for whatever it is asked.
+# Faces with these letters at their own code points; the first face has all of them. Fonts of symbols and sizes are
+# omitted, and so is LastResort, which draws a box for every character.
 FACES = (
     "DejaVuSans",
     *("DejaVuSans-Bold", "DejaVuSans-Oblique", "DejaVuSans-BoldOblique"),
@@ -42,21 +42,21 @@ FACES = (
 CANVAS, GLYPH = (
     64,
     40,
-)  # pixels of a drawn glyph's square and of its longer side, at twice the scale of a sample
-ALIKE = 5  # per cent of the ink's energy in which two letters' thumbnails must differ, whatever the faces
+)  # in pixels, the square of a drawn glyph and the glyph's longer side, at twice the scale of a sample
+ALIKE = 5  # minimum difference of two letters' thumbnails for any faces, in per cent of the ink's energy
 UNHINTED: Any = ft2font.LoadFlags.NO_HINTING
 FIXED = 1 << 16  # sub-pixel positions are integers in this unit: samples are equal on every machine
 
 
 @dataclass(frozen=True)
 class Glyphs:
-    """Characters of many scripts from matplotlib's own fonts, 28 x 28 grey, ink bright on black.
+    """Characters of many scripts from matplotlib's fonts, as 28 x 28 grey images with bright ink on black.
 
-    Equal bytes for one seed and one version of matplotlib.
+    The images have identical bytes for the same seed and the same version of matplotlib.
 
     Attributes:
-        samples: images of each class.
-        seed: of the samples; the classes do not depend on it.
+        samples: number of images per class.
+        seed: seed of the samples; the classes do not depend on it.
     """
 
     samples: Annotated[int, AtLeast(1)] = 30
@@ -73,14 +73,14 @@ class Glyphs:
         validate(self)
 
     def source(self) -> str:
-        """Identity of the fonts, of the recipe and of the fields; draws nothing."""
+        """Identity of the fonts, the recipe and the fields, computed without drawing."""
         versions = (matplotlib.__version__, ft2font.__freetype_version__, unicodedata.unidata_version)
         return fingerprint("glyphs", RECIPE, *versions, self.samples, self.seed)
 
     def read(self, split: Split) -> Decoded:
-        """Draw the samples of a split: images (N, 1, 28, 28), classes in the order of their code points."""
+        """Draw the samples of a split: images (N, 1, 28, 28), with classes in the order of code points."""
         letters = classes()[split]
-        needed = len(letters) * self.samples * (self.size**2 + 1000)  # and of each, how its letter is bent
+        needed = len(letters) * self.samples * (self.size**2 + 1000)  # per sample: its pixels and its bend
         require(f"benchmark glyphs, samples={self.samples}", {"images": needed}, "give fewer samples")
         labels = np.repeat(np.arange(len(letters)), self.samples)
         images = _samples(letters, labels, stream(self.seed, "glyphs", split), self.size)
@@ -90,14 +90,14 @@ class Glyphs:
 
 @cache
 def classes() -> dict[Split, str]:
-    """The letters of each split; of those that look alike in some faces only the first."""
+    """The letters of each split. If letters look alike in any faces, only the first is used."""
     letters = {split: _letters(SCRIPTS[split]) for split in SPLITS}
     kept = set(_distinct("".join(letters.values())))
     return {split: "".join(letter for letter in letters[split] if letter in kept) for split in SPLITS}
 
 
 def _letters(scripts: tuple[str, ...]) -> str:
-    """Letters of the scripts in the first face, without composed ones: an accent alone makes no class."""
+    """Letters of the scripts in the first face, without composed letters, because an accent does not make a class."""
     letters = map(chr, sorted(_font(FACES[0]).get_charmap()))
     return "".join(
         letter
@@ -110,12 +110,12 @@ def _letters(scripts: tuple[str, ...]) -> str:
 
 
 def _distinct(letters: str) -> str:
-    """Letters that resemble no earlier one that was kept, compared over all pairs of faces."""
+    """Letters that do not resemble an earlier kept letter in any pair of faces."""
     drawn = [(number, drawing(letter, face)) for number, letter in enumerate(letters) for face in FACES]
     owner = np.array([number for number, glyph in drawn if glyph is not None])
     small = thumbnails(np.stack([glyph for _, glyph in drawn if glyph is not None])).astype(np.float32)
-    energy = np.square(small).sum(1)  # whole numbers below 2^24: exact in float32, and so is the product
-    resembles = np.zeros((len(letters), len(letters)), bool)  # a letter's row holds the earlier ones
+    energy = np.square(small).sum(1)  # integers below 2^24 are exact in float32, and so is the product
+    resembles = np.zeros((len(letters), len(letters)), bool)  # row: letter, column: earlier letter
     for start in range(0, len(small), 1024):
         early = slice(start, start + 1024)
         distance = energy[start:, None] + energy[early] - 2 * (small[start:] @ small[early].T)
@@ -129,9 +129,9 @@ def _distinct(letters: str) -> str:
 
 
 def thumbnails(glyphs: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Drawings (n, 64, 64) as 16 x 16 blurred pixels (n, 256), whole numbers 0..31."""
+    """Reduce drawings (n, 64, 64) to 16 x 16 blurred pixels (n, 256), integers in 0..31."""
     coarse = glyphs.reshape(-1, 16, 4, 16, 4).sum((2, 4), dtype=np.int64)
-    for axis in (1, 2):  # the rim is empty, so that nothing comes round the edge
+    for axis in (1, 2):  # the border is empty, so that nothing wraps around
         coarse = (np.roll(coarse, 1, axis) + 2 * coarse + np.roll(coarse, -1, axis)) // 4
     small: NDArray[np.int64] = coarse.reshape(-1, 256) * 31 // (255 * 16)
     return small
@@ -146,11 +146,11 @@ def _font(face: str) -> ft2font.FT2Font:
 
 
 def drawing(letter: str, face: str) -> NDArray[np.uint8] | None:
-    """A letter in the middle of 64 x 64 pixels, its longer side 40; None where the face does not hold it."""
+    """A letter centred in 64 x 64 pixels with a longer side of 40; None if the face does not have it."""
     font = _font(face)
     if not font.get_char_index(ord(letter)):
         return None
-    # Sized by its own ink: a capital and a small letter of one shape become one drawing, and so one class.
+    # Scaled by its own ink, so that an upper-case and a lower-case letter of equal shape become one class.
     font.set_size(GLYPH, 72)
     left, bottom, right, top = font.load_char(ord(letter), flags=UNHINTED).bbox  # in 64ths of a pixel
     if right <= left or top <= bottom:
@@ -168,7 +168,7 @@ def drawing(letter: str, face: str) -> NDArray[np.uint8] | None:
 
 
 def _trimmed(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The image without its empty rim."""
+    """The image without its empty border."""
     rows, columns = np.flatnonzero(image.any(1)), np.flatnonzero(image.any(0))
     return image[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] if len(rows) else image[:0]
 
@@ -182,11 +182,11 @@ def _samples(letters: str, labels: NDArray[np.int64], random: np.random.Generato
     face = (np.cumsum(counts) - counts)[labels] + random.integers(0, counts[labels])
     angle, shear = random.uniform(-0.4, 0.4, total), random.uniform(-0.4, 0.4, total)
     scale, stretch = random.uniform(0.65, 1.05, total), random.uniform(0.83, 1.2, total)
-    bend, shift = random.uniform(-6, 6, (2, 3, total)), random.uniform(-5, 5, (1, 2, total))  # in fine pixels
+    bend, shift = random.uniform(-6, 6, (2, 3, total)), random.uniform(-5, 5, (1, 2, total))  # in subpixels
     stroke = random.integers(-192, 257, total)
     contrast, noise = random.integers(120, 257, total), random.integers(0, 128, total)
 
-    # Where a sample's fine pixel (x, y) lies in the drawing: linear in x, y and, to bend, in x^2, xy, y^2.
+    # Position in the drawing of a sample's subpixel (x, y): linear in x, y and, for the bend, in x^2, xy, y^2.
     cosine, sine = np.cos(angle), np.sin(angle)
     turn = np.array([[cosine, shear * cosine - sine], [sine, shear * sine + cosine]])
     turn = turn / np.stack([scale * stretch, scale / stretch])
@@ -206,7 +206,7 @@ def _samples(letters: str, labels: NDArray[np.int64], random: np.random.Generato
 
 
 def _stroked(glyphs: NDArray[np.uint8], stroke: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Drawings (n, 64, 64) with strokes wider (up to 256: by one pixel on each side) or thinner (below 0)."""
+    """Widen the strokes of drawings (n, 64, 64), up to one pixel on each side at 256, or thin them below 0."""
     wide, thin = glyphs, glyphs
     for axis in (1, 2):
         sides = [np.roll(wide, shift, axis) for shift in (-1, 1)]
@@ -219,17 +219,17 @@ def _stroked(glyphs: NDArray[np.uint8], stroke: NDArray[np.int64]) -> NDArray[np
 
 
 def _resampled(glyphs: NDArray[np.int32], maps: NDArray[np.int32], size: int) -> NDArray[np.int32]:
-    """Drawings (n, 64, 64) at (size, size) points each, bilinear, in whole numbers throughout.
+    """Sample drawings (n, 64, 64) at (size, size) points each, by bilinear interpolation in integer arithmetic.
 
-    `maps` (2, 6, n) holds the coefficients of 1, x, y, x^2, xy, y^2 for the column and the row of a point, in
-    units of 1/FIXED; x and y count half pixels from the middle.
+    `maps` (2, 6, n) contains the coefficients of 1, x, y, x^2, xy, y^2 for the column and the row of a point, in
+    units of 1/FIXED; x and y are in half pixels from the centre.
     """
     x = np.arange(1 - size, size, 2, dtype=np.int32)
     y = x[:, None]
     constant, *others = maps[..., None, None].swapaxes(0, 1)
     terms = zip(others, (x, y, x * x, x * y, y * y), strict=True)
     place = constant + sum(coefficient * power for coefficient, power in terms)
-    column, row = np.clip(place // FIXED, 0, CANVAS - 2)  # the rim is empty
+    column, row = np.clip(place // FIXED, 0, CANVAS - 2)  # the border is empty
     right, below = (place % FIXED) >> 8
     corner = np.arange(len(glyphs), dtype=np.int32)[:, None, None] * CANVAS**2 + row * CANVAS + column
     flat = glyphs.reshape(-1)

@@ -27,7 +27,7 @@ HASHED = 1 << 28  # largest size in bytes of a file whose whole content is hashe
 SAMPLES = 64  # number of hashed blocks of a larger file
 SETTLED = 2.0  # seconds after which another write to a file changes its time stamp
 
-_sources: dict[tuple[str, tuple["_Stamp", ...]], str] = {}  # identities of archives, because hashing takes a second or more
+_sources: dict[tuple[str, tuple["_Stamp", ...]], str] = {}  # of archives; hashing takes a second or more
 
 
 @dataclass(frozen=True)

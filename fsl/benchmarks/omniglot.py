@@ -23,10 +23,10 @@ from clustering.foundation.parameters import validate
 from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
 from fsl.training.augmentation import Augmentation
 
-RECIPE = 1  # raised whenever the same files give other images
+RECIPE = 1  # increased with every change that gives other images for the same files
 PARTS = ("images_background", "images_evaluation")
 SIDE, DRAWERS, CHARACTERS = 105, 20, 1623
-_LARGEST = 1 << 20  # bytes of a drawing
+_LARGEST = 1 << 20  # maximum size of a drawing in bytes
 UNREADABLE = (
     OSError,
     EOFError,
@@ -39,7 +39,7 @@ UNREADABLE = (
     Image.DecompressionBombError,
 )
 
-# Both splits validate on the same five background alphabets. Vinyals' list is made of whole alphabets, but
+# Both splits validate on the same five background alphabets. Vinyals' list consists of whole alphabets, except
 # for the last four characters of Gurmukhi.
 VALIDATION = ("Armenian", "Bengali", "Early_Aramaic", "Hebrew", "Mkhedruli_(Georgian)")
 VINYALS_NOVEL = (
@@ -62,13 +62,13 @@ EVALUATION = (
 
 
 class Drawings(NamedTuple):
-    """All drawings, in the order of alphabet, character and drawer.
+    """All drawings, sorted by alphabet, character and drawer.
 
     Attributes:
-        ink: (N, 1379) uint8, the 105 x 105 pixels of a drawing packed eight to a byte; 1 is ink.
-        alphabets: (N,) names.
-        characters: (N,) numbers within the alphabet, from 1.
-        drawers: (N,) 1..20.
+        ink: (N, 1379) uint8, the 105 x 105 pixels of each drawing, packed eight per byte; 1 is ink.
+        alphabets: (N,) names of alphabets.
+        characters: (N,) numbers of characters within their alphabet, from 1.
+        drawers: (N,) numbers of drawers, 1..20.
     """
 
     ink: NDArray[np.uint8]
@@ -79,16 +79,17 @@ class Drawings(NamedTuple):
 
 @dataclass(frozen=True)
 class Omniglot:
-    """Omniglot at 28 x 28 grey, ink bright on black, 20 drawings of each class.
+    """Omniglot as 28 x 28 grey images, with bright ink on black and 20 drawings per class.
 
-    `split="vinyals"` is the usual one: 1,028 / 172 / 423 characters, and each of a character's rotations by
-    0, 90, 180 and 270 degrees is a class of its own, so 4,112 / 688 / 1,692 classes.
-    `split="background"` is Lake's: novel are the 659 characters of the 20 evaluation alphabets, base those of
-    the 30 background alphabets less five (`VALIDATION`), without rotations: 792 / 172 / 659 classes.
+    `split="vinyals"` is the common split. It has 1,028 base, 172 validation and 423 novel characters. Each rotation of
+    a character by 0, 90, 180 and 270 degrees is a separate class, which gives 4,112 / 688 / 1,692 classes.
+    `split="background"` is Lake's split without rotations. The novel classes are the 659 characters of the 20
+    evaluation alphabets. The 30 background alphabets give the validation classes (the five alphabets in `VALIDATION`)
+    and the base classes (the others): 792 / 172 / 659 classes.
 
     Attributes:
         root: folder with `omniglot.npz`, or with images_background and images_evaluation (.zip or unpacked).
-        split: which characters are base, validation and novel.
+        split: name of the division into base, validation and novel classes.
     """
 
     root: str | None = None
@@ -105,7 +106,7 @@ class Omniglot:
         validate(self)
 
     def source(self) -> str:
-        """Identity of the split and of the files: of their bytes, in folders of names and sizes."""
+        """Identity of the split and of the files: the bytes of archives, the names and sizes of files in folders."""
         digests = []
         for path in find(self.root):
             if path.is_file():
@@ -116,16 +117,16 @@ class Omniglot:
         return fingerprint("omniglot", RECIPE, self.split, *digests)
 
     def read(self, split: Split) -> Decoded:
-        """Decode a split: images (N, 1, 28, 28), classes in the order of alphabet, character and rotation.
+        """Decode a split: images (N, 1, 28, 28), with classes sorted by alphabet, character and rotation.
 
         Raises:
-            InputError: for files that are missing, damaged or incomplete.
+            InputError: files are missing, damaged or incomplete.
         """
         drawings = load(find(self.root))
         mine = self.members(drawings.alphabets, drawings.characters, split)
         upright = shrink(drawings.ink[mine], self.size)
         turns = range(4) if self.split == "vinyals" else range(1)
-        # (characters, rotations, drawers, 28, 28): a turn to the left, as in the lists of the split
+        # (characters, rotations, drawers, 28, 28): rotated to the left, as in the lists of the split
         images = np.stack([np.rot90(upright, turn, (1, 2)) for turn in turns])
         images = images.reshape(len(turns), -1, DRAWERS, self.size, self.size).swapaxes(0, 1)
         images = np.ascontiguousarray(images).reshape(-1, 1, self.size, self.size)
@@ -138,7 +139,7 @@ class Omniglot:
         return Decoded(images, np.repeat(np.arange(len(names)), DRAWERS), names)
 
     def members(self, alphabets: NDArray[np.str_], characters: NDArray[np.int64], split: Split) -> NDArray[np.bool_]:
-        """Which drawings (or characters) belong to a split."""
+        """Mask of the drawings (or characters) of a split."""
         if self.split == "vinyals":
             novel = np.isin(alphabets, VINYALS_NOVEL) | ((alphabets == "Gurmukhi") & (characters >= 42))
         else:
@@ -153,10 +154,10 @@ class Omniglot:
 
 
 def find(root: str | None) -> list[Path]:
-    """The files or folders under `root` that hold Omniglot.
+    """The files or folders under `root` that contain Omniglot.
 
     Raises:
-        InputError: where there are none.
+        InputError: there are none.
     """
     wanted = "omniglot.npz, or images_background and images_evaluation (as .zip or unpacked)"
     remedy = f"pass root=FOLDER with {wanted}; they come from github.com/brendenlake/omniglot, folder python"
@@ -182,7 +183,7 @@ def load(paths: list[Path]) -> Drawings:
     """All drawings of these files or folders (see `find`).
 
     Raises:
-        InputError: for a file that cannot be read or is not Omniglot's, and where characters are missing.
+        InputError: a file cannot be read or does not belong to Omniglot, or characters are missing.
     """
     parts = []
     for path in paths:
@@ -242,7 +243,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def shrink(ink: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Packed drawings (N, 1379) as (N, size, size) uint8, antialiased, 255 where all is ink."""
+    """Convert packed drawings (N, 1379) to antialiased images (N, size, size) uint8; 255 is a pixel full of ink."""
     small = np.empty((len(ink), size, size), np.uint8)
     for start in range(0, len(ink), 1024):
         bits = np.unpackbits(ink[start : start + 1024], axis=1, count=SIDE * SIDE)

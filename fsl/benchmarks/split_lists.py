@@ -1,4 +1,4 @@
-"""Lists of pictures by split in CSV files, as Ravi and Larochelle, SimpleShot and TIM write them."""
+"""CSV lists of the pictures of each split, in the format of Ravi and Larochelle, SimpleShot and TIM."""
 
 import csv
 import io
@@ -20,34 +20,34 @@ FILES: dict[Split, tuple[str, ...]] = {
     "novel": ("test", "novel", "repr", "support", "query"),
 }
 Role = Literal["support", "query"]
-# what the lists or folders are called in which the authors of iNat divide the novel pictures
+# names of the lists or folders in which the authors of iNat divide the novel pictures
 ROLES: dict[str, Role] = {"repr": "support", "support": "support", "query": "query"}
 PLACES = (".", "split", "splits")
 PICTURES = (".", "images", "data")
 HIDDEN = (".", "__MACOSX", "lost+found")
-"""How folders begin that are nobody's."""
+"""Prefixes of folders that are ignored."""
 
 
 class Row(NamedTuple):
-    """A picture of a list: its file, relative to the folder of pictures, and its class."""
+    """An entry of a list: the file of a picture, relative to the folder of pictures, and its class."""
 
     file: str
     label: str
 
 
 def is_picture(name: str) -> bool:
-    """Whether a file is called like a picture."""
+    """Whether a file has the name of a picture."""
     return name.lower().endswith(SUFFIXES) and not name.startswith(".")
 
 
 def pictures_under(folder: Path) -> list[str]:
-    """The pictures in a folder and those in it, by name; what is hidden, or packed by macOS, is none.
+    """The pictures in a folder and its subfolders, sorted by name, without hidden files and files added by macOS.
 
-    Paths are text here and in what is made of them: of a million pictures `Path` objects take half a minute.
+    Paths are strings, because `Path` objects of a million pictures take half a minute.
 
     Raises:
-        InputError: a folder that cannot be read or is there twice, as links in circles make it, or what is called like
-            a picture and is no file: to read a pipe or a device may never end.
+        InputError: a folder cannot be read or occurs twice (through circular links), or something with the name of a
+            picture is not a file: reading a pipe or a device may never end.
     """
     found: list[tuple[str, str]] = []
     known: dict[str, str] = {}
@@ -76,14 +76,14 @@ def pictures_under(folder: Path) -> list[str]:
 
 
 def _is_something_else(path: str) -> bool:
-    """Than a file. Links that lead nowhere are none: reading them fails at once, and says so."""
+    """Whether the path is something other than a file. Broken links do not count: reading them fails with an error."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
 def find_lists(folder: Path, split: Split) -> list[Path]:
-    """The lists of a split under a folder, packed (.gz) or not, in the order in which they are read: support first.
+    """The lists of a split under a folder, compressed (.gz) or not, in reading order: support first.
 
-    Where support and query have lists of their own, a list of both (test.csv) is not read.
+    If support and query have separate lists, a list of both (test.csv) is not read.
     """
     for place in PLACES:
         candidates = [folder / place / f"{name}.csv{packed}" for name in FILES[split] for packed in ("", ".gz")]
@@ -95,15 +95,16 @@ def find_lists(folder: Path, split: Split) -> list[Path]:
 
 
 def role_of(path: Path) -> Role | None:
-    """Whether a list is of support or of query pictures, by its name."""
+    """The role (support or query) of the pictures of a list, by its name."""
     return ROLES.get(path.name.partition(".")[0])
 
 
 def read_list(path: Path) -> list[Row]:
-    """The rows of a list; a line of names above them may be there or not, and the columns in either order.
+    """The rows of a list. The header is optional, and the columns may be in either order.
 
     Raises:
-        InputError: names the file and the line: not text, no name of a picture, no class, or a picture listed twice.
+        InputError: a line is not text, has no picture or no class, or repeats a picture; the message names the file
+            and the line.
     """
     try:
         text = open_bytes(path).decode("utf-8-sig")
@@ -111,7 +112,7 @@ def read_list(path: Path) -> list[Row]:
     except (OSError, EOFError, ValueError, csv.Error, zlib.error) as error:
         raise InputError(f"{path}: cannot be read as a list of pictures ({error}); download it again") from error
     if lines and not any(is_picture(cell.strip()) for cell in lines[0]):
-        del lines[0]  # the names of the columns
+        del lines[0]  # the header
     if not lines:
         raise InputError(f"{path}: lists no picture; it needs lines of a file and its class, such as cat01.jpg,cat")
     column = next((place for place, cell in enumerate(lines[0][:2]) if is_picture(cell.strip())), 0)
@@ -129,7 +130,7 @@ def read_list(path: Path) -> list[Row]:
 
 
 def picture_folder(folder: Path, rows: Iterable[Row]) -> Path:
-    """Where the pictures of a list lie: in the folder itself, or in its images/ or data/."""
+    """The folder of a list's pictures: the folder itself, or its images/ or data/."""
     first = next(iter(rows)).file
     for place in PICTURES:
         if (folder / place / first).is_file():

@@ -143,7 +143,7 @@ def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Li
         try:
             found = benchmark.listing(split)
             return found, expected, list(found.faults)
-        except InputError as error:  # one archive is damaged; the check continues with the other splits
+        except InputError as error:  # one archive is damaged; the others are still checked
             nothing = EncodedPictures([], lambda index: b"", benchmark.size)
             expected = expected._replace(names=(), each=0)
             return Listing(nothing, np.empty(0, np.int64), (), {}), expected, [str(error)]

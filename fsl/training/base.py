@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from fsl.benchmarks.images import ImageSet
 
 RECIPE = 1
-"""Version of the training code. Increase it with any change that alters the weights; old checkpoints are then unused."""
+"""Version of the training code. Increase it with any change that alters the weights, so that no old checkpoint is used
+for the new code."""
 
 __all__ = ["RECIPE", "Log", "Trained", "Training", "keep_freed_memory", "load_backbone", "precision_of", "train"]
 
