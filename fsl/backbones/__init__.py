@@ -1,4 +1,4 @@
-"""Backbones, which map images to features: timm's networks by name, and those in this folder, registered with timm."""
+"""Backbones, which map images to features: the networks of timm and those in this folder, registered with timm."""
 
 import importlib
 import os
@@ -24,13 +24,13 @@ OWN = {
 
 
 def backbone_names() -> list[str]:
-    """The names of all backbones, this project's first, then timm's. Imports timm."""
+    """The names of all backbones, first those of this project, then those of timm. Imports timm."""
     timm = registry()
     return [*OWN, *(name for name in timm.list_models() if name not in OWN)]
 
 
 def backbone_code(name: str) -> str:
-    """Fingerprint of a backbone's code; for timm's, whose networks do not change between releases, the name."""
+    """Fingerprint of a backbone's code; the name for timm's networks, which do not change between releases."""
     return code_fingerprint(OWN[name], follow=False) if name in OWN else name
 
 
@@ -88,5 +88,5 @@ def registry() -> Any:
     import timm
 
     for module in OWN.values():
-        importlib.import_module(module)  # which registers it
+        importlib.import_module(module)  # the import registers the network
     return timm

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 class ConvNet(nn.Module):
     """Blocks of 3x3 convolution, batch normalisation, max-pooling by 2 (the first four) and ReLU, then flattened.
 
-    Pooling before ReLU gives the same numbers as after it, because ReLU is monotone, for less work.
+    Pooling is before ReLU, which takes less time and gives the same result, because ReLU is monotone.
 
     Args:
         in_chans: channels of the images.
         num_classes: outputs of a linear classifier on top; 0 for the features themselves.
         width: channels of every block.
-        depth: how many blocks.
+        depth: number of blocks.
 
     Shapes: (N, in_chans, H, W) -> (N, width * (H // 16) * (W // 16)): 64 features at 28 pixels, 1600 at 84.
     """
@@ -49,11 +49,11 @@ def conv4(pretrained: bool = False, **options: Any) -> ConvNet:
 
 @register_model  # type: ignore[untyped-decorator]
 def conv6(pretrained: bool = False, **options: Any) -> ConvNet:
-    """Six blocks of 64 channels, of which the last two do not pool (Chen et al. 2019)."""
+    """Six blocks of 64 channels; the last two have no pooling (Chen et al. 2019)."""
     return ConvNet(depth=6, **own_options(options))
 
 
 def own_options(options: dict[str, Any]) -> dict[str, Any]:
-    """What is given to a network of this folder, without what timm gives to those that it has weights of."""
+    """The arguments for a network of this folder, without those that timm adds for networks with weights."""
     of_timm = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir")
     return {key: value for key, value in options.items() if key not in of_timm}

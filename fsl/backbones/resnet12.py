@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from fsl.backbones.conv4 import own_options
 
 SLOPE = 0.1
-"""Of the ReLU where it leaks."""
+"""Negative slope of the leaky ReLU."""
 
 
 class Block(nn.Module):
-    """Three 3x3 convolutions, each normalised, beside a projection; then ReLU that leaks, and max-pooling by 2."""
+    """Three 3x3 convolutions with batch normalisation plus a projection, then leaky ReLU and max-pooling by 2."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -33,13 +33,13 @@ class Block(nn.Module):
 
 
 class ResNet12(nn.Module):
-    """Four blocks, and the average over the map; without dropout.
+    """Four blocks and average pooling over the feature map, without dropout.
 
     Args:
         in_chans: channels of the images.
         num_classes: outputs of a linear classifier on top; 0 for the features themselves.
 
-    Shapes: (N, in_chans, H, W) -> (N, 640), from a map of side H // 16.
+    Shapes: (N, in_chans, H, W) -> (N, 640), from a feature map of side H // 16.
     """
 
     def __init__(self, in_chans: int = 3, num_classes: int = 0) -> None:
@@ -55,7 +55,7 @@ class ResNet12(nn.Module):
                 nn.init.kaiming_normal_(module.weight, a=SLOPE, mode="fan_out", nonlinearity="leaky_relu")
 
     def forward_features(self, images: Tensor) -> Tensor:
-        """(N, 640, H // 16, W // 16)."""
+        """The feature map (N, 640, H // 16, W // 16)."""
         maps: Tensor = self.layer4(self.layer3(self.layer2(self.layer1(images))))
         return maps
 

@@ -1,7 +1,7 @@
-"""timm's networks with a stem for images of 84 pixels, as in SimpleShot, LaplacianShot and TIM.
+"""Networks of timm with a stem for images of 84 pixels, as in SimpleShot, LaplacianShot and TIM.
 
-A 3x3 convolution of stride 1 takes the place of the first one, and no pooling follows: maps are four times as wide, and
-twice with MobileNet, which has no pooling. Names of weights remain those of timm.
+The first convolution is replaced by a 3x3 convolution of stride 1 without pooling after it. Feature maps are four times
+as wide; for MobileNet, which has no pooling, twice as wide. The weights have the same names as in timm.
 """
 
 from typing import Any, Literal
@@ -25,8 +25,8 @@ def resnet50_84(pretrained: bool = False, **options: Any) -> Any:
 
 @register_model  # type: ignore[untyped-decorator]
 def densenet121_84(pretrained: bool = False, **options: Any) -> Any:
-    """DenseNet-121: 1024 features, 6.9 million parameters. As in the papers the first block follows the convolution at
-    once, without normalisation and ReLU between them."""
+    """DenseNet-121: 1024 features, 6.9 million parameters. As in the papers, the first block directly follows the
+    convolution, without normalisation and ReLU between them."""
     network: Any = timm.create_model("densenet121", **options)
     network.features.conv0 = _without_stride(network.features.conv0, "fan_in")
     network.features.norm0 = nn.Identity()
@@ -36,7 +36,7 @@ def densenet121_84(pretrained: bool = False, **options: Any) -> Any:
 
 @register_model  # type: ignore[untyped-decorator]
 def mobilenet_84(pretrained: bool = False, **options: Any) -> Any:
-    """MobileNet (the first): 1024 features, 3.2 million parameters. With ReLU, as in the papers; timm's is ReLU6."""
+    """MobileNet (version 1): 1024 features, 3.2 million parameters. It has ReLU as in the papers; timm's has ReLU6."""
     network: Any = timm.create_model("mobilenetv1_100", act_layer=nn.ReLU, **options)
     network.conv_stem.stride = (1, 1)
     return network
@@ -50,7 +50,7 @@ def _resnet(name: str, options: dict[str, Any]) -> Any:
 
 
 def _without_stride(stem: nn.Conv2d, mode: Literal["fan_in", "fan_out"]) -> nn.Conv2d:
-    """Fresh weights 3x3 of as many channels, drawn as the other convolutions of the network are."""
+    """New 3x3 weights with the same channels, initialised like the other convolutions of the network."""
     new = nn.Conv2d(stem.in_channels, stem.out_channels, kernel_size=3, stride=1, padding=1, bias=False)
     nn.init.kaiming_normal_(new.weight, mode=mode, nonlinearity="relu")
     return new

@@ -9,8 +9,8 @@ from fsl.backbones.conv4 import own_options
 
 
 class WideBlock(nn.Module):
-    """Normalisation and ReLU before each of two 3x3 convolutions, of which the second has the stride; the first
-    block of a stage projects what is added."""
+    """Batch normalisation and ReLU before each of two 3x3 convolutions; the second has the stride. The first block of
+    a stage has a projection shortcut."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -29,7 +29,8 @@ class WideBlock(nn.Module):
 
 class WideResNet(nn.Module):
     """A 3x3 convolution, three stages of (depth - 4) / 6 blocks with 16, 32 and 64 times `width` channels and strides
-    1, 2 and 2, normalisation, ReLU, and the average over the map. Convolutions have biases, as public weights do.
+    1, 2 and 2, normalisation, ReLU, and average pooling over the feature map. The convolutions have biases, as in
+    the public weights.
 
     Args:
         in_chans: channels of the images.
@@ -37,7 +38,7 @@ class WideResNet(nn.Module):
         depth: 6 n + 4.
         width: k of WRN-depth-k.
 
-    Shapes: (N, in_chans, H, W) -> (N, 64 width), from a map of side H / 4.
+    Shapes: (N, in_chans, H, W) -> (N, 64 width), from a feature map of side H / 4.
     """
 
     def __init__(self, in_chans: int = 3, num_classes: int = 0, depth: int = 28, width: int = 10) -> None:
@@ -56,7 +57,7 @@ class WideResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward_features(self, images: Tensor) -> Tensor:
-        """(N, 64 width, H / 4, W / 4)."""
+        """The feature map (N, 64 width, H / 4, W / 4)."""
         maps: Tensor = self.relu(self.bn1(self.layer3(self.layer2(self.layer1(self.conv1(images))))))
         return maps
 

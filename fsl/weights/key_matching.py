@@ -1,4 +1,4 @@
-"""Which of a file's tensors is which of a network's: by name, else by order."""
+"""Matching of a file's tensors to a network's tensors, by name or otherwise by order."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,17 @@ import torch
 from torch import Tensor
 
 Weights = Mapping[str, Tensor]
-HEADS = ("fc", "classifier", "head", "head_dist", "linear", "last_linear", "logits")  # what classifiers are called
-COUNTER = "num_batches_tracked"  # which older files lack, and evaluation does not use
+HEADS = ("fc", "classifier", "head", "head_dist", "linear", "last_linear", "logits")  # names of classifiers
+COUNTER = "num_batches_tracked"  # missing in older files, and not used in evaluation
 
 
 class Unmatched(ValueError):
-    """Tensors of the network that are not in the file, or of the file that have no place; each is named."""
+    """Tensors of the network are not in the file, or the reverse; the message names each."""
 
 
 @dataclass(frozen=True)
 class _Pairing:
-    """Own name -> file's name, and the names on both sides that found none."""
+    """Pairs of own name -> name in the file, and the unmatched names on both sides."""
 
     pairs: Mapping[str, str]
     missing: Sequence[str]
@@ -27,26 +27,26 @@ class _Pairing:
 
 
 class Matched(NamedTuple):
-    """The tensors of a file under a network's own names, and the file's biases that are part of running means."""
+    """The tensors of a file under the network's own names, and the file's biases that were merged in running means."""
 
     tensors: dict[str, Tensor]
     folded: tuple[str, ...]
 
 
 def match_keys(weights: Weights, own: Weights) -> Matched:
-    """The file's tensors under the network's own names: a state dict to load.
+    """Rename the file's tensors to the network's own names, which gives a state dict to load.
 
-    Wrappers' prefixes (`module.`, `encoder.` ...) do not count. Where the names are another program's altogether, the
-    layers are matched in order, if each is of the same kind and shape. A classifier's tensors are left out. A
-    convolution's bias that the network leaves to the normalisation after it is taken off that one's running mean,
-    which comes to the same.
+    Prefixes of wrappers (`module.`, `encoder.` ...) are ignored. If the names are those of a different program, the
+    layers are matched in order, provided that each has the same kind and shape. The tensors of a classifier are
+    omitted. If the file has a bias for a convolution that has none in the network because batch normalisation follows,
+    the bias is subtracted from the running mean of this normalisation, which is equivalent.
 
     Args:
-        weights: name -> tensor, of the file, in its order.
+        weights: name -> tensor of the file, in its order.
         own: the network's state dict.
 
     Raises:
-        Unmatched: names each tensor that found no counterpart.
+        Unmatched: a tensor has no counterpart; the message names each.
     """
     weights = {key: tensor for key, tensor in weights.items() if not key.endswith(COUNTER)}
     wanted = {key: tensor for key, tensor in own.items() if not key.endswith(COUNTER)}
@@ -66,14 +66,14 @@ def match_keys(weights: Weights, own: Weights) -> Matched:
 
 
 def classifier_keys(weights: Weights, own: Weights) -> list[str]:
-    """The file's tensors that are of a classifier, which the network has no place for."""
+    """The file's tensors that belong to a classifier, which the network does not have."""
     return [
         key for key in weights if _is_head(key) and not any(key == mine or key.endswith(f".{mine}") for mine in own)
     ]
 
 
 def _by_name(weights: Weights, own: Weights) -> _Pairing:
-    """Equal names behind one prefix, the one under which the most are found; what is elsewhere has no part in it."""
+    """Match equal names after one prefix, the one with the most matches. Tensors without this prefix are ignored."""
     prefixes = {""} | {key[: i + 1] for key in weights for i, letter in enumerate(key) if letter == "."}
     prefix = max(sorted(prefixes), key=lambda prefix: sum(prefix + key in weights for key in own))
     pairs = {
@@ -85,7 +85,7 @@ def _by_name(weights: Weights, own: Weights) -> _Pairing:
 
 
 def _by_order(weights: Weights, own: Weights) -> _Pairing:
-    """The first layer with the first, and so on, where they are alike."""
+    """Match layers by their position if their tensors have the same names and shapes."""
     mine, theirs = _layers(own), _layers({key: value for key, value in weights.items() if not _is_head(key)})
     normalised = _normalised(own)
     pairs: dict[str, str] = {}
@@ -100,7 +100,7 @@ def _by_order(weights: Weights, own: Weights) -> _Pairing:
 
 
 def _layers(weights: Weights) -> dict[str, dict[str, Tensor]]:
-    """Tensors by layer, then by their own name in it: {"conv1.0": {"weight": ..., "bias": ...}}."""
+    """Tensors by layer and by their name in the layer: {"conv1.0": {"weight": ..., "bias": ...}}."""
     found: dict[str, dict[str, Tensor]] = {}
     for key, tensor in weights.items():
         found.setdefault(_layer(key), {})[key.rpartition(".")[2]] = tensor
@@ -112,11 +112,11 @@ def _layer(key: str) -> str:
 
 
 def _key(layer: str, leaf: str) -> str:
-    return f"{layer}.{leaf}" if layer else leaf  # a network's own tensors are in no layer
+    return f"{layer}.{leaf}" if layer else leaf  # tensors of the network itself have no layer
 
 
 def _once(weights: Weights) -> Weights:
-    """Without layers equal to an earlier one: some programs keep each layer under several names."""
+    """Remove layers equal to an earlier one, because some programs store each layer under several names."""
     kept: dict[str, dict[str, Tensor]] = {}
     for name, leaves in _layers(weights).items():
         if not any(
@@ -128,7 +128,7 @@ def _once(weights: Weights) -> Weights:
 
 
 def _normalised(own: Weights) -> dict[str, str]:
-    """Convolutions without bias, each with the batch normalisation right behind it in the same block."""
+    """Convolutions without bias, each with the batch normalisation that directly follows it in the same block."""
     layers = _layers(own)
     return {
         name: norm

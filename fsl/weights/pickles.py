@@ -1,4 +1,4 @@
-"""Pickles that other programs wrote: arrays, text and numbers in lists and dicts, read without running anything."""
+"""Safe reading of pickles from other programs: arrays, text and numbers in lists and dicts. No code is executed."""
 
 import mmap
 import pickle
@@ -16,21 +16,22 @@ from clustering.files.regular import open_regular
 from clustering.foundation import memory
 from clustering.foundation.errors import InputError
 
-PICKLES = (".pkl", ".pickle", ".plk")  # how their names end
-_UNNOTICED = 1 << 28  # bytes that any file may become: a name takes two bytes each time it comes again
+PICKLES = (".pkl", ".pickle", ".plk")  # file name suffixes
+_UNNOTICED = 1 << 28  # bytes that any file may expand to; a repeated reference takes only two bytes of the file
 KIND = re.compile(r"[?]|[biuf]\d{1,2}|[SU]\d{1,6}|O8?")
 
 
 def read_pickle(path: Path) -> Any:
-    """What a pickle of any protocol holds: dicts, lists, tuples, text, numbers and numpy arrays (read-only).
+    """Read a pickle of any protocol that contains dicts, lists, tuples, text, numbers and numpy arrays (read-only).
 
-    A pickle is a program that names what is to be called. Here a name never leads to the thing that it names: the few
-    that arrays and dicts are written with stand for the functions below, which check what they get, and any other is
-    refused before it is looked up. Keys that Python 2 wrote are text, its other strings bytes; a defaultdict is a dict,
-    an array of objects a list.
+    A pickle is a program that calls functions by name. This reader never looks up a name. The few names that store
+    arrays and dicts are mapped to the functions below, which check their arguments; all other names are refused.
+    Strings of Python 2 become text if they are keys, and bytes otherwise. A defaultdict becomes a dict, and an array of
+    objects becomes a list.
 
     Raises:
-        InputError: names the file: missing, damaged, or holding what only running code could build.
+        InputError: the file is missing or damaged, or contains objects that only executed code could build; the
+            message names the file.
     """
     path = Path(path)
     try:
@@ -46,19 +47,20 @@ def read_pickle(path: Path) -> Any:
             f"{path}: holds {error}, which only running code could build, so the file is not loaded; save its arrays "
             "alone, as .npz"
         ) from error
-    except Exception as error:  # what a damaged pickle raises cannot be listed
+    except Exception as error:  # a damaged pickle may raise any error
         reason = _printable(str(error)) or type(error).__name__
         raise InputError(f"{path}: damaged, or no pickle ({reason}); fetch it again") from error
 
 
 class _ForbiddenError(Exception):
-    """A name that is none of those that data are written with."""
+    """The pickle uses a name that is not needed to store data."""
 
 
 def _check_codes(content: mmap.mmap) -> None:
-    """That what a pickle asks for is in proportion to its size, before any of it is done.
+    """Check, before loading, that the memory for a pickle is proportional to its size.
 
-    A text or a number that is put by under a far number has all numbers below it kept free: five bytes are gigabytes.
+    If an object is stored in the memo at a large index, the memo is allocated up to this index. Five bytes can
+    therefore require gigabytes.
     """
     place, codes, size = 0, 0, len(content)
     while place < size:
@@ -103,10 +105,11 @@ _TWO_LINES = (pickle.GLOBAL[0], pickle.INST[0])
 
 
 def _extent(value: Any, most: int, known: dict[int, int]) -> int:
-    """Bytes of a value as one array, where what stands in several places counts each time.
+    """Size in bytes of a value if it were converted to one array; an object counts at each place where it occurs.
 
     Raises:
-        ValueError: more than `most`: thirty lists, each twice in the next, are a thousand million numbers as an array.
+        ValueError: the size is above `most`. For example, thirty lists, each twice in the next, make an array of a
+            thousand million numbers.
     """
     if isinstance(value, np.ndarray):
         return value.nbytes
@@ -115,7 +118,7 @@ def _extent(value: Any, most: int, known: dict[int, int]) -> int:
     if not isinstance(value, (list, tuple, dict)):
         return 8
     if id(value) not in known:
-        known[id(value)] = most + 1  # of a list that stands in itself there is no end
+        known[id(value)] = most + 1  # a list that contains itself has infinite size
         items = value.values() if isinstance(value, dict) else value
         known[id(value)] = 8 + sum(_extent(item, most, known) for item in items)
     if known[id(value)] > most:
@@ -135,7 +138,7 @@ class _Reader(pickle.Unpickler):
 
 
 class _Name:
-    """A name as the pickle has it in hand: made for it alone, so that nothing it does to it reaches anything else."""
+    """A name in a pickle. The object is new for each use, so that changes by the pickle affect nothing else."""
 
     __slots__ = ("full",)
 
@@ -147,7 +150,7 @@ class _Name:
 
 
 class _Dtype:
-    """The type of an array's numbers, as it is written: first its kind, then the order of its bytes."""
+    """The data type of an array in the order in which a pickle stores it: first the kind, then the byte order."""
 
     __slots__ = ("kind", "order")
 
@@ -163,7 +166,7 @@ class _Dtype:
         self.order = order
 
     def array(self, data: Any, shape: Any, fortran: bool) -> Any:
-        """The array over these bytes, which are not copied unless their order is not the machine's."""
+        """The array of these bytes, which are copied only if their byte order differs from the machine's."""
         if type(shape) is not tuple or not all(type(side) is int and side >= 0 for side in shape):
             raise ValueError("an array of no shape")
         if self.kind.startswith("O"):
@@ -178,7 +181,7 @@ class _Dtype:
 
 
 class _Array:
-    """An array as it is written: first nothing, then all of it."""
+    """An array in the order in which a pickle stores it: first an empty object, then its contents."""
 
     __slots__ = ("made",)
 
@@ -209,7 +212,7 @@ def _encode(text: str, encoding: Any = "latin1") -> bytes:
 
 
 def _nothing_to_call(*arguments: Any) -> Any:
-    """Of a type that is only passed on: the class of an array, what a defaultdict would make."""
+    """Replacement of a type that is only an argument: the class of an array, or the default of a defaultdict."""
     if arguments:
         raise ValueError("a type that is called")
     return []
@@ -231,15 +234,15 @@ MEANT: Mapping[str, Callable[..., Any]] = {
 
 
 class _Plain:
-    """Puts finished arrays where half-written ones stand, and text where Python 2 has keys of bytes.
+    """Replace unfinished arrays by finished ones, and the byte keys of Python 2 by text.
 
-    Each list, dict and tuple is gone through once, however often it stands in others: a few tuples of each other would
-    be millions else.
+    Each list, dict and tuple is visited once, even if it occurs several times; otherwise a few nested tuples would take
+    millions of visits.
     """
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
-        self._tuples: dict[int, tuple[Any, Any]] = {}  # what was read, kept so that its id stays its own, and is made
+        self._tuples: dict[int, tuple[Any, Any]] = {}  # original (kept so that its id is not reused), result
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, _Array):
@@ -269,7 +272,7 @@ def _as_dtype(value: Any) -> _Dtype:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, (bytes, str)):  # whose own text may be endless
+    if not isinstance(value, (bytes, str)):  # their own text may be endless
         raise ValueError("no text where there should be")
     return value.decode("latin1") if isinstance(value, bytes) else value
 
