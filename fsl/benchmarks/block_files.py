@@ -42,7 +42,7 @@ def write_blocks(
             must have the same length.
         seen: called with each block in order, including reused ones.
     """
-    # Those of int64 first, so that they lie at multiples of eight bytes.
+    # The int64 tensors are first, so that their offsets are multiples of eight bytes.
     layout = [*((key, "I64", tensor.shape, 8) for key, tensor in counted.items()), (name, "U8", shape, 1)]
 
     def head() -> bytes:
@@ -83,7 +83,7 @@ def _unfinished(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
             content.flush()
             os.fsync(content.fileno())
         partial.replace(path)
-    except Exception as error:  # an interruption is none: it leaves both
+    except Exception as error:  # an interruption is not an Exception and leaves both files
         if isinstance(error, OSError) and error.errno in FULL:
             raise
         with contextlib.suppress(OSError):

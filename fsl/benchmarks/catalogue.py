@@ -34,7 +34,7 @@ class Catalogue:
     pictures: Callable[[str], frozenset[str]] = frozenset
 
     def split_of(self, class_name: str) -> Split | None:
-        """The split that a class belongs to, by the authors' lists."""
+        """The split of a class according to the authors' lists."""
         return self._owners.get(class_name)
 
     @cached_property

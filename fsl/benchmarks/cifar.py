@@ -1,4 +1,4 @@
-"""Benchmarks of the pictures of CIFAR-100."""
+"""Base class of the benchmarks with pictures of CIFAR-100."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,7 +9,7 @@ from fsl.training.augmentation import Augmentation
 
 @dataclass(frozen=True)
 class Cifar(ListedBenchmark):
-    """Pictures of CIFAR-100, 32 x 32 RGB; normalisation and augmentation are MetaOptNet's (Lee et al., CVPR 2019)."""
+    """Pictures of CIFAR-100, 32 x 32 RGB, with normalisation and augmentation of MetaOptNet (Lee et al., CVPR 2019)."""
 
     size: ClassVar[int] = 32
     mean: ClassVar[tuple[float, ...]] = (0.5074, 0.4867, 0.4411)

@@ -1,4 +1,4 @@
-"""CUB-200-2011: 200 kinds of birds (Wah et al. 2011), split as Chen et al. (ICLR 2019) do."""
+"""CUB-200-2011: 200 species of birds (Wah et al. 2011) in the split of Chen et al. (ICLR 2019)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,8 +12,9 @@ from fsl.benchmarks.listed import ListedBenchmark
 class Cub(ListedBenchmark):
     """CUB-200-2011: 100 base, 50 validation and 50 novel classes of about 59 pictures, 84 x 84 RGB.
 
-    Of the classes by number every second is base, and of the others every second is validation. Nothing is cut
-    out by the bounding boxes: of each picture the largest square in its middle is kept, so that birds keep their shape.
+    In the order of class numbers, every second class is a base class, and every second of the others is a validation
+    class. The bounding boxes are not used: pictures are cropped to the largest central square, which keeps the shape of
+    the birds.
     """
 
     name: ClassVar[str] = "cub"

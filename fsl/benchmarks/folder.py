@@ -64,10 +64,10 @@ class Folder:
         validate(self)
 
     def source(self) -> str:
-        """Identity of the files: of the lists, and of the pictures' names and sizes.
+        """Identity of the files: the lists, and the names and sizes of the pictures.
 
         Raises:
-            InputError: as `read`.
+            InputError: see `read`.
         """
         folder = self._folder()
         digest = Fingerprint("folder", RECIPE)
@@ -78,10 +78,10 @@ class Folder:
         return str(digest)
 
     def read(self, split: Split) -> Decoded:
-        """The pictures of a split, (N, 3, size, size), by class and name; each is decoded when it is asked for.
+        """The pictures of a split, (N, 3, size, size), sorted by class and name. Each is decoded on access.
 
         Raises:
-            InputError: no pictures, too few classes, a split that lacks, or a class in two splits.
+            InputError: there are no pictures, too few classes, a missing split, or a class in two splits.
         """
         classes = self._classes()[split]
         files = [file for name in classes for file in classes[name]]
@@ -90,10 +90,10 @@ class Folder:
         return Decoded(pictures, labels, tuple(classes))
 
     def division(self) -> str:
-        """How many classes are base, validation and novel, and what changes it, for messages.
+        """The numbers of base, validation and novel classes and the options that change them, for messages.
 
         Raises:
-            InputError: as `read`.
+            InputError: see `read`.
         """
         counts = {split: len(classes) for split, classes in self._classes().items()}
         total = sum(counts.values())
@@ -144,7 +144,7 @@ class Folder:
 
 
 def _by_class(folder: Path, below: Path) -> Classes:
-    """Pictures by the folder right under `below` that they are in."""
+    """Pictures by their folder directly below `below`."""
     by_class: defaultdict[str, list[str]] = defaultdict(list)
     for file in pictures_under(below):
         name, _, inside = relative(file, below).partition(os.sep)
@@ -158,7 +158,7 @@ def _by_class(folder: Path, below: Path) -> Classes:
 
 
 def _by_folders(folder: Path) -> dict[Split, Classes]:
-    """Classes by split, where the folders of a split are there; empty where there are none."""
+    """Classes by split according to the folders of the splits; empty if there are none."""
     children = {child.name.lower(): child for child in folder.iterdir() if child.is_dir()}
     folders = {split: [children[word] for word in FILES[split] if word in children] for split in SPLITS}
     if not (folders["base"] and folders["novel"]):
@@ -172,7 +172,7 @@ def _by_folders(folder: Path) -> dict[Split, Classes]:
 
 
 def _by_lists(folder: Path) -> dict[Split, Classes]:
-    """Classes by split, as the lists say; empty where there are none."""
+    """Classes by split according to the lists; empty if there are none."""
     lists = {split: find_lists(folder, split) for split in SPLITS}
     if not any(lists.values()):
         return {}
@@ -200,7 +200,7 @@ def _merged(parts: Iterable[Classes]) -> Classes:
 
 
 def _disjoint(folder: Path, classes: dict[Split, Classes]) -> dict[Split, Classes]:
-    """That every split has classes, and none that another has."""
+    """Check that every split has classes and that no class is in two splits."""
     owner: dict[str, Split] = {}
     for split, names in classes.items():
         if not names:

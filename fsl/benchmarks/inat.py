@@ -11,21 +11,21 @@ from fsl.benchmarks.catalogue import Catalogue, class_lists
 from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.listed import ListedBenchmark, Listing
 
-VALIDATES = 10  # every so many-th base class is a validation class, too
-SUPPORT = 5  # one picture of so many of a novel class is support
+VALIDATES = 10  # one in so many base classes is also a validation class
+SUPPORT = 5  # one in so many pictures of a novel class is support
 
 
 @dataclass(frozen=True)
 class INat(ListedBenchmark):
     """meta-iNat: 1,135 species of iNaturalist 2017 with 50 to 1,000 pictures, squeezed to 84 x 84 RGB; 227 are novel.
 
-    All other 908 are base classes. None is for validation: LaplacianShot's lists validate on the base pictures once
-    more, and every tenth class of them does so here. It says nothing of new classes; the papers keep the last epoch and
-    tune nothing.
+    The other 908 species are base classes. There are no separate validation classes: LaplacianShot's lists validate on
+    the base pictures, and here every tenth base class is used for validation. This validation accuracy does not measure
+    the accuracy on new classes; the papers keep the last epoch and tune no parameters.
 
-    The task of the papers is one of all novel pictures, divided by the authors: of each class a fifth, rounded down, is
-    support (repr), the others are queries. A class has its support first, which `sampler=whole_split
-    sampler.support=first` takes.
+    The papers use a single task of all novel pictures, divided by the authors: a fifth of each class, rounded down, is
+    support (repr), and the others are queries. Each class has its support first, as `sampler=whole_split
+    sampler.support=first` expects.
     """
 
     name: ClassVar[str] = "inat"
@@ -42,10 +42,10 @@ class INat(ListedBenchmark):
     )
 
     def listing(self, split: Split) -> Listing:
-        """What is there of a split, whole or not; of a novel class its support first.
+        """The pictures of a split that are present, complete or not. Novel classes have their support first.
 
         Raises:
-            InputError: a file that cannot be read.
+            InputError: a file cannot be read.
         """
         found = super().listing("base" if split == "validation" else split)
         if split == "novel":
@@ -53,7 +53,7 @@ class INat(ListedBenchmark):
         return _validating(found) if split == "validation" else found
 
     def _undivided(self, found: Listing) -> list[str]:
-        """Where the novel pictures are not divided into support and query as the authors do."""
+        """Differences from the authors' division of the novel pictures into support and query."""
         counts = np.bincount(found.labels, minlength=len(found.class_names)).tolist()
         support = Counter[str]()
         for place in self.places():

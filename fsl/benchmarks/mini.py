@@ -7,7 +7,7 @@ from fsl.benchmarks.benchmark import Split
 from fsl.benchmarks.catalogue import Catalogue, numbered_pictures
 from fsl.benchmarks.listed import ListedBenchmark
 
-# The synsets of ImageNet that the authors' lists train.csv, val.csv and test.csv name.
+# The synsets of ImageNet in the authors' lists train.csv, val.csv and test.csv.
 BASE = """
 n01532829 n01558993 n01704323 n01749939 n01770081 n01843383 n01910747 n02074367 n02089867 n02091831 n02101006 n02105505
 n02108089 n02108551 n02108915 n02111277 n02113712 n02120079 n02165456 n02457408 n02606052 n02687172 n02747177 n02795169
@@ -32,7 +32,7 @@ CLASSES: dict[Split, tuple[str, ...]] = {
 
 
 def pictures_of(name: str) -> frozenset[str]:
-    """What the authors' lists call the pictures of a class, such as n0153282900000005.jpg."""
+    """The names of a class's pictures in the authors' lists, such as n0153282900000005.jpg."""
     return frozenset(f"{name}{number:08d}.jpg" for number in numbered_pictures("mini_pictures").get(name, ()))
 
 
@@ -40,8 +40,8 @@ def pictures_of(name: str) -> frozenset[str]:
 class MiniImageNet(ListedBenchmark):
     """mini-ImageNet: 64 base, 16 validation and 20 novel classes of 600 pictures, 84 x 84 RGB.
 
-    A network is tested on whole pictures as they are stored, normalised with ImageNet's mean and deviation. (The
-    papers scale a picture to 96 pixels and cut out its middle 84.)
+    Networks are tested on the whole stored pictures, normalised with the mean and standard deviation of ImageNet. (The
+    papers resize a picture to 96 pixels and crop the central 84 pixels.)
     """
 
     name: ClassVar[str] = "mini"

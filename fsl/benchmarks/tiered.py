@@ -1,4 +1,4 @@
-"""tiered-ImageNet: 608 classes of ImageNet, split by what they are kinds of (Ren et al., ICLR 2018)."""
+"""tiered-ImageNet: 608 classes of ImageNet, split by super-class (Ren et al., ICLR 2018)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,9 +11,9 @@ from fsl.benchmarks.listed import ListedBenchmark
 class TieredImageNet(ListedBenchmark):
     """tiered-ImageNet: 351 base, 97 validation and 160 novel classes, 84 x 84 RGB.
 
-    No super-class has classes in two splits. The authors' caches and the lists made from them call classes by words or
-    numbers of their own; only pictures in folders by synset can be checked by name, the others by their counts.
-    A cache is read whole, into as much memory as its file has bytes: the folders take little.
+    No super-class has classes in two splits. The authors' caches, and the lists made from them, have other names or
+    numbers of classes. Therefore, only pictures in folders named by synset are checked by name; the others are checked
+    by their counts. A cache is loaded completely and needs as much memory as the size of its file; folders need little.
     """
 
     name: ClassVar[str] = "tiered"
