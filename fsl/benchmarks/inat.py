@@ -11,8 +11,8 @@ from fsl.benchmarks.catalogue import Catalogue, class_lists
 from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.listed import ListedBenchmark, Listing
 
-VALIDATES = 10  # one in so many base classes is also a validation class
-SUPPORT = 5  # one in so many pictures of a novel class is support
+VALIDATES = 10  # every 10th base class is also a validation class
+SUPPORT = 5  # a fifth of the pictures of a novel class are support
 
 
 @dataclass(frozen=True)

@@ -135,8 +135,8 @@ class _Expected(NamedTuple):
 
 
 def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Listing, _Expected, list[str]]:
-    """The present pictures of a split, its expected contents, and read errors. A benchmark that declares no contents
-    is taken as it is."""
+    """The present pictures of a split, its expected contents, and read errors. For other benchmarks than
+    `ListedBenchmark`, the expected contents are unknown."""
     if isinstance(benchmark, ListedBenchmark):
         facts = benchmark.catalogue
         expected = _Expected(facts.counts[split], facts.images[split], facts.each, facts.classes[split], facts.pictures)
