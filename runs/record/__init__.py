@@ -1,4 +1,4 @@
-"""The record of runs in MLflow: written, found again, queried, served.
+"""The record of runs in MLflow: writing, search, queries, and the server of its interface.
 
-Files beside it lie in `runs.storage`.
+`runs.storage` manages the other files of the results folder.
 """

@@ -1,4 +1,4 @@
-"""Which version of this project computed a run."""
+"""The version of this project that computed a run."""
 
 import functools
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @functools.cache
 def code_version() -> str:
-    """The commit of the checkout that this code is of (`+changes` where files differ), else the version."""
+    """The commit of the checkout that contains this code (with `+changes` if files differ), else the version."""
     project = Path(__file__).resolve().parents[2]
     if (project / ".git").exists():
         with suppress(OSError, subprocess.SubprocessError):
@@ -20,7 +20,7 @@ def code_version() -> str:
 
 
 def version() -> str:
-    """The version of the package that is installed."""
+    """The version of the installed package."""
     try:
         return metadata.version("transduce")
     except metadata.PackageNotFoundError:

@@ -1,8 +1,8 @@
-"""Runs a command that ends, with all that it starts, when the process that started it is gone, however that ended.
+"""Run a command that ends, with all its child processes, when the process that started it ends for any reason.
 
-To be started in a session of its own: `python leash.py FD COMMAND...`, FD being the end for reading of a pipe whose
-other end is open in the starting process alone. The system closes that end when the process ends, even by SIGKILL. It
-imports little and takes some milliseconds.
+Start it in a new session: `python leash.py FD COMMAND...`, where FD is the read end of a pipe whose write end is open
+in the starting process only. The operating system closes the write end when that process ends, even by SIGKILL. The
+module has few imports and starts in some milliseconds.
 """
 
 import os
@@ -10,11 +10,11 @@ import signal
 import sys
 import time
 
-GRACE = 5.0  # seconds to end by itself
+GRACE = 5.0  # seconds for the command to end by itself
 
 
 def main() -> None:
-    """Become the command; a child of it watches the pipe."""
+    """Replace this process by the command; a child process watches the pipe."""
     pipe, command = int(sys.argv[1]), sys.argv[2:]
     if os.fork() == 0:
         _watch(pipe)

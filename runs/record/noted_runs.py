@@ -1,4 +1,4 @@
-"""The run of a training, noted beside its weights: one that was interrupted goes on in it."""
+"""The id of a training's run, stored beside its weights, so that an interrupted training resumes its run."""
 
 import contextlib
 import json
@@ -11,12 +11,12 @@ from runs.storage.store import write_text
 
 
 def noted_run(note: Path, name: str, tracker: Tracker, begin: Callable[[], TrackedRun]) -> TrackedRun:
-    """The run that an interrupted training left, or a new one.
+    """The run of an interrupted training, or a new run.
 
     Args:
-        note: file that says which run it is.
-        name: what a person calls it.
-        begin: opens a new one.
+        note: file that contains the id of the run.
+        name: name of the training in messages.
+        begin: creates a new run.
     """
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         run = tracker.resume(str(json.loads(note.read_text())["run"]))

@@ -1,4 +1,4 @@
-"""Addresses of databases and servers as anybody may see them: without user and password."""
+"""Removal of users and passwords from the addresses of databases and servers, for public output."""
 
 import functools
 import os
@@ -6,19 +6,19 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-# What is before the @ of the host; the second form is a password with slashes in it, but no port with a path behind it.
+# The text before the @ of the host. The second form is a password with slashes, but not a port followed by a path.
 _BEFORE_HOST = re.compile(r"(?<=://)(?:[^\s/'\"<>]*|[^\s/'\"<>@:]*:(?!\d+[/?#])[^\s'\"<>]*)@(?=[^\s/@])")
 _SECRET = r"[\w.-]*(?:passw(?:or)?d|pwd|token|secret|api_?key|credential)[\w.-]*"
 _PARAMETER = re.compile(rf"(?<=[?&])({_SECRET})=[^&\s'\"<>]*", re.IGNORECASE)
-# The same in one address, where no text around it ends it: any character may be in a password.
+# The same for a single address without text around it: a password may contain any character.
 _USER = re.compile(r"[^:]*://([^/@?]*:[^@]*@(?:[^/?]*@)*|[^/?]*@)", re.DOTALL)
 _WHOLE_PARAMETER = re.compile(rf"(?<=[?&])({_SECRET})=([^&]*)", re.IGNORECASE)
 
 
 def without_passwords(text: str) -> str:
-    """A text in which every `scheme://user:password@host` is `scheme://host`, and no `?password=` has a value.
+    """A text in which every `scheme://user:password@host` is `scheme://host`, and the value of `?password=` is removed.
 
-    Of the record's own address, MLFLOW_TRACKING_URI, user and password are left out wherever they stand.
+    The user and password of the record's own address, MLFLOW_TRACKING_URI, are removed wherever they occur.
     """
     for secret, shown in _secrets(os.environ.get("MLFLOW_TRACKING_URI", "")).items():
         text = text.replace(secret, shown)
@@ -29,7 +29,7 @@ def without_passwords(text: str) -> str:
 
 @functools.lru_cache(maxsize=8)
 def _secrets(address: str) -> Mapping[str, str]:
-    """What an address has in secrets, as it is written and as it is meant, with what is shown instead."""
+    """The secrets of an address, both as written and decoded, with their replacements."""
     found = {}
     user = _USER.match(address)
     if user:

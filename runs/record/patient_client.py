@@ -1,4 +1,4 @@
-"""MLflow's client where the record is on a server: it waits for a bounded time, says so, and then gives up."""
+"""MLflow's client for a record on a server. It waits for a limited time, prints a message, and then gives up."""
 
 import functools
 import os
@@ -13,37 +13,37 @@ from runs.storage.locks import Say
 
 PATIENCE = 5.0  # seconds without an answer before the first message, and between messages
 
-# MLflow itself would try each request for eight minutes and longer. These are a quarter of a minute where nobody
-# answers at all, and a minute and a half where a request is taken and never answered.
+# MLflow's defaults retry each request for eight minutes or longer. These limits are about 15 s if no server answers,
+# and about 90 s if a server accepts a request and does not answer it.
 BOUNDS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
 }
 TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
-SLOWEST = 1 << 20  # bytes a second at which a server may put a file where its artefacts are, before it answers
+SLOWEST = 1 << 20  # lowest assumed speed, in bytes per second, at which a server stores a file before it answers
 
 
 class RecordUnreachable(InputError):
-    """The server or database with the record does not answer. What was computed is kept in the results folder."""
+    """The server or database with the record does not answer. The computed results are kept in the results folder."""
 
 
 def bound_retries() -> None:
-    """Bound how long MLflow tries; whoever set these variables keeps their values. Before the first request."""
+    """Limit the time of MLflow's retries; variables set by the user are kept. Call before the first request."""
     for name, value in BOUNDS.items():
         os.environ.setdefault(name, value)
 
 
 class PatientClient:
-    """A client of MLflow whose calls end in `RecordUnreachable` when the record cannot be reached.
+    """A client of MLflow whose calls raise `RecordUnreachable` when the record cannot be reached.
 
-    After that, and after an interruption during a long wait, further calls fail at once: an error that is on its way
-    does not wait again for each thing that was to be noted about it.
+    After that, and after an interruption during a long wait, further calls fail at once, so that error handling does
+    not wait again for each value that it would record.
 
     Args:
-        open_client: gives the `MlflowClient`.
-        place: where the record is, for messages.
-        say: told what is waited for.
+        open_client: returns the `MlflowClient`.
+        place: address of the record, for messages.
+        say: function that prints messages about waiting.
     """
 
     def __init__(self, open_client: Callable[[], Any], place: str, say: Say) -> None:
@@ -66,7 +66,7 @@ class PatientClient:
         return call
 
     def log_artifact(self, run_id: str, local_path: str, artifact_path: str | None = None) -> None:
-        """As MLflow's, with time for what is in the file."""
+        """Like MLflow's method, with a time limit that depends on the size of the file."""
         with self._waiting(), _time_for(os.path.getsize(local_path)):
             self._client.log_artifact(run_id, local_path, artifact_path)
 
@@ -103,7 +103,7 @@ class PatientClient:
 
 @contextmanager
 def _time_for(size: int) -> Iterator[None]:
-    """Wait longer for the answer to so many bytes, unless a user has said how long."""
+    """Raise the time limit for an answer according to `size` (bytes), unless the user has set a limit."""
     if os.environ.get(TIMEOUT) != BOUNDS[TIMEOUT]:
         yield
         return
@@ -122,7 +122,7 @@ def _unreachable(place: str, reason: str) -> RecordUnreachable:
 
 
 def _reason(error: Exception) -> str | None:
-    """Why a record cannot be reached; None of an error that says something else."""
+    """The reason why a record cannot be reached; None for an error with another cause."""
     from mlflow.exceptions import MlflowException, RestException
     from requests.exceptions import RequestException
     from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -138,7 +138,7 @@ def _reason(error: Exception) -> str | None:
         return _short(text) if error.error_code == "TEMPORARILY_UNAVAILABLE" else None
     if isinstance(error, RequestException):
         return _short(text)
-    lost = isinstance(error, OperationalError | InterfaceError)  # of the others the connection may be lost, too
+    lost = isinstance(error, OperationalError | InterfaceError)  # other errors may also mean a lost connection
     return _short(text) if lost or (isinstance(error, DBAPIError) and error.connection_invalidated) else None
 
 
@@ -147,7 +147,7 @@ def _refused(error: Any, text: str) -> bool:
 
 
 def _short(text: str) -> str:
-    """The gist of what requests and urllib3 say."""
+    """The essential part of an error message of requests or urllib3."""
     for words, gist in (
         ("too many 500", "it answers with error 500"),
         ("too many 50", "it answers with errors"),

@@ -1,4 +1,4 @@
-"""Where the record of runs is: a database of the results folder, another one, or a server."""
+"""The location of the record of runs: a database in the results folder, another database, or a server."""
 
 import functools
 import os
@@ -15,16 +15,16 @@ from runs.storage.store import Store
 
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
 PATIENCE = 60.0  # seconds of waiting for a process that writes to the database
-SILENCE = 5.0  # seconds of it before that is said
+SILENCE = 5.0  # seconds of waiting before a message is printed
 
 
 class RecordPlace:
-    """Where the runs of one store are. Nothing is opened before it is needed.
+    """The location of the runs of one store. Nothing is opened before it is needed.
 
     Args:
         store: the results folder.
-        uri: an MLflow tracking URI; None is the environment's MLFLOW_TRACKING_URI, else SQLite in the store.
-        say: told what the user should know.
+        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI, else SQLite in the store.
+        say: function that prints messages for the user.
     """
 
     def __init__(self, store: Store, *, uri: str | None = None, say: Say = silent) -> None:
@@ -50,7 +50,7 @@ class RecordPlace:
 
     @functools.cached_property
     def database(self) -> Path | None:
-        """The file of a record in SQLite, whether it exists or not; None where the record is elsewhere."""
+        """The file of a record in SQLite, whether it exists or not; None for a record elsewhere."""
         if self.own:
             return self.store.database
         if not self.uri.startswith("sqlite:///") or self.uri.startswith("sqlite:///file:"):
@@ -59,7 +59,7 @@ class RecordPlace:
 
     @property
     def place(self) -> str:
-        """Where the record is, as anybody may see it."""
+        """The address of the record without passwords."""
         return str(self.store.database) if self.own else without_passwords(self.uri)
 
     @property
@@ -68,12 +68,12 @@ class RecordPlace:
 
     @property
     def origin(self) -> str:
-        """Whose locks tell whether a run of this store is alive: the machine and the folder."""
+        """The machine and folder whose locks show whether a run of this store is active."""
         return origin_of(self.store)
 
     @functools.cached_property
     def moved(self) -> dict[str, str]:
-        """Old places of artefacts that the record still has since it cannot be written; see
+        """Old addresses of artefacts in a record that cannot be written and therefore still contains them; see
         `runs.record.relocation`."""
         return relocate(self.store, self.say) if self.own else {}
 
@@ -83,11 +83,11 @@ class RecordPlace:
 
     @contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:
-        """The database of the record, for reading: nothing can be changed in it.
+        """The database of the record, opened for reading only.
 
         Raises:
-            InputError: it is none, is damaged, or a process writes to it for longer than a minute; also when that comes
-                out within the block.
+            InputError: the file is not a database, is damaged, or a process writes to it for over a minute; also if
+                the error occurs within the block.
         """
         database = self.database
         assert database is not None, "a server has no file"
@@ -95,7 +95,7 @@ class RecordPlace:
         if not database.is_file():
             raise InputError(f"{database}: no MLflow record, and no file; move it away, or give {other}")
         try:
-            # Not mode=ro: what a killed process was writing could then not be rolled back, and nothing could be read.
+            # Not mode=ro: SQLite could then not roll back the transaction of a killed process; every query would fail.
             address, silence = f"{database.as_uri()}?mode=rw", min(SILENCE, PATIENCE)
             with closing(sqlite3.connect(address, timeout=silence, isolation_level=None, uri=True)) as connection:
                 connection.execute("pragma query_only = on")

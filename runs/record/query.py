@@ -1,7 +1,7 @@
-"""Many runs of the record at once, as light rows.
+"""Queries for many runs of the record, with small result rows.
 
-A database is read by SQL of its own: importing MLflow takes longer than reading a thousand runs. A server, whatever
-database is behind it, is asked by MLflow's API, a page at a time. Both give the same rows in the same order.
+A database is read with SQL, because the import of MLflow takes longer than reading a thousand runs. A server, with any
+database behind it, is queried page by page through MLflow's API. Both return the same rows in the same order.
 """
 
 import functools
@@ -16,26 +16,26 @@ from typing import Any
 from runs.record.tracking import Tracker
 
 FINISHED = ("FINISHED",)
-PAGE = 1000  # runs in one answer of a server
+PAGE = 1000  # number of runs in one answer of a server
 
 Tags = Mapping[str, Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run of the record, as it was when it was read.
+    """One run of the record at the time of the query.
 
     Attributes:
         run_id: MLflow's id.
-        name: what a person calls it.
+        name: name of the run in messages.
         experiment: the name of its experiment.
-        start: when it began, in milliseconds since 1970.
-        end: when it ended, likewise; None while it runs.
+        start: start time in milliseconds since 1970.
+        end: end time in milliseconds since 1970; None for an active run.
         status: "FINISHED", "FAILED", "KILLED", "RUNNING" or "SCHEDULED".
-        params: the resolved config, flat, as text.
-        metrics: the last value of each; NaN where that was logged.
-        tags: MLflow's own among them.
-        artifact_uri: where its files are.
+        params: the resolved config as a flat mapping of text.
+        metrics: the last value of each metric; NaN if NaN was logged.
+        tags: all tags, including MLflow's own.
+        artifact_uri: address of its files.
     """
 
     run_id: str
@@ -53,15 +53,15 @@ class RunRow:
 def read_runs(
     tracker: Tracker, prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
 ) -> list[RunRow]:
-    """The runs of the experiments whose name starts with `prefix`, newest first, at equal times by id.
+    """The runs of the experiments whose name starts with `prefix`, newest first; runs of equal time are ordered by id.
 
-    Neither deleted runs nor those of deleted experiments. The time goes with the runs that match; of the others in
-    these experiments a database looks up the tags that are asked for. A server is asked once for each combination of
-    values.
+    Deleted runs and runs of deleted experiments are excluded. The time is proportional to the number of matching runs.
+    For other runs of these experiments a database looks up the requested tags only. A server receives a query for each
+    combination of values.
 
     Args:
-        tags: the values of which a run's tag must have one, by tag.
-        statuses: those that count.
+        tags: by tag, the values of which a run must have one.
+        statuses: the statuses to include.
 
     Raises:
         InputError: the record cannot be read.
@@ -70,7 +70,7 @@ def read_runs(
 
 
 def finished(tracker: Tracker, experiments: Collection[str], identities: Collection[str]) -> dict[str, RunRow]:
-    """The newest finished run of each of these identities in experiments of these names, where there is one.
+    """The newest finished run of each identity in the experiments of these names, if there is one.
 
     Raises:
         InputError: the record cannot be read.
@@ -90,11 +90,11 @@ def _read(tracker: Tracker, named: Callable[[str], bool], tags: Tags, statuses: 
         return _select(database, named, tags, statuses)
 
 
-# By SQL.
+# Queries with SQL.
 
 
-# One row a run, its params and tags gathered by SQLite: a third quicker than a row for each of them. Every lookup is
-# by an index of MLflow's (run_uuid, or key and run_uuid).
+# One row per run; SQLite aggregates its params and tags, a third faster than one row for each of them. Every lookup
+# uses an index of MLflow's (run_uuid, or key and run_uuid).
 _RUNS = """
 select run_uuid, name, experiment_id, start_time, end_time, status, artifact_uri,
     (select json_group_object(key, value) from params where params.run_uuid = runs.run_uuid),
@@ -104,7 +104,7 @@ where lifecycle_stage = 'active'
     and experiment_id in (select value from json_each(?)) and status in (select value from json_each(?))"""
 _TAG = """
     and (select value from tags where key = ? and tags.run_uuid = runs.run_uuid) in (select value from json_each(?))"""
-# Not gathered likewise: JSON would round them.
+# Metrics are not aggregated, because JSON would round them.
 _METRICS = """
 select run_uuid, key, value, is_nan from latest_metrics where run_uuid in (select value from json_each(?))"""
 
@@ -112,7 +112,7 @@ select run_uuid, key, value, is_nan from latest_metrics where run_uuid in (selec
 def _select(
     database: sqlite3.Connection, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]
 ) -> list[RunRow]:
-    """The runs of a database, all as they were at one time."""
+    """The runs of a database, all read in one transaction."""
     database.execute("begin")
     active = database.execute("select experiment_id, name from experiments where lifecycle_stage = 'active'")
     experiments = {number: name for number, name in active if named(name)}
@@ -125,7 +125,7 @@ def _select(
     for run_id, key, value, is_nan in database.execute(_METRICS, [json.dumps(list(metrics))]):
         metrics[run_id][key] = math.nan if is_nan else value
     database.execute("commit")
-    # All in one text, in which equal keys become one object.
+    # One text for all runs, in which the parser shares equal keys.
     params = json.loads(f"[{','.join(run[7] for run in runs)}]")
     labels = json.loads(f"[{','.join(run[8] for run in runs)}]")
     rows = [
@@ -150,17 +150,17 @@ def _newest_first(row: RunRow) -> tuple[int, str]:
     return -row.start, row.run_id
 
 
-# By MLflow's API.
+# Queries with MLflow's API.
 
 
 def _ask(client: Any, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
-    """The runs of a server, whose filters know no OR."""
+    """The runs of a server. The filters of its API have no OR."""
     pages = _pages(lambda token: client.search_experiments(page_token=token))
     experiments = {found.experiment_id: found.name for found in pages if named(found.name)}
-    rows = {}  # by id: a run that is begun meanwhile pushes the last one of a page onto the next one as well
+    rows = {}  # by id: a run that starts in the meantime shifts the last run of a page to the next page
     keys = ["attributes.status", *(f"tags.`{key}`" for key in tags)]
     for values in itertools.product(statuses, *tags.values()) if experiments else ():
-        # What cannot be written between quotes is left to the look at the answer.
+        # A value that cannot be quoted is not part of the filter; the answer is checked for it.
         conditions = [f"{key} = '{value}'" for key, value in zip(keys, values, strict=True) if "'" not in value]
         for run in _pages(functools.partial(_search, client, list(experiments), " and ".join(conditions))):
             if run.info.status in statuses and all(run.data.tags.get(key) in allowed for key, allowed in tags.items()):
@@ -190,7 +190,7 @@ def _row(run: Any, experiment: str) -> RunRow:
 
 
 def _pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
-    """Everything on a list that MLflow gives in pages."""
+    """All entries of a list that MLflow returns in pages."""
     token = None
     while True:
         page = ask(token)

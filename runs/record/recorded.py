@@ -1,7 +1,7 @@
-"""Results and tunings as the record has them. Nothing is made here, and neither images nor checkpoints are needed.
+"""Results and tunings from the record. Nothing is computed; neither images nor checkpoints are needed.
 
-A run counts only if this code would compute the same again from the images it was on: its identity says so. Of several
-such runs the newest counts.
+A run is used only if this version of the code would compute the same result from the same images; the identity of the
+run shows this. Of several such runs the newest is used.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RecordedTuning:
-    """A finished tuning: its run, and what its last step found.
+    """A finished tuning: its run, and the results of its last step.
 
     Attributes:
-        config: what was asked for.
-        run_id: the MLflow run that holds the choice.
-        curve: every value of the last step, the chosen one marked.
-        novel: the same values on tasks of novel classes; None unless the config asks for them.
+        config: the config of the tuning.
+        run_id: id of the MLflow run that holds the choice.
+        curve: every value of the last step, with the chosen one marked.
+        novel: the same values on tasks of novel classes; None unless the config requests them.
     """
 
     config: TuneConfig
@@ -41,16 +41,16 @@ class RecordedTuning:
 
     @property
     def run_ids(self) -> list[str]:
-        """Of the tuning, and of every value."""
+        """The ids of the tuning's run and of the run of every value."""
         curves = [self.curve, *([self.novel] if self.novel else [])]
         return [self.run_id, *(trial.result.run_id for curve in curves for trial in curve.trials)]
 
 
 def recorded_evaluation(config: EvaluateConfig, tracker: "Tracker", say: Say = silent) -> Result | None:
-    """The newest evaluation of a config that is whole; None where there is none.
+    """The newest complete evaluation of a config; None if there is none.
 
     Args:
-        say: told of a run that is no longer whole.
+        say: called with a message about an incomplete run.
     """
     runs = _runs(f"evaluate/{short(config.benchmark)}", config, tracker, {"stage": ["evaluation"]})
     for run in _of_identity(runs, evaluate_name(config), lambda at: Lineage.on(config, *at).evaluation(config), say):
@@ -60,10 +60,10 @@ def recorded_evaluation(config: EvaluateConfig, tracker: "Tracker", say: Say = s
 
 
 def recorded_tuning(config: TuneConfig, tracker: "Tracker", say: Say = silent) -> RecordedTuning | None:
-    """The newest tuning of a config of which all that it tried is there; None where there is none.
+    """The newest tuning of a config for which all trials are in the record; None if there is none.
 
     Args:
-        say: told what a tuning lacks.
+        say: called with a message about what is missing in a tuning.
     """
     experiment = f"tune/{short(config.benchmark)}"
     runs = _runs(experiment, config, tracker, {"stage": ["tuning"]})
@@ -86,7 +86,7 @@ def recorded_tuning(config: TuneConfig, tracker: "Tracker", say: Say = silent) -
 def _runs(
     experiment: str, config: EvaluateConfig | TuneConfig, tracker: "Tracker", tags: Mapping[str, list[str]]
 ) -> list[RunRow]:
-    """Finished runs that may be of a config, newest first."""
+    """Finished runs that may match a config, newest first."""
     if not tracker.exists():
         return []
     network = {"backbone": [config.backbone.name], "seed": [str(config.seed)]}
@@ -96,7 +96,7 @@ def _runs(
 def _of_identity(
     runs: list[RunRow], name: str, identity_on: Callable[[tuple[str, str]], str], say: Say
 ) -> list[RunRow]:
-    """Those of the identity that a config has on the images that the run was on."""
+    """The runs whose identity is that of the config on the images of the run."""
     identities: dict[tuple[str, str], str] = {}
     found = []
     for run in runs:
@@ -122,7 +122,7 @@ def _curve(
     tracker: "Tracker",
     say: Say,
 ) -> Curve | None:
-    """What a step's values scored on tasks of a split; None where one of them is gone."""
+    """The results of a step's values on tasks of a split; None if one of them is missing."""
     lineage = Lineage.on(config, run.tags.get("data", ""))
     trials = []
     for point in config.strategy.at({**chosen, **step.grids}).points():
@@ -140,7 +140,7 @@ def _curve(
 
 
 def _result(config: EvaluateConfig, run: RunRow, tracker: "Tracker", say: Say) -> Result | None:
-    """What a run says, task by task; None where it is no longer whole, which is said."""
+    """The results of a run, task by task; None, with a message, if the run is incomplete."""
     try:
         return recorded_result(tracker, run.run_id, run.metrics, run.artifact_uri, config, run.tags["identity"])
     except (ValueError, KeyError) as error:

@@ -1,5 +1,5 @@
-"""A results folder that was moved or copied: MLflow has the places of artefacts as absolute addresses, and they are
-brought up to date before anything is read: in the database, or where it cannot be written in a copy of it in memory."""
+"""Relocation of a results folder that was moved or copied. MLflow stores absolute addresses of artefacts. They are
+updated before anything is read: in the database, or in a copy in memory if the database cannot be written."""
 
 import socket
 import sqlite3
@@ -13,25 +13,25 @@ from runs.storage.locks import Say
 from runs.storage.store import Store
 
 PATIENCE = 60.0  # seconds of waiting for a process that writes to the database
-UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # the latter of the journal beside it
+UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # CANTOPEN: the journal beside the database
 
 
 def origin_of(store: Store) -> str:
-    """Whose locks tell whether a run of a store is alive: the machine and the folder."""
+    """The machine and folder whose locks show whether a run of a store is active."""
     return f"{socket.gethostname()}:{store.root}"
 
 
 def relocate(store: Store, say: Say) -> dict[str, str]:
-    """Bring the places of the record in a results folder up to date, where they are those of another folder.
+    """Update the artefact addresses of the record in a results folder if they are those of another folder.
 
-    What stayed in the other folder keeps its place.
+    Addresses of artefacts that remained in the other folder are unchanged.
 
     Returns:
-        Addresses of other folders of artefacts, by experiment, that the record still has since it cannot be written.
+        Old artefact addresses by experiment, if the record cannot be written and therefore still contains them.
 
     Raises:
         InputError: a process uses the folder by its other name.
-        sqlite3.Error: it is no record of runs.
+        sqlite3.Error: the file is not a record of runs.
     """
     database, artifacts = store.database, store.artifacts
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=rw", timeout=PATIENCE, uri=True)) as connection:
@@ -41,7 +41,7 @@ def relocate(store: Store, say: Say) -> dict[str, str]:
         bases = dict.fromkeys(moved.values())
         said = f"{store.root} was moved or copied from {' and '.join(str(_folder(base).parent) for base in bases)}"
         try:
-            with connection:  # all of it, or nothing
+            with connection:  # one transaction
                 connection.execute("begin immediate")
                 _rewrite(connection, moved, store)
                 for base in bases:
@@ -56,7 +56,7 @@ def relocate(store: Store, say: Say) -> dict[str, str]:
 
 
 def relocated(connection: sqlite3.Connection, moved: Mapping[str, str], store: Store) -> sqlite3.Connection:
-    """A copy in memory of a record that cannot be written, with the places of this folder for those that moved."""
+    """A copy in memory of a record that cannot be written, with the updated addresses."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
     _rewrite(copy, moved, store)
@@ -64,7 +64,7 @@ def relocated(connection: sqlite3.Connection, moved: Mapping[str, str], store: S
 
 
 def _moved(connection: sqlite3.Connection, artifacts: Path) -> dict[str, str]:
-    """Addresses of other folders of artefacts, by the names of the experiments that came from there."""
+    """Artefact addresses in other folders, by the names of the experiments that were moved from there."""
     moved = {}
     for name, location in connection.execute("select name, artifact_location from experiments"):
         here = (artifacts / name).as_uri()
@@ -78,7 +78,7 @@ def _moved(connection: sqlite3.Connection, artifacts: Path) -> dict[str, str]:
 
 
 def _check(connection: sqlite3.Connection, base: str, store: Store) -> None:
-    """That nobody uses the folder by its other name."""
+    """Check that no process uses the folder by its other name."""
     other = _folder(base)
     running = connection.execute(
         "select stage.value, identity.value from runs join tags stage on stage.run_uuid = runs.run_uuid and "
@@ -103,7 +103,7 @@ def _rewrite(connection: sqlite3.Connection, moved: Mapping[str, str], store: St
             "update runs set artifact_uri = ? || substr(artifact_uri, ?) where substr(artifact_uri, 1, ?) = ?",
             (new, len(old) + 1, len(old) + 1, old + "/"),
         )
-        # Else runs that were under way in the old place would be taken for those of another machine, never marked.
+        # Otherwise runs that were active in the old folder would count as runs of another machine and never be marked.
         folder = f":{_folder(base).parent}"
         connection.execute(
             "update tags set value = ? where key = 'origin' and substr(value, ?) = ?",

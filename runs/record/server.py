@@ -1,4 +1,4 @@
-"""The MLflow UI on a store: started, waited for, ended with the command."""
+"""The MLflow UI for a store: start it, wait for it, and end it with the command."""
 
 import contextlib
 import os
@@ -21,33 +21,33 @@ from runs.storage.locks import Say, silent
 from runs.storage.store import Store
 
 PORT = 5000
-START_LIMIT = 120.0  # seconds; a loaded machine was seen to need 40
+START_LIMIT = 120.0  # seconds; a loaded machine needed 40
 STOP_LIMIT = 10.0
-LEAN = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # it judges language models, and starts six more processes
+LEAN = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # the feature judges language models, in six more processes
 
 
 @contextmanager
 def served(
     tracker: Tracker, *, host: str = "127.0.0.1", port: int = PORT, say: Say = silent
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run `mlflow ui` on the record of a store for the length of the block, which begins when it answers.
+    """Run `mlflow ui` on the record of a store while the block runs; the block starts when the server answers.
 
-    The server is in a process group of its own, all of which is ended with the block.
+    The server has a process group of its own. All processes of the group end with the block.
 
     Args:
-        host: the address it listens at; others than 127.0.0.1 let other machines in.
+        host: the address at which it listens; an address other than 127.0.0.1 admits other machines.
         port: 1 to 65535.
 
     Raises:
-        InputError: the port is taken or not allowed, or the server did not come up.
+        InputError: the port is taken or not allowed, or the server did not start.
     """
     _check_free(host, port)
-    _ = tracker.client  # makes the record where there is none, and says when it cannot be used
+    _ = tracker.client  # creates a missing record, and raises an error if it cannot be used
     quiet_mlflow()
     command = [sys.executable, "-m", "mlflow", "ui", "--host", host, "--port", str(port), "--workers", "1"]
     if tracker.own:
         command += ["--default-artifact-root", tracker.store.artifacts.as_uri()]
-    # By the environment: everybody on the machine sees a command line, and the address may have a password in it.
+    # Passed through the environment: command lines are visible to all users, and the address may contain a password.
     environment = {**os.environ, "MLFLOW_BACKEND_STORE_URI": tracker.uri, **LEAN}
     log = log_file(tracker)
     with tracker.store.watched(), log.open("wb") as output, _leash() as (pipe, begin):
@@ -70,7 +70,7 @@ def served(
 
 @contextmanager
 def _leash() -> Iterator[tuple[int, list[str]]]:
-    """A pipe, and the beginning of a command that ends with this process (see `runs/record/leash.py`)."""
+    """A pipe, and the prefix of a command that ends with this process (see `runs/record/leash.py`)."""
     ours, theirs = os.pipe()
     try:
         yield ours, [sys.executable, "-I", "-S", str(Path(leash.__file__)), str(ours)]
@@ -80,10 +80,10 @@ def _leash() -> Iterator[tuple[int, list[str]]]:
 
 
 def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bool = False, say: Say = silent) -> None:
-    """Run the UI until Ctrl-C, and say its address. Where the record is on a server, only say where.
+    """Run the UI until Ctrl-C and print its address. If the record is on a server, only print the server's address.
 
     Args:
-        browse: open the address in a browser, where there is a screen.
+        browse: open the address in a browser, if there is a screen.
     """
     tracker = Tracker(store, say=say)
     if tracker.is_server:
@@ -102,12 +102,12 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bo
 
 
 def _has_screen() -> bool:
-    """Elsewhere a browser would be one of text, in this terminal."""
+    """Whether there is a screen. Without one, a text browser would open in the terminal."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def log_file(tracker: Tracker) -> Path:
-    """Where the server's own messages go."""
+    """The file with the server's own messages."""
     tracker.store.prepare()
     return tracker.store.root / "ui.log"
 
@@ -150,7 +150,7 @@ def _ended(process: "subprocess.Popen[bytes]", log: Path) -> InputError:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the whole group, by request and then by force."""
+    """End the whole process group, first by a request and then by force."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)

@@ -1,4 +1,4 @@
-"""One run of the record, being written."""
+"""One run of the record, open for writing."""
 
 import math
 import time
@@ -12,17 +12,17 @@ from runs.record.passwords import without_passwords
 from runs.storage.store import Store
 
 T = TypeVar("T")
-PARAM_LENGTH, TAG_LENGTH, KEY_LENGTH = 6000, 5000, 250  # MLflow cuts longer values without an error
+PARAM_LENGTH, TAG_LENGTH, KEY_LENGTH = 6000, 5000, 250  # MLflow silently truncates longer values
 PARAMS_A_CALL, TAGS_A_CALL, METRICS_A_CALL = 100, 100, 1000
 
 
 class TrackedRun:
-    """One run being written. As `Log` of a training it takes metrics live.
+    """One run that is open for writing. As the `Log` of a training it receives metrics during the training.
 
     Args:
         client: the open `MlflowClient` of its record.
-        store: whose disk a failed call may have found full.
-        seen: the last step already recorded of each metric; earlier steps are not recorded twice.
+        store: the store whose disk may be full if a call fails.
+        seen: the last recorded step of each metric; earlier steps are not recorded twice.
     """
 
     def __init__(self, client: Any, store: Store, run_id: str, seen: Mapping[str, int] | None = None) -> None:
@@ -34,7 +34,7 @@ class TrackedRun:
         self._finished = False
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Record values of one step, in one call. NaN and infinite ones become the tag `undefined`."""
+        """Record values of one step, in one call. NaN and infinite values are recorded in the tag `undefined`."""
         new = {key: float(value) for key, value in values.items() if step > self._seen.get(key, -1)}
         self._seen |= dict.fromkeys(new, step)
         self.log(metrics=new, step=step)
@@ -47,7 +47,7 @@ class TrackedRun:
         tags: Mapping[str, Any] | None = None,
         step: int = 0,
     ) -> None:
-        """Record metrics, parameters and tags in one batch, or in several where one may not hold them."""
+        """Record metrics, parameters and tags in one batch, or in several if they exceed the limits of one batch."""
         from mlflow.entities import Metric, Param, RunTag
 
         now = int(time.time() * 1000)
@@ -72,25 +72,25 @@ class TrackedRun:
                 )
 
     def text(self, name: str, text: str) -> None:
-        """Keep a text as the run's artefact `name`."""
+        """Store a text as the run's artefact `name`."""
         with self._store.watched():
             self._client.log_text(self.run_id, text, name)
 
     def artifact(self, path: Path, folder: str | None = None) -> None:
-        """Keep a copy of a file as an artefact of the run."""
+        """Store a copy of a file as an artefact of the run."""
         with self._store.watched():
             self._client.log_artifact(self.run_id, str(path), folder)
 
     def finish(self) -> None:
-        """Mark the run FINISHED: call it last, when everything is in it."""
+        """Mark the run FINISHED. This must be the last call, after everything is recorded."""
         with self._store.watched():
             self._client.set_terminated(self.run_id, "FINISHED")
         self._finished = True
 
     def stop(self, status: str, reason: str) -> None:
-        """Mark the run KILLED or FAILED, the reason being its tag `ended`; a finished run stays finished.
+        """Mark the run KILLED or FAILED, with the reason in its tag `ended`; a finished run stays finished.
 
-        Never raises, since it runs while an error is on its way.
+        Never raises, because it is called while another error is handled.
         """
         if self._finished:
             return
@@ -101,7 +101,7 @@ class TrackedRun:
 
     @contextmanager
     def guarded(self) -> Iterator["TrackedRun"]:
-        """Mark the run KILLED or FAILED when the block is left by an exception."""
+        """Mark the run KILLED or FAILED if an exception leaves the block."""
         try:
             yield self
         except (KeyboardInterrupt, SystemExit):

@@ -1,7 +1,7 @@
 """The record of runs in MLflow: open, log, find, reuse.
 
-Only `MlflowClient` is used, by run id: there is no active run that tests or threads could share. A run is
-FINISHED only when everything is in it, so a reader may trust FINISHED runs and no others.
+Only `MlflowClient` is used, by run id: tests and threads share no active run. A run becomes FINISHED after everything
+is recorded, so only FINISHED runs are complete.
 """
 
 import base64
@@ -40,8 +40,8 @@ class Tracker(RecordPlace):
 
     Args:
         store: the results folder.
-        uri: an MLflow tracking URI; None is the environment's MLFLOW_TRACKING_URI, else SQLite in the store.
-        say: told what the user should know.
+        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI, else SQLite in the store.
+        say: function that prints messages for the user.
     """
 
     def __init__(self, store: Store, *, uri: str | None = None, say: Say = silent) -> None:
@@ -50,7 +50,7 @@ class Tracker(RecordPlace):
 
     @functools.cached_property
     def client(self) -> Any:
-        """The open `MlflowClient`; of a record that is not a file here, with bounded patience.
+        """The open `MlflowClient`; if the record is not a local file, with a limited waiting time.
 
         Raises:
             InputError: the server does not answer, the database cannot be written or read, or its driver is missing.
@@ -62,10 +62,10 @@ class Tracker(RecordPlace):
         from mlflow.tracking import MlflowClient
         from sqlalchemy.exc import ArgumentError, DatabaseError
 
-        logging.getLogger("mlflow").setLevel(logging.ERROR)  # after the import, which sets it to INFO
+        logging.getLogger("mlflow").setLevel(logging.ERROR)  # after the import, which sets the level to INFO
         logging.getLogger("alembic").setLevel(logging.ERROR)
-        logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its tracebacks of what it raises
-        logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # its lines on every retry
+        logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # hides tracebacks of raised errors
+        logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # hides the messages about every retry
         self._check_database()
         try:
             with self.watched(), self._creation_lock():
@@ -93,7 +93,7 @@ class Tracker(RecordPlace):
 
     @contextmanager
     def _creation_lock(self) -> Iterator[None]:
-        """Of two processes that make one database at once, MLflow kills one."""
+        """Hold the lock for creating a database: if two processes create the same database, MLflow ends one of them."""
         if self.database is None:
             yield
             return
@@ -105,13 +105,13 @@ class Tracker(RecordPlace):
             yield
 
     def _check_database(self) -> None:
-        """That a file under the record's name is one: MLflow would make an empty or foreign one into a new record."""
+        """Check that the file is a database of MLflow, which would turn an empty or other file into a new record."""
         if self.database and os.path.lexists(self.database):
             with self.opened():
                 pass
 
     def _create(self, client: type, database: Path) -> None:
-        """Make an empty database beside its place, then rename it: a kill leaves no half-made one."""
+        """Create an empty database under a temporary name, then rename it: a kill leaves no incomplete database."""
         new = database.with_name(database.name + ".new")
         new.unlink(missing_ok=True)
         new.with_name(new.name + "-journal").unlink(missing_ok=True)
@@ -120,21 +120,21 @@ class Tracker(RecordPlace):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """As `Store.watched`: a full or read-only disk below MLflow becomes one plain error."""
+        """Like `Store.watched`: an error in MLflow caused by a full or read-only disk becomes one plain error."""
         with self.store.watched():
             yield
 
     def experiment(self, name: str) -> str:
-        """The id of the experiment of that name, which is made, or restored where it was deleted."""
+        """The id of the experiment of that name; a missing one is created, a deleted one is restored."""
         if name in self._experiments:
             return self._experiments[name]
         from mlflow.exceptions import MlflowException
 
         found = self.client.get_experiment_by_name(name)
         if found is None:
-            # Else MLflow would put the files below whatever folder this process happens to run in.
+            # Without a location, MLflow would store the files below the current folder of this process.
             place = None if self.is_server else (self.store.artifacts / name).as_uri()
-            with self.watched(), suppress(MlflowException):  # another process may have been quicker
+            with self.watched(), suppress(MlflowException):  # another process may have created it
                 self.client.create_experiment(name, artifact_location=place)
             found = self.client.get_experiment_by_name(name)
             if found is None:
@@ -147,7 +147,7 @@ class Tracker(RecordPlace):
         return str(found.experiment_id)
 
     def _check_place(self, name: str, location: str) -> None:
-        """A database that was copied without its artefacts would have new ones beside the old ones."""
+        """Check that a database was not copied without its artefacts: new ones would be stored beside the old ones."""
         if self.own and location.removesuffix("/") != (self.store.artifacts / name).as_uri():
             raise InputError(
                 f"{self.store.database}: the artefacts of {name} are in {location} and not in {self.store.artifacts}; "
@@ -157,10 +157,10 @@ class Tracker(RecordPlace):
     def find(
         self, experiment: str, identity: str, *, parent: str | None = None, status: str = "FINISHED"
     ) -> Any | None:
-        """The newest not deleted run of that identity and status, as MLflow's `Run`, or None.
+        """The newest run, not deleted, of that identity and status, as MLflow's `Run`, or None.
 
         Args:
-            parent: id of a run; only its children are looked at.
+            parent: id of a run; only its children are searched.
         """
         known = self.client.get_experiment_by_name(experiment) if self.exists() else None
         if known is None:
@@ -172,25 +172,25 @@ class Tracker(RecordPlace):
         return found[0] if found else None
 
     def get(self, run_id: str) -> Any | None:
-        """MLflow's `Run` of that id, or None where it does not exist or was deleted."""
+        """MLflow's `Run` of that id, or None if it does not exist or was deleted."""
         from mlflow.exceptions import MlflowException
 
         try:
             run = self.client.get_run(run_id)
         except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":  # a server that hiccups has not lost the run
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":  # not for other errors of the server
                 raise
             return None
         return run if run.info.lifecycle_stage == "active" else None
 
     def bury(self, prefix: str = "", identity: str | None = None) -> int:
-        """Mark RUNNING runs of this store KILLED whose process is gone (their lock is free); gives how many.
+        """Mark RUNNING runs of this store KILLED if their process has ended (their lock is free); returns their number.
 
-        Without arguments, results that are kept for their record are removed, too, where it has them.
+        Without arguments, the kept copies of results that are now in the record are removed, too.
 
         Args:
-            prefix: of the experiments to look at.
-            identity: only runs of that identity, whose lock the caller holds.
+            prefix: prefix of the names of the experiments to search.
+            identity: only runs of this identity, whose lock the caller holds.
         """
         if not self.exists():
             return 0
@@ -202,12 +202,12 @@ class Tracker(RecordPlace):
         for run in self.client.search_runs(found, "attributes.status = 'RUNNING'" + which) if found else []:
             tags = run.data.tags
             if tags.get("origin") != self.origin or "identity" not in tags:
-                continue  # another machine's, or not ours: nothing is known about its process
+                continue  # a run of another machine or program, whose process is unknown
             if identity:
                 dead += self._kill(run)
                 continue
             with self.store.try_lock(tags.get("stage", ""), tags["identity"]) as free:
-                # Its owner may have finished it between the search and the lock.
+                # Its process may have finished the run between the search and the lock.
                 if free and self.client.get_run(run.info.run_id).info.status == "RUNNING":
                     dead += self._kill(run)
         return dead
@@ -239,11 +239,11 @@ class Tracker(RecordPlace):
         return run
 
     def tracked(self, run_id: str, seen: Mapping[str, int] | None = None) -> TrackedRun:
-        """A run that is there, to be written; `seen` as of `TrackedRun`."""
+        """An existing run, open for writing; `seen` as in `TrackedRun`."""
         return TrackedRun(self.client, self.store, run_id, seen)
 
     def resume(self, run_id: str) -> TrackedRun | None:
-        """Go on in a run that was interrupted; None where it was deleted or belongs to another record."""
+        """Resume an interrupted run; None if it was deleted or belongs to another record."""
         run = self.get(run_id)
         if run is None:
             return None
@@ -252,7 +252,7 @@ class Tracker(RecordPlace):
             seen[key] = max(point.step for point in self.client.get_metric_history(run_id, key))
         with self.watched():
             self.client.update_run(run_id, status="RUNNING")
-            if "ended" in run.data.tags:  # how it was interrupted
+            if "ended" in run.data.tags:  # the reason of the interruption
                 self.client.delete_tag(run_id, "ended")
             times = int(run.data.tags.get("resumed", 0)) + 1
             resumed = self.tracked(run_id, seen)
@@ -260,8 +260,8 @@ class Tracker(RecordPlace):
         return resumed
 
     def download(self, run_id: str, name: str, folder: Path, artifacts: str = "") -> Path | None:
-        """One artefact of a run, or None where it is gone: in its place where that is known to be on this machine,
-        else a copy in `folder`."""
+        """The path of one artefact of a run, or None if it is missing. An artefact on this machine is not copied; other
+        artefacts are downloaded to `folder`."""
         if artifacts.startswith("file://"):
             path = Path(url2pathname(artifacts.removeprefix("file://"))) / name
             return path if path.is_file() else None
@@ -269,17 +269,17 @@ class Tracker(RecordPlace):
             return Path(self.client.download_artifacts(run_id, name, str(folder)))
         except RecordUnreachable:
             raise
-        except Exception:  # each kind of artefact store raises its own
+        except Exception:  # each kind of artefact store raises its own errors
             return None
 
     def read(self, run_id: str, name: str, load: Callable[[Path], T], artifacts: str = "") -> T:
-        """One artefact of a run, as `load` reads its file.
+        """One artefact of a run, read by `load`.
 
         Args:
-            artifacts: URI of the run's files, where it is known: those of this machine are read in their place.
+            artifacts: URI of the run's files, if it is known; files on this machine are then read directly.
 
         Raises:
-            ValueError: it is gone or damaged.
+            ValueError: the artefact is missing or damaged.
         """
         with tempfile.TemporaryDirectory() as folder:
             path = self.download(run_id, name, Path(folder), artifacts)
@@ -287,11 +287,11 @@ class Tracker(RecordPlace):
                 raise ValueError("missing")
             try:
                 return load(path)
-            except Exception as error:  # zipfile and numpy each raise their own
+            except Exception as error:  # zipfile and numpy each raise their own errors
                 raise ValueError(f"damaged: {error}") from error
 
     def address(self, run_id: str) -> str:
-        """Where a person finds the run: its page on a server, else its artefact folder."""
+        """Where the user finds the run: the address of its page on a server, else its artefact folder."""
         info = self.client.get_run(run_id).info
         if self.is_server:
             return f"{self.place.rstrip('/')}/#/experiments/{info.experiment_id}/runs/{run_id}"
@@ -299,7 +299,7 @@ class Tracker(RecordPlace):
 
 
 def quiet_mlflow() -> None:
-    """No telemetry, bounded retries, nothing on standard output. Before the first import of mlflow."""
+    """Disable MLflow's telemetry and standard output, and limit its retries. Call before the first import of mlflow."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("DO_NOT_TRACK", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
@@ -309,10 +309,10 @@ def quiet_mlflow() -> None:
 
 
 def _answers(uri: str, place: str) -> None:
-    """A quick look, before anything is imported, whether a server is there at all."""
+    """A quick check, before imports, whether a server answers."""
     try:
         parts = urlsplit(uri)
-    except ValueError as error:  # of brackets that hold no address
+    except ValueError as error:  # raised for brackets that contain no address
         raise InputError(f"{ENVIRONMENT}={place}: {error}; give http://HOST:PORT") from error
     user, _, host = parts.netloc.rpartition("@")
     if host != urlsplit(place).netloc:
@@ -324,10 +324,10 @@ def _answers(uri: str, place: str) -> None:
     try:
         urllib.request.urlopen(request, timeout=10).close()
     except urllib.error.HTTPError:
-        pass  # it answers
+        pass  # the server answers
     except (OSError, ValueError, http.client.HTTPException) as error:
         if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
-            return  # MLflow has settings of its own for certificates
+            return  # MLflow has its own settings for certificates
         raise RecordUnreachable(
             f"{ENVIRONMENT}={place}: the server does not answer ({error}); start it, or unset {ENVIRONMENT}"
         ) from error

@@ -1,5 +1,5 @@
-"""What the MLflow UI shows of an experiment: its columns and their order, kept in the experiment as MLflow keeps the
-views that people share."""
+"""The MLflow UI's view of each experiment: columns and their order, stored in the experiment in the same way as
+views that users share."""
 
 import json
 from typing import TYPE_CHECKING
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 VIEW = "transduce"
 SHARED, KIND = "mlflow.sharedViewState.", "mlflow.experimentKind"  # tags of MLflow
-RESULTS = ("evaluate", "cluster", "fair", "classify")  # what one looks at first
+RESULTS = ("evaluate", "cluster", "fair", "classify")  # the experiments that users look at first
 
-# By the beginning of an experiment's name: what runs are sorted by, the highest first; the other columns.
+# By prefix of the experiment's name: the sort column (descending), then the other columns.
 COLUMNS = {
     "evaluate": ("metrics.`accuracy`", ("metrics.`accuracy_ci95`", "tags.`strategy`", "tags.`shot`", "tags.`seed`")),
     "tune": ("metrics.`accuracy`", ("metrics.`accuracy_ci95`", "tags.`strategy`", "tags.`chosen_values`")),
@@ -31,7 +31,7 @@ COLUMNS = {
 
 
 def set_views(tracker: "Tracker") -> None:
-    """Give each experiment its columns and their order, and the UI's mode for models; views of people stay."""
+    """Set each experiment's columns, their order, and the UI's mode for models; users' own views are kept."""
     for experiment in tracker.client.search_experiments():
         kind = experiment.name.partition("/")[0]
         if kind not in COLUMNS:
@@ -45,7 +45,7 @@ def set_views(tracker: "Tracker") -> None:
 
 
 def first_page(tracker: "Tracker", address: str) -> str:
-    """The page of the experiment with the newest result, by its columns; of the UI itself where there is none."""
+    """The page of the experiment with the newest result, with its columns; the UI's start page if there is none."""
     rows = read_runs(tracker, "")
     results = [row for row in rows if row.experiment.partition("/")[0] in RESULTS] or rows
     found = tracker.client.get_experiment_by_name(results[0].experiment) if results else None

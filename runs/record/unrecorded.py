@@ -1,4 +1,4 @@
-"""Results that are computed and not yet in the record: kept on disk, so that none is lost or computed twice."""
+"""Results that are computed but not yet in the record. They are kept on disk, so that none is lost or recomputed."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -13,14 +13,14 @@ M = TypeVar("M")
 
 
 class Runs(Protocol):
-    """The record, as far as it is asked here."""
+    """The method of the record that is needed here."""
 
     def get(self, run_id: str) -> Any | None:
-        """MLflow's `Run` of that id; None where there is none."""
+        """MLflow's `Run` of that id; None if there is none."""
 
 
 class Made(NamedTuple, Generic[M]):
-    """The content of a result, and what is noted about it."""
+    """The content of a result, and the facts recorded about it."""
 
     content: M
     facts: Mapping[str, Any]
@@ -28,9 +28,9 @@ class Made(NamedTuple, Generic[M]):
 
 @dataclass(frozen=True)
 class Unrecorded:
-    """The place of one result in `results/cache/unrecorded/`, from its computation until its run is finished.
+    """The folder of one result in `results/cache/unrecorded/`, from its computation until its run is finished.
 
-    It is there after a kill, a full disk or a lost server, and the next command records it.
+    It remains after a kill, a full disk or the loss of the server, and the next command records the result.
     """
 
     store: Store
@@ -38,11 +38,11 @@ class Unrecorded:
     identity: str
 
     def keep(self, name: str, save: Callable[[Path], None], run_id: str, **facts: Any) -> Path:
-        """Write the result before any of it goes into the record.
+        """Write the result before any part of it is recorded.
 
         Args:
-            name: of the file. save: writes it.
-            run_id: the run that it belongs to.
+            name: name of the file. save: function that writes it.
+            run_id: id of the run to which it belongs.
         """
         partial = self.store.partial("unrecorded", self._key, fresh=True)
         with self.store.watched():
@@ -50,10 +50,10 @@ class Unrecorded:
         return self.store.publish("unrecorded", self._key, [name], {"run": run_id, **facts}).path / name
 
     def pending(self, record: Runs, *, held: bool = False) -> bool:
-        """Whether a result waits for its record. One whose run was finished just before a kill does not: it is removed.
+        """Whether a result is not recorded yet. A result whose run was finished just before a kill is removed.
 
         Args:
-            held: the caller holds the lock of this result.
+            held: whether the caller holds the lock of this result.
         """
         entry = self.store.peek("unrecorded", self._key)
         if entry is None:
@@ -67,10 +67,10 @@ class Unrecorded:
         return False
 
     def find(self, name: str, load: Callable[[Path], M], record: Runs, *, force: bool) -> Made[M] | None:
-        """The result that waits for its record; None where there is none. Only for the owner of the lock.
+        """The result that is not recorded yet; None if there is none. The caller must hold the lock.
 
         Args:
-            force: only one that was computed by force.
+            force: accept only a result that was computed with `force`.
         """
         entry = self.store.peek("unrecorded", self._key) if self.pending(record, held=True) else None
         if entry is None or (force and not entry.facts.get("forced")):
@@ -79,7 +79,7 @@ class Unrecorded:
         return Made(load(entry.path / name), facts)
 
     def drop(self) -> None:
-        """Away with it: its run is finished."""
+        """Remove the folder after its run is finished."""
         shutil.rmtree(self.store.cache("unrecorded") / self._key, ignore_errors=True)
 
     @property
@@ -88,7 +88,7 @@ class Unrecorded:
 
 
 def drop_recorded(store: Store, record: Runs) -> None:
-    """Remove all that waits no longer, whether anybody asks for it again or not."""
+    """Remove all results that are recorded now, whether or not they are requested again."""
     for path in store.cache("unrecorded").glob(f"*/{COMPLETE}"):
         stage, _, identity = path.parent.name.rpartition("-")
         Unrecorded(store, stage, identity).pending(record)

@@ -1,1 +1,1 @@
-"""The record of runs as a static site: what the papers print, what ran here, and where each number comes from."""
+"""The record of runs as a static site: the papers' results, the computed results, and the origin of each number."""

@@ -1,4 +1,4 @@
-"""Where pages stand in the site, and how one leads to another."""
+"""Paths of the pages in the site, and relative links between pages."""
 
 import posixpath
 import re
@@ -13,10 +13,10 @@ def slug(name: str) -> str:
 
 
 class Names(dict[str, str]):
-    """Names for files by what they are of: made when they are asked for, no two alike, whatever their case.
+    """Unique file names by key, created on first access; no two names differ in case alone.
 
     Args:
-        taken: names that are given to none.
+        taken: names that are not assigned to any key.
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
@@ -35,12 +35,12 @@ class Names(dict[str, str]):
 
 
 def numbered(path: str, number: int) -> str:
-    """The path of that page of several, the first of which is at `path` itself. No name of a page looks like it."""
+    """The path of page `number` of several; page 1 has the path `path`. No other page has a path of this form."""
     return path if number == 1 else path.removesuffix(".html") + f"--{number}.html"
 
 
 def link_from(path: str) -> To:
-    """What turns the place of another page into the address that leads there from `path`."""
+    """A function that turns the path of a page in the site into a relative link from the page at `path`."""
     here = posixpath.dirname(path) or "."
 
     def to(target: str) -> str:

@@ -1,4 +1,4 @@
-"""The falling objective of a run as a drawing that is part of its page."""
+"""The decrease of the objective in a run, as a drawing embedded in its page."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,21 +11,21 @@ from runs.record.query import RunRow
 from runs.record.tracking import Tracker
 from runs.stages.results import PER_TASK, recorded_scores
 
-FLOOR = 1e-6  # of what is drawn on the logarithmic axis
-TRIED = 3  # runs of a method whose files are opened, until one has a trace
+FLOOR = 1e-6  # lower bound of the values on the logarithmic axis
+TRIED = 3  # maximum number of runs of a method whose files are opened to find a trace
 WIDTH, HEIGHT = 440, 220
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 10, 40  # margins of the plot, for its axes
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """How far the objective of a run's tasks is above where it stopped, by step.
+    """The difference between the objective of a run's tasks and its last value, by step.
 
     Attributes:
-        steps: which are shown, from 0.
-        median: over tasks, at each of them.
-        high: what nine tasks of ten are below.
-        tasks: how many are still moving.
+        steps: the steps shown, counted from 0.
+        median: median over tasks, at each step.
+        high: 0.9 quantile over tasks, at each step.
+        tasks: number of tasks that have not stopped yet, at each step.
     """
 
     run: RunRow
@@ -40,7 +40,7 @@ class Convergence:
 
     @property
     def area(self) -> str:
-        """The points around the median and the upper curve."""
+        """The points around the area between the median and the upper curve."""
         back = zip(reversed(self.steps), reversed(self.median), strict=True)
         return f"{self.line(self.high)} {self._points(back)}"
 
@@ -48,11 +48,11 @@ class Convergence:
         return " ".join(f"{self.x(step):.1f},{self.y(value):.1f}" for step, value in places)
 
     def x(self, step: float) -> float:
-        """Where a step stands."""
+        """The horizontal position of a step."""
         return LEFT + (WIDTH - LEFT - RIGHT) * step / max(self.steps[-1], 1)
 
     def y(self, value: float) -> float:
-        """Where a value stands, on a logarithmic axis."""
+        """The vertical position of a value on the logarithmic axis."""
         low, high = self.decades[0], self.decades[-1]
         share = (np.log10(max(value, FLOOR)) - low) / max(high - low, 1)
         return float(TOP + (HEIGHT - TOP - BOTTOM) * (1 - share))
@@ -65,17 +65,17 @@ class Convergence:
 
     @property
     def ticks(self) -> list[int]:
-        """Steps on the axis: six or so."""
+        """The steps labelled on the axis, about six."""
         last = self.steps[-1]
         apart = next(unit for unit in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if last / unit <= 7)
         return list(range(0, last + 1, apart))
 
 
 def convergence(runs: Sequence[RunRow], tracker: Tracker) -> tuple[Convergence | None, str]:
-    """That of the newest run with a trace, or None and, where files are at fault, what is wrong.
+    """The convergence of the newest run with a trace, or None and an error message if files are missing or damaged.
 
     Args:
-        runs: finished evaluations of a method, newest first; of these a few are looked at.
+        runs: finished evaluations of a method, newest first; only the first few are read.
     """
     trouble = ""
     for run in runs[:TRIED]:
@@ -86,7 +86,7 @@ def convergence(runs: Sequence[RunRow], tracker: Tracker) -> tuple[Convergence |
             trouble = f"{PER_TASK} of run {run.run_id} is {error}"
             continue
         if trace is None:
-            return None, ""  # a method has a trace or has none
+            return None, ""  # all runs of a method have a trace, or none has
         return _drawn(run, trace), ""
     return None, trouble
 
@@ -95,7 +95,7 @@ def _drawn(run: RunRow, trace: NDArray[np.floating]) -> Convergence:
     moving = ~np.isnan(trace)
     last = np.where(moving, np.arange(len(trace))[:, None], -1).max(axis=0)
     final = trace[last, np.arange(trace.shape[1])]
-    above = np.where(moving, trace - final, 0.0)  # a task that has stopped stays where it was
+    above = np.where(moving, trace - final, 0.0)  # a task that has stopped keeps its last value
     steps = np.unique(np.linspace(0, len(trace) - 1, num=min(len(trace), 60)).round().astype(int))
     return Convergence(
         run,

@@ -1,16 +1,16 @@
-"""What a class says of itself: its docstring as paragraphs, formulas and fields."""
+"""The docstring of a class as paragraphs, formulas and fields."""
 
 import inspect
 import itertools
 import re
 from dataclasses import dataclass
 
-WIDTH = 116  # where a docstring's line had to end, give or take
+WIDTH = 116  # approximate maximum length of a docstring's line
 
 
 @dataclass(frozen=True)
 class Block:
-    """A paragraph, or lines that stand as they were broken: formulas, lists of steps."""
+    """A paragraph, or lines whose line breaks are kept: formulas, lists of steps."""
 
     text: str
     formula: bool
@@ -18,12 +18,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A docstring in Google's form.
+    """A docstring in Google's format.
 
     Attributes:
-        source: the papers, as the module's first line has them.
-        blocks: what stands before `Attributes:`.
-        fields: name -> what it means.
+        source: the papers, as given in the first line of the module.
+        blocks: the text before `Attributes:`.
+        fields: name -> description.
     """
 
     source: str
@@ -37,7 +37,7 @@ class Explanation:
 
 
 def explain(kind: type) -> Explanation:
-    """What the class says; empty where it has no docstring of its own."""
+    """The explanation of a class; empty if the class has no docstring of its own."""
     own = vars(kind).get("__doc__") or ""
     text, _, attributes = inspect.cleandoc(own).partition("\nAttributes:\n")
     width = WIDTH - min((len(line) - len(line.lstrip()) for line in own.splitlines()[1:] if line.strip()), default=0)
@@ -56,13 +56,13 @@ def _block(text: str, width: int) -> Block:
 
 
 def _broken_on_purpose(lines: list[str], width: int) -> bool:
-    """Whether a line ends although the first word of the next one would have had room."""
+    """Whether a line ends although the first word of the next line would have fitted on it."""
     pairs = itertools.pairwise(lines)
     return any(len(line) + 1 + len(after.split(maxsplit=1)[0]) < width for line, after in pairs if after.strip())
 
 
 def _fields(text: str) -> dict[str, str]:
-    """The entries of an `Attributes:` section, whose lines are indented by four; those that go on, by more."""
-    section = re.split(r"\n(?=\S)", text)[0]  # the next section begins flush left
+    """The entries of an `Attributes:` section: indented by four spaces, continuation lines by more."""
+    section = re.split(r"\n(?=\S)", text)[0]  # the next section begins without indentation
     entries = re.findall(r"^    (\w+): (.*(?:\n     +.*)*)", section, flags=re.MULTILINE)
     return {name: " ".join(about.split()) for name, about in entries}

@@ -1,4 +1,4 @@
-"""The papers' figures, as the record has them."""
+"""The papers' figures, as stored in the record."""
 
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -11,20 +11,20 @@ from runs.record.query import RunRow
 from runs.record.tracking import Tracker
 from runs.report.addresses import slug
 
-STAGE = "figure"  # the tag of the runs that hold them
+STAGE = "figure"  # the tag of the runs that hold figures
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper, drawn or not.
+    """A figure of a paper, drawn or missing.
 
     Attributes:
         name: such as "thesis/4.1@glyphs".
-        about: what it shows.
-        svg: the drawing; empty where there is none.
-        caption: what stands below it.
-        run_id: of the run that holds it; empty where there is none.
-        missing: why there is no drawing.
+        about: short description of the content.
+        svg: the drawing; empty if there is none.
+        caption: the caption below the drawing.
+        run_id: id of the run that holds the figure; empty if there is none.
+        missing: the reason why there is no drawing.
     """
 
     name: str
@@ -36,15 +36,15 @@ class Figure:
 
     @property
     def path(self) -> str:
-        """Of the drawing in the site."""
+        """The path of the drawing in the site."""
         return f"figures/{slug(self.name)}.svg"
 
 
 def read_figures(rows: Iterable[RunRow], tracker: Tracker) -> dict[str, list[Figure]]:
-    """The figures of each work, in the order of print: of those that were drawn the newest drawing of each name.
+    """The figures of each work, in the order of print, each with its newest drawing if there is one.
 
     Args:
-        rows: of any stage and status, newest first.
+        rows: runs of any stage and status, newest first.
     """
     newest: dict[str, RunRow] = {}
     for row in rows:
@@ -74,6 +74,6 @@ def _drawn(row: RunRow, about: str, tracker: Tracker) -> Figure:
 
 
 def split(figures: Sequence[Figure]) -> tuple[list[Figure], list[Figure]]:
-    """Those that were drawn or can be, and the others."""
+    """The figures that are drawn or can be drawn, and the other figures."""
     able = [figure for figure in figures if figure.name.partition("@")[0] in DRAWN]
     return able, [figure for figure in figures if figure not in able]

@@ -1,4 +1,4 @@
-"""The methods: what each says of itself, its options, and what the record has of it."""
+"""The methods: the explanation of each, its options, and its results in the record."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,8 +23,8 @@ class Preset:
     """An option of the group that builds the method.
 
     Attributes:
-        text: its file, whose comments explain every key; empty where it has none.
-        differs: fields whose values are not the defaults of the method.
+        text: content of the option's file, whose comments explain every key; empty if there is no file.
+        differs: fields whose values differ from the defaults of the method.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Outcome:
 
     @property
     def accuracy(self) -> float:
-        """Mean over tasks, a fraction; NaN where the run says none."""
+        """Mean accuracy over tasks, in [0, 1]; NaN if the run does not record it."""
         return self.run.metrics.get("accuracy", math.nan)
 
     @property
     def half_width(self) -> float:
-        """Of its 95 % interval."""
+        """Half-width of the 95 % confidence interval of the accuracy."""
         return self.run.metrics.get("accuracy_ci95", math.nan)
 
 
@@ -57,15 +57,15 @@ class Method:
     """A strategy.
 
     Attributes:
-        name: of the plug-in, as typed.
-        explanation: what its class says.
-        trouble: why its class cannot be had; empty where it can.
-        transductive: whether a prediction may depend on the other queries; None where that is not known.
-        assumes_balance: whether it takes every class to have equally many queries; None where that is not known.
-        needs: what else it asks of the features.
-        presets: the options that build it, the one of its own name first.
+        name: name of the plug-in, as typed.
+        explanation: the docstring of its class.
+        trouble: the reason why its class cannot be loaded; empty if it can be loaded.
+        transductive: whether a prediction may depend on the other queries; None if unknown.
+        assumes_balance: whether it assumes equally many queries in every class; None if unknown.
+        needs: its other requirements on the features.
+        presets: the options that build it; the option with its own name comes first.
         outcomes: the newest finished evaluation of each config, newest first.
-        older: how many finished evaluations of the same configs are left out.
+        older: number of older finished evaluations of the same configs, which are omitted.
         failures: evaluations that failed or were interrupted, newest first.
     """
 
@@ -82,12 +82,12 @@ class Method:
 
     @property
     def path(self) -> str:
-        """Of its first page in the site."""
+        """The path of its first page in the site."""
         return f"methods/{slug(self.name)}.html"
 
     @property
     def kind(self) -> str:
-        """What it declares of itself, as tables have it."""
+        """Its declared properties, as printed in tables."""
         if self.transductive is None:
             return "not known"
         if not self.transductive:
@@ -96,14 +96,14 @@ class Method:
 
 
 def methods(rows: Iterable[RunRow]) -> list[Method]:
-    """Every strategy that can be chosen here or that the record has runs of, in alphabetical order.
+    """Every strategy that is available here or that has runs in the record, in alphabetical order.
 
     Args:
-        rows: of any stage and status, newest first.
+        rows: runs of any stage and status, newest first.
     """
     by_plugin: dict[str, list[RunRow]] = {}
     for row in rows:
-        if row.tags.get("stage") == "evaluation" and PARENT not in row.tags:  # a tuning's trials are no results
+        if row.tags.get("stage") == "evaluation" and PARENT not in row.tags:  # the trials of a tuning are not results
             by_plugin.setdefault(_plugin(row), []).append(row)
     presets: dict[str, list[str]] = {}
     for name in groups.names(GROUP):
@@ -142,7 +142,7 @@ def _method(name: str, options: Sequence[str], rows: Sequence[RunRow]) -> Method
 
 
 def _declared(kind: Any, attribute: str, rows: Sequence[RunRow]) -> bool | None:
-    """What the class declares, or where it cannot be had its newest run."""
+    """The value that the class declares or, if the class cannot be loaded, that its newest run records."""
     if kind is not None:
         return bool(getattr(kind, attribute, False))
     noted = {"True": True, "False": False}
@@ -157,7 +157,7 @@ def _preset(option: str, method: str) -> Preset:
 
 
 def _values(option: str) -> dict[str, str]:
-    """The values of an option's fields, as the parameters of a run spell them; empty for an unknown one."""
+    """The values of an option's fields in the format of a run's parameters; empty for an unknown option."""
     try:
         options = groups.option(GROUP, option).options
     except InputError:
@@ -182,7 +182,7 @@ def _outcome(row: RunRow) -> Outcome:
 
 
 def _variant(row: RunRow) -> str:
-    """How a run differs from the defaults of its method: the preset, values, and what tuning chose."""
+    """The differences between a run and the defaults of its method: the preset, values, and the tuned values."""
     option = row.params.get(GROUP, "")
     usual = _values(option)
     given = {name.partition(".")[2]: value for name, value in row.params.items() if name.startswith(f"{GROUP}.")}

@@ -1,4 +1,7 @@
-"""The papers: their tables held against the record, and how much of each is printed, can be run, was run, agrees."""
+"""The papers: comparison of their tables with the record, and the coverage of each paper.
+
+The coverage counts the cells that are printed, can be run, have a run, and agree with the paper.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,26 +29,26 @@ from runs.tables.verdicts import STATUSES
 
 @dataclass(frozen=True)
 class Shown:
-    """A table with the claims that were checked on it."""
+    """A table with the results of its claims."""
 
     table: Table
     findings: tuple[Finding, ...]
 
     @property
     def statuses(self) -> dict[str, int]:
-        """Its cells by verdict, in the order of the verdicts; those that no cell has are left out."""
+        """Number of cells for each verdict, in the order of the verdicts; verdicts without cells are omitted."""
         return _by_verdict([self])
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Cells of a paper's tables, each number a part of the one before it.
+    """Numbers of cells of a paper's tables; each number counts a subset of the cells counted by the previous one.
 
     Attributes:
-        printed: with a number in the paper.
-        runnable: that a config of this project fills.
-        found: that runs of the record fill.
-        reproduced: that agree.
+        printed: cells with a number in the paper.
+        runnable: cells for which this project has a config.
+        found: cells for which the record has runs.
+        reproduced: cells whose value agrees with the paper.
     """
 
     printed: int
@@ -69,7 +72,7 @@ class Coverage:
         )
 
     def share(self, count: int) -> str:
-        """In percent of what is printed."""
+        """The percentage of the printed cells."""
         return f"{100 * count / self.printed if self.printed else 0:.2f}"
 
 
@@ -79,8 +82,8 @@ class Paper:
 
     Attributes:
         work: its key, such as "thesis".
-        tables: as printed, in the order of print.
-        elsewhere: the same on other benchmarks, by the name of the table; those with a run.
+        tables: the printed tables, in the order of print.
+        elsewhere: the same tables on other benchmarks, by the name of the table; only tables with a run.
     """
 
     work: str
@@ -90,7 +93,7 @@ class Paper:
 
     @property
     def path(self) -> str:
-        """Of its first page in the site."""
+        """The path of its first page in the site."""
         return f"papers/{slug(self.work)}.html"
 
     @property
@@ -99,7 +102,7 @@ class Paper:
 
     @property
     def statuses(self) -> dict[str, int]:
-        """Cells by verdict."""
+        """Number of cells for each verdict."""
         return _by_verdict(self.tables)
 
 
@@ -110,11 +113,11 @@ def _by_verdict(tables: Iterable[Shown]) -> dict[str, int]:
 
 
 class Reader:
-    """Looks up tables in a record that was read once.
+    """Fills tables from a record that is read once.
 
     Args:
-        evaluations: the finished ones, and clusterings, newest first.
-        tracker: their record.
+        evaluations: finished evaluations and clusterings, newest first.
+        tracker: the record that contains them.
     """
 
     def __init__(self, evaluations: Sequence[RunRow], tracker: Tracker) -> None:
@@ -123,7 +126,7 @@ class Reader:
         self._read = PerTask(tracker)
         known = groups.names("benchmark")
         self._datasets = list(dict.fromkeys(run.tags.get("dataset", "") for run in evaluations))
-        # A network that was given as a file is named by it, where that is still there.
+        # If the network was given as a file and the file still exists, the config contains the file's name.
         used = dict.fromkeys(
             (run.params.get("benchmark", ""), run.params.get("checkpoint", "None"))
             for run in evaluations
@@ -149,7 +152,7 @@ class Reader:
         """The tables of the experiments that have a run.
 
         Args:
-            asked: configs of experiments whose settings are not those of their files, or that have none.
+            asked: configs of experiments whose settings differ from their files, or that have no file.
         """
         tables = []
         for name in dict.fromkeys([*groups.names("experiment"), *asked]) if self._datasets else ():
@@ -157,11 +160,11 @@ class Reader:
                 empty = table_of(name, asked.get(name) or parse(EvaluateConfig, [f"experiment={name}"]))
                 tables += [self._shown(empty)] if self._has_runs(empty) else []
             except InputError:
-                continue  # it needs something, such as a file, that is not here
+                continue  # the experiment needs something, such as a file, that is missing here
         return tables
 
     def _elsewhere(self, name: str) -> Iterable[Shown]:
-        """The table on the other benchmarks that the record has runs of, where they fill a cell."""
+        """The table on the other benchmarks that have runs in the record, if these runs fill a cell."""
         recipe = recipe_of(name)
         if recipe.rows:
             known = groups.names(recipe.data)
@@ -176,5 +179,5 @@ class Reader:
         return Shown(table, tuple(findings))
 
     def _has_runs(self, empty: Table) -> bool:
-        """Whether the record fills a cell: verdicts and claims take longer to look up, and most tables have none."""
+        """Whether the record fills a cell. This check is faster than verdicts and claims; most tables have no runs."""
         return any(cell.results for cell in self._record.filled(empty).cells.values())

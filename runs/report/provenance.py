@@ -1,4 +1,4 @@
-"""Where each number comes from: an entry for every run that a page shows, cut into pages by experiment."""
+"""The origin of each number: an entry for every run that a page shows, divided into pages by experiment."""
 
 import functools
 import re
@@ -11,7 +11,7 @@ from runs.record.query import RunRow
 from runs.report.addresses import Names, numbered
 
 RUNS_A_PAGE = 80
-TUNING_RUN, TRAINING, SOURCES = "tuning_run", "training_identity", "source_runs"  # tags that lead to other runs
+TUNING_RUN, TRAINING, SOURCES = "tuning_run", "training_identity", "source_runs"  # tags that refer to other runs
 FINGERPRINTS = {
     "code": "commit",
     "identity": "identity",
@@ -27,13 +27,13 @@ FINGERPRINTS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """What is told of one run.
+    """The description of one run.
 
     Attributes:
-        anchor: of the entry on its page.
+        anchor: anchor of the entry on its page.
         config: its parameters, as YAML that `experiment=FILE` reads.
-        origins: (what it is, its name, its run id or None where it is not in the record) of what it was made from.
-        link: its page on a server, if it is on one.
+        origins: (kind, name, run id or None if it is not in the record) of each input of the run.
+        link: its page on the MLflow server, if the record is on a server.
     """
 
     run: RunRow
@@ -44,7 +44,7 @@ class Entry:
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """By what they are of."""
+        """Fingerprints of the run's inputs, by the name of the input."""
         tags = self.run.tags
         words = FINGERPRINTS | ({"data": "points"} if tags.get("stage") == "clustering" else {})
         return {word: tags[tag] for tag, word in words.items() if tags.get(tag)}
@@ -61,7 +61,7 @@ class Leaf:
 
 
 class Provenance:
-    """Entries of runs, made for those that are asked for.
+    """Entries of runs, created for the runs that are requested.
 
     Args:
         rows: all runs of the record.
@@ -71,12 +71,12 @@ class Provenance:
     def __init__(self, rows: Iterable[RunRow], server: str | None = None) -> None:
         self._by_id = {row.run_id: row for row in rows}
         self._server = server
-        self._pages: dict[str, list[str]] = {}  # experiment -> run ids, in the order in which they were asked for
+        self._pages: dict[str, list[str]] = {}  # experiment -> run ids, in the order of the requests
         self._places: dict[str, str] = {}
         self._names = Names(taken=("index",))
 
     def href(self, run_id: str) -> str | None:
-        """The place of a run's entry in the site, or None where the record has no such run."""
+        """The path of a run's entry in the site, or None if the record does not contain the run."""
         if run_id in self._places:
             return self._places[run_id]
         if run_id not in self._by_id:
@@ -92,7 +92,7 @@ class Provenance:
         return place
 
     def leaves(self) -> Iterator[Leaf]:
-        """The pages of all entries that were asked for, and of the runs that these were made from."""
+        """The pages of all requested entries, and of the runs that these were computed from."""
         for experiment, ids in self._pages.items():
             for first in range(0, len(ids), RUNS_A_PAGE):
                 number = first // RUNS_A_PAGE
@@ -129,8 +129,8 @@ class Provenance:
 def config_yaml(params: Mapping[str, str]) -> str:
     """A run's parameters as the lines of its config, which `experiment=FILE` reads.
 
-    They are the values that were used: of a tuned run the chosen ones. `group.name` and what tuning chose from are
-    left out, as a config has neither. Text that looks like a number is written as one.
+    The values are those used in the run: for a tuned run, the chosen ones. `group.name` and the candidate values of the
+    tuning are omitted, because a config does not contain them. Text that looks like a number is written as a number.
     """
     return "".join(
         f"{name}: {_value(text)}\n"
@@ -143,13 +143,13 @@ WORDS = {"None": "null", "True": "true", "False": "false"}
 PLAIN = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?|\[[\w., +-]*\]", flags=re.ASCII)  # numbers and lists
 
 
-@functools.lru_cache(maxsize=4096)  # thousands of runs have few values between them
+@functools.lru_cache(maxsize=4096)  # thousands of runs share few distinct values
 def _value(text: str) -> str:
     return WORDS.get(text) or (text if PLAIN.fullmatch(text) else as_yaml(text))
 
 
 def date(milliseconds: int | None) -> str:
-    """In UTC, to the minute; empty where there is none, or one that no calendar has."""
+    """The time in UTC, to the minute; empty if it is missing or out of the range of the calendar."""
     if milliseconds is None:
         return ""
     try:
@@ -159,5 +159,5 @@ def date(milliseconds: int | None) -> str:
 
 
 def newest(rows: Sequence[RunRow], count: int) -> list[RunRow]:
-    """The runs that began last."""
+    """The `count` runs with the latest start times."""
     return sorted(rows, key=lambda row: (-row.start, row.run_id))[:count]

@@ -1,4 +1,4 @@
-"""Pages from templates: relative links, escaped text, and the few filters that the templates use."""
+"""Pages from templates: relative links, escaped text, and the filters used in the templates."""
 
 import math
 import re
@@ -17,7 +17,7 @@ ASSETS = ("style.css", "sort.js", "icon.svg")
 
 
 def environment() -> jinja2.Environment:
-    """The templates, in which everything is escaped and nothing may be missing."""
+    """The templates, with autoescaping; an undefined variable raises an error."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -31,8 +31,8 @@ class Renderer:
     """Renders the pages of one site.
 
     Args:
-        site: what every page shows of the site as a whole, under the name `site`.
-        methods: name -> path of its page, for mentions of it.
+        site: information about the whole site, available to every page as `site`.
+        methods: name -> path of the method's page, for links from the text.
     """
 
     def __init__(self, site: Any, methods: Mapping[str, str]) -> None:
@@ -46,7 +46,7 @@ class Renderer:
         """A page of the site.
 
         Args:
-            path: where it will stand in the site; its links are relative to it.
+            path: path of the page in the site; its links are relative to this path.
         """
         return self._render(template, path, title=title, **content)
 
@@ -59,7 +59,7 @@ class Renderer:
         return found.render(site=self.site, path=path, to=link_from(path), **content)
 
     def _marked(self, text: str, to: To) -> Markup:
-        """Text whose `words` are set as code, and lead to the method of that name."""
+        """Text in which each word in `backquotes` is set as code, with a link if it is the name of a method."""
 
         def code(word: str) -> Markup:
             shown, place = Markup("<code>{}</code>").format(word), self._methods.get(word)
@@ -70,7 +70,7 @@ class Renderer:
 
 
 def duration(milliseconds: float) -> str:
-    """In the largest unit that is below it."""
+    """A duration in a suitable unit: the largest unit that does not exceed it."""
     seconds = milliseconds / 1000
     for unit, size in (("h", 3600), ("min", 60)):
         if seconds >= size:

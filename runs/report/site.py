@@ -1,11 +1,11 @@
-"""The whole site: read the record once, render every page, put the folder in its place.
+"""The whole site: read the record once, render every page, and move the folder into place.
 
 results/report/
     index.html          coverage by paper, methods, the newest runs
     papers/<work>.html  tables with verdicts and claims, figures
     experiments/        tables of experiments
-    methods/            what each method does and how it fared
-    runs/               an entry for every run whose number a page shows
+    methods/            explanation and results of each method
+    runs/               an entry for every run that contributes a number to a page
     figures/, style.css, sort.js, icon.svg
 """
 
@@ -35,14 +35,14 @@ from runs.tables.formats import html
 
 ALL = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 OUTCOMES_A_PAGE = 400
-BYTES_A_PAGE = 200_000  # of tables, on a page that holds several
+BYTES_A_PAGE = 200_000  # maximum size of the tables on a page that holds several
 NEWEST = 12
 OVERVIEW, METHODS, RUNS = ("Overview", "index.html"), ("Methods", "index.html#methods"), ("Runs", "runs/index.html")
 
 
 @dataclass(frozen=True)
 class Site:
-    """What every page knows of the site: it is `site` in the templates."""
+    """Information about the whole site, available to every page: the variable `site` of the templates."""
 
     navigation: tuple[tuple[str, str], ...]
     made: str
@@ -58,12 +58,12 @@ def build_report(
     experiments: Mapping[str, Sequence[EvaluateConfig]] | None = None,
     say: Say = silent,
 ) -> Path:
-    """Make the site in `results/report/`, from one pass over the record; gives its first page.
+    """Build the site in `results/report/` from one pass over the record; returns the path of its first page.
 
-    The site that stood there is whole until the new one is.
+    An existing site is replaced only when the new one is complete.
 
     Args:
-        experiments: configs of experiments whose settings are not those of their files.
+        experiments: configs of experiments whose settings differ from their files.
 
     Raises:
         InputError: the record cannot be read, or the store cannot be written.
@@ -84,7 +84,7 @@ def build_report(
 
 
 def _tidy(root: Path) -> None:
-    """Away with what a process left that was killed here; between two renames, the old site goes back to its place."""
+    """Remove the files of a killed process. If it was killed between the two renames, restore the old site."""
     for old in root.glob("report.old-*"):
         if (old / "report").exists() and not (root / "report").exists():
             put_in_place(old / "report", root / "report")
@@ -146,9 +146,9 @@ class Exhibit:
     """A table or figure on a paper's page.
 
     Attributes:
-        name: of the table or figure, such as "thesis/4.4@omniglot".
+        name: name of the table or figure, such as "thesis/4.4@omniglot".
         body: HTML.
-        statuses: cells by verdict; empty for a figure.
+        statuses: number of cells for each verdict; empty for a figure.
     """
 
     name: str
@@ -158,7 +158,7 @@ class Exhibit:
 
     @property
     def anchor(self) -> str:
-        """Of its heading."""
+        """The anchor of its heading."""
         return slug(self.name)
 
 
@@ -179,7 +179,7 @@ def _exhibits(paper: Paper, figures: Sequence[Figure], renderer: Renderer) -> It
 
 
 def _body(shown: Shown, path: str, renderer: Renderer) -> Markup:
-    """A table in full: caption, cells with links to their runs, footnotes, claims."""
+    """A complete table: caption, cells with links to their runs, footnotes, claims."""
     to = link_from(path)
 
     def href(run_id: str) -> str | None:
@@ -190,7 +190,7 @@ def _body(shown: Shown, path: str, renderer: Renderer) -> Markup:
 
 
 def _cut(exhibits: Iterable[Exhibit], first: str) -> Iterator[tuple[str, list[Exhibit]]]:
-    """Exhibits in pages that none outgrows who waits for them on a phone."""
+    """Divide exhibits into pages of limited size, so that each page loads quickly on a phone."""
     page: list[Exhibit] = []
     number, size = 1, 0
     for exhibit in exhibits:
@@ -225,7 +225,7 @@ def _experiment_path(shown: Shown) -> str:
 
 
 def _method(method: Method, renderer: Renderer, tracker: Tracker) -> Iterator[tuple[str, str]]:
-    usual = sorted(method.outcomes, key=lambda outcome: bool(outcome.variant))  # those of the defaults first
+    usual = sorted(method.outcomes, key=lambda outcome: bool(outcome.variant))  # default values first
     drawn, trouble = convergence([outcome.run for outcome in usual], tracker)
     count = max(1, -(-len(method.outcomes) // OUTCOMES_A_PAGE))
     pages = [numbered(method.path, i + 1) for i in range(count)]
@@ -247,7 +247,7 @@ def _method(method: Method, renderer: Renderer, tracker: Tracker) -> Iterator[tu
 
 
 def _provenance(provenance: Provenance, rows: Sequence[RunRow], renderer: Renderer) -> Iterator[tuple[str, str]]:
-    """Last of all: entries are made for what the other pages have asked for."""
+    """The pages of the entries. Rendered last, because the other pages request the entries."""
     leaves: dict[str, list[Leaf]] = {}
     for leaf in provenance.leaves():
         leaves.setdefault(leaf.experiment, []).append(leaf)
@@ -271,7 +271,7 @@ def _provenance(provenance: Provenance, rows: Sequence[RunRow], renderer: Render
 
 
 def _in_words(rows: Sequence[RunRow]) -> str:
-    """How many runs of each status, such as "125 finished and 25 killed runs"."""
+    """The number of runs of each status, such as "125 finished and 25 killed runs"."""
     counts = Counter(row.status.lower() for row in rows)
     parts = [f"{counts[status.lower()]:,} {status.lower()}" for status in ALL if counts[status.lower()]]
     joined = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

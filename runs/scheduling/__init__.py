@@ -1,4 +1,4 @@
-"""What would run, how long it takes, and in which processes it runs.
+"""Planning of the missing work, estimates of its duration, and its execution in several processes.
 
-What is computed is decided by `runs.stages`.
+`runs.stages` determines what is computed.
 """

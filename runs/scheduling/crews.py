@@ -1,4 +1,4 @@
-"""Who does the jobs: processes of this machine, or a Dask cluster. Both are a `concurrent.futures.Executor`."""
+"""Executors of jobs: processes of this machine, or a Dask cluster. Both implement `concurrent.futures.Executor`."""
 
 import contextlib
 import logging
@@ -20,21 +20,21 @@ from runs.scheduling.relay import Relay
 if TYPE_CHECKING:
     from distributed import Client
 
-SECONDS = 5  # to reach the scheduler in
+SECONDS = 5  # time limit for the connection to the scheduler
 DASK = "dask://"
 
 
 @dataclass(frozen=True)
 class Crew:
-    """Where jobs go.
+    """An executor of jobs, with its capacity.
 
     Attributes:
-        executor: takes them.
-        slots: how many it works on at once; asked again and again, since workers come and go.
-        cores: torch threads that all jobs together may use; None: each as many as its worker has.
-        death: what a job ends with whose worker died.
-        attempts: how often a job is begun whose worker dies.
-        name: what a person calls it.
+        executor: runs the jobs.
+        slots: number of jobs that run at once; read repeatedly, because the number of workers changes.
+        cores: number of torch threads shared by all jobs; None: each job uses the cores of its worker.
+        death: exception of a job whose worker died.
+        attempts: how often a job is started if its worker dies.
+        name: name of the crew in messages.
     """
 
     executor: Executor
@@ -50,11 +50,11 @@ def crew(where: str, jobs: Sequence[Job], console: Console, *, on_gpu: bool) -> 
     """The crew of that name, "local" or "dask://HOST:PORT".
 
     Args:
-        jobs: what it is for, at least one.
-        on_gpu: whether the jobs use a GPU where there is one.
+        jobs: the jobs that it will run, at least one.
+        on_gpu: whether the jobs use a GPU if there is one.
 
     Raises:
-        InputError: a cluster that cannot be used.
+        InputError: the cluster cannot be used.
     """
     if where.startswith(DASK):
         with _dask(where, jobs[0]) as found:
@@ -72,7 +72,7 @@ def crew(where: str, jobs: Sequence[Job], console: Console, *, on_gpu: bool) -> 
 
 
 def _gpus() -> list[str]:
-    """The GPUs of this machine, as CUDA_VISIBLE_DEVICES names them."""
+    """The GPUs of this machine, as named in CUDA_VISIBLE_DEVICES."""
     import torch
 
     count = torch.cuda.device_count()
@@ -87,7 +87,7 @@ def _dask(where: str, job: Job) -> Iterator[Crew]:
         from distributed.scheduler import KilledWorker
     except ModuleNotFoundError as error:
         raise InputError(f"--executor {where} needs the package distributed: pip install 'transduce[dask]'") from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its tracebacks of lost connections
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # hides its tracebacks of lost connections
     address = f"tcp://{where.removeprefix(DASK)}"
     try:
         client = Client(address, timeout=SECONDS, set_as_default=False)
@@ -98,7 +98,7 @@ def _dask(where: str, job: Job) -> Iterator[Crew]:
         ) from error
 
     def workers() -> int:
-        with contextlib.suppress(OSError, RuntimeError, ValueError):  # what it says when the scheduler is gone
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # raised if the scheduler is gone
             return len(client.nthreads())
         return 0
 
@@ -108,15 +108,15 @@ def _dask(where: str, job: Job) -> Iterator[Crew]:
         try:
             yield Crew(executor, workers, None, KilledWorker, 1, where)
         except BaseException:
-            executor.shutdown(wait=False)  # which cancels; what is under way goes on to its end, over there
+            executor.shutdown(wait=False)  # cancels waiting jobs; running jobs continue on the cluster
             raise
 
 
 def _check(client: "Client", where: str, job: Job) -> None:
-    """That each worker has this code, and sees the results.
+    """Check that each worker has this version of the code and can read the results folder.
 
     Raises:
-        InputError: one does not, or there is none.
+        InputError: a worker fails the check, or there is no worker.
     """
     versions = client.run(code_version, on_error="return")
     if not versions:

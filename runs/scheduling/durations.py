@@ -1,4 +1,4 @@
-"""How long work will take, by what the newest runs of its kind took. Rough: another machine may have made them."""
+"""Estimates of durations from the newest similar runs. They are rough: the runs may be from another machine."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ ALIKE = ("sampler", "sampler.way", "sampler.shot", "sampler.query", "backbone")
 
 
 class Durations:
-    """Estimates in seconds; None where nothing like it is in the record.
+    """Estimates in seconds; None if the record has no similar run.
 
-    The record is read when the first estimate is asked for.
+    The record is read at the first estimate.
     """
 
     def __init__(self, store: Store, tracker: Tracker) -> None:
@@ -25,27 +25,27 @@ class Durations:
         self._by_strategy: dict[str, Sequence[RunRow]] = {}
 
     def training(self, config: TrainConfig) -> float | None:
-        """Of a base training: that of the same backbone on the same benchmark, by the number of epochs."""
+        """Estimate for a base training: time per epoch of the same backbone and benchmark, times number of epochs."""
         asked = config.flat()
         for run in self._trainings:
             if run.tags.get("resumed") or any(run.params.get(k) != str(asked[k]) for k in ("benchmark", "backbone")):
-                continue  # a resumed one counts its last part
+                continue  # a resumed training records the time of its last part only
             return run.metrics["seconds"] * float(asked["training.epochs"]) / float(run.params["training.epochs"])
         return None
 
     def extraction(self, config: TrainConfig, size: int, images: int | None) -> float | None:
-        """Of the features of so many images, by the same backbone at the same size (pixels)."""
+        """Estimate for the features of `images` images, from the same backbone at the same image size (pixels)."""
         alike = {"backbone": config.backbone.name, "size": size}
         speeds = [noted["images_per_second"] for noted in self._extractions if alike.items() <= noted.items()]
         return images / speeds[0] if speeds and images is not None else None
 
     def evaluation(self, config: EvaluateConfig | TuneConfig, tasks: int) -> float | None:
-        """Of so many tasks: like those of the same strategy, on tasks as similar as there are."""
+        """Estimate for `tasks` tasks, from evaluations of the same strategy on the most similar tasks."""
         asked = config.flat()
         alike = max(
             self._evaluations(short(config.strategy)),
             key=lambda run: sum(run.params.get(key) == str(asked.get(key)) for key in ALIKE),
-            default=None,  # of equals the first, which is the newest
+            default=None,  # the first of equals is the newest
         )
         if alike is None:
             return None
@@ -68,7 +68,7 @@ class Durations:
 
 
 def _cores(device: str) -> int:
-    """Over how many the seconds that a run counts are shared out; on a GPU they are those of the clock."""
+    """Number of cores that share the CPU seconds of a run; a run on a GPU records wall-clock time."""
     import torch
 
     from fsl.training.machine import resolve_device

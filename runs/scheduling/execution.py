@@ -1,4 +1,4 @@
-"""Running many configs in other processes: what several jobs need comes first, and a failure stops nothing else."""
+"""Execution of many configs in other processes. Shared results are computed first; a failure stops no other job."""
 
 import time
 from collections import deque
@@ -17,18 +17,18 @@ from runs.scheduling.missing import Missing, plan_missing
 from runs.storage.locks import locked, try_locked
 from runs.storage.store import Store
 
-PATIENCE = 5.0  # seconds without a finished job after which the workers are counted again
+PATIENCE = 5.0  # seconds without a finished job, after which the workers are counted again
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the configs.
+    """The outcome of the configs.
 
     Attributes:
-        made: evaluations that were made.
-        reused: evaluations that were there already, or that another process made meanwhile.
-        failures: what failed or could not be begun, in that order.
-        not_started: jobs for which the time did not suffice, or whose record could not be reached.
+        made: number of new evaluations.
+        reused: number of evaluations that existed before, or that another process computed in the meantime.
+        failures: jobs that failed, then jobs that could not be started.
+        not_started: jobs that did not fit into the time limit, or whose record could not be reached.
     """
 
     made: int = 0
@@ -38,7 +38,7 @@ class Outcome:
 
     @property
     def code(self) -> int:
-        """The exit code: that of the first failure, else 0."""
+        """The exit code of the first failure, or 0."""
         return self.failures[0].code if self.failures else 0
 
 
@@ -52,23 +52,23 @@ def run_all(
     limit_minutes: float | None = None,
     missing: Missing | None = None,
 ) -> Outcome:
-    """Evaluate what is not in the record yet; train and extract features first where they are missing.
+    """Compute the evaluations that are not in the record; train and extract features first if they are missing.
 
-    Each job holds the locks of what it makes, so that two commands at once make nothing twice. A job whose worker dies
-    is begun once more. On an interruption the workers of this machine end at once, their runs marked KILLED.
+    Each job holds the locks of its results, so that two concurrent commands compute nothing twice. A job whose worker
+    dies is started once more. After an interruption the workers of this machine end at once; their runs become KILLED.
 
     Args:
-        console: shows what the jobs report, and how many are done.
-        executor: "local", processes of this machine, or "dask://HOST:PORT".
-        limit_minutes: begin nothing later than that, and nothing that would, by its estimate, end later.
-        missing: what `plan_missing` found for these configs, where it was asked before.
+        console: shows the messages of the jobs, and the number of finished jobs.
+        executor: "local" (processes of this machine), or "dask://HOST:PORT".
+        limit_minutes: no job is started after this time, or if its estimated end is after this time.
+        missing: result of `plan_missing` for these configs, if it is already known.
 
     Raises:
-        InputError: a store that cannot be written, a cluster that cannot be used. What a job raises is in the outcome.
+        InputError: the store cannot be written, or the cluster cannot be used. Errors of jobs are part of the outcome.
     """
     missing = missing or plan_missing(configs, store, tracker)
     if not missing.jobs:
-        if any(store.root.glob(_TOKENS)):  # a command was killed when all was done
+        if any(store.root.glob(_TOKENS)):  # left by a command that was killed after its last job
             with _tokens(store):
                 pass
         return Outcome(0, missing.finished, missing.blocked)
@@ -91,12 +91,12 @@ _TOKENS = ".token-*"
 
 
 def _ignore(count: int) -> None:
-    """One job needs no bar."""
+    """Ignore progress: a single job needs no progress bar."""
 
 
 @contextmanager
 def _token(store: Store, name: str) -> Iterator[None]:
-    """A file by which a worker knows the results folder of this command."""
+    """A file by which a worker recognises the results folder of this command."""
     store.prepare()
     token = store.root / name
     with ExitStack() as held:
@@ -108,18 +108,18 @@ def _token(store: Store, name: str) -> Iterator[None]:
 
 @contextmanager
 def _tokens(store: Store) -> Iterator[None]:
-    """The lock under which tokens are made, with those of killed commands removed."""
+    """Hold the lock under which tokens are created; the tokens of killed commands are removed first."""
     with store.watched(), locked(store.locks / "tokens.lock", "the tokens of commands"):
         for other in store.root.glob(_TOKENS):
             with suppress(OSError), try_locked(other) as abandoned:
-                if abandoned:  # whoever made it was killed: the system has freed its lock
+                if abandoned:  # the creator was killed, and the operating system has freed its lock
                     other.unlink(missing_ok=True)
         yield
 
 
 @dataclass
 class _Schedule:
-    """Jobs on their way: those that may begin, those that wait for features, those under way."""
+    """Queue of jobs: those that can start, those that wait for features, and those that run."""
 
     missing: Missing
     crew: Crew
@@ -142,11 +142,11 @@ class _Schedule:
 
     @property
     def left(self) -> list[Job]:
-        """What was not begun."""
+        """The jobs that were not started."""
         return [*self._ready, *(job for jobs in self._waiting.values() for job in jobs)]
 
     def run(self) -> Iterator[int]:
-        """Until all is done or the time is up; gives how many jobs have just come to an end."""
+        """Run until all jobs are done or the time limit is reached; yields the number of newly finished jobs."""
         self._begin()
         while self._under_way:
             done, _ = wait(self._under_way, timeout=PATIENCE, return_when=FIRST_COMPLETED)
@@ -158,7 +158,7 @@ class _Schedule:
             self._begin()
 
     def _begin(self) -> None:
-        """Hand out as many jobs as there is room for; none where the record cannot be reached."""
+        """Start as many jobs as there are free slots; none if the record cannot be reached."""
         if any(failure.ends_all for failure in self.failures):
             return
         room = max(1, self.crew.slots()) - len(self._under_way)
@@ -174,7 +174,7 @@ class _Schedule:
         return self.deadline is None or time.monotonic() + job.seconds < self.deadline
 
     def _collect(self, job: Job, future: "Future[Report]") -> int:
-        """Take in how a job ended; gives by how many jobs there are fewer to be done."""
+        """Process the end of a job; returns the number of jobs that need not be waited for any more."""
         try:
             report = future.result()
         except self.crew.death as error:

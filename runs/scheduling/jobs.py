@@ -1,4 +1,4 @@
-"""A job: configs that are worked on together in another process, as plain data, and how it is done there."""
+"""A job: configs that are computed together in another process, as plain data, and the function that computes them."""
 
 import contextlib
 import os
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 Kind = Literal["features", "evaluation"]
 
-# Of several jobs in one process, as a Dask worker of several threads has them: torch's number of threads, the working
-# folder and the closed splits are the process's.
+# A Dask worker with several threads runs several jobs in one process. They share torch's number of threads, the working
+# folder and the closed splits.
 _ALONE = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Job:
-    """Work for one process, all of it text and numbers.
+    """Work for one process; all fields are text or numbers.
 
     Attributes:
-        kind: "features" trains where it must and extracts; "evaluation" tunes where it must and evaluates.
-        name: what a person calls it.
-        arguments: of each config, what would be typed.
-        evaluations: how many wait for it or are made in it.
-        results: the folder of results.
-        uri: MLflow's tracking URI; None where the record is in the results.
-        folder: where the command was given; what relative paths mean.
-        token: a file in the results that says that they are the same ones.
-        seconds: how long it will take, as far as it is known.
+        kind: "features": train if necessary and extract; "evaluation": tune if necessary and evaluate.
+        name: name of the job in messages.
+        arguments: the command-line arguments of each config.
+        evaluations: number of evaluations that depend on the job or are computed in it.
+        results: the results folder.
+        uri: MLflow's tracking URI; None if the record is in the results folder.
+        folder: working folder of the command, to which relative paths refer.
+        token: a file in the results folder; it proves that the worker sees the same folder.
+        seconds: estimated duration, as far as it is known.
     """
 
     kind: Kind
@@ -59,14 +59,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Failure:
-    """What did not come to its end.
+    """A failed run or job.
 
     Attributes:
-        name: of the run, or of the job where all of it failed.
-        why: what is wrong, and what to do where the user can mend it.
-        code: the exit code it stands for.
-        evaluations: how many were not made for it.
-        ends_all: nothing else could be done either.
+        name: name of the run, or of the job if all of it failed.
+        why: the error, and the remedy if the user can correct it.
+        code: the corresponding exit code.
+        evaluations: number of evaluations that could not be computed because of the failure.
+        ends_all: whether every other job would fail, too.
     """
 
     name: str
@@ -86,13 +86,13 @@ class Failure:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a job.
+    """The outcome of a job.
 
     Attributes:
-        made: evaluations that were made.
-        reused: evaluations that another process had made meanwhile.
-        failures: what failed.
-        notes: what was to be said and had nobody to listen.
+        made: number of new evaluations.
+        reused: number of evaluations that another process computed in the meantime.
+        failures: the failures.
+        notes: messages that could not be shown while the job ran.
     """
 
     made: int = 0
@@ -102,7 +102,7 @@ class Report:
 
 
 class KeptNotes:
-    """A `fsl.progress.Progress` without a screen: it keeps the notes."""
+    """A `fsl.progress.Progress` without a screen, which keeps the notes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -115,10 +115,10 @@ class KeptNotes:
 
 
 def perform(job: Job, cores: int | None = None) -> Report:
-    """Do a job. What fails is in the report; only an interruption is raised.
+    """Run a job. Failures are part of the report; only an interruption is raised.
 
     Args:
-        cores: how many threads torch may use; None: as many as it would.
+        cores: maximum number of torch threads; None: torch's default.
     """
     kept = KeptNotes()
     progress = relay.HERE.get() or kept
@@ -144,10 +144,10 @@ def perform(job: Job, cores: int | None = None) -> Report:
 
 
 def check_place(results: str, token: str, uri: str | None) -> None:
-    """That this process sees the results folder of the command, and writes to its record.
+    """Check that this process sees the results folder of the command, and writes to its record.
 
     Raises:
-        InputError: it does not.
+        InputError: the check fails.
     """
     where = f"process {os.getpid()} on {socket.gethostname()}"
     if not (Path(results) / token).exists():
@@ -162,7 +162,7 @@ def check_place(results: str, token: str, uri: str | None) -> None:
 
 @contextlib.contextmanager
 def _at(folder: str) -> Iterator[None]:
-    """In that folder, where it is there: what is absolute needs none."""
+    """Change to a folder if it exists. Absolute paths do not depend on it."""
     with contextlib.chdir(folder) if Path(folder).is_dir() else contextlib.nullcontext():
         yield
 
@@ -184,7 +184,7 @@ def _extract(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, 
     from runs.stages.evaluations import check
 
     wrong = []
-    for config in configs:  # before hours of training
+    for config in configs:  # checked before hours of training
         try:
             check([config], store, tracker, progress)
         except InputError as error:

@@ -1,4 +1,4 @@
-"""Processes of this machine that work for this one: a `concurrent.futures.Executor` in which a process may die."""
+"""Worker processes of this machine: a `concurrent.futures.Executor` that survives the death of a worker."""
 
 import contextlib
 import multiprocessing
@@ -25,15 +25,15 @@ INTERRUPTED = 130
 
 
 class LocalPool(Executor):
-    """A process for each job that is under way, used again for the next one.
+    """One process for each running job; idle processes are reused.
 
-    Each process is a pool of its own: where one dies, its job alone fails with `BrokenProcessPool`, whereas Python ends
-    all processes of a pool. A process ends with this one, however this one ends, and what it works on is interrupted as
-    by Ctrl-C. To be used from one thread.
+    Each process is a pool of its own. If it dies, only its own job fails with `BrokenProcessPool`, whereas Python's
+    process pool ends all its processes. A worker ends when the parent process ends for any reason; its job is then
+    interrupted as by Ctrl-C. Not thread-safe.
 
     Args:
-        relay: shows the bars and notes of the jobs.
-        gpus: what CUDA_VISIBLE_DEVICES is to be in the processes, each of which has a GPU to itself; none: as it is.
+        relay: shows the progress bars and notes of the jobs.
+        gpus: values of CUDA_VISIBLE_DEVICES for the processes, one GPU for each; if empty, the variable is unchanged.
     """
 
     def __init__(self, relay: Relay, gpus: Sequence[str] = ()) -> None:
@@ -42,21 +42,21 @@ class LocalPool(Executor):
         self._workers: list[_Worker] = []
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """Do it in a process that is idle, else in a new one."""
+        """Run a function in an idle process, or in a new one."""
         for worker in [worker for worker in self._workers if worker.is_dead]:
             self._workers.remove(worker)
         worker = next((worker for worker in self._workers if worker.is_idle), None) or self._begin()
         worker.future = worker.pool.submit(_do, fn, args, kwargs)
-        worker.theirs.close()  # the process has its own by now
+        worker.theirs.close()  # the process has its own copy by now
         return worker.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let what is under way come to its end."""
+        """Wait for the running jobs."""
         for worker in self._workers:
             worker.pool.shutdown(wait=wait, cancel_futures=cancel_futures)
 
     def interrupt(self) -> None:
-        """End what is under way."""
+        """Interrupt the running jobs."""
         for worker in self._workers:
             with contextlib.suppress(OSError):
                 worker.ours.send(None)
@@ -80,7 +80,7 @@ class LocalPool(Executor):
 
 @dataclass
 class _Worker:
-    """A process as its parent sees it; `theirs` is the end of the pipe that it is given."""
+    """A process as seen from its parent; `theirs` is the process's end of the pipe."""
 
     pool: ProcessPoolExecutor
     ours: "Connection[Any, Any]"
@@ -99,18 +99,18 @@ class _Worker:
         return done and isinstance(future.exception(), BrokenProcessPool)  # type: ignore[union-attr]
 
 
-# In the process.
+# Code that runs in the worker process.
 
 
 class _Self:
-    """What the process knows of itself."""
+    """State of the worker process."""
 
     busy = False
 
 
 def _start(parent: "Connection[Any, Any]", gpu: str | None) -> None:
-    """The first thing that the process does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, too
+    """Initialise the worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives Ctrl-C, too
     signal.signal(signal.SIGTERM, _end)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
@@ -121,7 +121,7 @@ def _start(parent: "Connection[Any, Any]", gpu: str | None) -> None:
 
 
 def _heed(parent: "Connection[Any, Any]") -> None:
-    """End when the parent says so, or is gone."""
+    """End the process when the parent requests it or no longer exists."""
     with contextlib.suppress(EOFError, OSError):
         parent.recv()
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)

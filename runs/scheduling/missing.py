@@ -1,4 +1,4 @@
-"""What is missing of many configs, as jobs for other processes. Makes nothing."""
+"""The missing results of many configs, as jobs for other processes. Computes no result."""
 
 import os
 import uuid
@@ -18,14 +18,14 @@ from runs.storage.store import Store
 
 @dataclass(frozen=True)
 class Missing:
-    """What is to be done for configs, and what cannot be.
+    """The jobs for a list of configs, and the configs that cannot be run.
 
     Attributes:
-        plan: the steps that are to be taken.
-        finished: how many evaluations are there already.
+        plan: the stages that will be computed.
+        finished: number of evaluations that already exist.
         features: jobs that train and extract, by the identity of the training.
-        evaluations: jobs that evaluate, each with the identity of the training whose features it waits for, or nothing.
-        blocked: why some cannot be run at all, such as images that are not there.
+        evaluations: jobs that evaluate, each with the identity of the training whose features it waits for, or "".
+        blocked: reasons why some configs cannot be run, such as missing images.
     """
 
     plan: Plan
@@ -36,18 +36,18 @@ class Missing:
 
     @property
     def jobs(self) -> list[Job]:
-        """All of them, in the order in which they may begin."""
+        """All jobs, in the order in which they can start."""
         return [*self.features.values(), *(job for job, _ in self.evaluations)]
 
     @property
     def count(self) -> int:
-        """How many evaluations are to be made."""
+        """Number of missing evaluations."""
         return sum(job.evaluations for job, _ in self.evaluations)
 
 
 @dataclass
 class _Group:
-    """Evaluations that are made together, and the training whose features they wait for."""
+    """Evaluations that are computed together, and the training whose features they wait for."""
 
     configs: list[EvaluateConfig] = field(default_factory=list)
     results: list[PlannedStage] = field(default_factory=list)
@@ -63,7 +63,7 @@ class _Group:
 
 
 def plan_missing(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker) -> Missing:
-    """What is to be done until all these configs are evaluated."""
+    """The work that is missing until all these configs are evaluated."""
     planner = Planner(configs, store, tracker)
     groups: dict[tuple[Any, ...], _Group] = {}
     blocked: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ def plan_missing(configs: Sequence[EvaluateConfig], store: Store, tracker: Track
         if steps[-1].is_cached:
             finished += 1
             continue
-        # A tuning takes longer than what is gained by evaluating together.
+        # A tuning takes longer than the time that joint evaluation saves.
         tuning = [step.identity for step in steps if step.stage == "tuning" and not step.is_cached]
         group = groups.setdefault((*shape(config, lineage), *tuning), _Group())
         group.configs.append(config)

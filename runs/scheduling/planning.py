@@ -1,4 +1,4 @@
-"""What a command would do: stages, which of them are there already, runs, disk space, time. Makes nothing."""
+"""The plan of a command: stages and which of them are cached, runs, disk space, time. Computes no result."""
 
 import contextlib
 import functools
@@ -18,7 +18,7 @@ from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, short, t
 from runs.storage.store import Kind, Store
 
 State = Literal["cached", "interrupted", "to do"]
-RUN_BYTES = 100_000  # of one evaluation: its rows in the record, its config, its accuracies task by task
+RUN_BYTES = 100_000  # size of one evaluation: its rows in the record, its config, its accuracies task by task
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class PlannedStage:
 
     Attributes:
         stage: "images", "checkpoint", "import" (of given weights), "features", "tuning" or "evaluation".
-        name: what a person calls it.
-        identity: of its result.
-        state: "cached": will be reused; "interrupted": will go on.
-        bytes: what it will add on disk; None where that is not known before the images are read.
-        runs: MLflow runs that will be made for it.
-        seconds: how long it will take at the speed of earlier runs; None where nothing like it was run yet.
+        name: name of the stage in messages.
+        identity: identity of its result.
+        state: "cached": will be reused; "interrupted": will be resumed.
+        bytes: disk space that it will add; None if it is unknown before the images are read.
+        runs: number of MLflow runs that it will create.
+        seconds: estimated time from the speed of earlier runs; None if there is no similar run.
     """
 
     stage: str
@@ -50,35 +50,35 @@ class PlannedStage:
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps in the order in which they are taken. `str` gives it as lines for a person."""
+    """Stages in the order of execution. `str` returns readable lines."""
 
     steps: tuple[PlannedStage, ...]
 
     @property
     def runs(self) -> int:
-        """How many MLflow runs will be made."""
+        """Number of MLflow runs that will be created."""
         return sum(step.runs for step in self.steps)
 
     @property
     def bytes(self) -> int:
-        """What is known of the disk space needed."""
+        """Required disk space, as far as it is known."""
         return sum(step.bytes or 0 for step in self.steps)
 
     @property
     def seconds(self) -> float:
-        """What is known of the time needed."""
+        """Required time, as far as it is known."""
         return math.fsum(step.seconds or 0 for step in self.steps if not step.is_cached)
 
     @property
     def time(self) -> str:
-        """The time needed, for a person."""
+        """Required time as text."""
         unknown = any(step.seconds is None and not step.is_cached for step in self.steps)
         if unknown and not self.seconds:
             return "unknown, as nothing like it was run yet"
         return f"{'at least' if unknown else 'about'} {duration(self.seconds)} at the speed of earlier runs"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The plan for JSON output."""
         steps = [vars(step) for step in self.steps]
         return {"runs": self.runs, "bytes": self.bytes, "seconds": self.seconds, "steps": steps}
 
@@ -96,24 +96,24 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """Runs, disk space and time in a line."""
+        """Runs, disk space and time in one line."""
         unknown = any(step.bytes is None for step in self.steps)
         disk = f"{'at least ' if unknown else ''}{_size(self.bytes)}"
         return f"{self.runs} new runs; disk: {disk}; time: {self.time}"
 
 
 def plan(configs: Sequence[TrainConfig], store: Store, tracker: Tracker | None = None) -> Plan:
-    """What these configs would do.
+    """The plan for these configs.
 
     Raises:
-        InputError: as the stages themselves, as far as it can be known without making anything.
+        InputError: the same errors as the stages, as far as they can be detected without computing a result.
     """
     planner = Planner(configs, store, tracker or Tracker(store))
     return arranged([step for config in configs for step in planner.steps(config)])
 
 
 def arranged(steps: Sequence[PlannedStage]) -> Plan:
-    """The plan of steps of which some may be the same, in the order in which they are taken."""
+    """The plan of several stages in the order of execution; duplicates are removed."""
     order = ["images", "checkpoint", "import", "features", "tuning", "evaluation"]
     once: dict[str, PlannedStage] = {}
     for step in steps:
@@ -122,11 +122,10 @@ def arranged(steps: Sequence[PlannedStage]) -> Plan:
 
 
 class Planner:
-    """What is there already of many configs, and what is to be done. They stand on the same things: each is looked at
-    once, and the record is read once.
+    """Plans of many configs. Shared files and results are examined once, and the record is read once.
 
     Args:
-        configs: all that will be asked for.
+        configs: all configs that `steps` will be called with.
     """
 
     def __init__(self, configs: Sequence[TrainConfig], store: Store, tracker: Tracker) -> None:
@@ -138,10 +137,10 @@ class Planner:
         self._peek = functools.cache(store.peek)
 
     def steps(self, config: TrainConfig) -> list[PlannedStage]:
-        """All that a config needs; where its results are there, the last of them alone.
+        """All stages that a config needs; if its result exists, only the last stage.
 
         Raises:
-            InputError: as `Lineage.of`.
+            InputError: the same errors as `Lineage.of`.
         """
         lineage = self.lineages.of(config)
         results = [self._result(result, lineage) for result in _results(config, lineage)]
@@ -150,7 +149,7 @@ class Planner:
         return [*self._sources(config, lineage, results), *results]
 
     def _result(self, result: "_Result", lineage: Lineage) -> PlannedStage:
-        """A stage that is in the record, on the very checkpoint that is in the store, or will make so many runs."""
+        """A stage that is in the record and was computed from the checkpoint in the store, or that will create runs."""
         run = self._recorded.get(result.identity)
         if run and lineage.is_of_checkpoint(run.tags, self._peek):
             return PlannedStage(result.stage, result.name, result.identity, "cached", 0)
@@ -165,7 +164,7 @@ class Planner:
         """The finished runs of all configs, by identity."""
         wanted: list[_Result] = []
         for config in self._configs:
-            with contextlib.suppress(InputError):  # said where its steps are asked for
+            with contextlib.suppress(InputError):  # raised later by `steps` of this config
                 wanted += _results(config, self.lineages.of(config))
         experiments, identities = {result.experiment for result in wanted}, {result.identity for result in wanted}
         return finished(self._tracker, experiments, identities) if wanted else {}
@@ -173,7 +172,7 @@ class Planner:
     def _sources(
         self, config: TrainConfig, lineage: Lineage, results: Sequence[PlannedStage]
     ) -> Iterator[PlannedStage]:
-        """Images, checkpoint and features; none where features were given."""
+        """Images, checkpoint and features; empty if features were given."""
         if lineage.feature_files:
             return
         name = train_name(config)
@@ -182,7 +181,7 @@ class Planner:
         extracted = _extracted(config, lineage, asked)
         averaged = next((part for part in reversed(extracted) if part.split == "base"), None)  # the target's, if any
         parameters, dimension = _network(config.backbone.build(), lineage.look.channels, lineage.look.size)
-        # While it trains: the best weights, and the last ones with their momentum.
+        # Files during a training: the best weights, and the last weights with their momentum.
         state, needed = self._state("checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
         missing = [part for part in extracted if not self._peek("features", lineage.bank_of(part))]
         trained_on = [] if given or state == "cached" else [lineage.part("base"), lineage.part("validation")]
@@ -206,13 +205,13 @@ class Planner:
             yield PlannedStage("features", f"{name} {shown}", key, state, needed, 0, seconds)
 
     def _state(self, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:
-        """Of a folder of the cache, with the bytes that are still to come."""
+        """The state of a cache folder, with the number of bytes that are still to be written."""
         if self._peek(kind, key):
             return "cached", 0
         return "interrupted" if (self._store.cache(kind) / f"{key}.partial").exists() else "to do", needed
 
     def _image_file(self, part: Part) -> int | None:
-        """Bytes of the cached images of a part, None where they are not cached."""
+        """Size in bytes of the cached images of a part; None if they are not cached."""
         path = self._store.images / f"images-{part.benchmark.name}-{part.source}" / f"{part.split}.safetensors"
         return path.stat().st_size if path.exists() else None
 
@@ -230,7 +229,7 @@ class _Result(NamedTuple):
 
 
 def _results(config: TrainConfig, lineage: Lineage) -> Iterator[_Result]:
-    """The tuning that a config needs or is, and its evaluation."""
+    """The tuning of a config, if any, and its evaluation."""
     asked = config.tuning_config() if isinstance(config, EvaluateConfig) and config.tuned else config
     if isinstance(asked, TuneConfig):
         steps = steps_of(asked.tuning, asked.strategy)
@@ -246,13 +245,13 @@ def _results(config: TrainConfig, lineage: Lineage) -> Iterator[_Result]:
 
 
 def splits_of(config: EvaluateConfig) -> list[str]:
-    """The splits whose features a config needs, where its values are yet to be tuned; base comes with each."""
+    """The splits whose features a config needs if its values are not tuned yet; base is always included."""
     tuned = [step.split for step in steps_of(config.tuning, config.strategy)] if config.tuning and config.tuned else []
     return list(dict.fromkeys([*tuned, config.split]))
 
 
 def _splits(config: TrainConfig, results: Sequence[PlannedStage]) -> list[str]:
-    """The splits that tasks are made of."""
+    """The splits from which tasks are drawn."""
     splits: list[str] = []
     tunes = any(step.stage == "tuning" and not step.is_cached for step in results)
     if tunes and isinstance(config, (EvaluateConfig, TuneConfig)) and config.tuning:
@@ -265,7 +264,7 @@ def _splits(config: TrainConfig, results: Sequence[PlannedStage]) -> list[str]:
 
 
 def _extracted(config: TrainConfig, lineage: Lineage, splits: Sequence[str]) -> list[Part]:
-    """The images whose features are needed: of these splits, and of the base classes, whose mean CL2N subtracts."""
+    """The images whose features are needed: those of the splits, and of the base classes, whose mean CL2N subtracts."""
     parts = [lineage.part(split) for split in (["base", *splits] if splits else [])]
     if lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
         parts.insert(1, lineage.target_base)
@@ -278,12 +277,12 @@ def _images(part: Part) -> str:
 
 @functools.cache
 def _network(backbone: str, channels: int, size: int) -> tuple[int, int]:
-    """How many weights a backbone has, and how many features it gives."""
+    """The number of weights of a backbone, and the dimension of its features."""
     import torch
 
     from fsl.backbones import create_backbone
 
-    with torch.random.fork_rng(devices=[]):  # a plan moves nobody's random numbers
+    with torch.random.fork_rng(devices=[]):  # keeps the state of the random generators
         built = create_backbone(backbone, channels=channels, size=size)
     dimension: int = built.feature_size  # type: ignore[assignment]
     return sum(weights.numel() for weights in built.state_dict().values()), dimension

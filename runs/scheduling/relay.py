@@ -1,4 +1,4 @@
-"""Bars and notes of work in other processes, shown on this one's console."""
+"""Progress bars and notes of other processes, shown on the console of this process."""
 
 import itertools
 import queue
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 PAUSE = 0.1  # seconds between two messages about one bar
 
-# What the work of this process reports to, where another process shows it.
+# Destination of the progress messages of this process, if another process shows them.
 HERE: "ContextVar[Progress | None]" = ContextVar("HERE", default=None)
 
 
 class Sender:
-    """A `fsl.progress.Progress` that sends what it is told; where nobody listens any more it is lost."""
+    """A `fsl.progress.Progress` that sends its messages to another process; they are lost if that end is closed."""
 
     def __init__(self, connection: "Connection[Any, Any]") -> None:
         self._connection = connection
@@ -31,12 +31,12 @@ class Sender:
         self._keys = itertools.count()
 
     def note(self, text: str) -> None:
-        """A line for the user."""
+        """Send a line for the user."""
         self._send("note", text)
 
     @contextmanager
     def track(self, description: str, total: int) -> Iterator["Advance"]:
-        """A bar over there."""
+        """Open a progress bar in the other process."""
         key, done, sent = next(self._keys), 0, time.monotonic()
         latest: dict[str, float] = {}
         self._send("open", key, description, total)
@@ -60,7 +60,7 @@ class Sender:
 
 
 class Relay:
-    """A thread that shows on a console what `Sender`s send, each of them on a lane of its own."""
+    """A thread that shows the messages of all `Sender`s on a console, each in a lane of its own."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -70,12 +70,12 @@ class Relay:
         self._thread.start()
 
     def add(self, connection: "Connection[Any, Any]") -> None:
-        """Listen to one more, until its other end is closed; it is closed here then."""
+        """Listen to another connection until its other end is closed; this end is closed then."""
         self._new.put(connection)
         self._wake.send(None)
 
     def close(self) -> None:
-        """Wait for what is still on its way; all senders must have ended."""
+        """Wait for the remaining messages; all senders must have ended."""
         self._new.put(None)
         self._wake.send(None)
         self._thread.join()
@@ -101,7 +101,7 @@ class Relay:
 
 
 class _Lane:
-    """What one sender has on the screen."""
+    """The bars of one sender on the screen."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -121,6 +121,6 @@ class _Lane:
             self._open.pop(*given)[0].__exit__(None, None, None)
 
     def close(self) -> None:
-        """The bars that its end left open."""
+        """Close the bars that the sender left open."""
         for key in reversed(list(self._open)):
             self.show("close", key)

@@ -1,4 +1,4 @@
-"""The folder of results: the store, locks between processes, files that belong together, model cards.
+"""The results folder: the store, locks between processes, joint writing of files, model cards.
 
-What the files hold is decided by the stages.
+The stages determine the content of the files.
 """

@@ -1,7 +1,8 @@
 """Model cards: descriptions of checkpoints and feature banks, with a machine-readable YAML header.
 
-The header is that of Hugging Face's model cards (`library_name`, `license`, `tags`, `datasets`, `model-index`); what it
-has no word for stands under `transduce`. A card lies beside its file and does not count: it may be edited or deleted.
+The header follows Hugging Face's model cards (`library_name`, `license`, `tags`, `datasets`, `model-index`); facts
+without a key in that format are stored under `transduce`. A card is stored beside its file. No code reads it, so it may
+be edited or deleted.
 """
 
 import json
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 LIBRARY = "transduce"
 Facts = Mapping[str, Any]
 
-# Of the pictures: the identifier that Hugging Face has for their licence, and the terms in words.
+# Licence of the pictures: Hugging Face's identifier, and the terms in words.
 TERMS = {
     "glyphs": ("unknown", "drawn from the fonts that matplotlib ships, which may be used freely"),
     "omniglot": ("mit", "the drawings are under the MIT licence"),
@@ -44,7 +45,7 @@ IMAGENET = (
     "A network of ImageNet weights knows the novel classes of mini- and tiered-ImageNet: such accuracies are not those "
     "of few-shot learning."
 )
-# What a bank's provenance is called in words.
+# The provenance of a bank in words.
 PROVENANCE = {
     "checkpoint": "fingerprint of the weights",
     "images": "fingerprint of the pictures",
@@ -68,19 +69,19 @@ def is_card(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Card:
-    """A card, to be finished with the fingerprint of what it is about.
+    """A card without the fingerprint of the file that it describes.
 
     Attributes:
         title: the heading.
-        summary: what it is, in a sentence or two.
-        facts: what stands under `transduce` in the header.
-        limits: what it is not good for, a paragraph each.
+        summary: description in one or two sentences.
+        facts: content of `transduce` in the header.
+        limits: unsuitable uses, one paragraph each.
         use: commands or code.
-        tensors: what is in the file, for who reads it without this program.
-        license: of the pictures, as Hugging Face names it.
-        datasets, tags: by which it is found.
+        tensors: content of the file, for users who read it without this program.
+        license: licence of the pictures, as Hugging Face names it.
+        datasets, tags: search keys on Hugging Face.
         results: entries of `model-index`.
-        table: the same in words, `(what, value)`.
+        table: the results in words, `(name, value)`.
     """
 
     title: str
@@ -130,13 +131,13 @@ class Card:
 def trained(
     name: str, file: str, config: Facts, benchmark: "Benchmark", facts: Facts, splits: Mapping[str, "ImageSet"]
 ) -> Card:
-    """Of the weights of a base training.
+    """The card of the weights of a base training.
 
     Args:
-        name: what a person calls the training.
-        file: the name of the file that the card is about.
-        config: the keys that decide its result.
-        facts: what it came to: `validation_accuracy`, `validation_ci95`, `best_epoch`, `epochs`, `images`.
+        name: name of the training in messages.
+    file: name of the file that the card describes.
+        config: the keys that determine the result.
+        facts: results of the training: `validation_accuracy`, `validation_ci95`, `best_epoch`, `epochs`, `images`.
         splits: the pictures of the classes `base` and `validation`.
     """
     backbone, accuracy, ci95 = config["backbone"], facts["validation_accuracy"], facts["validation_ci95"]
@@ -198,14 +199,14 @@ def given(
     folded: Sequence[str] = (),
     look: "Look | None" = None,
 ) -> Card:
-    """Of weights that another program trained.
+    """The card of weights that another program trained.
 
     Args:
-        source: the name of the file.
-        content: fingerprint of what was in it.
-        file: the name of the file that the card is about.
-        folded: biases of it that are in running means now.
-        look: what images the network takes, where they are not the benchmark's.
+        source: name of the original file.
+        content: fingerprint of the original file's content.
+    file: name of the file that the card describes.
+        folded: biases that were merged into running means.
+        look: the format of the images that the network takes, if it differs from the benchmark's.
     """
     shown, key = look or benchmark, "checkpoint" if look is None else "pretrained"
     _, terms = TERMS.get(benchmark.name, NOT_KNOWN)
@@ -229,7 +230,7 @@ def given(
         ],
         use=_command(benchmark, backbone, f"{key}={file}"),
         tensors=WEIGHTS,
-        license="unknown",  # no datasets: those would be what it was trained on
+        license="unknown",  # no datasets: the training data are unknown
         tags=[benchmark.name, backbone, "imported"],
         table=[
             ("backbone", backbone),
@@ -249,12 +250,12 @@ def folded_in_words(folded: Sequence[str]) -> str:
 
 
 def bank(found: "FeatureBank", name: str, file: str, config: Facts | None = None) -> Card:
-    """Of features, as far as their provenance says. Its fingerprint is that of the bank.
+    """The card of a feature bank, with its provenance as far as it is known. The fingerprint is that of the bank.
 
     Args:
-        name: what a person calls them.
-        file: the name of the file that the card is about.
-        config: the keys that decided the training of the network, where that is known.
+        name: name of the features in messages.
+    file: name of the file that the card describes.
+        config: the keys that determine the training of the network, if they are known.
     """
     about = dict(found.provenance)
     benchmark, split = about.get("benchmark", ""), about.get("split", "")
@@ -323,7 +324,7 @@ def _percent(accuracy: float, ci95: float | None) -> str:
 
 
 def _settings(config: Facts) -> dict[str, Any]:
-    """The settings of a training, without the name of the option `training` itself."""
+    """The settings of a training, without the name of the option `training`."""
     return {key: value for key, value in config.items() if key != "training"}
 
 

@@ -1,4 +1,4 @@
-"""Locks between processes. The system frees a lock when its process ends: a free lock has no live owner."""
+"""Locks between processes. The operating system frees a lock when its process ends: a free lock has no live owner."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 Say = Callable[[str], None]
-PATIENCE = 2.0  # seconds of silent waiting
+PATIENCE = 2.0  # seconds of waiting before a message is printed
 
 
 def silent(message: str) -> None:

@@ -5,7 +5,7 @@
         artifacts/              small files of the runs
         cache/images/           decoded benchmarks
         cache/checkpoints/      <identity>/best.safetensors, README.md
-        cache/graphs/           neighbours of data sets, by fingerprint
+        cache/graphs/           neighbour graphs of data sets, by fingerprint
         cache/features/         <identity>/features.safetensors, README.md
         cache/evaluations/      <identity>.partial/, intermediate results of long evaluations
         cache/unrecorded/       <stage>-<identity>/, results whose runs are not finished yet (runs/record/unrecorded.py)
@@ -13,7 +13,7 @@
         figures/                figures for print
         locks/                  one file per identity
 
-A stage works in `<identity>.partial/`, which is renamed to `<identity>/` when it is complete.
+A stage writes to `<identity>.partial/`, which is renamed to `<identity>/` when it is complete.
 """
 
 import errno
@@ -36,7 +36,7 @@ Kind = Literal["checkpoints", "features", "evaluations", "unrecorded"]
 ENVIRONMENT = "TRANSDUCE_RESULTS"
 COMPLETE = "complete.json"
 CARD = "README.md"
-HASHED = 64 << 20  # for larger files, only the size is checked when they are opened
+HASHED = 64 << 20  # the hash is not checked when a larger file is opened, only the size
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ class Entry:
 
 
 class Store:
-    """A folder of results. Making the object touches nothing; `prepare` makes the folder.
+    """A results folder. The constructor does not access the disk; `prepare` creates the folder.
 
     Args:
-        root: the folder; None is the environment's TRANSDUCE_RESULTS, else `results` in the working folder.
+        root: the folder; None: the environment variable TRANSDUCE_RESULTS, else `results` in the working folder.
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
         given = root or os.environ.get(ENVIRONMENT) or "results"
         try:
             self.root = Path(given).expanduser().resolve()
-        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or no such user
+        except (OSError, RuntimeError, ValueError) as error:  # circular links, or unknown user
             raise InputError(f"results={given}: no folder can be there ({error}); give another one") from error
         self._prepared = False
 
@@ -101,7 +101,7 @@ class Store:
         return self.root / "locks"
 
     def prepare(self) -> None:
-        """Make the folders and see that they can be written.
+        """Create the folders and check that they can be written.
 
         Raises:
             InputError: the store cannot be written.
@@ -119,7 +119,7 @@ class Store:
                         raise
                     raise self._unwritable(error) from error
         for kind in get_args(Kind):
-            for old in self.cache(kind).glob("*.old-*"):  # of a process that was killed while it deleted it
+            for old in self.cache(kind).glob("*.old-*"):  # left by a process that was killed while deleting
                 name = old.name.rpartition(".old-")[0]
                 if (old / name).exists() and (old.parent / name).exists():
                     shutil.rmtree(old, ignore_errors=True)
@@ -129,12 +129,12 @@ class Store:
         return self.root / "cache" / kind
 
     def lock(self, stage: str, identity: str, what: str, say: Say = silent) -> AbstractContextManager[None]:
-        """Hold the one lock of a stage and identity; says what is waited for when another process has it."""
+        """Hold the lock of a stage and identity; if another process holds it, a message names what is waited for."""
         self.prepare()
         return locked(self.lock_path(stage, identity), what, say)
 
     def try_lock(self, stage: str, identity: str) -> AbstractContextManager[bool]:
-        """Hold that lock if it is free; gives whether it was."""
+        """Hold the lock of a stage and identity if it is free; yields whether it was free."""
         self.prepare()
         return try_locked(self.lock_path(stage, identity))
 
@@ -142,7 +142,7 @@ class Store:
         return self.locks / f"{stage}-{identity}.lock"
 
     def peek(self, kind: Kind, identity: str) -> Entry | None:
-        """The finished folder of that identity; None where there is none or a damaged one. Only looks."""
+        """The finished folder of an identity; None if it is missing or damaged. Changes nothing."""
         folder = self.cache(kind) / identity
         try:
             record = json.loads((folder / COMPLETE).read_text())
@@ -157,7 +157,7 @@ class Store:
             return None
 
     def facts(self, kind: Kind) -> list[dict[str, Any]]:
-        """What was noted about each finished folder, the newest first. Nothing is checked."""
+        """The facts recorded for each finished folder, the newest first, without any check."""
         found = []
         for path in self.cache(kind).glob(f"*/{COMPLETE}"):
             with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -165,7 +165,7 @@ class Store:
         return [facts for *_, facts in sorted(found, key=lambda noted: noted[:2], reverse=True)]
 
     def find(self, kind: Kind, identity: str, say: Say = silent) -> Entry | None:
-        """As `peek`, but a damaged folder is put aside, and said so. Only for the owner of the lock."""
+        """Like `peek`, but a damaged folder is renamed, with a message. The caller must hold the lock."""
         folder = self.cache(kind) / identity
         if not folder.exists():
             self._settle(folder)
@@ -175,7 +175,7 @@ class Store:
         return entry
 
     def _settle(self, folder: Path) -> None:
-        """What a kill left between the two renames of `put_in_place`: the new folder is whole, and the old one."""
+        """Complete a `put_in_place` that was killed between its two renames: both folders are complete then."""
         partial = folder.with_name(f"{folder.name}.partial")
         if (partial / COMPLETE).exists():
             os.replace(partial, folder)
@@ -185,7 +185,7 @@ class Store:
             shutil.rmtree(old)
 
     def put_aside(self, folder: Path, say: Say = silent) -> None:
-        """Rename a damaged folder to `<name>.damaged-N`, so that it can be made again."""
+        """Rename a damaged folder to `<name>.damaged-N`, so that the result can be computed again."""
         aside = next(
             path for n in range(1, 10_000) if not (path := folder.with_name(f"{folder.name}.damaged-{n}")).exists()
         )
@@ -193,7 +193,7 @@ class Store:
         say(f"{folder} is damaged (a file is missing, cut short or changed): put aside as {aside.name}, made again")
 
     def partial(self, kind: Kind, identity: str, *, fresh: bool = False) -> Path:
-        """The folder where that identity is made, with what an interrupted process left, unless `fresh`."""
+        """The folder in which a result is computed, with the files of an interrupted process unless `fresh`."""
         self.prepare()
         folder = self.cache(kind) / f"{identity}.partial"
         with self.watched():
@@ -210,12 +210,12 @@ class Store:
         facts: Mapping[str, Any],
         card: Callable[[str], str] | None = None,
     ) -> Entry:
-        """Rename the partial folder into place, with the files `names` noted in its complete.json.
+        """Rename the partial folder to its final name and list the files `names` in its complete.json.
 
-        A finished folder that stands in the place (made by `--force`) is replaced.
+        An existing finished folder (with `--force`) is replaced.
 
         Args:
-            card: makes the folder's README.md of its fingerprint. It is for people, and no part of what is complete.
+            card: returns the text of README.md for the folder's fingerprint. complete.json does not list this file.
         """
         partial, folder = self.partial(kind, identity), self.cache(kind) / identity
         files = {
@@ -236,11 +236,11 @@ class Store:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Turn what a full or read-only disk raises, in whatever library, into one plain error.
+        """Turn the errors that libraries raise for a full or read-only disk into one plain error.
 
         Raises:
             InputError: the store cannot be written.
-            OSError: with errno ENOSPC, and a message that says what is kept.
+            OSError: with errno ENOSPC, and a message that lists the files that are kept.
         """
         try:
             yield
@@ -281,7 +281,7 @@ class Store:
 
 
 def put_in_place(partial: Path, folder: Path) -> None:
-    """Rename a finished folder into its place; one that stands there is moved away first and then deleted."""
+    """Rename a finished folder to its final name; an existing folder is renamed first and then deleted."""
     if not folder.exists():
         os.replace(partial, folder)
         return
@@ -292,7 +292,7 @@ def put_in_place(partial: Path, folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one step: whoever reads it sees the old one or the new one."""
+    """Write a text file in one step: a concurrent reader gets the old or the new content."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
@@ -300,7 +300,7 @@ def write_text(path: Path, text: str) -> None:
 def _says_full(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return True
-    # SQLite, safetensors and torch have errors of their own for it.
+    # SQLite, safetensors and torch raise errors of their own for a full disk.
     text = str(error).lower()
     return any(
         words in text for words in ("no space left on device", "database or disk is full", "disk quota exceeded")
@@ -317,7 +317,7 @@ def _hash(path: Path) -> str:
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 of what a file says. The header of a safetensors file has its keys in another order each time."""
+    """SHA-256 of a file's content, independent of the order of the keys in the header of a safetensors file."""
     if path.suffix != ".safetensors":
         return _hash(path)
     with path.open("rb") as file:

@@ -14,9 +14,9 @@ class Output(NamedTuple):
     """A file to be written.
 
     Attributes:
-        place: where it is to be.
-        key: that gives it another place, for messages, such as output=FILE.
-        write: writes the file at a path.
+        place: path of the file.
+        key: the key that sets another path, for messages, such as output=FILE.
+        write: function that writes the file to a path.
     """
 
     place: Path
@@ -25,10 +25,10 @@ class Output(NamedTuple):
 
 
 def write_together(outputs: Sequence[Output]) -> None:
-    """Write several files; existing ones are replaced at the end, all or none.
+    """Write several files; existing files are replaced at the end, all of them or none.
 
     Raises:
-        InputError: a disk that is full, or cannot be written to; names the file and the key.
+        InputError: the disk is full or cannot be written; the message names the file and the key.
     """
     output = None
     try:
@@ -37,7 +37,7 @@ def write_together(outputs: Sequence[Output]) -> None:
                 partial = places.enter_context(replacing(output.place))
                 output.write(partial)
                 with partial.open("rb") as file:
-                    os.fsync(file.fileno())  # a disk that is full says so at the latest here, before any is replaced
+                    os.fsync(file.fileno())  # reports a full disk before any file is replaced
     except OSError as error:
         if output is None:
             raise
