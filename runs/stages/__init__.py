@@ -1,4 +1,4 @@
-"""The stages of a run: checkpoint, features, tuning, evaluation; each is made once for its identity.
+"""The stages of a run: checkpoint, features, tuning, evaluation. The result of each identity is computed once.
 
-In which process they run is decided by `runs.scheduling`.
+`runs.scheduling` determines the process in which a stage runs.
 """

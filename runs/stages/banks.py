@@ -1,4 +1,4 @@
-"""Stage two: the features of a split, under a trained backbone."""
+"""Stage two: the features of a split, computed by a trained backbone."""
 
 import dataclasses
 import time
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fsl.features.pictures import Pictures
 
 BANK = "features.safetensors"
-OF_IMAGENET = ("mini", "tiered")  # whose classes are some of ImageNet's
+OF_IMAGENET = ("mini", "tiered")  # benchmarks whose classes are classes of ImageNet
 
 
 def features(
@@ -32,16 +32,16 @@ def features(
     progress: Progress = quiet,
     lineage: Lineage | None = None,
 ) -> "FeatureBank":
-    """Features of a split with the base mean, extracted where they are not there; trains first where it must. Where
-    features were given, these.
+    """Features of a split with the base mean; extracted, after a training, if they are missing. If the config gives
+    features, these are returned.
 
-    A bank made from another checkpoint (after a training by force) is not used.
+    A bank made from another checkpoint (before a forced training) is not used.
 
     Args:
-        lineage: of the config, where it is known.
+        lineage: lineage of the config, if it is known.
 
     Raises:
-        InputError: novel classes of another benchmark that the network was trained on, or as `given_bank`.
+        InputError: the network was trained on the novel classes of another benchmark; or as `given_bank`.
     """
     if config.features is not None:
         return given_bank(config.features, split)
@@ -62,8 +62,8 @@ def pictures(
     progress: Progress = quiet,
     lineage: Lineage | None = None,
 ) -> "Pictures":
-    """The images that the features of a config's split are made from, and their network, which is trained where there
-    is none."""
+    """The images from which the features of a config's split are computed, and their network, which is trained if it
+    is missing."""
     from fsl.features.pictures import Pictures
     from fsl.weights.checkpoints import load_backbone
 
@@ -116,7 +116,7 @@ def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) ->
 def _extract(
     config: TrainConfig, lineage: Lineage, part: Part, made: Checkpoint, work: Workspace
 ) -> tuple["FeatureBank", float]:
-    """The features, and how many images a second it took."""
+    """The features, and the number of images per second."""
     from torch import nn
 
     from fsl.features.bank import FeatureBank, extract

@@ -1,4 +1,4 @@
-"""Stage one: the trained backbone of a config, or the one whose weights were given."""
+"""Stage one: the trained backbone of a config, or a backbone with given weights."""
 
 import time
 from collections.abc import Mapping
@@ -32,11 +32,11 @@ class Checkpoint:
 
     Attributes:
         path: the safetensors file.
-        identity: of its training.
-        fingerprint: of its content.
-        run_id: the run that trained it; empty for weights that were given.
-        reused: it was there already.
-        facts: what training reported, such as `best_validation_accuracy`, `epochs`.
+        identity: identity of its training.
+        fingerprint: fingerprint of its content.
+        run_id: id of the run that trained it; empty for given weights.
+        reused: whether it existed before.
+        facts: values reported by the training, such as `best_validation_accuracy`, `epochs`.
     """
 
     path: Path
@@ -56,13 +56,13 @@ def checkpoint(
     force: bool = False,
     lineage: Lineage | None = None,
 ) -> Checkpoint:
-    """The backbone of a config: trained where there is none; an interrupted training goes on.
+    """The backbone of a config: trained if it is missing; an interrupted training is resumed.
 
-    With `checkpoint=FILE` or `pretrained=` nothing is trained, and no run made: the weights are taken into the store.
+    With `checkpoint=FILE` or `pretrained=` no training and no run take place: the weights are copied to the store.
 
     Args:
-        force: train (or read the weights) again, even though it is there.
-        lineage: of the config, where it is known.
+        force: train (or read the weights) again, even if the checkpoint exists.
+        lineage: lineage of the config, if it is known.
 
     Raises:
         InputError: see `fsl.training.base.train`, `fsl.weights.foreign`, `Store`, `Tracker`.
@@ -90,7 +90,7 @@ def _checkpoint(entry: Entry, key: str, *, reused: bool) -> Checkpoint:
 
 @dataclass(frozen=True)
 class TrainingStage(Stage[None, "Trained", Checkpoint]):
-    """One config whose network is trained; its weights are kept in the store."""
+    """One config whose network is trained; its weights are stored in the results folder."""
 
     kind, noun, counted = "checkpoint", "the training", False
 
@@ -117,7 +117,7 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
         if entry is None:
             return None
         found = _checkpoint(entry, self.identity, reused=True)
-        # Killed after the rename and before the mark: everything is in the run, but for the card and the mark.
+        # The process was killed between rename and mark: the run is complete except for the card and the mark.
         run = tracker.get(found.run_id) if found.run_id and tracker.exists() else None
         if run is not None and run.info.status in ("RUNNING", "KILLED"):
             left = tracker.tracked(found.run_id)
@@ -128,13 +128,13 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
         return found
 
     def begin(self, prepared: None, work: Workspace) -> Begun:
-        """The run that an interrupted training left, or a new one."""
+        """The run of an interrupted training, or a new run."""
         from fsl.training.machine import resolve_devices
 
         config, lineage, store, tracker = self.config, self.lineage, work.store, work.tracker
-        resolve_devices(config.device, config.devices)  # that there are so many, before images are decoded
+        resolve_devices(config.device, config.devices)  # checks their number before decoding
         partial = store.partial("checkpoints", self.identity)
-        forced = partial / "forced"  # so that a forced training that was interrupted goes on, too
+        forced = partial / "forced"  # an interrupted forced training is resumed, too
         if work.force and not forced.exists():
             partial = store.partial("checkpoints", self.identity, fresh=True)
             forced.touch()
@@ -172,8 +172,8 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
                 devices=config.devices,
             )
         numbers = {"best_epoch": trained.best_epoch, "epochs": trained.epochs, "images": trained.images}
-        best = {"best_validation_accuracy": trained.validation_accuracy}  # the plain name is that of the curve
-        # An interrupted training counts the seconds since it was taken up again.
+        best = {"best_validation_accuracy": trained.validation_accuracy}  # the plain name is the curve's
+        # The time of a resumed training starts at its resumption.
         seconds = {"seconds": time.monotonic() - started}
         run.log(metrics=numbers | best | seconds, tags={"base_images": images["base"].fingerprint})
         facts = {
@@ -203,7 +203,7 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
 
 
 def _tidy(folder: Path) -> None:
-    """What only an interrupted training needs."""
+    """Remove the files that only an interrupted training needs."""
     for rest in ("last.ckpt", "run.json", "forced"):
         (folder / rest).unlink(missing_ok=True)
 
@@ -244,7 +244,7 @@ def _import(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
 
 
 def _check_look(config: TrainConfig, look: "Look") -> None:
-    """That a checkpoint of this project gets images normalised as those that it was trained on."""
+    """Check that images are normalised as those on which a checkpoint of this project was trained."""
     from fsl.weights.checkpoints import normalisation
 
     trained = normalisation(Path(str(config.checkpoint)))

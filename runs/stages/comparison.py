@@ -1,4 +1,4 @@
-"""Strategies on the same tasks, laid out before anything is evaluated and compared when all is there."""
+"""Strategies on the same tasks: grouped before the evaluation, and compared when all results exist."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ _NO_RESULT = ("seed", "audit", *(field.name for field in top_level(EvaluateConfi
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Strategies that share tasks, in as many seeds as they were asked for.
+    """Strategies that share tasks, in one or several seeds.
 
     Attributes:
-        name: what tells it from other settings, such as "1-shot".
-        strategies: what is compared: strategies by name, with the values that differ between those of one name.
-        reference: the index of the strategy that the others are held against.
-        seeds: each of its own training and tasks.
-        configs: for each strategy, where its configs of these seeds stand in the list of all.
+        name: name that distinguishes it from other settings, such as "1-shot".
+        strategies: names of the compared strategies, with the values that differ between those of one name.
+        reference: index of the strategy with which the others are compared.
+        seeds: the seeds; each has its own training and tasks.
+        configs: for each strategy, the indices of its configs, one per seed, in the list of all configs.
     """
 
     name: str
@@ -37,11 +37,11 @@ class Setting:
 
 
 def settings(configs: Sequence[EvaluateConfig], reference: str | None = None) -> list[Setting]:
-    """Configs by the tasks that they share.
+    """Group configs by the tasks that they share.
 
     Args:
-        reference: name of a strategy, as in `Setting.strategies`, or without its values where it is the only one of
-            that name; None takes the first.
+        reference: name of a strategy, as in `Setting.strategies`, or without its values if no other strategy has
+            that name; None: the first strategy.
 
     Raises:
         InputError: a strategy alone on its tasks, strategies with different seeds, an unknown or ambiguous reference.
@@ -76,8 +76,8 @@ class Comparison:
     """The strategies of a setting, compared task by task.
 
     Attributes:
-        setting: who is compared with whom.
-        results: for each strategy, one result a seed.
+        setting: the strategies and the reference.
+        results: for each strategy, one result per seed.
 
     Raises:
         InputError: results on different numbers of tasks.
@@ -93,46 +93,46 @@ class Comparison:
 
     @classmethod
     def of(cls, setting: Setting, results: Sequence[Result]) -> "Comparison":
-        """From the results of all configs, in their order."""
+        """The comparison from the results of all configs, in their order."""
         return cls(setting, tuple(tuple(results[i] for i in indices) for indices in setting.configs))
 
     @property
     def units(self) -> str:
-        """What is resampled: "tasks", or the "queries" of the only one."""
+        """The unit of resampling: "tasks", or the "queries" if there is one task."""
         return self.results[0][0].units
 
     @property
     def tasks(self) -> int:
-        """Of each seed."""
+        """Number of tasks of each seed."""
         return len(self.results[0][0].accuracies)
 
     def accuracy(self, strategy: int) -> float:
-        """Mean over seeds, a fraction."""
+        """Mean accuracy over seeds, in [0, 1]."""
         return float(np.mean([result.accuracy for result in self.results[strategy]]))
 
     def per_class(self, strategy: int) -> float:
-        """Mean over seeds of the mean over classes, a fraction."""
+        """Mean over seeds of the mean accuracy over classes, in [0, 1]."""
         return float(np.mean([result.classes.mean for result in self.results[strategy]]))
 
     def difference(self, first: int, second: int) -> Difference:
-        """Of two strategies by their indices."""
+        """Difference of two strategies, given by their indices."""
         return self._paired.difference(first, second)
 
     def against_reference(self) -> Iterator[tuple[str, Difference]]:
-        """Every other strategy by name, less the reference."""
+        """For every other strategy: name, and difference from the reference."""
         for i, name in enumerate(self.setting.strategies):
             if i != self.setting.reference:
                 yield name, self.difference(i, self.setting.reference)
 
     def by_class(self, strategy: int) -> NDArray[np.float64]:
-        """(C,) accuracy of a strategy on each class of the split over all seeds, NaN where none of it was asked."""
+        """(C,) accuracy of a strategy on each class of the split over all seeds, NaN for classes without queries."""
         asked = self.asked
         right = np.sum([result.classes.right for result in self.results[strategy]], axis=0)
         return ClassScores(asked, right).accuracies
 
     @property
     def asked(self) -> NDArray[np.int64]:
-        """(C,) queries of each class over all seeds, the same for all strategies."""
+        """(C,) number of queries of each class over all seeds, equal for all strategies."""
         return np.asarray(np.sum([result.classes.asked for result in self.results[0]], axis=0))
 
     @property
@@ -146,17 +146,17 @@ class Comparison:
 
 
 def _about_tasks(config: EvaluateConfig) -> tuple[str, ...]:
-    """Keys and groups that say, with the seed, which tasks are drawn: from the benchmark, or from another one that
-    networks of several benchmarks may be tried on."""
+    """Keys and groups that determine, with the seed, which tasks are drawn: from the benchmark of the training, or
+    from another benchmark, on which networks of several benchmarks can be compared."""
     images = "target" if config.crosses else "benchmark" if config.features is None else "features"
     return (images, "sampler", "tasks", "task_seed", "split")
 
 
 def _parts(config: EvaluateConfig) -> tuple[str, str]:
-    """What a config says about its tasks, and about the strategy; the seed is in neither."""
+    """The values that determine the tasks, and those of the strategy; both exclude the seed."""
     keys = {key: value for key, value in config.result_keys().items() if key not in ("seed", "audit")}
     keys |= {} if config.features is None else {"features": config.features}
-    keys |= {} if config.task_seed is None else {"task_seed": config.task_seed}  # one series, whatever the seed
+    keys |= {} if config.task_seed is None else {"task_seed": config.task_seed}  # one series for all seeds
     apart = _about_tasks(config)
     about_tasks = {key: value for key, value in keys.items() if key.partition(".")[0] in apart}
     return _spelled(about_tasks), _spelled({key: value for key, value in keys.items() if key not in about_tasks})
@@ -167,7 +167,7 @@ def _spelled(keys: Mapping[str, object]) -> str:
 
 
 def _setting_names(configs: Sequence[EvaluateConfig]) -> list[str]:
-    """What tells the tasks of each config from those of others: what is drawn, and other keys where they differ."""
+    """Names that distinguish the tasks of each config: the kind of task, and other keys if they differ."""
     columns = column_names(configs)
     parts = []
     for config in configs:
@@ -181,7 +181,7 @@ def _setting_names(configs: Sequence[EvaluateConfig]) -> list[str]:
 
 
 def _reference(names: Sequence[str], wanted: str | None, tasks: str) -> int:
-    """The index of the reference among these."""
+    """The index of the reference in `names`."""
     if wanted is None:
         return 0
     if wanted in names:
