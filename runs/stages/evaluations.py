@@ -1,4 +1,4 @@
-"""Stage three: strategies on tasks, each config a run of its own."""
+"""Stage three: strategies on tasks; each config has a run of its own."""
 
 import dataclasses
 import functools
@@ -32,12 +32,12 @@ TASK_TAGS = ("way", "shot", "query")
 
 @dataclass(frozen=True)
 class Parent:
-    """A run that evaluations are children of, in its experiment; else they are in `evaluate/<benchmark>`.
+    """The parent run of evaluations, in its experiment; without a parent, they are in `evaluate/<benchmark>`.
 
     Attributes:
-        experiment: where the run is.
-        run_id: its id.
-        fields: of the strategy, that differ between the children and name them.
+        experiment: name of the run's experiment.
+        run_id: id of the run.
+        fields: fields of the strategy that differ between the children and form their names.
     """
 
     experiment: str
@@ -46,7 +46,7 @@ class Parent:
 
 
 def shape(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
-    """Configs of equal shape have the same features and the same tasks, and are evaluated together. One that trains a
+    """Key of configs with the same features and the same tasks, which are evaluated together. A config that trains a
     network on each task is evaluated alone, task by task."""
     sampler = (config.sampler.plugin, *config.sampler.options.items())
     tasks = (sampler, config.count(), config.seed_of_tasks, config.base_mean, config.audit)
@@ -55,11 +55,11 @@ def shape(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
 
 
 class TasksOf(NamedTuple):
-    """What strategies are evaluated on.
+    """The data on which strategies are evaluated.
 
     Attributes:
-        bank: features of the classes. fingerprint: of them.
-        pictures: the images that they are of, and their network, for strategies that need these.
+        bank: features of the classes. fingerprint: fingerprint of the features.
+        pictures: the images of the features, and their network, for strategies that need them.
     """
 
     bank: "FeatureBank"
@@ -72,10 +72,10 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
     """One config whose strategy is evaluated.
 
     Attributes:
-        asked: the config, in which some values may be yet to be chosen.
-        lineage: of the config.
-        parent: its run becomes a child of.
-        tuned: what was chosen; None where there is nothing to choose.
+        asked: the config, in which some values may not be tuned yet.
+        lineage: lineage of the config.
+        parent: parent of its run.
+        tuned: the tuned values; None if there is nothing to tune.
     """
 
     kind, noun, file = "evaluation", "the evaluation", PER_TASK
@@ -92,7 +92,7 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
 
     @functools.cached_property
     def config(self) -> EvaluateConfig:
-        """With the values that were chosen."""
+        """The config with the tuned values."""
         return self.asked.settled(self.tuned.values if self.tuned else {})
 
     @property
@@ -101,7 +101,7 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
 
     @property
     def label(self) -> str:
-        """The strategy, or what tells it from the other children."""
+        """The name of the strategy, or the values that distinguish it from the other children."""
         strategy = self.config.strategy
         if self.parent is None:
             return short(strategy)
@@ -113,7 +113,7 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The values that were chosen, by key."""
+        """The tuned values, by key."""
         flat = self.config.flat()
         return {f"strategy.{field}": flat[f"strategy.{field}"] for field in self.asked.strategy.grids}
 
@@ -123,20 +123,20 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The values that were used, and beside them what they were chosen from."""
+        """The values used, and the values from which the tuned ones were chosen."""
         grids = {f"tuning.{field}": write(grid) for field, grid in self.asked.strategy.grids.items()}
         return self.config.flat() | grids
 
     @property
     def tags(self) -> dict[str, str]:
-        """What the run belongs to."""
+        """Tags that identify the groups of the run."""
         parent = {PARENT: self.parent.run_id} if self.parent else {}
         tuned = {"tuning_identity": self.tuned.identity, "tuning_run": self.tuned.run_id} if self.tuned else {}
         return parent | tuned
 
     def prepare(self, work: Workspace) -> TasksOf:
         config, (store, tracker, progress, _), lineage = self.config, work, self.lineage
-        # The network first: where it has to be made, the features are of that one.
+        # The network comes first: if it is trained now, the features are computed by it.
         shown = None
         if config.needs_images:
             shown = pictures(config, store, tracker, progress=progress, lineage=lineage)
@@ -209,7 +209,7 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
             yield Made(_scores(found[label], bank), about)
 
     def _unfinished(self, prepared: TasksOf, work: Workspace) -> "Unfinished":
-        """What an interrupted evaluation on these features has found, to go on from."""
+        """The intermediate results of an interrupted evaluation on these features."""
         from fsl.evaluation.unfinished import Unfinished
 
         folder = work.store.partial("evaluations", self.identity, fresh=work.force)
@@ -273,19 +273,19 @@ def evaluation(
 ) -> list[Result]:
     """The result of each config, in order; finished ones are taken from the record.
 
-    Strategies on the same tasks share the gathered features. Each config is a run of its own. Where a strategy fails,
+    Strategies on the same tasks share the gathered features. Each config has a run of its own. If a strategy fails,
     the others are evaluated and recorded before its error is raised.
 
     Args:
-        force: evaluate again, even what is in the record.
-        tuned: what was chosen for each config; None for one where there is nothing to choose.
-        parent: only its children count as finished, and what is run becomes its child.
-        failures: takes the strategies that fail, by the names of their runs, and the results are those of the others;
-            without it the first error is raised.
+        force: evaluate again, even if the result is in the record.
+        tuned: the tuned values of each config; None for a config without tuning.
+        parent: only its children count as finished, and new runs become its children.
+        failures: list to which failed strategies are appended, with the names of their runs; the results are those of
+            the other strategies. If it is None, the first error is raised.
 
     Raises:
-        InputError: before anything is trained, wrong values, an audit that a strategy cannot have, tasks that the
-            classes cannot give.
+        InputError: wrong values, an audit that a strategy does not support, or tasks that the classes cannot give;
+            raised before any training.
     """
     work = Workspace(store, tracker, progress, force)
     stages = _stages(configs, tuned or [None] * len(configs), parent)
@@ -299,7 +299,7 @@ def evaluation(
 
 
 def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: Progress = quiet) -> None:
-    """That these configs can be evaluated, as far as it can be known: to be asked before hours of work.
+    """Check, as far as possible before hours of work, that these configs can be evaluated.
 
     Raises:
         InputError: as `evaluation`.
@@ -337,7 +337,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _scores(found: "Evaluation", bank: "FeatureBank") -> Scores:
-    """What was found, without torch."""
+    """The scores of an evaluation, without torch."""
     return Scores(
         found.accuracies.numpy(),
         found.iterations.numpy(),

@@ -1,7 +1,7 @@
-"""Checkpoint -> features -> tuning -> evaluation: each is made once for its identity, and reused after that.
+"""Checkpoint -> features -> tuning -> evaluation: each result is computed once for its identity, and then reused.
 
-Whoever makes something holds the lock of its identity, so a second process waits and then reuses. Nothing
-half-done counts: a folder of the cache is renamed into place, a run is marked FINISHED, when all is in it.
+A process holds the lock of the identity that it computes, so a second process waits and then reuses the result. Only
+complete results are visible: when all files are written, a cache folder is renamed, and a run is marked FINISHED.
 """
 
 from runs.scheduling.planning import Plan, plan

@@ -1,4 +1,4 @@
-"""Whether evaluations are possible: what can be known before hours of training and before images are written."""
+"""Check whether evaluations are possible, before hours of training and before images are written."""
 
 import contextlib
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 def preflight(
     configs: Sequence[tuple[EvaluateConfig, Lineage]], store: Store, tracker: Tracker, progress: Progress
 ) -> None:
-    """Check that given weights are of this network, and that the classes can give the tasks; then decode their images.
+    """Check that given weights fit the network, and that the classes suffice for the tasks; then decode their images.
 
     Raises:
-        InputError: they are not, or cannot.
+        InputError: one of the checks fails.
     """
     from fsl.benchmarks.benchmark import Decoded
 
@@ -53,12 +53,12 @@ def preflight(
 
 
 def _bank(identity: str, store: Store) -> "FeatureBank | None":
-    """The features of that identity, if they are there and whole."""
+    """The features of that identity, if they exist and are complete."""
     from fsl.features.bank import FeatureBank
 
     entry = store.peek("features", identity)
     if entry:
-        with contextlib.suppress(InputError):  # a damaged bank is made again later
+        with contextlib.suppress(InputError):  # a damaged bank is computed again later
             return FeatureBank.load(entry.path / BANK)
     return None
 
@@ -67,7 +67,7 @@ def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") 
     """The tasks of a config on the labels and class names of a split.
 
     Raises:
-        InputError: tasks that the split cannot give, or fewer than asked for.
+        InputError: the split cannot give these tasks, or gives fewer than requested.
     """
     import torch
 
@@ -83,5 +83,5 @@ def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") 
 
 
 def _benchmark(config: EvaluateConfig) -> object:
-    """The benchmark that the tasks are of."""
+    """The benchmark of the tasks."""
     return (config.target if config.crosses else config.benchmark).build()

@@ -1,4 +1,4 @@
-"""Evaluation of configs of which some values are tuned: they are chosen first, or taken from the record."""
+"""Evaluation of configs with tuned values, which are tuned first or taken from the record."""
 
 from collections.abc import Sequence
 
@@ -21,12 +21,12 @@ def evaluation(
     force: bool = False,
     failures: list[tuple[str, Exception]] | None = None,
 ) -> list[Result]:
-    """As `runs.stages.evaluations.evaluation`; with `tuning`, the values are those that the tuning of that very config
-    chose.
+    """Like `runs.stages.evaluations.evaluation`; with `tuning`, the values are those chosen by the tuning of the same
+    config.
 
     Args:
-        force: evaluate again, even what is in the record; what was tuned stays.
-        failures: takes the strategies that fail, by the names of their runs.
+        force: evaluate again, even if the result is in the record; tunings are not repeated.
+        failures: list to which failed strategies are appended, with the names of their runs.
     """
     chosen = [_find(config, store, tracker, progress) for config in configs]
     missing = [i for i, config in enumerate(configs) if config.tuned and chosen[i] is None]
@@ -41,5 +41,5 @@ def evaluation(
 
 
 def _find(config: EvaluateConfig, store: Store, tracker: Tracker, progress: Progress) -> Tuned | None:
-    """What was chosen for a config; None where it is yet to be chosen, or there is nothing to choose."""
+    """The tuned values of a config; None if they are not tuned yet, or there is nothing to tune."""
     return find_tuned(config.tuning_config(), store, tracker, progress=progress) if config.tuned else None
