@@ -1,8 +1,8 @@
 """Model cards: descriptions of checkpoints and feature banks, with a machine-readable YAML header.
 
 The header follows Hugging Face's model cards (`library_name`, `license`, `tags`, `datasets`, `model-index`); facts
-without a key in that format are stored under `transduce`. A card is stored beside its file. No code reads it, so it may
-be edited or deleted.
+without a key in that format are stored under `transduce`. A card is stored beside its file. It has
+no effect on results, and may be edited or deleted.
 """
 
 import json
