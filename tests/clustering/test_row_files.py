@@ -174,7 +174,7 @@ def test_output_is_refused_before_anything_is_lost(csv_file, tmp_path):
     ):
         with pytest.raises(InputError, match=word):
             rows.check_output(path, ["cluster"])
-    with pytest.raises(InputError, match="'size' already"):
+    with pytest.raises(InputError, match="already has a column 'size'"):
         rows.check_output(tmp_path / "o.csv", ["size"])
     assert csv_file.read_text() == TEXT
 
