@@ -133,7 +133,8 @@ def settle(
         change = totals.excess / weights + (reading.prices * totals.counts).sum(dim=1) / weights
         predicted = -(weights * (change + new.log_norms - totals.log_norms)).sum().clamp_min(0)
         new_reading = penalty.at(new.counts)
-        new_objective = new.cost + new_reading.value
+        # A step that overflows counts as a rise, whatever the sign.
+        new_objective = (new.cost + new_reading.value).nan_to_num(torch.inf, torch.inf, torch.inf)
         if guard.judge(objective, new_objective, predicted, rounding) is not None:
             rejected += 1
             continue

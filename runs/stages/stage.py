@@ -1,9 +1,9 @@
 """One way to run every stage: `execute`.
 
-A stage is one config on its way to one result, whose identity covers everything that can change the result.
-`execute` does what must be right each time: it marks the runs of dead processes, takes finished results from the
-record, holds the lock of what it makes and looks once more, begins a run, keeps a result on disk before any of it goes
-into the record, and marks the run FINISHED last. A stage says what is particular to it.
+A stage produces the result of one config. Its identity covers everything that can change the result. `execute` does
+the work common to all stages: it marks the runs of dead processes, reuses finished results from the record, locks what
+it makes and checks the record again, starts a run, writes the result to disk before it is recorded, and marks the run
+FINISHED last. A stage defines the rest.
 """
 
 from abc import ABC, abstractmethod
@@ -22,16 +22,19 @@ from runs.scheduling.planning import Plan, PlannedStage, State
 from runs.storage.locks import Say, silent
 from runs.storage.store import Store
 
-P = TypeVar("P")  # what stages that are worked on together share, such as features
-M = TypeVar("M")  # the content that is made
-R = TypeVar("R")  # the result: the content with its run
+P = TypeVar("P")  # what several stages share, such as features
+M = TypeVar("M")  # the content
+R = TypeVar("R")  # the result: the content and its run
 
 
 class Workspace(NamedTuple):
-    """Where results go, and who is told about them.
+    """Where results are stored and reported.
 
     Attributes:
-        force: make results again, even those that are there.
+        store: the folder of results.
+        tracker: the record of runs.
+        progress: receives messages and bars.
+        force: recompute existing results.
     """
 
     store: Store
@@ -41,10 +44,11 @@ class Workspace(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A run that was begun.
+    """A started run.
 
     Attributes:
-        state: what the stage needs of the beginning later on.
+        run: the run in the record.
+        state: what `begin` passes to the later methods of the stage.
     """
 
     run: TrackedRun
@@ -52,13 +56,15 @@ class Begun(NamedTuple):
 
 
 class Stage(ABC, Generic[P, M, R]):
-    """One config on its way to one result.
+    """Produces the result of one config.
+
+    A subclass implements `run` or `run_together`, and `load` if it has a `file`.
 
     Attributes:
-        kind: of stage; the tag `stage` of its runs.
-        noun: for messages, such as "the evaluation".
-        file: name of the file of its run that holds the content; empty for contents that are kept in another way.
-        counted: it is said how many are reused.
+        kind: kind of stage; the tag `stage` of its runs.
+        noun: name in messages, such as "the evaluation".
+        file: name of the artifact that holds the content; empty if the content is stored in another way.
+        counted: whether a message says how many results are reused.
     """
 
     kind: ClassVar[str]
@@ -69,95 +75,96 @@ class Stage(ABC, Generic[P, M, R]):
     @property
     @abstractmethod
     def identity(self) -> str:
-        """Of its result."""
+        """Identity of the result."""
 
     @property
     @abstractmethod
     def experiment(self) -> str:
-        """That its run belongs to."""
+        """MLflow experiment of the run."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What a person calls it."""
+        """Name in messages and in MLflow."""
 
     @property
     def together(self) -> Hashable:
-        """Stages of equal value are run at once."""
+        """Key of the batch: stages with equal keys run together."""
         return self.identity
 
     @property
     def shared(self) -> object:
-        """Stages of equal value that follow each other share what `prepare` gives."""
+        """Key of the preparation: consecutive batches with equal keys share the value of `prepare`."""
         return self.together
 
     @abstractmethod
     def recorded(self, tracker: Tracker, say: Say) -> R | None:
-        """The finished result; None where there is none that is whole and fits the config.
+        """The finished result; None if the record has no intact one for this config.
 
         Args:
-            say: told of a run that is no longer whole, or does not fit.
+            tracker: the record of runs.
+            say: receives a message about a run that is damaged or does not fit the config.
         """
 
     def settle(self, work: Workspace) -> None:
-        """Mend what a kill left in the store; called under the lock, before it is looked again."""
+        """Repair what a killed process left in the store; called under the lock, before the record is checked again."""
 
     def prepare(self, work: Workspace) -> P | None:
-        """What the stage stands on: made or read once for all that share it. An error ends the command."""
+        """Inputs of the stage, computed or read once for all stages that share them. An error ends the command."""
         return None
 
     @abstractmethod
     def begin(self, prepared: P, work: Workspace) -> Begun:
-        """Its run, new or taken up again. An error counts as one of `run`."""
+        """Start a run, or resume one. An error is treated like one of `run`."""
 
     def run(self, begun: Begun, prepared: P, work: Workspace) -> Made[M]:
-        """Make the content; what is noted about it goes into JSON where there is a `file`."""
+        """Compute the content. Its `facts` are stored as JSON beside the `file`."""
         raise NotImplementedError
 
     @classmethod
     def run_together(
         cls, batch: Sequence[tuple[Self, Begun]], prepared: P, work: Workspace
     ) -> Iterable[Made[M] | Exception]:
-        """Make the contents of stages with equal `together`, in order; in the place of one that fails its error."""
+        """Yield the contents of stages with equal `together`, in order, or the error of one that fails."""
         for stage, begun in batch:
             try:
                 made: Made[M] | Exception = stage.run(begun, prepared, work)
             except RecordUnreachable:
-                raise  # nor could any other be recorded
+                raise  # the others could not be recorded either
             except Exception as error:
                 made = error
             yield made
 
     @staticmethod
     def load(path: Path) -> M:
-        """The content of the `file`, which the content's own `save` has written."""
+        """Read the content from its `file`, as written by the `save` method of the content."""
         raise NotImplementedError
 
     def kept(self, prepared: P, work: Workspace) -> Made[M] | None:
-        """What was made before and could not be recorded."""
+        """A content that was computed before and not recorded; None if there is none."""
         unrecorded = self.unrecorded(work)
         return unrecorded.find(self.file, self.load, work.tracker, force=work.force) if self.file else None
 
     def keep(self, made: Made[Any], begun: Begun, work: Workspace) -> Path | None:
-        """Write the content to disk, before any of it goes into the record; the file that its run is to have."""
+        """Write the content to disk before it is recorded; returns the artifact of the run, if any."""
         if not self.file:
             return None
         facts = {"forced": work.force, **made.facts}
         return self.unrecorded(work).keep(self.file, made.content.save, begun.run.run_id, **facts)
 
     def record(self, made: Made[M], begun: Begun, work: Workspace) -> None:
-        """Put metrics and tags into the run, beside the file."""
+        """Record metrics and tags of the run."""
 
     @abstractmethod
     def result(self, made: Made[M], begun: Begun, work: Workspace) -> R:
-        """The content with its run."""
+        """The result: the content and its run."""
 
     def close(self, made: Made[M], begun: Begun, work: Workspace) -> None:
-        """When the run is finished: remove what only an interrupted one needs, and say what the user should know."""
+        """Clean up after the run is finished, and report to the user."""
         self.unrecorded(work).drop()
 
     def unrecorded(self, work: Workspace) -> Unrecorded:
-        """The place of the content between `keep` and `close`."""
+        """Storage of the content between `keep` and `close`."""
         return Unrecorded(work.store, self.kind, self.identity)
 
 
@@ -168,13 +175,18 @@ Fail = Callable[[Stage[Any, Any, Any], Exception], None]
 def execute(
     stages: Sequence[S], work: Workspace, *, check: Callable[[Sequence[Sequence[S]]], object] | None = None
 ) -> tuple[dict[str, Any], list[tuple[str, Exception]]]:
-    """The results of stages by identity, and where some fail their errors by name: the others are made and recorded.
+    """Run stages, or reuse their results. If a stage fails, the others are still run and recorded.
 
     Args:
-        check: is shown the batches that are to be run, before any of them is; what it raises ends the command.
+        stages: the stages, of one kind.
+        work: where results are stored and reported.
+        check: called with the batches before any of them runs; an error ends the command.
+
+    Returns:
+        Results by identity, and (name, error) of each stage that failed.
     """
     tracker, progress = work.tracker, work.progress
-    tracker.bury()  # also where all is reused: what was killed may have been forced
+    tracker.bury()  # even if all results are reused: a killed run may have been forced
     waiting = {stage.identity: stage for stage in stages}
     results: dict[str, Any] = {}
     for identity, stage in waiting.items() if not work.force else ():
@@ -200,17 +212,17 @@ def execute(
     shared: object = None
     for batch in batches.values():
         if prepared is None or batch[0].shared != shared:
-            prepared = None  # makes room first
+            prepared = None  # frees memory first
             prepared, shared = batch[0].prepare(work), batch[0].shared
         results |= _execute(batch, prepared, work, fail)
     return results, failures
 
 
 def _execute(batch: list[S], prepared: Any, work: Workspace, fail: Fail) -> dict[str, Any]:
-    """Hold the locks of a batch, look again what is there, and make the rest."""
+    """Lock a batch, check the record again, and make the missing results."""
     results: dict[str, Any] = {}
     with ExitStack() as locks:
-        # In the order of identities: two processes with overlapping batches cannot wait for each other.
+        # Locked in the order of identities, so that two processes with overlapping batches cannot deadlock.
         for stage in sorted(batch, key=lambda stage: stage.identity):
             what = f"{stage.noun} of {stage.name}"
             locks.enter_context(work.store.lock(stage.kind, stage.identity, what, work.progress.note))
@@ -223,17 +235,21 @@ def _execute(batch: list[S], prepared: Any, work: Workspace, fail: Fail) -> dict
                 work.progress.note(f"{stage.noun} of {stage.name} was made before and not recorded: recording it")
                 results |= _make([stage], prepared, work, fail, kept)
             elif not work.force and (result := stage.recorded(work.tracker, silent)) is not None:
-                results[stage.identity] = result  # another process was at it
+                results[stage.identity] = result  # made by another process meanwhile
             else:
                 rest.append(stage)
         return results | _make(rest, prepared, work, fail)
 
 
 def _make(batch: list[S], prepared: Any, work: Workspace, fail: Fail, kept: Made[Any] | None = None) -> dict[str, Any]:
-    """Begin runs, make what goes into them, keep it, record it, and mark them FINISHED.
+    """Start runs, compute their contents, write and record these, and mark the runs FINISHED.
 
     Args:
-        kept: what the only stage of the batch made before.
+        batch: stages with equal `together`.
+        prepared: value of `prepare`.
+        work: where results are stored and reported.
+        fail: called with a stage that fails and its error.
+        kept: content that the only stage of the batch computed before.
     """
     results: dict[str, Any] = {}
     with ExitStack() as runs:
@@ -255,7 +271,7 @@ def _make(batch: list[S], prepared: Any, work: Workspace, fail: Fail, kept: Made
                 fail(stage, made)
             else:
                 done.append((stage, at, made, stage.keep(made, at, work)))
-        for stage, at, made, file in done:  # when all of them are kept: the record may be out of reach
+        for stage, at, made, file in done:  # recorded once all of them are on disk: the record may be unreachable
             if file is not None:
                 at.run.artifact(file)
             stage.record(made, at, work)
@@ -266,7 +282,7 @@ def _make(batch: list[S], prepared: Any, work: Workspace, fail: Fail, kept: Made
 
 
 def plan_of(stages: Sequence[Stage[Any, Any, Any]], tracker: Tracker) -> Plan:
-    """What these stages would do."""
+    """Plan of these stages: which results exist already, and which runs are needed."""
     steps = []
     for stage in {stage.identity: stage for stage in stages}.values():
         known = tracker.exists() and tracker.find(stage.experiment, stage.identity)
