@@ -1,4 +1,4 @@
-"""Features that were given in the place of images and a network: banks of this project, or files of other programs."""
+"""Given features, which replace images and network: banks of this project, or files of other programs."""
 
 import dataclasses
 import functools
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def given_bank(files: Sequence[str], split: str) -> "FeatureBank":
-    """The features of a split among files of which each has one.
+    """Return the features of a split, from files with one split each.
 
-    Whose they are a bank says by itself; of another program's file its name does (`val_features.plk`), and one that
-    says nothing holds novel classes. What CL2N subtracts is the mean of the base features where these are given, too,
-    and else what the file has for it.
+    The split of a bank is in its header; that of another program's file is in its name (`val_features.plk`). A file
+    without either has novel classes. CL2N subtracts the mean of the given base features; without base features, it
+    subtracts the base mean that the file contains.
 
     Raises:
-        InputError: no file of that split or two, a file that cannot be read, base features of another network.
+        InputError: no file of that split or two, an unreadable file, base features of another network.
         ClosedSplitError: see `fsl.evaluation.closed_splits`.
     """
     from fsl.evaluation.closed_splits import check_open
@@ -50,15 +50,15 @@ def given_bank(files: Sequence[str], split: str) -> "FeatureBank":
 
 
 def given_fingerprint(files: Sequence[str], split: str) -> str:
-    """Of the features of a split with their base mean, whatever the files are called and of whatever form they are."""
+    """Return the fingerprint of a split's features and base mean; it does not depend on file names and formats."""
     return _fingerprint(tuple(files), split, tuple(_state(file) for file in files))
 
 
 def check_transform(strategy: "Strategy", name: str, files: Sequence[str], split: str) -> None:
-    """That what a strategy subtracts is known.
+    """Check that the base mean is known if the strategy subtracts it.
 
     Raises:
-        InputError: it is not; or as `given_bank`.
+        InputError: it is unknown; or as `given_bank`.
     """
     if strategy.transform == "CL2N" and given_bank(files, split).base_mean is None:
         raise InputError(
@@ -81,7 +81,7 @@ def _by_split(files: Sequence[str]) -> dict[str, str]:
 
 
 def _split_of(file: str) -> str:
-    """Whose features a file has, found without reading them."""
+    """Return the split of a file without reading its features."""
     from clustering.files.tensor_headers import read_header
     from fsl.benchmarks.benchmark import SPLITS
     from fsl.benchmarks.split_lists import FILES
@@ -92,7 +92,7 @@ def _split_of(file: str) -> str:
         try:
             provenance = json.loads(read_header(path, "make it again").get("provenance", "{}"))
         except InputError:
-            raise  # which names the file
+            raise  # its message names the file
         except (ValueError, RecursionError) as error:
             raise InputError(f"features={file}: {error}") from error
         said = provenance.get("split") if isinstance(provenance, dict) else None
@@ -102,10 +102,10 @@ def _split_of(file: str) -> str:
 
 
 def _state(file: str) -> tuple[int, int]:
-    """When a file was changed, and its size.
+    """Return modification time (ns) and size (bytes) of a file.
 
     Raises:
-        InputError: there is none.
+        InputError: the file cannot be read.
     """
     try:
         state = os.stat(Path(file).expanduser())
@@ -120,7 +120,7 @@ def _read(file: str, split: str) -> "FeatureBank":
 
 @functools.lru_cache(maxsize=4)
 def _read_once(file: str, split: str, state: tuple[int, int]) -> "FeatureBank":
-    """A file that has not changed is read once for all strategies and tasks; of base features with their mean."""
+    """Read a file, once for all strategies and tasks as long as it does not change; base features get their mean."""
     import torch
 
     from fsl.features.bank import FeatureBank

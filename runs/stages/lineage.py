@@ -1,4 +1,4 @@
-"""What a config stands on: its benchmark, and the identities of the stages, known before anything is made."""
+"""The dependencies of a config: its benchmark, and the identities of its stages, known before any stage runs."""
 
 import dataclasses
 import json
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """Images of one kind of classes.
+    """The images of one split of a benchmark.
 
     Attributes:
-        benchmark: whose they are.
-        split: which of its classes.
-        source: fingerprint of what the benchmark's images are made from.
+        benchmark: the benchmark.
+        split: name of the split.
+        source: fingerprint of the source files of the benchmark's images.
     """
 
     benchmark: "Benchmark"
@@ -37,16 +37,16 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Lineage:
-    """What a config stands on, known without making anything.
+    """The dependencies of a config, known before any stage runs.
 
     Attributes:
-        trained_on: the built benchmark that the network was trained on; None where features were given.
-        source: fingerprint of what its images are made from.
-        checkpoint: identity of the training, or of the weights that were given.
-        shown: what images the network takes; None where features were given.
-        target: the benchmark of the novel classes, where it is another one, and the fingerprint of its images.
-        crop_pct: share of a side that the network is shown; None: whole pictures.
-        feature_files: in the place of all these, where features were given.
+        trained_on: the built benchmark on which the network was trained; None if the config gives features.
+        source: fingerprint of the source files of its images.
+        checkpoint: identity of the training or of the given weights.
+        shown: size and normalisation of the network's input images; None if the config gives features.
+        target: the benchmark of the novel classes and the fingerprint of its files, if it is another benchmark.
+        crop_pct: fraction of the image side kept by the centre crop; None: no crop.
+        feature_files: the given files of features, which replace all other fields.
     """
 
     trained_on: "Benchmark | None"
@@ -59,24 +59,24 @@ class Lineage:
 
     @property
     def benchmark(self) -> "Benchmark":
-        """The built benchmark that the network was trained on; not of features that were given."""
+        """The built benchmark on which the network was trained; a LookupError if the config gives features."""
         if self.trained_on is None:
             raise LookupError("features that were given are of no benchmark")
         return self.trained_on
 
     @property
     def look(self) -> "Look":
-        """What images the network takes; not of features that were given."""
+        """Size and normalisation of the network's input images; a LookupError if the config gives features."""
         if self.shown is None:
             raise LookupError("features that were given are of no network here")
         return self.shown
 
     @classmethod
     def of(cls, config: TrainConfig) -> "Lineage":
-        """Builds benchmark and training, which checks their values.
+        """Build benchmark and training, which checks their values, and return the lineage.
 
         Raises:
-            InputError: a wrong value, or images that are not there.
+            InputError: a wrong value, or missing images.
         """
         if config.features is not None:
             return cls.on(config, "")
@@ -87,11 +87,11 @@ class Lineage:
 
     @classmethod
     def on(cls, config: TrainConfig, source: str, target_source: str = "", *, anywhere: bool = False) -> "Lineage":
-        """The lineage of a config on images of these identities, which need not be here.
+        """Return the lineage of a config on images with these fingerprints; the images need not exist on this machine.
 
         Args:
-            anywhere: it is not of this machine: where the precision of a training is left to the machine, float32
-                stands for it.
+            anywhere: whether the lineage is independent of this machine: a training with precision "auto" then counts
+                as float32.
         """
         if config.features is not None:
             if isinstance(config, EvaluateConfig | TuneConfig) and config.needs_images:
@@ -140,35 +140,36 @@ class Lineage:
         )
 
     def part(self, split: str) -> Part:
-        """The images of a split: those of the target, if there is one, for the novel classes."""
+        """Return the images of a split; for the novel classes, those of the target benchmark if there is one."""
         if self.target and split == "novel":
             return Part(self.target[0], split, self.target[1])
         return Part(self.benchmark, split, self.source)
 
     @property
     def target_base(self) -> Part | None:
-        """The images of the target's base classes, if there is a target."""
+        """The images of the target benchmark's base classes, if there is a target."""
         return Part(self.target[0], "base", self.target[1]) if self.target else None
 
     def is_of_checkpoint(self, noted: Mapping[str, Any], peek: Callable[[Kind, str], Entry | None]) -> bool:
-        """Whether what says this of itself was made with the checkpoint that is in the store: a training by force makes
-        another one of the same identity.
+        """Whether a run or folder was made from the checkpoint that is now in the store. A forced training makes a new
+        checkpoint with the same identity.
 
         Args:
-            noted: tags of a run, or facts of a folder. peek: looks into the store.
+            noted: tags of the run, or facts of the folder.
+            peek: function that looks up an entry of the store.
         """
         trained = peek("checkpoints", self.checkpoint)
         return trained is None or noted.get("checkpoint") == trained.fingerprint
 
     def bank(self, split: str) -> str:
-        """Identity of the features of a split."""
+        """Return the identity of the features of a split."""
         if self.feature_files:
             return identity("features", given=given_fingerprint(self.feature_files, split))
         return self.bank_of(self.part(split))
 
     def bank_of(self, part: Part) -> str:
-        """Identity of the features of a part; the code of the backbone is in the checkpoint's."""
-        foreign = {} if part.source == self.source else {"images": part.source}  # the checkpoint's has its own
+        """Return the identity of the features of a part; the checkpoint's identity includes the backbone's code."""
+        foreign = {} if part.source == self.source else {"images": part.source}  # part of the checkpoint
         crop: dict[str, Any] = {}
         if self.crop_pct is not None:
             crop = {"crop_pct": self.crop_pct, "crop_code": code_fingerprint("fsl.features.center_crop")}
@@ -176,13 +177,13 @@ class Lineage:
         return identity("features", checkpoint=self.checkpoint, split=part.split, code=code, **foreign, **crop)
 
     def evaluation(self, config: EvaluateConfig) -> str:
-        """Identity of an evaluation on these features; known before what it tunes is chosen."""
+        """Return the identity of an evaluation on these features; it does not depend on the tuned values."""
         tuned = {"tuning": self.tuning(config.tuning_config())} if config.tuned else {}
         keys, code = config.result_keys(), _code(config)
         return identity("evaluation", config=keys, bank=self.bank(config.split), code=code, **tuned)
 
     def tuning(self, config: TuneConfig) -> str:
-        """Identity of a choice of a strategy's values."""
+        """Return the identity of a tuning."""
         steps = steps_of(config.tuning, config.strategy)
         return identity(
             "tuning",
@@ -195,13 +196,13 @@ class Lineage:
 
 
 class Lineages:
-    """Lineages of many configs: of one training there are many evaluations, and its images are looked at once."""
+    """Lineages of many configs. Evaluations of the same training share a lineage, so its images are checked once."""
 
     def __init__(self) -> None:
         self._known: dict[str, Lineage | InputError] = {}
 
     def of(self, config: TrainConfig) -> Lineage:
-        """As `Lineage.of`."""
+        """Return `Lineage.of(config)`, from the cache if it is known."""
         crosses = isinstance(config, EvaluateConfig) and config.crosses
         crop = config.crop_pct if isinstance(config, EvaluateConfig | TuneConfig) else None
         target = [config.target.plugin, dict(config.target.options)] if crosses else []  # type: ignore[attr-defined]
@@ -218,26 +219,29 @@ class Lineages:
 
 
 def recipe(config: EvaluateConfig, source: str, target_source: str = "") -> str:
-    """What evaluations on these images have in common that differ by their seed, their machine or their audits alone:
-    the identity of the one of seed 0, of no machine, so that what a GPU has made counts on a computer without one."""
+    """Return the identity shared by evaluations on these images that differ only in seed, machine or audits.
+
+    It is the identity for seed 0 without audits, and independent of the machine: results computed on a GPU are also
+    found on a computer without one.
+    """
     first = config.replace(seed=0, task_seed=None, audit=())
     return Lineage.on(first, source, target_source, anywhere=True).evaluation(first)
 
 
 def _code(config: EvaluateConfig | TuneConfig) -> str:
-    """Fingerprint of what computes accuracies with that strategy on that sampler's tasks."""
+    """Return the fingerprint of the code that computes accuracies with this strategy on this sampler's tasks."""
     plugins = [choice.kind.__module__ for choice in (config.strategy, config.sampler)]
     return code_fingerprint("fsl.evaluation.episodic", "fsl.tasks", *plugins)
 
 
 def _source(benchmark: "Benchmark", group: str = "") -> str:
-    """Fingerprint of what a benchmark's images are made from.
+    """Return the fingerprint of the source files of a benchmark's images.
 
     Args:
-        group: whose `root` a missing folder is to be given as, where there are two.
+        group: config group named in the message about a missing folder, if the config has two benchmarks.
 
     Raises:
-        InputError: images that are not there.
+        InputError: missing images.
     """
     from fsl.benchmarks.images import images_source
 
@@ -258,7 +262,11 @@ def _target(config: TrainConfig) -> "Benchmark | None":
 def images_of(
     benchmark: "Benchmark", split: str, store: Store, progress: Progress, found: "Decoded | None" = None
 ) -> "ImageSet":
-    """Images of a split from the store's cache, decoded where they are not there; `found` is what was read of them."""
+    """Return the images of a split from the store's cache; they are decoded if missing.
+
+    Args:
+        found: the decoded split, if it was read before.
+    """
     from fsl.benchmarks.images import open_images
 
     store.prepare()
@@ -267,7 +275,7 @@ def images_of(
 
 
 def labels_of(part: Part, store: Store, progress: Progress) -> "ImageSet | Decoded":
-    """A part's labels and class names, with its images if they are in the cache: nothing is written that is not."""
+    """Return a part's labels and class names; with its images only if these are cached, since none are written here."""
     from fsl.benchmarks.images import images_file, read_split
 
     split = cast("Split", part.split)
@@ -277,7 +285,7 @@ def labels_of(part: Part, store: Store, progress: Progress) -> "ImageSet | Decod
 
 
 def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:
-    """Tags of every run that stands on a training."""
+    """Return the tags common to all runs that depend on a training."""
     return {
         "benchmark": config.benchmark.name,
         "backbone": config.backbone.name,
@@ -291,22 +299,25 @@ def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:
 
 
 def short(choice: Choice) -> str:
-    """An option's name; of a plug-in given as `package.module:Class`, the class."""
+    """Return an option's name; the class name for a plug-in given as `package.module:Class`."""
     return short_name(choice.name)
 
 
 def short_name(name: str) -> str:
-    """The class of `package.module:Class`, else the name as it is."""
+    """Return the class of `package.module:Class`; other names are returned unchanged."""
     return name.rpartition(":")[2]
 
 
 def train_name(config: TrainConfig) -> str:
-    """What a person calls the training, such as `omniglot/conv4 s0`; of what was given, its file in conv4's place."""
+    """Return a readable name of the training, such as `omniglot/conv4 s0`.
+
+    If weights or features are given, the name of their file replaces that of the backbone.
+    """
     return f"{short(config.benchmark)}/{weights_name(config) or short(config.backbone)} s{config.seed}"
 
 
 def weights_name(config: TrainConfig) -> str:
-    """The name of the file of weights, or of features, that was given, without its endings; empty where none was."""
+    """Return the name of the given file of weights or features, without suffixes; empty if none is given."""
     if config.pretrained is not None:
         return f"{short(config.backbone)} pretrained"
     given = config.features[0] if config.features else config.checkpoint or ""
@@ -314,12 +325,12 @@ def weights_name(config: TrainConfig) -> str:
 
 
 def cluster_name(config: ClusterConfig | FairConfig) -> str:
-    """What a person calls the clustering, such as `slk_mean_shift digits s0`."""
+    """Return a readable name of the clustering, such as `slk_mean_shift digits s0`."""
     return f"{short(config.method)} {short(config.dataset)} s{config.seed}"
 
 
 def evaluate_name(config: EvaluateConfig | TuneConfig) -> str:
-    """What a person calls the evaluation, such as `laplacianshot 5w1s glyphs/conv4 on omniglot s0`."""
+    """Return a readable name of the evaluation, such as `laplacianshot 5w1s glyphs/conv4 on omniglot s0`."""
     network, _, seed = train_name(config).rpartition(" ")
     if isinstance(config, EvaluateConfig) and config.crosses:
         network += f" on {short(config.target)}"

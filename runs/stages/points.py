@@ -1,4 +1,4 @@
-"""What `transduce cluster` and `transduce fair` have in common: a stage on points, and the result."""
+"""Base of the stages of `transduce cluster` and `transduce fair`: a method on points, and its result."""
 
 import dataclasses
 from abc import abstractmethod
@@ -24,11 +24,11 @@ C = TypeVar("C", ClusterConfig, FairConfig)
 
 
 class Labelled(Protocol):
-    """What is found of points."""
+    """The labels found for points."""
 
     @property
     def labels(self) -> "NDArray[Any]":
-        """(several, N) clusters."""
+        """(T, N) clusters of T clusterings."""
 
 
 F = TypeVar("F", bound=Labelled)
@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 class Points(NamedTuple):
-    """A data set that was read, and its neighbour graphs."""
+    """A data set and its neighbour graphs."""
 
     data: Any
     graphs: "SharedGraphs"
@@ -49,13 +49,13 @@ class Points(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What a method is told of points.
+    """The input of a method besides the points.
 
     Attributes:
         shape: (N, D) of the points.
         clusters: K.
-        known: labels of some points.
-        training: of a method that learns features.
+        known: known labels of some points.
+        training: training settings of a method that learns features.
     """
 
     shape: tuple[int, int]
@@ -66,11 +66,11 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class PointsStage(Stage[Points, F, R], Generic[C, F, R]):
-    """A config on points.
+    """One config on points.
 
     Attributes:
-        verb: how the names of its experiments begin.
-        config: what is asked for.
+        verb: first part of the names of its experiments.
+        config: the config.
         data: identity of the points.
         source: the built data set.
     """
@@ -87,7 +87,7 @@ class PointsStage(Stage[Points, F, R], Generic[C, F, R]):
 
     @property
     def recipe(self) -> str:
-        """What runs have in common that differ by their seed alone."""
+        """The identity shared by runs that differ only in their seed."""
         return dataclasses.replace(self, config=self.config.replace(seed=0)).identity
 
     @property
@@ -99,11 +99,12 @@ class PointsStage(Stage[Points, F, R], Generic[C, F, R]):
         return cluster_name(self.config)
 
     def start(self, shape: tuple[int, int], clusters: int, tracker: "Tracker", **tags: str) -> "TrackedRun":
-        """Its run in the record.
+        """Start a run in the record.
 
         Args:
-            shape: (N, D). clusters: K.
-            tags: besides those that every clustering has.
+            shape: (N, D).
+            clusters: K.
+            tags: additional tags.
         """
         config = self.config
         points, dimensions = shape
@@ -129,10 +130,11 @@ class PointsStage(Stage[Points, F, R], Generic[C, F, R]):
 
     @abstractmethod
     def found(self, content: F, run_id: str, shape: tuple[int, int], n_clusters: int, *, reused: bool) -> R:
-        """The result with that content.
+        """Return the result with that content.
 
         Args:
-            shape: (N, D). n_clusters: K.
+            shape: (N, D).
+            n_clusters: K.
         """
 
     def result(self, made: Made[F], begun: Begun, work: Workspace) -> R:
@@ -156,15 +158,15 @@ class PointsStage(Stage[Points, F, R], Generic[C, F, R]):
 
 @dataclass(frozen=True, eq=False)
 class ClusteringResult(Generic[C]):
-    """One config with where its result is from.
+    """One config with its result.
 
     Attributes:
-        config: what was asked for.
-        identity: of the result.
-        run_id: the MLflow run that holds it.
-        reused: it was there already.
+        config: the config.
+        identity: identity of the result.
+        run_id: id of the MLflow run with the result.
+        reused: whether it existed before.
         shape: (N, D).
-        n_clusters: K that was looked for.
+        n_clusters: requested number of clusters K.
     """
 
     config: C

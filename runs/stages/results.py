@@ -1,4 +1,4 @@
-"""One evaluated config: what the strategy scored, task by task and class by class, and the file that keeps it."""
+"""One evaluated config: the scores of its strategy by task and by class, and the file that stores them."""
 
 import math
 import tempfile
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from runs.record.tracking import Tracker
 
 PER_TASK = "per_task.npz"
-AUDIT = "audit_"  # before an audit's name, wherever it is written down
+AUDIT = "audit_"  # prefix of the names of audits in records and files
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What a strategy scored on T tasks over a split of C classes.
+    """The scores of a strategy on T tasks over a split of C classes.
 
     Attributes:
-        accuracies: (T,) fraction of right labels, one per task.
-        iterations: (T,) steps of the strategy, one per task.
-        classes: right answers by class of the split.
-        class_names: C names.
-        query_right: (Q,) bool, whether each query got its true class, where there is one task only; else None.
-        trace: (steps, b) objective of the first b tasks, NaN after a task has stopped, or None.
-        audits: (T,) by name, see `fsl.evaluation.audits`; never the accuracy.
+        accuracies: (T,) fraction of correct labels, one per task.
+        iterations: (T,) iterations of the strategy, one per task.
+        classes: correct predictions and queries by class of the split.
+        class_names: (C,) names.
+        query_right: (Q,) bool, whether each query was labelled correctly, if there is one task; else None.
+        trace: (steps, b) objective of the first b tasks, NaN after the last iteration of a task; or None.
+        audits: (T,) values by audit, see `fsl.evaluation.audits`; an audit is never the accuracy.
     """
 
     accuracies: NDArray[np.float64]
@@ -46,26 +46,26 @@ class Scores:
 
     @property
     def accuracy(self) -> float:
-        """Mean over tasks, a fraction."""
+        """Mean accuracy over tasks, in [0, 1]."""
         return float(self.accuracies.mean(dtype=np.float64))
 
     @property
     def units(self) -> str:
-        """What the interval of the accuracy is over: "tasks", or the "queries" of the only one."""
+        """The unit over which the interval of the accuracy is computed: "tasks", or the "queries" of a single task."""
         return "tasks" if self.query_right is None else "queries"
 
     @property
     def by_unit(self) -> NDArray[np.float64]:
-        """Accuracies of the tasks; of one task, 1 for each query that is right and 0 for the others."""
+        """Accuracies of the tasks; for a single task, 1 for each correctly labelled query and 0 for the others."""
         return np.asarray(self.accuracies if self.query_right is None else self.query_right, dtype=np.float64)
 
     @property
     def ci95(self) -> float:
-        """Half-width of the 95 % interval of the mean over its units."""
+        """Half-width of the 95 % interval of the mean over the units."""
         return half_width(self.by_unit)
 
     def metrics(self) -> dict[str, float]:
-        """Their means and intervals, by the names that these have everywhere."""
+        """Return means and intervals, by their names in the record."""
         found = {
             "accuracy": self.accuracy,
             "accuracy_ci95": self.ci95,
@@ -77,7 +77,7 @@ class Scores:
         return found | {AUDIT + name: float(values.mean()) for name, values in self.audits.items()}
 
     def save(self, path: Path) -> None:
-        """Write them to a compressed .npz file."""
+        """Write the scores to a compressed .npz file."""
         arrays = {
             "accuracies": self.accuracies,
             "iterations": self.iterations,
@@ -93,7 +93,7 @@ class Scores:
 
     @classmethod
     def load(cls, path: Path) -> "Scores":
-        """Read what `save` wrote. A file that is damaged raises whatever zipfile or numpy make of it."""
+        """Read a file written by `save`. A damaged file raises the errors of zipfile or numpy."""
         arrays = read_arrays(path)
         return cls(
             arrays["accuracies"],
@@ -107,14 +107,14 @@ class Scores:
 
 
 def recorded_scores(tracker: "Tracker", run_id: str, accuracy: float, artifacts: str = "") -> Scores:
-    """The scores of a run, task by task, from the record.
+    """Return the scores of a run by task, from the record.
 
     Args:
-        accuracy: what the run itself says.
-        artifacts: URI of its files, where it is known: those of this machine are read in their place.
+        accuracy: the accuracy recorded by the run.
+        artifacts: URI of the run's files, if it is known; files on this machine are then read directly.
 
     Raises:
-        ValueError: they are gone, damaged, or those of another accuracy.
+        ValueError: the scores are missing, damaged, or have another accuracy.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = tracker.download(run_id, PER_TASK, Path(folder), artifacts)
@@ -123,7 +123,7 @@ def recorded_scores(tracker: "Tracker", run_id: str, accuracy: float, artifacts:
         try:
             scores = Scores.load(path)
             same = math.isclose(scores.accuracy, accuracy, rel_tol=1e-6)
-        except Exception as error:  # zipfile and numpy each raise their own
+        except Exception as error:  # zipfile and numpy raise errors of various types
             raise ValueError("damaged") from error
     if not same:
         raise ValueError("changed")
@@ -132,12 +132,12 @@ def recorded_scores(tracker: "Tracker", run_id: str, accuracy: float, artifacts:
 
 @dataclass(frozen=True)
 class Tuned:
-    """Values that a tuning chose.
+    """The values chosen by a tuning.
 
     Attributes:
-        identity: of the tuning.
-        run_id: the MLflow run that holds it.
-        values: by field of the strategy.
+        identity: identity of the tuning.
+        run_id: id of the MLflow run of the tuning.
+        values: values by field of the strategy.
     """
 
     identity: str
@@ -147,15 +147,15 @@ class Tuned:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result(Scores):
-    """One evaluated config, with its scores.
+    """One evaluated config with its scores.
 
     Attributes:
-        config: what was asked for.
-        identity: of the evaluation.
-        run_id: the MLflow run that holds it.
-        reused: it was there already.
-        seconds_per_task: measured when it was computed.
-        tuned: the values that were chosen before; None where there was nothing to choose.
+        config: the config.
+        identity: identity of the evaluation.
+        run_id: id of the MLflow run of the evaluation.
+        reused: whether it existed before.
+        seconds_per_task: time per task in seconds, measured during the evaluation.
+        tuned: the tuned values; None if there was nothing to tune.
     """
 
     config: EvaluateConfig
@@ -167,7 +167,7 @@ class Result(Scores):
 
     @property
     def settled(self) -> EvaluateConfig:
-        """What was evaluated: the config with the values that were chosen."""
+        """The evaluated config: the config with the tuned values."""
         return self.config.settled(self.tuned.values if self.tuned else {})
 
     def metrics(self) -> dict[str, float]:
@@ -183,10 +183,10 @@ def recorded_result(
     identity: str,
     tuned: Tuned | None = None,
 ) -> Result:
-    """The evaluation of a config that a run holds.
+    """Return the evaluation of a config, read from a run.
 
     Raises:
-        ValueError, KeyError: it is no longer whole.
+        ValueError, KeyError: the record of the run is incomplete.
     """
     scores = recorded_scores(tracker, run_id, metrics["accuracy"], artifacts)
     seconds = float(metrics["seconds_per_task"])
@@ -202,7 +202,7 @@ def recorded_result(
 
 
 def in_common(results: Sequence[Result]) -> str:
-    """What the configs of results have in common, and the number of tasks, in words."""
+    """Return the common values of the configs, and the number of tasks, as text."""
     configs = [result.config for result in results]
     parts = []
     if configs[0].features is not None:

@@ -1,4 +1,4 @@
-"""Values of a strategy chosen by a protocol: a parent run with a child for each value, blind to the novel classes."""
+"""Tuning of a strategy by a protocol: a parent run with one child per value; the novel classes are not used."""
 
 import json
 import shutil
@@ -32,15 +32,15 @@ CHOSEN = "chosen"  # the tag that holds the chosen values as JSON
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """A finished choice of a strategy's values.
+    """A finished tuning.
 
     Attributes:
-        config: what was asked for.
-        tuned: the chosen values, and the run that holds them.
-        reused: it was there already.
-        curves: what each step found.
-        novel: the last step's values on tasks of novel classes, tried after the choice; None unless asked for.
-        picture: a file with the curves.
+        config: the config.
+        tuned: the chosen values and the id of their run.
+        reused: whether it existed before.
+        curves: the trials of each step.
+        novel: the trials of the last step on tasks of novel classes, made after the choice; None unless requested.
+        picture: path of the image of the curves.
     """
 
     config: TuneConfig
@@ -52,7 +52,7 @@ class Tuning:
 
 
 def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any] | None:
-    """What a tuning of that config chose, by its run's tags; None where they no longer say it."""
+    """Return the values chosen by a tuning, read from the tags of its run; None if the tags are missing or invalid."""
     try:
         values = {field: freeze(value) for field, value in json.loads(tags[CHOSEN]).items()}
         grids = config.strategy.grids
@@ -62,7 +62,7 @@ def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any]
 
 
 def find_tuned(config: TuneConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet) -> Tuned | None:
-    """The values that the record has for a config; None where they are yet to be chosen."""
+    """Return the tuned values of a config from the record; None if it is not tuned yet."""
     work = Workspace(store, tracker, progress)
     found = TuningStage(config, Lineage.of(config), work).recorded(tracker, silent)
     return found and found[0]
@@ -71,16 +71,17 @@ def find_tuned(config: TuneConfig, store: Store, tracker: Tracker, *, progress: 
 def tune(
     config: TuneConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
 ) -> Tuning:
-    """Choose the values of a config's strategy, or find them in the record.
+    """Choose the values of a config's strategy, or return those in the record.
 
-    The steps of the protocol are taken in order, each with what those before it chose; every value is tried on the same
-    tasks, and the novel classes are closed meanwhile. An interrupted tuning goes on in its own run.
+    The steps of the protocol run in order, each with the values chosen by the earlier steps. All values are tried on
+    the same tasks. The novel classes cannot be read during the tuning. An interrupted tuning is resumed in its own
+    run.
 
     Args:
-        force: choose again, even what is in the record.
+        force: choose again, even if the result is in the record.
 
     Raises:
-        InputError: wrong values, and tasks that the classes cannot give, before anything is trained.
+        InputError: wrong values, or tasks that the classes cannot give; raised before any training.
     """
     work = Workspace(store, tracker, progress, force)
     stage = TuningStage(config, Lineage.of(config), work)
@@ -97,7 +98,7 @@ def tune(
 
 @dataclass(frozen=True)
 class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
-    """One config whose values are chosen: the choice, and whether it was there already."""
+    """The tuning of one config. Its result is the tuned values, and whether they existed before."""
 
     kind, noun, counted = "tuning", "the tuning", False
 
@@ -138,7 +139,7 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
         return Tuned(self.identity, run.info.run_id, values), True
 
     def begin(self, prepared: None, work: Workspace) -> Begun:
-        """The newest run of this tuning that did not come to its end, or a new one."""
+        """Resume the newest interrupted or failed run of this tuning, or start a new run."""
         tracker, config = work.tracker, self.config
         found = [tracker.find(self.experiment, self.identity, status=status) for status in ("KILLED", "FAILED")]
         for run in sorted((run for run in found if run), key=lambda run: -int(run.info.start_time))[:1]:
@@ -161,14 +162,14 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
         )
 
     def run(self, begun: Begun, prepared: None, work: Workspace) -> Made[tuple[Curve, ...]]:
-        """Take the steps."""
+        """Run all steps."""
         return Made(self.curves(begun.run.run_id, work.progress), {})
 
     def curves(self, run_id: str, progress: Progress, chosen: Mapping[str, Any] | None = None) -> tuple[Curve, ...]:
-        """What each step finds: the children of a run, those that are missing being evaluated.
+        """Return the curve of each step, from the children of a run; missing children are evaluated.
 
         Args:
-            chosen: the values that were chosen; None where the best of each step is yet to be found.
+            chosen: the chosen values; None: the best values of each step are chosen.
         """
         found: list[Curve] = []
         held: dict[str, Any] = {}
@@ -183,7 +184,9 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
         return tuple(found)
 
     def novel(self, chosen: Tuned, last: Curve) -> Curve:
-        """The values of the last step on tasks of the novel classes: to be seen after the choice, never to make it."""
+        """Return the trials of the last step on tasks of the novel classes, for information only: the choice is made
+        before.
+        """
         count, values = self.config.novel_tasks, chosen.values
         trials = self._trials(last.step, values, "novel", count, chosen.run_id, self.work.progress)
         curve = self._curve(last.step, trials, values)
@@ -199,7 +202,7 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
         return curve
 
     def draw(self, chosen: Tuned, curves: tuple[Curve, ...], novel: Curve | None) -> None:
-        """The curves as a picture, beside the tables and in the run."""
+        """Draw the curves, and save the image in the folder of tables and in the run."""
         from runs.figures.style import save
         from runs.figures.tuning import tuning_figure
 
@@ -209,7 +212,7 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
             self.work.tracker.tracked(chosen.run_id).artifact(copy)
 
     def check(self, batches: Sequence[object]) -> None:
-        """That every step can be taken: asked before the first one takes its time, where there is anything to do."""
+        """Check before the first step that every step can run; nothing is checked if there is nothing to do."""
         if not batches:
             return
         strategy, configs = self.config.strategy, []
@@ -223,7 +226,7 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
             raise InputError(f"tuning={self.config.tuning}: {error}") from error
 
     def _curve(self, step: Step, trials: tuple[Trial, ...], chosen: Mapping[str, Any] | None) -> Curve:
-        """A step's trials, with what was chosen before or else is best."""
+        """Return the curve of a step, with the given choice or else with the best trial."""
         by_values = {tuple(trial.values.values()): trial for trial in trials}
         own = by_values.get(tuple(self._defaults[field] for field in step.grids))
         best = by_values[tuple(chosen[field] for field in step.grids)] if chosen else best_of(trials)
@@ -232,7 +235,7 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
     def _trials(
         self, step: Step, held: Mapping[str, Any], split: str, tasks: int, run_id: str, progress: Progress
     ) -> tuple[Trial, ...]:
-        """Every combination of a step's values on tasks of a split, other fields at the values `held`."""
+        """Return the trials of all combinations of a step's values on tasks of a split, with other fields at `held`."""
         points = list(self.config.strategy.at({**self._defaults, **step.at, **held, **step.grids}).points())
         configs = [self.config.trial(point, split, tasks) for point in points]
         parent = Parent(self.experiment, run_id, tuple(step.grids))
@@ -242,7 +245,7 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
 
     @property
     def _defaults(self) -> dict[str, Any]:
-        """The strategy's own values of the fields that are tuned; the first one tried, where it has none."""
+        """Default values of the tuned fields; for a field without a default, the first value of its grid."""
         own = option("strategy", self.config.strategy.name).options
         grids = self.config.strategy.grids
         return {field: grid[0] if own[field] == REQUIRED else own[field] for field, grid in grids.items()}
@@ -279,5 +282,5 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
 
 
 def _named(name: str, difference: Difference) -> dict[str, float]:
-    """A difference as metrics: its mean and its 95 % interval."""
+    """Return the mean and the 95 % interval of a difference as metrics."""
     return {name: difference.mean, f"{name}_low": difference.low, f"{name}_high": difference.high}

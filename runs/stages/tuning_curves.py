@@ -1,4 +1,4 @@
-"""What a step of a tuning found: the accuracy of every value on the same tasks, and which one is best."""
+"""The result of one tuning step: the accuracy of every value on the same tasks, and the best value."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from runs.stages.results import Result
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Values that were tried, and how they did.
+    """One combination of values with its evaluation.
 
     Attributes:
-        values: by field of the strategy.
-        result: their evaluation.
+        values: values by field of the strategy.
+        result: the evaluation.
     """
 
     values: Mapping[str, Any]
@@ -29,19 +29,19 @@ class Trial:
         return spell(self.values)
 
     def against(self, other: "Trial") -> Difference:
-        """How much better than another trial on the same tasks, task by task."""
+        """Return the paired difference of accuracy from another trial on the same tasks."""
         return Paired([np.stack([self.result.by_unit, other.result.by_unit], axis=1)]).difference(0, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Every trial of a step, in the order of its grids.
+    """All trials of a step, in the order of its grids.
 
     Attributes:
-        step: what was tried.
-        trials: one for each combination of values, on the same tasks.
-        chosen: the one that was chosen; on tasks of novel classes, the one that had been chosen before.
-        default: the trial of the strategy's own values; None where they were not tried.
+        step: the step of the protocol.
+        trials: one trial per combination of values, on the same tasks.
+        chosen: the chosen trial; on tasks of novel classes, the trial of the values chosen before.
+        default: the trial of the strategy's default values; None if they were not tried.
     """
 
     step: Step
@@ -51,28 +51,28 @@ class Curve:
 
     @property
     def best(self) -> Trial:
-        """The trial of the highest mean accuracy."""
+        """The trial with the highest mean accuracy."""
         return best_of(self.trials)
 
     @property
     def at_the_end(self) -> bool:
-        """Whether a chosen number is the smallest or largest tried, so that a better one may lie beyond."""
+        """Whether a chosen number is the smallest or largest of its grid, so a better value may lie beyond it."""
         chosen = self.chosen.values
         numbers = {field: grid for field, grid in self.step.grids.items() if all(map(is_number, grid))}
         return any(chosen[field] in (min(grid), max(grid)) for field, grid in numbers.items())
 
     @cached_property
     def gain(self) -> Difference | None:
-        """The chosen values against the strategy's own."""
+        """Difference of the chosen values from the default values; None if these were not tried."""
         return self.chosen.against(self.default) if self.default else None
 
     @cached_property
     def lost(self) -> Difference:
-        """The best values against the chosen ones."""
+        """Difference of the best values from the chosen values."""
         return self.best.against(self.chosen)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; accuracies are fractions."""
+        """Return the curve as a dictionary for JSON; accuracies are fractions."""
         gain, result = self.gain, self.chosen.result
         return {
             "split": result.config.split,
@@ -96,10 +96,10 @@ class Curve:
 
 
 def _spelt(difference: Difference) -> dict[str, float]:
-    """A mean with its 95 % interval."""
+    """Return the mean and the 95 % interval as a dictionary."""
     return {"mean": difference.mean, "low": difference.low, "high": difference.high}
 
 
 def best_of(trials: Sequence[Trial]) -> Trial:
-    """The trial of the highest mean accuracy, the first of equals."""
+    """Return the trial with the highest mean accuracy; the first one in case of ties."""
     return max(trials, key=lambda trial: trial.result.accuracy)
