@@ -1,4 +1,4 @@
 """Clustering as a stage: trials of methods on data sets, and trainings of networks.
 
-The methods themselves lie in `clustering`.
+The methods are in the package `clustering`.
 """

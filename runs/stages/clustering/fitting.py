@@ -1,4 +1,4 @@
-"""A clustering as a stage: every trial of a method on the points of a config, as one run of the record."""
+"""The stage of a clustering: all trials of a method on the points of a config, as one run in the record."""
 
 import time
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clustering.evaluation.known_labels import KnownLabels
 
 LOST = "another seed, more starts, fewer clusters, or other parameters of the method"
-BALANCED = "balanced"  # a prior that takes all clusters to be alike
+BALANCED = "balanced"  # the prior of clusters of equal size
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
     """One config whose method is fitted to points.
 
     Attributes:
-        selection: what labels choose from.
+        selection: the trials from which labels select, and their share of labels; None: no selection by labels.
     """
 
     kind, noun, verb, file = "clustering", "the clustering", "cluster", TRIALS
@@ -41,10 +41,12 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
 
     @classmethod
     def on(cls, config: ClusterConfig, data: str | None = None) -> Self:
-        """The stage on points of that identity, which need not be here; on those of the config where none is given.
+        """Return the stage of a config on points with that identity; None: on the points of the config.
+
+        Points given by identity need not exist on this machine.
 
         Raises:
-            InputError: a wrong value, or files that are not there.
+            InputError: a wrong value, or missing files.
         """
         source: Any = config.dataset.build()
         return cls(config, source.source() if data is None else data, source, _selection(config))
@@ -63,7 +65,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
 
     @property
     def _code(self) -> str:
-        """Fingerprint of what computes the labels, of the points, and what is known of them."""
+        """Fingerprint of the code that computes the labels, reads the points, and draws known labels and pairs."""
         kinds = (self.config.method.kind, type(self.source))
         modules = {kind.__module__ for kind in kinds}
         if self.config.learns:
@@ -75,7 +77,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
         return code_fingerprint("clustering.evaluation.protocol", "clustering.sweeps", *sorted(modules))
 
     def read(self) -> "Dataset":
-        """The points, in their order."""
+        """Read the points, in their order."""
         from clustering.datasets.dataset import check
 
         return check(short(self.config.dataset), self.source.read())
@@ -83,16 +85,16 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
     def prepare(self, work: Workspace) -> Points:
         from runs.stages.clustering.shared_graphs import SharedGraphs
 
-        if getattr(self.source, "root", None):  # of files, which may take a while
+        if getattr(self.source, "root", None):  # reading files may take a while
             work.progress.note(f"reading {short(self.config.dataset)}")
         data = self.read()
         return Points(data, SharedGraphs(data.values, work.store.graphs, work.progress))
 
     def problem(self, data: "Dataset", work: Workspace) -> Problem:
-        """What the method is told.
+        """Return the input of the method besides the points.
 
         Raises:
-            InputError: it takes no such thing, or that makes no sense with these points.
+            InputError: the method does not take this input, or the input does not fit the points.
         """
         known = known_to_method(self.config, data)
         clusters = _clusters(self.config, data, known)
@@ -137,7 +139,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
 
 
 def _clusters(config: ClusterConfig, data: "Dataset", known: "KnownLabels | None") -> int:
-    """How many to find."""
+    """Return the number of clusters."""
     names = data.class_names if known is None else known.class_names
     clusters = config.n_clusters or len(names)
     if not clusters:
@@ -152,10 +154,10 @@ def _clusters(config: ClusterConfig, data: "Dataset", known: "KnownLabels | None
 
 
 def _check(config: ClusterConfig, clusters: int) -> None:
-    """What is known to be wrong before there is a run.
+    """Check the config as far as possible before a run is started.
 
     Raises:
-        InputError: a prior of other clusters; labels or pairs for a method that takes none.
+        InputError: a prior for another number of clusters; labels or pairs for a method that takes none.
     """
     from clustering.sweeps import check_takes
 
@@ -173,6 +175,6 @@ def _check(config: ClusterConfig, clusters: int) -> None:
 
 
 def _selection(config: ClusterConfig) -> Selection | None:
-    """What labels choose from; nothing where labels or pairs are given to the method, or a network is trained."""
+    """Return the selection by labels; None if labels or pairs are given to the method, or it learns features."""
     informed = config.asked_labels() is not None or config.links is not None or config.coarse is not None
     return None if config.learns or informed else selection_of(config)

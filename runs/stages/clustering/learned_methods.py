@@ -1,8 +1,8 @@
-"""What a method that learns features came to, in a file: kept by its run, and read to be applied to other points.
+"""Files of fitted methods that learn features: written by a run, and read to apply the method to other points.
 
 from runs.stages.clustering.learned_methods import learned_method
 
-model = learned_method("results/checkpoints/.../network.safetensors")  # `transduce cluster` says where it is
+model = learned_method("results/checkpoints/.../network.safetensors")  # the path is printed by `transduce cluster`
 model.predict(X), model.transform(X)
 """
 
@@ -18,21 +18,21 @@ FORMAT = "transduce representation 2"
 
 
 def keep_method(path: Path, model: Any, method: str) -> None:
-    """Write the weights of a fitted method of that name, and its parameters but those of the fit's surroundings."""
+    """Write the weights and parameters of a fitted method to a file; random_state and device are left out."""
     settings = {name: value for name, value in model.get_params().items() if name not in ("random_state", "device")}
     write_tensors(path, model.weights(), {"format": FORMAT, "method": method, "settings": json.dumps(settings)})
 
 
 def learned_method(path: str | Path, method: str | None = None) -> Any:
-    """The method whose weights a run kept, on the CPU: it predicts clusters of new rows and transforms them.
+    """Return a fitted method on the CPU; it predicts clusters of new rows and transforms them.
 
     Args:
         path: the file.
-        method: name of the method, "module:Class", where it is one of your own. The file cannot name it: a file must
-            not choose which module is imported.
+        method: name of the method, "module:Class", if it is not part of this project. The name in the file is not
+            trusted, since a file must not determine which module is imported.
 
     Raises:
-        InputError: no such file, none that this version reads, or one of another method.
+        InputError: a missing file, an unknown format, or another method.
     """
     remedy = "give the network.safetensors of a run that learned features in steps, or run it again"
     weights, header = read_tensors(Path(path), FORMAT, remedy)

@@ -1,4 +1,4 @@
-"""A clustering that learns features: a training that goes on where it was interrupted, and keeps what it learned."""
+"""The stage of a clustering that learns features: an interrupted training is resumed, and its weights are stored."""
 
 import contextlib
 import tempfile
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from clustering.evaluation.known_labels import KnownLabels
 
 NETWORK, BANK, NOTE, FORCED = "network.safetensors", "features.safetensors", "run.json", "forced"
-SPENT = "seconds.txt"  # of the parts of a training, as far as it has curves
+SPENT = "seconds.txt"  # seconds of a training up to its last logged values
 WATCHED = ("acc_hungarian", "nmi")
-"""Scores along a training, in the record as `watched_...`: for people to look at. Nothing selects by them."""
+"""Scores during the training, in the record as `watched_...`, for information only; no selection uses them."""
 
 
 class Learned(NamedTuple):
-    """What a training made of the points.
+    """The result of a training on the points.
 
     Attributes:
-        features: (N, D).
+        features: (N, D) features.
         labels: (N,) clusters 0..K-1.
-        told: (N,) points whose class was known; what clusters the features is not judged by them.
-        about: facts of the weights.
+        told: (N,) mask of points with known class, which are excluded when clusterings of the features are scored.
+        about: facts stored with the weights.
     """
 
     features: Tensor
@@ -52,14 +52,14 @@ class Learned(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LearningRun:
-    """Weights are in the store's checkpoints, what they make of the points in its features, by the run's identity.
+    """A training. Weights and features are in the store's checkpoints and features, under the identity of the stage.
 
     Attributes:
-        run: of the record.
-        folder: of the weights, unfinished or finished.
-        finished: the weights are; what interrupted the run came after them.
-        since: when it was begun or taken up.
-        before: seconds of earlier parts, which an interruption ended.
+        run: run in the record.
+        folder: folder of the weights, complete or incomplete.
+        finished: whether the training is complete, so that an interrupted run only has to be recorded.
+        since: time at which the training started or resumed, as `time.perf_counter()`.
+        before: seconds before the last interruption.
     """
 
     run: TrackedRun
@@ -70,11 +70,11 @@ class LearningRun:
 
     @property
     def seconds(self) -> float:
-        """Of the training, and of its earlier parts."""
+        """Duration of the training in seconds, with the parts before interruptions."""
         return self.before + time.perf_counter() - self.since
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Values of a training for the run's live curves; what was spent until then is noted beside the weights."""
+        """Log values to the run's live curves, and store the time spent so far beside the weights."""
         self.run.metrics(values, step)
         write_text(self.folder / SPENT, f"{self.seconds:.3f}")
 
@@ -84,15 +84,15 @@ class LearningStage(ClusteringStage):
     """One config whose method learns features.
 
     Attributes:
-        remedy: of clusters without points.
+        remedy: advice for clusters without points, used in a message.
     """
 
     remedy: ClassVar[str]
 
     def begin(self, prepared: Points, work: Workspace) -> Begun:
-        """The run that an interrupted training left, or a new one."""
+        """Resume the run of an interrupted training, or start a new run."""
         store, key, problem = work.store, self.identity, self.problem(prepared.data, work)
-        forced = store.cache("checkpoints") / f"{key}.partial" / FORCED  # so that one that was interrupted goes on, too
+        forced = store.cache("checkpoints") / f"{key}.partial" / FORCED  # so that an interrupted one is resumed
         if work.force and not forced.exists():
             store.partial("checkpoints", key, fresh=True)
             forced.touch()
@@ -135,14 +135,14 @@ class LearningStage(ClusteringStage):
         work.progress.note(f"learned features: {bank} (transduce cluster dataset=features path={bank} method=kmeans)")
 
     def _sizes(self, made: Made[Trials], begun: Begun) -> NDArray[np.int64]:
-        """(K,) of the clusters."""
+        """Return the (K,) sizes of the clusters."""
         return np.bincount(made.facts["learned"].labels, minlength=begun.state.clusters)
 
     def _bank(self, work: Workspace) -> Path:
         return work.store.cache("features") / self.identity / BANK
 
     def _keep_bank(self, learned: Learned, clusters: int, data: "Dataset", work: Workspace) -> None:
-        """As a feature bank, whose labels are the clusters where there are no classes."""
+        """Store the features as a feature bank; if the classes are unknown, its labels are the clusters."""
         store, config, classes, told = work.store, self.config, data.labels, learned.told
         with store.lock("features", self.identity, f"the features of {self.name}", work.progress.note):
             bank = FeatureBank(
@@ -169,7 +169,7 @@ class LearningStage(ClusteringStage):
 
 
 def _spent(note: Path) -> float:
-    """Seconds that are noted there; none where there is no note, or none that can be read."""
+    """Return the seconds stored in a file; 0 if it is missing or unreadable."""
     with contextlib.suppress(OSError, ValueError):
         return float(note.read_text())
     return 0.0
@@ -178,7 +178,10 @@ def _spent(note: Path) -> float:
 def watched_scores(
     data: "Dataset", known: "KnownLabels | None"
 ) -> Callable[[NDArray[np.int64]], Mapping[str, float]] | None:
-    """Scores of an epoch's clusters, of points that it saw and whose class it was not told."""
+    """Return a function that scores the clusters of an epoch on the points of the epoch whose class is not known.
+
+    Returns None if the data set has no classes.
+    """
     if data.labels is None:
         return None
     true = data.labels

@@ -1,4 +1,4 @@
-"""The points of a data set as a network is given them, and whether it takes them."""
+"""Convert the points of a data set to the inputs of a network, and check that the network accepts them."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
 
 LARGEST = 256
-"""Side up to which one that fits is looked for."""
+"""Largest side, in pixels, that is tried when searching for one that fits."""
 
 
 class Inputs(NamedTuple):
-    """Points as a network is given them.
+    """The inputs of a network.
 
     Attributes:
         points: (N, C, H, W) uint8 pictures, or (N, D) float32 rows.
         channels: C, or D.
-        size: H of pictures after the crop, 0 of rows.
-        augment: makes views.
-        prepare: scales and crops.
+        size: H of images after the crop; 0 for rows.
+        augment: function that makes random views.
+        prepare: function that scales and crops.
     """
 
     points: Tensor
@@ -36,10 +36,10 @@ class Inputs(NamedTuple):
 
 
 def inputs_of(network: DeepNetwork, data: "Dataset") -> Inputs:
-    """The points of a data set for a network.
+    """Return the points of a data set as inputs of a network.
 
     Raises:
-        InputError: rows for a network of pictures, or pictures for one of rows.
+        InputError: rows for a network on images, or images for a network on rows.
     """
     values = data.values
     if network.architecture == "mlp":
@@ -72,10 +72,10 @@ def inputs_of(network: DeepNetwork, data: "Dataset") -> Inputs:
 
 
 def check_fits(network: DeepNetwork, inputs: Inputs) -> None:
-    """That there is such a network, and that it takes the points.
+    """Check that the network accepts the points.
 
     Raises:
-        InputError: it does not; says which side it needs.
+        InputError: it does not; the message gives the smallest side that fits.
     """
     if _fits(network, inputs.channels, inputs.size):
         return
@@ -94,7 +94,7 @@ def _fits(network: DeepNetwork, channels: int, size: int) -> bool:
         backbone = network.backbone(channels, size)().eval()
         try:
             return bool(backbone(example).numel())
-        except RuntimeError:  # of layers that have nothing left of it
+        except RuntimeError:  # the feature maps of some layer are empty
             if size:
                 return False
             raise

@@ -1,4 +1,4 @@
-"""Clustering with a network that learns its features, as one run of the record, with live curves."""
+"""Clustering with a network that learns its features, as one run in the record with live curves."""
 
 import dataclasses
 import warnings
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from clustering.evaluation.known_labels import KnownLabels
 
 FORMAT = "transduce network 1"
-LOST = "clusters have no points"  # warned of by the training, and said of the run when all of it is kept
-BALANCED = "balanced"  # a prior that takes all clusters to be alike
-UNSURE = 0.5  # of the way from chance to certainty: below it a network has hardly begun to decide
-ASTRAY = 0.25  # share of the points that would have to change clusters for the sizes to be those of the prior
-ENOUGH = 300  # steps, with which small pictures have mostly come to an end
+LOST = "clusters have no points"  # part of the training's warning, which is replaced by a message after the whole run
+BALANCED = "balanced"  # the prior of clusters of equal size
+UNSURE = 0.5  # mean confidence, rescaled from chance (0) to certainty (1); below it, the result is doubted
+ASTRAY = 0.25  # share of points that would have to change clusters to match the prior; above it, the result is doubted
+ENOUGH = 300  # steps that suffice for most data sets of small images
 
 
 def check_learner(config: ClusterConfig, method: Any) -> None:
-    """That the method can train a network.
+    """Check that the method can train a network.
 
     Raises:
-        InputError: it cannot; says how its features are clustered.
+        InputError: it cannot; the message says how to cluster its features.
     """
     if not hasattr(method, "network_objective"):
         raise InputError(
@@ -76,11 +76,11 @@ class NetworkStage(LearningStage):
         return super().begin(prepared, work)
 
     def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
-        """Train the network, or go on with a training that was interrupted."""
+        """Train the network, or resume an interrupted training."""
         problem: Problem = begun.state
         data, known, learning, network = prepared.data, problem.known, problem.training, self.config.network.build()
         inputs, device = inputs_of(network, data), resolve_device(self.config.device)
-        if learning.finished:  # stopped between the training and the mark in the record
+        if learning.finished:  # interrupted between the training and its mark in the record
             model = _loaded(learning.folder / NETWORK, network, inputs, problem.clusters)
         else:
             model = self._trained(problem, network, inputs, data, work)
@@ -140,7 +140,7 @@ class NetworkStage(LearningStage):
 
 
 def _say_doubts(stage: LearningStage, log_p: Tensor, known: "KnownLabels | None", progress: Progress) -> None:
-    """That a training ended far from sure, or with sizes far from those that it was held to; and what may mend it."""
+    """Report a training that ended with low confidence, or with sizes far from the prior, and suggest a remedy."""
     (points, clusters), method, network = log_p.shape, stage.config.method.build(), stage.config.network.build()
     if clusters == 1:
         return
@@ -166,7 +166,7 @@ def _say_doubts(stage: LearningStage, log_p: Tensor, known: "KnownLabels | None"
 
 
 def _loaded(path: Path, network: DeepNetwork, inputs: Inputs, clusters: int) -> Classifier:
-    """A classifier with the weights of a file."""
+    """Return a classifier with the weights of a file."""
     weights, _ = read_tensors(path, FORMAT, "give the command again with --force")
     with torch.random.fork_rng(devices=[]):
         backbone = network.backbone(inputs.channels, inputs.size)()
@@ -184,7 +184,7 @@ def _trials(
     known: "KnownLabels | None",
     seconds: float,
 ) -> Trials:
-    """One trial, valued by the objective of equation 14 whatever it was trained by."""
+    """Return the single trial; its objective is that of equation 14 whatever the training minimised."""
     method = config.method.build()
     prior = checked_prior(getattr(method, "prior", BALANCED), log_p.shape[1]).to(log_p)
     spread = losses.tolerant_fairness(log_p.exp().mean(0), prior)

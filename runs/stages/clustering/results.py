@@ -1,4 +1,4 @@
-"""One clustered config: every trial with its labels, what was chosen of them, and the file that keeps it."""
+"""One clustered config: all trials with their labels, the chosen trial, and the file that stores them."""
 
 import json
 import math
@@ -29,20 +29,29 @@ class Trials:
     """T clusterings of N points.
 
     Attributes:
-        settings: parameters by name, the first {} for those that were given.
-        setting: (T,) which of them. start: (T,) number of the seed. seeds: (T,) random_state.
-        given: (T,) whether it is of the starts at the given setting. tried: (T,) of those that labels choose from.
+        settings: parameters by name; the first is {}, the parameters of the config.
+        setting: (T,) index into `settings`.
+        start: (T,) index of the seed.
+        seeds: (T,) random_state.
+        given: (T,) whether the trial is a start at the parameters of the config.
+        tried: (T,) whether labels can select the trial.
         labels: (T, N) clusters.
-        confidence: (N,) largest assignment of every point in the chosen trial; None of a method
+        confidence: (N,) largest assignment of every point in the chosen trial; None for a method
             without assignments.
-        mode_indices: (K,) rows that are its prototypes, -1 where one is none; None of a method whose are no rows.
-        mode_movements: (updates, K) how far its prototypes went at each update; None of a method that does not say.
-        objective: (T,) what the method lowers. criterion: (T,) what it chooses starts by, else the same.
-        clusters: (T,) that have points. iterations: (T,). seconds: (T, 3) of graph, seeding and optimising.
-        scores: (T,) by name, on all points, or all whose labels the method was not given; none where classes are not
+        mode_indices: (K,) rows that are the prototypes, -1 for a prototype that is not a row; None for a method whose
+            prototypes are not rows.
+        mode_movements: (updates, K) distance moved by each prototype in each update; None if the method does not
+            report it.
+        objective: (T,) objective minimised by the method.
+        criterion: (T,) value by which the method chooses among starts; the objective if it has no other.
+        clusters: (T,) number of clusters with points.
+        iterations: (T,) number of iterations.
+        seconds: (T, 3) seconds of graph, seeding and optimisation.
+        scores: (T,) by name, on all points whose labels were not given to the method; empty if the classes are
+            unknown.
             known.
-        held_out: (T,) likewise, on the points whose labels do not choose.
-        validation: (T,) accuracy on the points whose labels choose, None likewise.
+        held_out: (T,) by name, on the points whose labels are not used for selection.
+        validation: (T,) accuracy on the points whose labels are used for selection; None without selection.
     """
 
     settings: tuple[Mapping[str, Any], ...]
@@ -66,22 +75,22 @@ class Trials:
 
     @property
     def chosen(self) -> int:
-        """Without labels: of the starts at the given setting the one that the method would choose."""
+        """Index of the trial chosen without labels: the best start at the parameters of the config by the criterion."""
         among = np.flatnonzero(self.given)
         criterion, objective, clusters = self.criterion[among], self.objective[among], self.clusters[among]
         return int(among[lowest(criterion, objective, clusters, self.labels.shape[1])])
 
     @property
     def selected(self) -> int | None:
-        """By labels, as in the papers; None where they did not choose."""
+        """Index of the trial selected by labels, as in the papers; None without selection."""
         if self.validation is None:
             return None
         among = np.flatnonzero(self.tried)
         return int(among[np.argmax(self.validation[among])])
 
     def metrics(self) -> dict[str, float]:
-        """By the names that they have in the record: plain for what is found without labels, `_label_selected` for
-        what labels select, `_mean` and `_std` over the starts."""
+        """Return values by their names in the record: without suffix for the trial chosen without labels,
+        `_label_selected` for the trial selected by labels, `_mean` and `_std` over the starts."""
         spread: dict[str, NDArray[np.float64]] = {**self.scores, "objective": self.objective}
         found: dict[str, float] = {}
         for name, values in spread.items():
@@ -99,7 +108,7 @@ class Trials:
         return found
 
     def save(self, path: Path) -> None:
-        """Write them to a compressed .npz file."""
+        """Write the trials to a compressed .npz file."""
         arrays: dict[str, Any] = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         arrays["settings"] = np.array(json.dumps(self.settings))
         for part in ("scores", "held_out"):
@@ -108,7 +117,7 @@ class Trials:
 
     @classmethod
     def load(cls, path: Path) -> "Trials":
-        """Read what `save` wrote. A file that is damaged raises whatever zipfile or numpy make of it."""
+        """Read a file written by `save`. A damaged file raises the errors of zipfile or numpy."""
         known = read_arrays(path)
         fields = cls.__dataclass_fields__
         given: dict[str, Any] = {name: known.get(name) for name in fields}
@@ -121,18 +130,18 @@ class Trials:
         if given["labels"].ndim != 2 or given["labels"].dtype.kind not in "iu":
             raise ValueError("labels that are none")
         found = cls(**given)
-        found.metrics()  # which asks every part of it
+        found.metrics()  # reads every field, and so raises if one is damaged
         return found
 
 
 def recorded_trials(tracker: "Tracker", run_id: str, artifacts: str = "") -> Trials:
-    """The trials of a run, from the record.
+    """Return the trials of a run from the record.
 
     Args:
-        artifacts: URI of its files, where it is known: those of this machine are read in their place.
+        artifacts: URI of the run's files, if it is known; files on this machine are then read directly.
 
     Raises:
-        ValueError: they are gone or damaged.
+        ValueError: they are missing or damaged.
     """
     return tracker.read(run_id, TRIALS, Trials.load, artifacts)
 
@@ -142,15 +151,17 @@ class Clustered(ClusteringResult[ClusterConfig]):
     """One config with its trials.
 
     Attributes:
-        trials: what was found.
+        trials: the trials.
     """
 
     trials: Trials
 
 
 def named_clusters(labels: NDArray[np.int64], known: "KnownLabels | None") -> NDArray[Any]:
-    """(N,) clusters by the names of their classes, and by number those that known labels give none; all by number where
-    no label is known."""
+    """Return the (N,) clusters by name of their class; a cluster without known class, by number.
+
+    Without known labels, all clusters are returned by number.
+    """
     if known is None:
         return labels
     names = known.class_names
@@ -158,5 +169,5 @@ def named_clusters(labels: NDArray[np.int64], known: "KnownLabels | None") -> ND
 
 
 def _deviation(values: NDArray[np.float64]) -> float:
-    """Standard deviation of a sample; of one value nothing is known."""
+    """Return the standard deviation of a sample; NaN for a single value."""
     return float(values.std(ddof=1)) if len(values) > 1 else math.nan

@@ -1,4 +1,4 @@
-"""The neighbour graphs of one data set, each built once for all methods that ask for the same."""
+"""The neighbour graphs of one data set, each built once for all methods that use it."""
 
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,11 @@ from fsl.training.machine import resolve_device
 
 
 class SharedGraphs:
-    """Graphs of these rows, by what an estimator says of them.
+    """Neighbour graphs of the rows of a data set, by the parameters of estimators.
 
     Args:
         values: (N, D) float32.
-        cache: a folder that keeps neighbours by fingerprint.
+        cache: folder in which neighbours are cached by fingerprint.
     """
 
     def __init__(self, values: Any, cache: Path, progress: Progress) -> None:
@@ -30,10 +30,10 @@ class SharedGraphs:
         self._built: dict[tuple[Any, ...], NeighbourGraph] = {}
 
     def of(self, estimator: Any, device: str) -> NeighbourGraph | None:
-        """The graph that an estimator would build; None of one that takes none.
+        """Return the graph that an estimator would build; None for an estimator without a graph.
 
         Args:
-            device: as of a config: where it is built.
+            device: device on which the graph is built, as in a config.
         """
         wanted = estimator.get_params()
         if not has_fit_parameter(estimator, "graph") or "n_neighbors" not in wanted:

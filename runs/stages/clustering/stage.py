@@ -1,4 +1,4 @@
-"""Clustering as a stage: methods on data sets, each config a run of its own."""
+"""Clustering as a stage: methods on data sets; each config has a run of its own."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def stage_of(config: ClusterConfig) -> ClusteringStage:
-    """The stage of a config: builds data set and method, which checks their values, and looks at the files.
+    """Return the stage of a config. Data set and method are built, which checks their values, and files are checked.
 
     Raises:
-        InputError: a wrong value, or files that are not there.
+        InputError: a wrong value, or missing files.
     """
     from clustering.deep.stepwise_method import StepwiseMethod
 
@@ -55,15 +55,15 @@ def clustering(
     progress: Progress = quiet,
     force: bool = False,
 ) -> list[Clustered]:
-    """The trials of each config, in order; finished ones are taken from the record.
+    """Return the trials of each config, in order; finished ones are taken from the record.
 
-    Each config is a run of its own. Where a method fails, the others are run and recorded before its error is raised.
+    Each config has a run of its own. If a method fails, the others are run and recorded before its error is raised.
 
     Args:
-        force: cluster again, even what is in the record.
+        force: cluster again, even if the result is in the record.
 
     Raises:
-        InputError: before anything is clustered, wrong values and missing files.
+        InputError: wrong values or missing files; raised before anything is clustered.
     """
     stages = [stage_of(config) for config in configs]
     say_balanced(configs, progress)
@@ -74,31 +74,31 @@ def clustering(
 
 
 def recorded_clustering(config: ClusterConfig, tracker: Tracker, say: Say = silent) -> Clustered | None:
-    """The clustering of a config as the record has it; None where it is missing or not whole.
+    """Return the clustering of a config from the record; None if it is missing or damaged.
 
     Args:
-        say: told of a run that is no longer whole.
+        say: function that reports a damaged run.
     """
     return stage_of(config).recorded(tracker, say)
 
 
 def points_of(config: ClusterConfig) -> "Dataset":
-    """The points of a config's data set, in their order."""
+    """Read the points of a config's data set, in their order."""
     return stage_of(config).read()
 
 
 def plan(configs: Sequence[ClusterConfig], store: Store, tracker: Tracker) -> Plan:
-    """What these configs would do.
+    """Return the plan of these configs.
 
     Raises:
-        InputError: as `clustering`, as far as it can be known without reading a point.
+        InputError: as `clustering`, as far as it can be checked without reading points.
     """
     return plan_of([stage_of(config) for config in configs], tracker)
 
 
 def say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:
-    """That a method takes all clusters to be alike in size is nothing to be silent about."""
-    named: dict[str, dict[str, None]] = {}  # methods by what to give
+    """Report methods that assume clusters of equal size."""
+    named: dict[str, dict[str, None]] = {}  # methods by the remedy in the message
     for one in configs:
         built = one.method.build()
         remedy = getattr(built, "equal_sizes_unless", "")

@@ -1,4 +1,4 @@
-"""A method that learns features in steps, as one run of the record, with live curves."""
+"""A method that learns features in steps, as one run in the record with live curves."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from runs.stages.stage import Begun, Workspace
 
 @dataclass(frozen=True)
 class StepwiseStage(LearningStage):
-    """One training of a method that has what a training needs."""
+    """One training of a method that learns features in steps."""
 
     remedy = "another penalty, more labels, or bounds nearer to the sizes that you expect"
 
     def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
-        """Fit the method of a config, or go on with a fit that was interrupted."""
+        """Fit the method of a config, or resume an interrupted fit."""
         _, clusters, known, training = begun.state
         learning: LearningRun = training
         (data, graphs), fitted = prepared, list[Any]()

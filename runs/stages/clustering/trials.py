@@ -1,4 +1,4 @@
-"""Every trial of a method on points, with what is said of it and how well it agrees with the classes."""
+"""All trials of a method on points, with their results and their agreement with the classes."""
 
 import dataclasses
 import time
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from clustering.evaluation.known_links import KnownLinks
     from runs.stages.clustering.shared_graphs import SharedGraphs
 
-AT_ONCE = 20  # trials of a method that makes several of them together
+AT_ONCE = 20  # largest number of trials fitted together
 
 
 def known_labels(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None":
-    """The labels that a config says are known of some points; None where it says none.
+    """Return the labels that are known according to a config; None if it has no such key.
 
     Raises:
-        InputError: as of `clustering.evaluation.known_labels`.
+        InputError: as `clustering.evaluation.known_labels`.
     """
     from clustering.evaluation.known_labels import drawn_labels, read_labels
 
@@ -52,12 +52,12 @@ def known_labels(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None"
         return read_labels(asked, data)
     if isinstance(asked, int):
         return drawn_labels(data, asked, config.seed, config.wrong)
-    # A share is a part of the points as they are: as many of each class would be all that a small one has.
+    # A share is drawn from all points, not equally by class: small classes may have too few points for that.
     return drawn_labels(data, max(1, round(asked * data.values.shape[0])), config.seed, config.wrong, evenly=False)
 
 
 def told(config: ClusterConfig) -> Any:
-    """The method of a config; one that smooths labels, unless it says by how much, by the share that is wrong."""
+    """Return the method of a config. If `smoothing` is None, label smoothing is set to the share of wrong labels."""
     method = config.method.build()
     if config.wrong and getattr(method, "smoothing", 0) is None and hasattr(method.network_objective(), "smoothing"):
         method.set_params(smoothing=config.wrong)
@@ -65,10 +65,10 @@ def told(config: ClusterConfig) -> Any:
 
 
 def known_links(config: ClusterConfig, data: "Dataset") -> "KnownLinks | None":
-    """The pairs that a config says are known; None where it says none.
+    """Return the pairs that are known according to a config; None if it has no such key.
 
     Raises:
-        InputError: points without classes, or with fewer pairs.
+        InputError: points without classes, or fewer pairs than requested.
     """
     from clustering.evaluation.known_links import drawn_links
 
@@ -80,10 +80,10 @@ def known_links(config: ClusterConfig, data: "Dataset") -> "KnownLinks | None":
 
 
 def known_coarse(config: ClusterConfig, data: "Dataset", known: "KnownLabels | None") -> "NDArray[np.int64] | None":
-    """(N,) the coarse labels that a config says are known, -1 where none is; None where it says nothing of them.
+    """Return the (N,) known coarse labels, -1 if unknown; None if the config has no such key.
 
     Raises:
-        InputError: as of `clustering.evaluation.known_labels.drawn_coarse_labels`.
+        InputError: as `clustering.evaluation.known_labels.drawn_coarse_labels`.
     """
     from clustering.evaluation.known_labels import drawn_coarse_labels
 
@@ -94,10 +94,10 @@ def known_coarse(config: ClusterConfig, data: "Dataset", known: "KnownLabels | N
 
 
 def known_to_method(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None":
-    """The labels that a config says are known, with those that follow from its pairs; None where it says none.
+    """Return the known labels of a config, with those implied by its known pairs; None if no labels are known.
 
     Raises:
-        InputError: as `known_labels` and `known_links`, or nothing is left to be clustered.
+        InputError: as `known_labels` and `known_links`, or if the labels of all points are implied.
     """
     from clustering.evaluation.known_links import with_all_that_follows
 
@@ -106,8 +106,10 @@ def known_to_method(config: ClusterConfig, data: "Dataset") -> "KnownLabels | No
 
 
 def told_points(known: "KnownLabels | None", coarse: "NDArray[np.int64] | None" = None) -> "NDArray[np.bool_] | None":
-    """(N,) of which points the class, or something of it, is known; None where of none. Coarse labels are of all whose
-    class is known, too."""
+    """Return the (N,) mask of points with known class or coarse label; None if there are none.
+
+    Points with known class always have a coarse label if coarse labels are given.
+    """
     if coarse is not None:
         return np.asarray(coarse >= 0)
     return None if known is None else known.known
@@ -126,16 +128,16 @@ def fit_all(
     given: Mapping[str, Any] | None = None,
     take: Callable[[Any], object] | None = None,
 ) -> Trials:
-    """Every trial, with what is said of it. Warnings of single trials are not passed on: what they warn of is in the
-    result.
+    """Fit all trials and return them with their results. Convergence warnings of single trials are ignored, since
+    the results show convergence.
 
     Args:
-        selection: what labels choose from.
-        known: labels that the method is given.
-        clusters: K.
-        name: of the bar.
-        given: to `fit`, besides.
-        take: gets every fitted estimator.
+        selection: the trials from which labels select.
+        known: labels given to the method.
+        clusters: number of clusters K.
+        name: name of the progress bar.
+        given: additional arguments of `fit`.
+        take: function called with every fitted estimator.
     """
     from sklearn.base import clone
     from sklearn.exceptions import ConvergenceWarning
@@ -162,12 +164,12 @@ def fit_all(
     numbered: list[dict[str, Any]] = [{}, *map(dict, settings)]
     at = [clone(estimator).set_params(**setting) for setting in numbered]
     at_once = 1
-    if hasattr(estimator, "trials"):  # that works on no more at a time, and bars move more often
+    if hasattr(estimator, "trials"):  # as many as the method fits at once, so that the progress bar moves often
         at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * clusters)))
     if hasattr(estimator, "require_memory"):
         estimator.require_memory(data.values, starts=at_once)
     rows: list[dict[str, Any]] = []
-    said: list[dict[str, Any]] = []  # of the trials at the given setting
+    said: list[dict[str, Any]] = []  # of the trials at the parameters of the config
     with progress.track(name, len(planned)) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for graph, some in _together(planned, lambda trial: graphs.of(at[trial.setting], config.device), at_once):
@@ -209,8 +211,8 @@ def fit_all(
 
 
 def _lowest(rows: Sequence[Mapping[str, Any]], planned: Sequence[Trial]) -> dict[str, float]:
-    """The objective of the start at the given setting that would be chosen now, which is what tables show in the end;
-    nothing before there is one."""
+    """Return the objective of the start that would be chosen so far, for the progress bar; {} before the first
+    start."""
     given = [row for row, trial in zip(rows, planned, strict=False) if trial.given]
     if not given:
         return {}
@@ -230,9 +232,18 @@ def judged(
     *,
     coarse: "NDArray[np.int64] | None" = None,
 ) -> dict[str, Any]:
-    """How well each trial (T, N) agrees with the classes, where they are: of all points, or of those whose class the
-    method was told nothing, not even a coarse label (N,), nor what made their values; then as they are numbered, too,
-    where known labels name all clusters. Where there are no such points nothing is said."""
+    """Return scores of each trial's agreement with the classes.
+
+    The scores are computed on all points without given class or coarse label; points with which the features were
+    learned are excluded, too. If known labels name all clusters, the accuracy without matching is included. The result
+    is empty if the classes are unknown or no points are left.
+
+    Args:
+        labels: (T, N) clusters.
+        selection: the selection by labels; adds the scores `validation` and `held_out`.
+        seed: seed of the selection.
+        coarse: (N,) coarse labels given to the method, -1 if unknown.
+    """
     told = told_points(known, coarse)
     if data.told is not None:
         told = data.told if told is None else told | data.told
@@ -257,11 +268,11 @@ def judged(
 
 
 def _facts(model: Any, graph_seconds: float, spent: float) -> dict[str, Any]:
-    """What a fitted estimator says of itself. Of one that does not tell its phases apart, all that its fit took counts
-    as optimising.
+    """Return the results of a fitted estimator. If it does not report its phases, the whole time counts as
+    optimisation.
 
     Raises:
-        InputError: it has no labels.
+        InputError: it has no labels_.
     """
     graph, *others = getattr(model, "seconds_", (0.0, np.nan, spent))
     if not hasattr(model, "labels_"):
@@ -283,7 +294,7 @@ def _facts(model: Any, graph_seconds: float, spent: float) -> dict[str, Any]:
 
 
 def _said(model: Any) -> dict[str, Any]:
-    """What the chosen trial says of its points and prototypes, as far as the method does."""
+    """Return confidence and prototypes of a fitted estimator, None where it has no such attribute."""
     assignments = getattr(model, "assignments_", None)
     return {
         "confidence": None if assignments is None else np.asarray(assignments).max(axis=1).astype(np.float32),
@@ -293,14 +304,14 @@ def _said(model: Any) -> dict[str, Any]:
 
 
 def _seed(estimator: Any, seed: int, start: int) -> dict[str, int]:
-    """The parameter for a start, of a method that has one."""
+    """Return the random_state of a start; {} for a method without this parameter."""
     return {"random_state": random_state(seed, start)} if "random_state" in estimator.get_params() else {}
 
 
 def _together(
     planned: Sequence[Trial], graph_of: Callable[[Trial], Any], at_once: int
 ) -> Iterator[tuple[Any, list[Trial]]]:
-    """Trials on one graph that follow each other, so many at a time, with that graph."""
+    """Yield batches of consecutive trials on the same graph, with that graph."""
     for _, same in groupby(planned, key=lambda trial: id(graph_of(trial))):
         trials = list(same)
         for first in range(0, len(trials), at_once):

@@ -1,4 +1,4 @@
 """Fair clustering as a stage: paths of weights on data sets with groups.
 
-The methods themselves lie in `fairness`.
+The methods are in the package `fairness`.
 """

@@ -1,4 +1,4 @@
-"""What fitted estimators say of their labels, whoever wrote them, as the arrays that a run keeps."""
+"""Results of fitted estimators, of this project or of a plug-in, as the arrays stored with a run."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ from runs.stages.fair.results import TradeOff
 
 
 def trade_off_of(fitted: Sequence[Any], unfair: float, groups: Mapping[str, Any]) -> TradeOff:
-    """What fitted estimators, one for each weight, say of their labels.
+    """Return the results of fitted estimators, one per weight.
 
     Args:
-        fitted: by rising weight.
-        unfair: objective of the unfair method, NaN where there is none.
-        groups: values of every point by attribute.
+        fitted: estimators by increasing weight.
+        unfair: objective of the unfair method; NaN if there is none.
+        groups: group of every point, by attribute.
 
     Raises:
-        InputError: one has no labels 0..K-1.
+        InputError: an estimator has no labels 0..K-1.
     """
     for model in fitted:
         _require_report(model, groups)
@@ -50,7 +50,7 @@ def trade_off_of(fitted: Sequence[Any], unfair: float, groups: Mapping[str, Any]
 
 
 def _require_report(model: Any, groups: Mapping[str, Any]) -> None:
-    """Of an estimator that tells no more than its labels, what every method reports.
+    """Add the attributes of a fair clustering, computed from the labels, to an estimator that has only labels.
 
     Raises:
         InputError: it has no labels 0..K-1.
@@ -61,7 +61,7 @@ def _require_report(model: Any, groups: Mapping[str, Any]) -> None:
     from fairness.reporting import keep_fairness
 
     labels = np.asarray(getattr(model, "labels_", ()))
-    clusters = getattr(model, "n_clusters", math.inf)  # some find out how many there are
+    clusters = getattr(model, "n_clusters", math.inf)  # some methods determine the number of clusters themselves
     if labels.ndim != 1 or not len(labels) or labels.min() < 0 or labels.max() >= clusters:
         kind = type(model)
         raise InputError(
@@ -76,7 +76,7 @@ def _objective(model: Any) -> float:
 
 
 def _history(model: Any, step: int) -> NDArray[np.float64]:
-    """(U, 3) what was lowered, weight and step, at each update."""
+    """Return the (U, 3) minimised objective, weight and step of each update."""
     rows: Any = getattr(model, "history_", ())
     if len(rows) and hasattr(rows[0], "objective"):
         found = [(row.objective, row.weight) for row in rows]
@@ -87,7 +87,7 @@ def _history(model: Any, step: int) -> NDArray[np.float64]:
 
 
 def _converged(model: Any) -> bool:
-    """Whether it ended before the last iteration that was allowed; a method without iterations always does."""
+    """Return whether the estimator stopped before its maximum number of iterations; always true without iterations."""
     if hasattr(model, "converged_"):
         return bool(model.converged_)
     most = getattr(model, "max_iter", None)

@@ -1,4 +1,4 @@
-"""One fair clustering along weights: what was found at each, and the file that keeps it."""
+"""One fair clustering along weights: the results at each weight, and the file that stores them."""
 
 import math
 from dataclasses import dataclass
@@ -27,18 +27,24 @@ class TradeOff:
     """Clusterings of N points into K clusters at W weights; J groups.
 
     Attributes:
-        weights: (W,) rising; NaN of a method without a weight, for which W is 1.
+        weights: (W,) increasing; W = 1 and NaN for a method without a weight.
         labels: (W, N) clusters.
-        objective: (W,) of the labels, NaN of a method that does not tell.
-        fairness_error: (W,) of the labels, summed over clusters. soft_error: (W,) of the assignments, else NaN.
-        balance_min: (W,) least of a cluster. balance_mean: (W,) mean over clusters.
+        objective: (W,) objective of the labels; NaN for a method that does not report it.
+        fairness_error: (W,) fairness error of the labels, summed over clusters.
+        soft_error: (W,) fairness error of the soft assignments; NaN for a method without.
+        balance_min: (W,) minimum over clusters.
+        balance_mean: (W,) mean over clusters.
         group_counts: (W, J, K) points of each group in each cluster.
-        group_names: (J,) text. attributes: (J,) number of the attribute that a group is of. target: (J,) shares.
-        seconds: (W,) of the fit, shared among the weights of a path. iterations: (W,). converged: (W,).
-        unfair_objective: () of the unfair method from the same seeds, NaN where there is none.
-        history_objective: (U,) what was lowered, after each of the U updates of all weights.
-        history_weight: (U,) weight at that update: those that only lead to a weight are among them; else NaN.
-        history_step: (U,) which of the W weights the update was made for.
+        group_names: (J,) str.
+        attributes: (J,) index of the attribute to which a group belongs.
+        target: (J,) target proportions.
+        seconds: (W,) duration of the fit, divided among the weights of a path.
+        iterations: (W,) number of iterations.
+        converged: (W,) bool.
+        unfair_objective: () objective of the unfair method with the same seeds; NaN if there is none.
+        history_objective: (U,) minimised objective after each of the U updates of all weights.
+        history_weight: (U,) weight of each update, with intermediate weights; NaN for a method without a weight.
+        history_step: (U,) index of the weight for which the update was made.
     """
 
     weights: Floats
@@ -62,13 +68,13 @@ class TradeOff:
 
     @cached_property
     def fairest(self) -> int | None:
-        """The smallest weight that reaches the least fairness error, see `fairness.trade_off.smallest_best`; None where
-        clusters are lost at every weight."""
+        """Index of the smallest weight with the least fairness error, see `fairness.trade_off.smallest_best`; None if
+        clusters are empty at every weight."""
         return smallest_best(self.weights, self.error_of_all)
 
     @cached_property
     def chosen(self) -> int:
-        """The fairest weight; where clusters are lost at every weight, of those at which the fewest are."""
+        """Index of the fairest weight; if clusters are empty at every weight, among those with the fewest."""
         if self.fairest is not None:
             return self.fairest
         most = self.clusters == self.clusters.max()
@@ -76,13 +82,13 @@ class TradeOff:
 
     @cached_property
     def error_of_all(self) -> Floats:
-        """(W,) fairness error where no cluster is lost, else NaN: it is a sum over clusters, and one that has no points
-        would only make it smaller."""
+        """(W,) fairness error, NaN if a cluster is empty: the error is a sum over clusters, and an empty cluster would
+        only reduce it."""
         return np.where(self.clusters == self.group_counts.shape[2], self.fairness_error, np.nan)
 
     @cached_property
     def price(self) -> Floats:
-        """(W,) objective over that of the unfair method, see `fairness.metrics.price_of_fairness`."""
+        """(W,) ratio of the objective to that of the unfair method, see `fairness.metrics.price_of_fairness`."""
         unfair = float(self.unfair_objective)
         known = np.isfinite(self.objective) & math.isfinite(unfair)
         pairs = zip(self.objective, known, strict=True)
@@ -90,29 +96,29 @@ class TradeOff:
 
     @property
     def clusters(self) -> NDArray[np.int64]:
-        """(W,) clusters that have points."""
+        """(W,) number of clusters with points."""
         found: NDArray[np.int64] = occupied(self.group_counts).sum(axis=1)
         return found
 
     @property
     def absent(self) -> NDArray[np.int64]:
-        """(W,) pairs of a group and a cluster with points, none of them of that group."""
+        """(W,) number of pairs of a group and a non-empty cluster without points of that group."""
         found: NDArray[np.int64] = absent_groups(self.group_counts).sum(axis=(1, 2))
         return found
 
     @property
     def group_sizes(self) -> NDArray[np.int64]:
-        """(J,) points of each group."""
+        """(J,) number of points of each group."""
         found: NDArray[np.int64] = self.group_counts[0].sum(axis=1)
         return found
 
     @property
     def data_balance(self) -> float:
-        """Least over largest group of all points, which no least balance of clusters exceeds."""
+        """Ratio of smallest to largest group over all points, an upper bound of the minimum balance of clusters."""
         return float(cluster_balances(self.group_sizes[:, None], self.attributes)[0])
 
     def metrics(self, step: int) -> dict[str, float]:
-        """What the record says of one weight."""
+        """Return the metrics of one weight by their names in the record."""
         values = {
             "fairness_weight": self.weights,
             "objective": self.objective,
@@ -131,19 +137,19 @@ class TradeOff:
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
     def best(self) -> dict[str, float]:
-        """What the record says of the fairest weight; nothing where there is none."""
+        """Return the metrics of the fairest weight; {} if there is none."""
         if self.fairest is None:
             return {}
         return {f"best_{name}": value for name, value in self.metrics(self.fairest).items()}
 
     def save(self, path: Path) -> None:
-        """Write it to a compressed .npz file."""
+        """Write the trade-off to a compressed .npz file."""
         arrays: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         np.savez_compressed(path, **arrays)
 
     @classmethod
     def load(cls, path: Path) -> "TradeOff":
-        """Read what `save` wrote. A file that is damaged raises whatever zipfile or numpy make of it."""
+        """Read a file written by `save`. A damaged file raises the errors of zipfile or numpy."""
         known = read_arrays(path)
         missing = [name for name in cls.__dataclass_fields__ if name not in known]
         if missing:
@@ -152,19 +158,19 @@ class TradeOff:
         if found.labels.ndim != 2 or found.labels.dtype.kind not in "iu":
             raise ValueError("labels that are none")
         for step in range(len(found.labels)):
-            found.metrics(step)  # which asks every part of it
+            found.metrics(step)  # reads every field, and so raises if one is damaged
         found.best()
         return found
 
 
 def recorded_trade_off(tracker: "Tracker", run_id: str, artifacts: str = "") -> TradeOff:
-    """The trade-off of a run, from the record.
+    """Return the trade-off of a run from the record.
 
     Args:
-        artifacts: URI of its files, where it is known: those of this machine are read in their place.
+        artifacts: URI of the run's files, if it is known; files on this machine are then read directly.
 
     Raises:
-        ValueError: it is gone or damaged.
+        ValueError: it is missing or damaged.
     """
     return tracker.read(run_id, PATH, TradeOff.load, artifacts)
 
@@ -174,8 +180,8 @@ class FairResult(ClusteringResult[FairConfig]):
     """One config with its trade-off.
 
     Attributes:
-        kind: what the objective is, see `fairness.methods.kind_of`.
-        found: at each weight.
+        kind: kind of the objective, see `fairness.methods.kind_of`.
+        found: the results at each weight.
     """
 
     kind: str

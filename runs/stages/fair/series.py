@@ -1,4 +1,4 @@
-"""Fair clusterings of one recipe over seeds, and which of them can be held against each other."""
+"""Fair clusterings of one recipe over several seeds, and which of them are comparable."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A method with its settings on a data set: T results at the same W weights that differ by their seed alone."""
+    """A method with its parameters on a data set: T results at the same W weights with different seeds."""
 
     results: tuple[FairResult, ...]
 
@@ -25,25 +25,25 @@ class Series:
 
     @property
     def weights(self) -> Floats:
-        """(W,), NaN of a method without a weight."""
+        """(W,) weights, NaN for a method without a weight."""
         return self.first.found.weights
 
     def values(self, name: str) -> Floats:
-        """(T, W) what `TradeOff` has under a name, such as "objective"."""
+        """Return the (T, W) values of an attribute of `TradeOff`, such as "objective"."""
         return np.array([getattr(result.found, name) for result in self.results], dtype=np.float64)
 
     def mean(self, name: str) -> Floats:
-        """(W,) over seeds."""
+        """Return the (W,) mean over seeds."""
         found: Floats = self.values(name).mean(axis=0)
         return found
 
     def deviation(self, name: str) -> Floats:
-        """(W,) standard deviation over seeds; NaN of one seed."""
+        """Return the (W,) standard deviation over seeds; NaN for one seed."""
         found = self.values(name)
         return found.std(axis=0, ddof=1) if len(found) > 1 else np.full(found.shape[1], np.nan)
 
     def mean_of_whole(self, name: str) -> Floats:
-        """(W,) over the seeds that lost no cluster at a weight; NaN where all did."""
+        """Return the (W,) mean over the seeds without empty clusters at a weight; NaN if there is no such seed."""
         whole = np.isfinite(self.values("error_of_all"))
         sums = np.where(whole, self.values(name), 0.0).sum(axis=0)
         found: Floats = np.where(whole.any(axis=0), sums / np.maximum(whole.sum(axis=0), 1), np.nan)
@@ -51,13 +51,13 @@ class Series:
 
     @cached_property
     def chosen(self) -> int | None:
-        """The smallest weight that reaches the least mean fairness error; None where clusters are lost at every one."""
+        """Index of the smallest weight with the least mean fairness error; None if all weights have empty clusters."""
         return smallest_best(self.weights, self.mean_of_whole("fairness_error"))
 
     @property
     def comparable(self) -> tuple[object, ...]:
-        """Results whose objectives and errors mean the same agree in this: what is lowered, on which rows (and which
-        graph of them), into how many clusters, with which target for which groups."""
+        """Key of series with comparable objectives and errors: the objective, the rows and their graph, the number of
+        clusters, and the groups with their target."""
         config, found = self.first.config, self.first.found
         options = config.method.options
         cut = self.first.kind == "ncut"
@@ -67,7 +67,7 @@ class Series:
 
 
 def series_of(results: Sequence[FairResult]) -> list[Series]:
-    """The results by recipe, in the order of their first ones."""
+    """Group results that differ only in their seed, in the order of the first result of each group."""
     found: list[list[FairResult]] = []
     for result in results:
         recipe = result.config.replace(seed=0)
@@ -85,7 +85,7 @@ def series_of(results: Sequence[FairResult]) -> list[Series]:
 
 
 def fronts(series: Sequence[Series]) -> dict[int, set[int]]:
-    """Which weights of each series (by its position) are on the Pareto front of all that it is comparable with."""
+    """Return the weights on the Pareto front of all comparable series, by index of the series."""
     found: dict[int, set[int]] = {position: set() for position in range(len(series))}
     for key in dict.fromkeys(one.comparable for one in series):
         points = [

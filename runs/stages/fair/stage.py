@@ -1,4 +1,4 @@
-"""Fair clustering as a stage: methods on data sets with groups, each config a run of its own along all its weights."""
+"""Fair clustering as a stage: methods on data sets with groups; each config has one run for all its weights."""
 
 import copy
 import dataclasses
@@ -42,8 +42,8 @@ class FairStage(PointsStage[FairConfig, TradeOff, FairResult]):
     """One config whose method is fitted to points with groups, along its weights.
 
     Attributes:
-        clusters: K.
-        method: the built estimator, with the config's parameters.
+        clusters: number of clusters K.
+        method: the built estimator with the parameters of the config.
     """
 
     kind = verb = "fair"
@@ -55,12 +55,13 @@ class FairStage(PointsStage[FairConfig, TradeOff, FairResult]):
 
     @classmethod
     def on(cls, config: FairConfig, data: str | None = None) -> "FairStage":
-        """The stage on points of that identity, which need not be here; on those of the config where none is given.
+        """Return the stage of a config on points with that identity; None: on the points of the config.
 
-        Builds data set and method, which checks their values.
+        Data set and method are built, which checks their values. Points given by identity need not exist on this
+        machine.
 
         Raises:
-            InputError: a wrong value, or files that are not there.
+            InputError: a wrong value, or missing files.
         """
         method, source = estimator(config), cast("FairSource", config.dataset.build())
         return cls(config, source.source() if data is None else data, source, _clusters(config, source), method)
@@ -79,7 +80,7 @@ class FairStage(PointsStage[FairConfig, TradeOff, FairResult]):
 
     @property
     def _code(self) -> str:
-        """Fingerprint of what computes the labels, and of what makes the points."""
+        """Fingerprint of the code that computes the labels and makes the points."""
         modules = {type(self.method).__module__, type(self.source).__module__}
         return code_fingerprint("fairness.trade_off", "fairness.methods", *sorted(modules))
 
@@ -133,16 +134,16 @@ def fair_clustering(
     progress: Progress = quiet,
     force: bool = False,
 ) -> tuple[list[FairResult], list[Exception]]:
-    """The trade-offs of the configs, in order; finished ones are taken from the record.
+    """Return the trade-offs of the configs, in order, and the errors; finished trade-offs are taken from the record.
 
-    Each config is a run of its own. Where a method fails, the others are run and recorded, and its error is given
-    beside their results.
+    Each config has a run of its own. If a method fails, the others are run and recorded, and its error is returned with
+    their results.
 
     Args:
-        force: cluster again, even what is in the record.
+        force: cluster again, even if the result is in the record.
 
     Raises:
-        InputError: before anything is clustered, wrong values and missing files.
+        InputError: wrong values or missing files; raised before anything is clustered.
     """
     stages = [FairStage.on(config) for config in configs]
     results, failures = execute(stages, Workspace(store, tracker, progress, force))
@@ -152,34 +153,34 @@ def fair_clustering(
 
 
 def recorded_fair(config: FairConfig, tracker: Tracker, say: Say = silent) -> FairResult | None:
-    """The fair clustering of a config as the record has it; None where it is missing or not whole.
+    """Return the fair clustering of a config from the record; None if it is missing or damaged.
 
     Args:
-        say: told of a run that is no longer whole.
+        say: function that reports a damaged run.
     """
     return FairStage.on(config).recorded(tracker, say)
 
 
 def points_of(config: FairConfig) -> "FairDataset":
-    """The points of a config's data set, in their order."""
+    """Read the points of a config's data set, in their order."""
     data: FairDataset = FairStage.on(config).source.read()
     return data
 
 
 def plan(configs: Sequence[FairConfig], tracker: Tracker) -> Plan:
-    """What these configs would do.
+    """Return the plan of these configs.
 
     Raises:
-        InputError: as `fair_clustering`, as far as it can be known without reading a point.
+        InputError: as `fair_clustering`, as far as it can be checked without reading points.
     """
     return plan_of([FairStage.on(config) for config in configs], tracker)
 
 
 def estimator(config: FairConfig) -> Any:
-    """The method, with shares that were written [name: share, ...] by the names of the groups.
+    """Return the method; a target given as [name: share, ...] becomes a dictionary by name of the group.
 
     Raises:
-        InputError: a value that it does not take.
+        InputError: a wrong value.
     """
     built = config.method.build()
     target = config.method.options.get("target")
@@ -203,12 +204,12 @@ def _shares(target: Any) -> Any:
 
 
 def knows_groups(kind: Any) -> bool:
-    """Whether a method is told of the groups; else it is seen how fair one is that is not."""
+    """Return whether a method takes the groups; otherwise, only the fairness of its labels is measured."""
     return "sensitive_features" in inspect.signature(kind.fit).parameters
 
 
 def _trade_off(stage: FairStage, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> TradeOff:
-    """The method along its weights, and the objective of the unfair one from the same seeds."""
+    """Return the results of the method along its weights, and the objective of the unfair method with equal seeds."""
     groups: Mapping[str, Any] = data.sensitive
     method = _prepared(copy.copy(stage.method), stage)
     graph = graphs.of(method, stage.config.device)
@@ -218,7 +219,7 @@ def _trade_off(stage: FairStage, data: "FairDataset", graphs: "SharedGraphs", pr
     weights = stage.config.fairness_weight
     with _bar(stage, progress) as done:
         if stage.weighted:
-            # The unfair solution is where a path begins, whatever weights are asked for.
+            # A path begins with the unfair solution, whatever weights are requested.
             asked = None if weights is None else sorted({0.0, *weights})
             if "done" in inspect.signature(method.path).parameters:
                 own["done"] = done
@@ -236,7 +237,7 @@ def _trade_off(stage: FairStage, data: "FairDataset", graphs: "SharedGraphs", pr
 
 @contextmanager
 def _bar(stage: FairStage, progress: Progress) -> Iterator[Callable[[int, int], None]]:
-    """A bar of the weights that a result has; moved by how much of all work is done."""
+    """Show a progress bar of the weights, and yield the function that advances it by the fraction of work done."""
     total, shown = len(path_weights(stage.config.fairness_weight)) if stage.weighted else 1, 0
     with progress.track(stage.name, total) as advance:
 
@@ -257,8 +258,8 @@ def _prepared(method: Any, stage: FairStage) -> Any:
 def _unfair(
     method: Any, stage: FairStage, data: "FairDataset", graphs: "SharedGraphs", graph: "NeighbourGraph | None"
 ) -> float:
-    """The objective of the unfair method from the same seeds, on the graph of the method where that has one; NaN of an
-    objective that only this method knows."""
+    """Return the objective of the unfair method with the same seeds, and the same graph if the method has one; NaN for
+    an objective without an unfair method."""
     kind = kind_of(method)
     if kind not in UNFAIR:
         return math.nan
@@ -270,7 +271,7 @@ def _unfair(
 
 
 def _pass_on(said: Sequence[warnings.WarningMessage], stage: FairStage, progress: Progress) -> None:
-    """Warnings, each once; how far from fair or from settled labels are is in the result."""
+    """Report each warning once, except those about convergence and fairness, which the result shows."""
     from sklearn.exceptions import ConvergenceWarning
 
     texts = [str(one.message) for one in said if issubclass(one.category, UserWarning)]
