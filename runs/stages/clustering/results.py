@@ -49,7 +49,6 @@ class Trials:
         seconds: (T, 3) seconds of graph, seeding and optimisation.
         scores: (T,) by name, on all points whose labels were not given to the method; empty if the classes are
             unknown.
-            known.
         held_out: (T,) by name, on the points whose labels are not used for selection.
         validation: (T,) accuracy on the points whose labels are used for selection; None without selection.
     """
