@@ -47,7 +47,7 @@ EXAMPLES = (
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     from runs.cli.usage import usage as write_usage
 
     configs = [_unshifted(config, settings) for config in parse(ClassifyConfig, settings, DEFAULTS)]
@@ -125,7 +125,7 @@ def _unshifted(config: ClassifyConfig, settings: Sequence[str]) -> ClassifyConfi
 
 
 def _other_strategy(config: ClassifyConfig, settings: Sequence[str]) -> bool:
-    """Whether the settings name a strategy that replaces the one of a saved classifier.
+    """Return whether the settings name a strategy that replaces the one of a saved classifier.
 
     Raises:
         InputError: the settings give fields of a strategy for a saved classifier without naming a strategy.

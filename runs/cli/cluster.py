@@ -42,7 +42,7 @@ EXAMPLES = (
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     from runs.cli.usage import usage as write_usage
 
     return write_usage("cluster", ABOUT, ClusterConfig, FLAGS, EXAMPLES, settings)
@@ -104,13 +104,13 @@ def show(results: "Sequence[Clustered]", varying: Any, console: Console) -> None
 
 
 def _starts(result: "Clustered") -> dict[str, str]:
-    """The number of initialisations of each fit, for methods with the parameter `n_init`."""
+    """Return the number of initialisations of each fit, for methods with the parameter `n_init`."""
     starts = result.config.method.options.get("n_init")
     return {} if starts is None else {"n_init": str(starts)}
 
 
 def _judgement(result: "Clustered") -> dict[str, str]:
-    """The columns of scores: NMI (geometric mean) and accuracy of the best matching; without classes, the objective."""
+    """Return the columns of scores: NMI (geometric mean) and accuracy after matching; else the objective."""
     metrics = result.trials.metrics()
     if "nmi" not in metrics:
         return {
@@ -139,7 +139,7 @@ def _spread(mean: float, deviation: float, form: str = ".3f") -> str:
 
 
 def _seconds(result: "Clustered") -> dict[str, str]:
-    """Mean seconds per start."""
+    """Return the mean seconds per start."""
     metrics = result.trials.metrics()
     times = {"s\ngraph": "seconds_graph", "s\nseeding": "seconds_seeding", "s\noptimise": "seconds_optimise"}
     return {name: "" if math.isnan(metrics[key]) else f"{metrics[key]:.3g}" for name, key in times.items()}
@@ -164,7 +164,7 @@ def _all(numbers: Iterable[int]) -> str:
 
 
 def _record(result: "Clustered", files: "Written | None") -> dict[str, Any]:
-    """A result, for JSON."""
+    """Return a result as a dictionary for JSON."""
     metrics = {name: value for name, value in result.trials.metrics().items() if math.isfinite(value)}
     selected = result.trials.selected
     return {

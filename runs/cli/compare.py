@@ -35,7 +35,7 @@ EXAMPLES = (
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     from runs.cli.usage import usage as write_usage
 
     _, others = _reference(settings)
@@ -114,7 +114,7 @@ def _reference(settings: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def _name(settings: Sequence[str], configs: Sequence[EvaluateConfig]) -> str:
-    """The stem of the file names: the experiment, otherwise the benchmark and a hash of the configs."""
+    """Return the stem of the file names: the experiment, otherwise the benchmark and a hash of the configs."""
     experiments = [setting.partition("=")[2].strip() for setting in settings if setting.startswith("experiment=")]
     if experiments:
         return f"compare-{Path(experiments[0]).stem}"

@@ -31,7 +31,7 @@ examples:
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     return ABOUT
 
 
@@ -49,7 +49,7 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def completions(line: str) -> list[str]:
-    """The completions of the last word of a command line, from its last `=` on, as bash expects.
+    """Return the completions of the last word of a command line, from its last `=` on, as bash expects.
 
     Args:
         line: the command line up to the cursor.
@@ -77,7 +77,7 @@ def completions(line: str) -> list[str]:
 
 
 def _keys(schema: type[RunConfig], settings: Sequence[str]) -> Iterator[str]:
-    """Groups, top-level keys, and fields of the options chosen so far."""
+    """Yield groups, top-level keys, and fields of the options chosen so far."""
     yield from (groups.GROUPS[group_of(schema, name)].key for name in group_names(schema))
     yield from (field.name for field in top_level(schema))
     yield "experiment"

@@ -41,7 +41,7 @@ examples:
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     return ABOUT.format(flags=describe(FLAGS), names=", ".join(groups.names("benchmark")))
 
 
@@ -137,7 +137,7 @@ def _show(checked: "Survey", console: Console) -> None:
 
 
 def _kinds(checked: "Survey") -> dict[str, list[Any]]:
-    """Groups of equal pictures, by where the duplicates occur."""
+    """Return groups of equal pictures, by where the duplicates occur."""
     kinds: dict[str, list[Any]] = {}
     for group in checked.twins:
         kind = "the same picture twice in a class"
@@ -162,7 +162,7 @@ def _of(present: int, expected: int) -> str:
 
 
 def _short(name: str) -> str:
-    """The end of a picture's name: its name inside a container file, or its last folder and file name."""
+    """Return the end of a picture's name: its name inside a container file, or its last folder and file name."""
     return name.rpartition(": ")[2] if ": " in name else "/".join(name.replace("\\", "/").split("/")[-2:])
 
 

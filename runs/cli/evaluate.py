@@ -34,7 +34,7 @@ EXAMPLES = (
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     from runs.cli.usage import usage as write_usage
 
     return write_usage("evaluate", ABOUT, EvaluateConfig, FLAGS, EXAMPLES, settings)
@@ -87,7 +87,7 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def _scores(result: "Result") -> dict[str, str]:
-    """Scores in percent; for a single task, such as iNat's, also the mean over classes (Table 4.3, "Per Class")."""
+    """Return the scores in percent; for a single task, with the mean over classes (Table 4.3, "Per Class")."""
     scores = {"accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %"}
     if result.units == "queries":
         scores["per class"] = f"{100 * result.classes.mean:.2f} ± {100 * result.classes.half_width:.2f} %"
@@ -95,12 +95,12 @@ def _scores(result: "Result") -> dict[str, str]:
 
 
 def _audited(name: str) -> str:
-    """The heading of an audit's column."""
+    """Return the heading of an audit's column."""
     return f"audit: {name.replace('_', ' ')}"
 
 
 def _tuning(tuned: "Tuned | None") -> dict[str, Any]:
-    """The tuning run and the chosen values, for JSON; empty without tuning."""
+    """Return the tuning run and the chosen values, for JSON; empty without tuning."""
     if tuned is None:
         return {}
     return {"tuning": {"identity": tuned.identity, "run": tuned.run_id, "chosen": dict(tuned.values)}}

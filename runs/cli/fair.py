@@ -37,7 +37,7 @@ EXAMPLES = (
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     from runs.cli.usage import usage as write_usage
 
     return write_usage("fair", ABOUT, FairConfig, FLAGS, EXAMPLES, settings)
@@ -105,7 +105,7 @@ def show(results: "Sequence[FairResult]", varying: Any, console: Console) -> Non
 
 
 def _figure(points: str, results: "Sequence[FairResult]", session: "Session") -> "LoggedFigure":
-    """The figure of all results on a data set, drawn or read from the record."""
+    """Return the figure of all results on a data set, drawn or read from the record."""
     from runs.figures.logged import logged_figure
     from runs.figures.trade_off import DRAWING
 
@@ -116,14 +116,14 @@ def _figure(points: str, results: "Sequence[FairResult]", session: "Session") ->
 
 
 def _points(config: FairConfig) -> str:
-    """The name of the points: the data set, or the file of a user's own table."""
+    """Return the name of the points: the data set, or the file of a user's own table."""
     from runs.own_data.table_outputs import is_table
 
     return str(config.dataset.options["path"]) if is_table(config) else config.dataset.name
 
 
 def _record(result: "FairResult", figure: "LoggedFigure", files: "Written | None") -> dict[str, Any]:
-    """A result, for JSON."""
+    """Return a result as a dictionary for JSON."""
     trade_off = result.found
     finite = [
         {name: value for name, value in trade_off.metrics(step).items() if math.isfinite(value)}

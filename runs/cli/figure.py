@@ -42,7 +42,7 @@ examples:
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     from runs.figures.papers import DRAWN
 
     return ABOUT.format(names=", ".join(DRAWN), flags=describe(FLAGS))
@@ -84,7 +84,7 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def _asked_for(settings: Sequence[str]) -> tuple[str, list[str]]:
-    """The name of the figure, and the settings that replace the paper's."""
+    """Return the name of the figure, and the settings that replace the paper's."""
     words = [word for word in settings if "=" not in word]
     if len(words) != 1:
         from runs.figures.papers import DRAWN
@@ -132,7 +132,7 @@ def _name(config: EvaluateConfig | TuneConfig | ClusterConfig | FairConfig) -> s
 
 
 def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session") -> list[Any]:
-    """The recorded results of the configs; notes name the configs without one."""
+    """Return the recorded results of the configs, and report the configs without one."""
     results = []
     for config in configs:
         result = drawing.read(config, session.tracker, session.console.note)

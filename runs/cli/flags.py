@@ -107,7 +107,7 @@ def describe_names(allowed: Sequence[str]) -> str:
 
 
 def describe(allowed: Sequence[str]) -> str:
-    """The section of a verb's help text that describes its flags."""
+    """Return the section of a verb's help text that describes its flags."""
     names = {f"--{name} X" if name in VALUES else f"--{name}": name for name in FLAGS if name in (*allowed, *ALWAYS)}
     width = max(map(len, names))
     takes = {name: f"; X is {about}" for name, about in VALUES.items()}

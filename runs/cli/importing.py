@@ -49,7 +49,7 @@ examples:
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     return ABOUT.format(flags=describe(FLAGS))
 
 
@@ -128,7 +128,7 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
-    """The paths of the output file and its model card; files of another kind are never overwritten."""
+    """Return the paths of the output file and its model card; files of another kind are never overwritten."""
     from clustering.files.tensor_headers import read_header
 
     stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name

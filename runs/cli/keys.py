@@ -8,7 +8,7 @@ from runs.config import overrides
 
 
 def read_keys(settings: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of each key, from the settings or else from the defaults.
+    """Return the value of each key, from the settings or else from the defaults.
 
     Raises:
         InputError: a key is unknown, has several values, or has a value of another type than its default.

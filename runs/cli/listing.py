@@ -34,7 +34,7 @@ examples:
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     titles = "\n".join(f"  {work:11} {title}" for work, title in works().items())
     return ABOUT.format(kinds=", ".join(KINDS), works=f"tables of:\n{titles}", flags=describe(FLAGS))
 
@@ -110,7 +110,7 @@ def _tables() -> list[dict[str, Any]]:
 
 
 def _class(group: str, name: str) -> tuple[Any, str]:
-    """The class of an option and the first line of its docstring, or the error of a plug-in that cannot be imported."""
+    """Return the class of an option and the first line of its docstring, or the error of an import that fails."""
     try:
         kind = groups.load(GROUPS[group], groups.option(group, name).plugin)
     except InputError as error:
@@ -126,7 +126,7 @@ def _files(group: str) -> Callable[[], list[dict[str, Any]]]:
 
 
 def _objectives() -> list[dict[str, Any]]:
-    """Objectives, described by the config of their method, which needs no torch, else by their docstring."""
+    """Return the objectives, described by the config of their method (without torch) or else by their docstring."""
     rows = []
     for name in OBJECTIVES.names():
         about = groups.comment("method", name)
@@ -139,7 +139,7 @@ def _objectives() -> list[dict[str, Any]]:
 
 
 def _trained() -> list[dict[str, Any]]:
-    """Networks in the results folder, for `classify --backbone FILE` and `checkpoint=FILE`."""
+    """Return the networks in the results folder, for `classify --backbone FILE` and `checkpoint=FILE`."""
     from runs.own_data.trained_networks import trained_networks
     from runs.storage.store import Store
 

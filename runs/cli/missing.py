@@ -122,7 +122,7 @@ def _cluster_missing(
 
 
 def agreed(console: Console, flags: Flags) -> bool:
-    """Whether the user confirms the plan that was shown.
+    """Return whether the user confirms the plan that was shown.
 
     Raises:
         InputError: there is no terminal for the confirmation, and -y is not given.

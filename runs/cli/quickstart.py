@@ -19,7 +19,7 @@ EXAMPLES = ("", "seed=0,1,2", "epochs=4 warmup=1 tasks=500   (half a minute, wit
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     from runs.cli.usage import usage as write_usage
 
     return write_usage(NAME, ABOUT, EvaluateConfig, FLAGS, EXAMPLES, [f"experiment={NAME}", *settings])

@@ -31,7 +31,7 @@ examples:
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     return ABOUT.format(flags=describe(FLAGS))
 
 

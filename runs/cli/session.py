@@ -69,7 +69,7 @@ class Session:
         self.console.write(f"# plan, with results in {self.store.root}\n{plan}")
 
     def plan(self, configs: Sequence[RunConfig]) -> "Plan":
-        """The planned steps for configs of one kind."""
+        """Return the planned steps for configs of one kind."""
         from runs.stages import pipeline as stages
         from runs.stages.clustering import stage as clusterings
         from runs.stages.fair import stage as fairness_stage
@@ -114,7 +114,7 @@ class Session:
         return stages.tune(config, self.store, self.tracker, progress=self.console, force=force)
 
     def varying(self, config: RunConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
-        """Keys with different values among the configs, with this config's values as text."""
+        """Return keys with different values among the configs, with this config's values as text."""
         flats = [other.shown() for other in self.configs]
         order = {group: i for i, group in enumerate((*config.choices(), ""))}
         keys = sorted(
@@ -129,7 +129,7 @@ class Session:
         return varying
 
     def _shadowed(self, key: str) -> bool:
-        """Whether a field differs only because the configs choose different options of its group."""
+        """Return whether a field differs only because the configs choose different options of its group."""
         group, dot, field = key.partition(".")
         if not dot:
             return False

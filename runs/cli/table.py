@@ -42,7 +42,7 @@ examples:
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     return ABOUT.format(names=", ".join(names("experiment")), flags=describe(FLAGS))
 
 
@@ -95,7 +95,7 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
 
 
 def _planned(table: "Table", name: str, settings: Sequence[str], console: Console) -> "Sequence[Config]":
-    """The configs of a table that can be planned; for a paper's table, those with given folders of data.
+    """Return the configs of a table that can be planned; for a paper's table, those with given folders of data.
 
     Raises:
         InputError: no config can be planned; the message names the folders.
@@ -144,7 +144,7 @@ def _empty(name: str, settings: Sequence[str]) -> "Table":
 
 
 def _results(table: "Table", settings: Sequence[str]) -> str | None:
-    """The folder of results, also for a table without configs.
+    """Return the folder of results, also for a table without configs.
 
     Raises:
         InputError: a table without configs gets a setting other than results=.

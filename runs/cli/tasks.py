@@ -17,7 +17,7 @@ EXAMPLES = ("tasks.safetensors benchmark=glyphs shot=5 tasks=1000",)
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     from runs.cli.usage import usage as write_usage
 
     keys = [setting for setting in settings if "=" in setting]

@@ -25,7 +25,7 @@ EXAMPLES = (
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     from runs.cli.usage import usage as write_usage
 
     return write_usage("train", ABOUT, TrainConfig, FLAGS, EXAMPLES, settings)

@@ -30,7 +30,7 @@ EXAMPLES = (
 
 
 def usage(settings: Sequence[str]) -> str:
-    """The help of this verb."""
+    """Return the help of this verb."""
     from runs.cli.usage import usage as write_usage
 
     return write_usage("tune", ABOUT, TuneConfig, FLAGS, EXAMPLES, settings)
@@ -72,7 +72,7 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def _tunable(configs: Sequence[TuneConfig], console: Console) -> list[TuneConfig]:
-    """The configs of strategies with values to try.
+    """Return the configs of strategies with values to try.
 
     Raises:
         InputError: no strategy has values to try.
@@ -89,7 +89,7 @@ def _tunable(configs: Sequence[TuneConfig], console: Console) -> list[TuneConfig
 
 
 def _row(tuning: "Tuning", curve: "Curve") -> dict[str, str]:
-    """The row of one tuning step."""
+    """Return the row of one tuning step."""
     chosen = curve.chosen
     return {
         "classes": curve.step.split,
@@ -104,13 +104,13 @@ def _row(tuning: "Tuning", curve: "Curve") -> dict[str, str]:
 
 
 def _points(difference: "Difference") -> str:
-    """A difference in percentage points with its 95 % interval, marked if the interval contains 0."""
+    """Return a difference in percentage points with its 95 % interval, marked if the interval contains 0."""
     chance = "" if difference.excludes_zero else ", not significant"
     return f"{100 * difference.mean:+.2f} ({100 * difference.low:+.2f} to {100 * difference.high:+.2f}{chance})"
 
 
 def _statement(tuning: "Tuning", novel: "Curve") -> str:
-    """The accuracy of the chosen values on the novel classes, compared with the best values there."""
+    """Return the accuracy of the chosen values on the novel classes, compared with the best values there."""
     chosen, best = novel.chosen, novel.best
     name = f"{evaluate_name(tuning.config)}, {len(chosen.result.accuracies):,} novel tasks"
     at = f"{chosen} (chosen): {100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} %"
@@ -120,7 +120,7 @@ def _statement(tuning: "Tuning", novel: "Curve") -> str:
 
 
 def _record(tuning: "Tuning") -> dict[str, Any]:
-    """A tuning as a record for JSON."""
+    """Return a tuning as a dictionary for JSON."""
     return {
         "config": tuning.config.as_json(),
         "identity": tuning.tuned.identity,

@@ -59,7 +59,7 @@ def _group(name: str, defaults: Mapping[str, str]) -> str:
 
 
 def _files(schema: type[RunConfig]) -> str:
-    """Keys that choose a file of settings rather than an option of a group."""
+    """Return keys that choose a file of settings rather than an option of a group."""
     rows = {"experiment": "keys and values from a file; your own settings override them"}
     if any(field.name == "selection" for field in top_level(schema)):
         rows = {"selection": "settings among which the labels select one"}

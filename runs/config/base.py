@@ -54,11 +54,11 @@ class RunConfig:
             raise InputError(f"device must be auto, cpu, cuda or cuda:N, not {self.device!r}")
 
     def choices(self) -> dict[str, Choice]:
-        """The chosen option of each group."""
+        """Return the chosen option of each group."""
         return {name: getattr(self, name) for name in group_names(type(self))}
 
     def flat(self) -> dict[str, Any]:
-        """All keys in dotted form with their values: `{"strategy": "laplacianshot", "strategy.weight": 0.7}`.
+        """Return all keys in dotted form with their values: `{"strategy": "laplacianshot", "strategy.weight": 0.7}`.
 
         Values are null, booleans, numbers and strings; a list is written as a string. `strategy.name` is added if the
         option is a preset, and names the plug-in it builds.
@@ -66,16 +66,18 @@ class RunConfig:
         return {name: write(value) if isinstance(value, tuple) else value for name, value in self._items()}
 
     def as_json(self) -> dict[str, Any]:
-        """`flat()` with lists as lists."""
+        """Return `flat()` with lists as lists."""
         return dict(self._items())
 
     def shown(self) -> dict[str, str]:
-        """`flat()` for display: values as strings, and `tuned` for the fields that tuning chooses."""
+        """Return `flat()` for display: values as strings, and `tuned` for the fields that tuning chooses."""
         chosen = {f"{group}.{field}": "tuned" for group, choice in self.choices().items() for field in choice.grids}
         return {name: "null" if value is None else str(value) for name, value in self.flat().items()} | chosen
 
     def result_keys(self) -> dict[str, Any]:
-        """`flat()` without keys that cannot change the result: execution keys, and folders (their content is hashed).
+        """Return `flat()` without the keys that cannot change the result.
+
+        These are the execution keys and the folders, of which the content is hashed separately.
 
         A group is represented by its plug-in and values, so that a preset and the same values given one by one are the
         same run.
@@ -89,11 +91,11 @@ class RunConfig:
         return kept | {group: dotted(choice.plugin) for group, choice in self.choices().items()}
 
     def arguments(self) -> list[str]:
-        """Command-line arguments from which `parse` returns this config."""
+        """Return the command-line arguments from which `parse` returns this config."""
         return [f"{name}={write(value)}" for name, value in self._items() if not name.endswith(".name")]
 
     def to_yaml(self) -> str:
-        """The config as YAML text, readable with `experiment=FILE.yaml`."""
+        """Return the config as YAML text, readable with `experiment=FILE.yaml`."""
         lines = []
         for name, value in self._items():
             if not name.endswith(".name"):
@@ -111,7 +113,7 @@ class RunConfig:
             yield field.name, getattr(self, field.name)
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with changed top-level keys."""
+        """Return a copy with changed top-level keys."""
         return dataclasses.replace(self, **changes)
 
 
@@ -119,29 +121,31 @@ _HINTS: dict[type, dict[str, Any]] = {}  # not `functools.cache`, because mypy r
 
 
 def hints_of(schema: type[RunConfig]) -> dict[str, Any]:
-    """The type hints of a schema's fields. Cached, because one schema makes thousands of configs."""
+    """Return the type hints of a schema's fields. Cached, because one schema makes thousands of configs."""
     if schema not in _HINTS:
         _HINTS[schema] = typing.get_type_hints(schema, include_extras=True)
     return _HINTS[schema]
 
 
 def group_names(schema: type[RunConfig]) -> list[str]:
-    """The groups of a schema, in the order of its fields."""
+    """Return the groups of a schema, in the order of its fields."""
     return [field.name for field in dataclasses.fields(schema) if not field.metadata]
 
 
 def group_of(schema: type[RunConfig], key: str) -> str:
-    """The group whose options a key of a schema accepts."""
+    """Return the group whose options a key of a schema accepts."""
     return schema.offered.get(key, key)
 
 
 def top_level(schema: type[RunConfig]) -> list["dataclasses.Field[Any]"]:
-    """The top-level keys of a schema, in the order of its fields."""
+    """Return the top-level keys of a schema, in the order of its fields."""
     return [field for field in dataclasses.fields(schema) if field.metadata]
 
 
 def identity(stage: str, **parts: Any) -> str:
-    """Identity of a stage's result: the first 16 hexadecimal digits of the SHA-256 of everything that can change it.
+    """Return the identity of a stage's result, from a hash of everything that can change it.
+
+    The identity is the first 16 hexadecimal digits of the SHA-256.
 
     Args:
         stage: "checkpoint", "features", "evaluation" or another stage.
@@ -170,7 +174,7 @@ def as_yaml(value: Any) -> str:
 
 
 def content(key: str, path: str, wanted: str) -> str:
-    """Hash of the content of a file given by `key`; the error message asks for `wanted`."""
+    """Return the hash of the content of a file given by `key`; the error message asks for `wanted`."""
     try:
         state = os.stat(path)
         return _digest(path, state.st_mtime_ns, state.st_size)
@@ -180,6 +184,6 @@ def content(key: str, path: str, wanted: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _digest(path: str, changed: int, size: int) -> str:
-    """Hash of a file's content, cached until its modification time or size changes."""
+    """Return the hash of a file's content, cached until its modification time or size changes."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -80,7 +80,7 @@ class ClassifyConfig(RunConfig):
             )
 
     def result_keys(self) -> dict[str, Any]:
-        """Keys that can change the result; the contents of folders and files are added separately."""
+        """Return the keys that can change the result; the contents of folders and files are added separately."""
         kept = {name: value for name, value in super().result_keys().items() if name not in PATHS}
         kept["alone"] = self.by_itself
         return kept

@@ -86,7 +86,7 @@ class ClusterConfig(RunConfig):
         return self.starts or 1
 
     def asked_labels(self) -> "int | float | str | None":
-        """The parsed key `labels`: a number per class, a share of the points, a file name, or None."""
+        """Return the parsed key `labels`: a number per class, a share of the points, a file name, or None."""
         text = (self.labels or "").strip()
         if self.labels is not None and not text:
             raise InputError("labels= is empty; give a number, a share as 5%, or FILE.csv, or omit it")
@@ -103,8 +103,10 @@ class ClusterConfig(RunConfig):
         return share or None
 
     def result_keys(self) -> dict[str, Any]:
-        """Keys that can change the result; a file of labels is represented by its content. The contents of the data
-        set's files and of the selection are added separately.
+        """Return the keys that can change the result.
+
+        A file of labels is represented by its content. The contents of the data set's files and of the selection are
+        added separately.
 
         Raises:
             InputError: the file of labels does not exist.

@@ -23,7 +23,7 @@ C = TypeVar("C", bound=RunConfig)
 def parse(
     schema: type[C], arguments: Sequence[str], under: Mapping[str, str] | None = None, origin: str = ""
 ) -> list[C]:
-    """The configs of a command line: one, or the product over all keys with several values.
+    """Return the configs of a command line: one, or the product over all keys with several values.
 
     The order follows the keys as typed; the last key varies fastest. If only some of the chosen options have a field
     (`strategy=simpleshot,laplacianshot weight=0.1,1`), it is varied for these; equal configs are returned once. With

@@ -62,7 +62,7 @@ class FairConfig(RunConfig):
             object.__setattr__(self, "fairness_weight", rising)
 
     def result_keys(self) -> dict[str, Any]:
-        """Keys that can change the result; the contents of the data set's files are added separately."""
+        """Return the keys that can change the result; the contents of the data set's files are added separately."""
         kept = super().result_keys()
         kept.pop("dataset.path", None)
         return kept

@@ -161,11 +161,11 @@ class Choice:
         return {name: value for name, value in self.options.items() if isinstance(value, Grid)}
 
     def at(self, values: Mapping[str, Any]) -> "Choice":
-        """A copy with changed values of some fields."""
+        """Return a copy with changed values of some fields."""
         return dataclasses.replace(self, options={**self.options, **values})
 
     def points(self) -> Iterator["Choice"]:
-        """The option with each combination of the values in its grids; itself if it has no grids."""
+        """Yield the option with each combination of the values in its grids; the option itself if it has no grids."""
         for values in itertools.product(*self.grids.values()):
             yield self.at(dict(zip(self.grids, values, strict=True)))
 
@@ -218,7 +218,7 @@ def load(group: Group, plugin: str) -> Any:
 
 
 def _remedy(built: Any) -> str:
-    """How to use an objective, given where an estimator is expected."""
+    """Return how to use an objective that was given where an estimator is expected."""
     if not (hasattr(built, "targets") and hasattr(built, "loss")):
         return ""
     return f"; for an objective, write method=softmax objective={built.__module__}:{built.__qualname__}"
@@ -226,18 +226,18 @@ def _remedy(built: Any) -> str:
 
 @cache
 def folder() -> pathlib.Path:
-    """The folder `configs/`: beside the packages in a checkout, inside `runs/` in an installation."""
+    """Return the folder `configs/`: beside the packages in a checkout, inside `runs/` in an installation."""
     here = pathlib.Path(__file__).resolve().parents[1]
     return here / "configs" if (here / "configs").is_dir() else here.parent / "configs"
 
 
 def options_folder(group: str) -> pathlib.Path:
-    """The folder with the files of a group's options (or of the experiments)."""
+    """Return the folder with the files of a group's options (or of the experiments)."""
     return folder() / ((GROUPS[group].files if group in GROUPS else "") or group)
 
 
 def names(group: str) -> list[str]:
-    """The names of a group's options (or of the experiments): its files, then the plug-ins without a file."""
+    """Return the names of a group's options (or of the experiments): its files, then the plug-ins without a file."""
     files = sorted(path.stem for path in options_folder(group).glob("*.yaml"))
     if group not in GROUPS:
         return files
@@ -247,8 +247,11 @@ def names(group: str) -> list[str]:
 
 
 def default(group: str, benchmark: str = "", backbone: str = "") -> str:
-    """The default option of a group. The default training depends on the benchmark (or its class), and on the backbone
-    if the papers train it differently: `mini_wrn28_10`, else `mini`, else `default`."""
+    """Return the default option of a group.
+
+    The default training depends on the benchmark (or its class), and on the backbone if the papers train it
+    differently: `mini_wrn28_10`, else `mini`, else `default`.
+    """
     if group == "training":
         known = names(group)
         benchmarks = (benchmark, option("benchmark", benchmark).plugin)
@@ -259,7 +262,7 @@ def default(group: str, benchmark: str = "", backbone: str = "") -> str:
 
 
 def option(group: str, name: str) -> Choice:
-    """The option of that name, with the values of its file.
+    """Return the option of that name, with the values of its file.
 
     Raises:
         InputError: the name is unknown (the message suggests the closest), or its file cannot be read.
@@ -297,7 +300,7 @@ def _option(group: str, name: str) -> Choice:
 
 
 def fields_of(group: Group, built: Any) -> dict[str, Any]:
-    """The fields of a class with their defaults."""
+    """Return the fields of a class with their defaults."""
     if group.estimators:
         return {name: freeze(value) for name, value in parameters(built, group.decided).items()}
     defaults = {}
@@ -312,7 +315,7 @@ def fields_of(group: Group, built: Any) -> dict[str, Any]:
 
 
 def experiment(name: str) -> dict[str, Any]:
-    """The keys and values of `configs/experiment/NAME.yaml`."""
+    """Return the keys and values of `configs/experiment/NAME.yaml`."""
     return read(options_folder("experiment") / f"{name}.yaml")
 
 
@@ -333,7 +336,7 @@ def read(path: pathlib.Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _content(path: pathlib.Path, changed: int, size: int) -> dict[str, Any]:
-    """The content of a YAML file, cached until its modification time or size changes."""
+    """Return the content of a YAML file, cached until its modification time or size changes."""
     from runs.config.yaml_files import parse_yaml
 
     try:
@@ -349,8 +352,9 @@ def _content(path: pathlib.Path, changed: int, size: int) -> dict[str, Any]:
 
 
 def _literal(value: Any, where: str) -> Any:
-    r"""The literal value: neither environment variables nor other keys are substituted. `\${`, as written by `as_yaml`,
-    becomes `${`.
+    r"""Return the literal value; neither environment variables nor other keys are substituted.
+
+    `\${`, as written by `as_yaml`, becomes `${`.
 
     Raises:
         InputError: the value has an unescaped ${...} or a NUL character; the message names the file and the key.
@@ -370,7 +374,7 @@ def _literal(value: Any, where: str) -> Any:
 
 
 def comments(group: str, name: str) -> dict[str, str]:
-    """The comment beside each key in an option's file or its base; empty without a file."""
+    """Return the comment beside each key in an option's file or its base; empty without a file."""
     path = options_folder(group) / f"{name}.yaml"
     if not path.is_file():
         return {}
@@ -381,7 +385,7 @@ def comments(group: str, name: str) -> dict[str, str]:
 
 
 def comment(group: str, name: str) -> str:
-    """The comment at the top of an option's file."""
+    """Return the comment at the top of an option's file."""
     path = options_folder(group) / f"{name}.yaml"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     head: list[str] = []

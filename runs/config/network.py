@@ -56,7 +56,7 @@ class DeepNetwork:
         self.changes  # noqa: B018 - checks the values
 
     def training(self, margin_weight: float) -> DeepTraining:
-        """The settings of the training."""
+        """Return the settings of the training."""
         return DeepTraining(
             epochs=self.epochs,
             batch_size=self.batch_size,
@@ -73,7 +73,7 @@ class DeepNetwork:
         return Augmentation(**{name: getattr(self, name) for name in names})
 
     def backbone(self, channels: int, size: int) -> Callable[[], nn.Module]:
-        """A function that creates the network without its head.
+        """Return a function that creates the network without its head.
 
         Args:
             channels: channels of the pictures, or values per row.

@@ -53,7 +53,7 @@ def split(argument: str) -> tuple[str, str]:
 
 
 def values(key: str, text: str) -> list[Value]:
-    """The values of `text`, separated by commas outside of quotes and brackets.
+    """Return the values of `text`, separated by commas outside of quotes and brackets.
 
     Raises:
         InputError: a bracket or quote is not closed, or a value is empty; the message names the key.
@@ -65,7 +65,7 @@ def values(key: str, text: str) -> list[Value]:
 
 
 def write(value: Any) -> str:
-    """The text that `values` reads as exactly this value; for a `Grid`, as exactly its values."""
+    """Return the text that `values` reads as exactly this value; for a `Grid`, as exactly its values."""
     if isinstance(value, Grid):
         return ",".join(write(item) for item in value)
     if value is None or isinstance(value, bool):
@@ -80,7 +80,7 @@ def write(value: Any) -> str:
 
 
 def spell(values: Mapping[str, Any]) -> str:
-    """Values as a user types them, such as `weight=0.7 neighbours=3`."""
+    """Return values as a user types them, such as `weight=0.7 neighbours=3`."""
     return " ".join(f"{field}={write(value)}" for field, value in values.items())
 
 
@@ -162,7 +162,7 @@ def _float(value: float) -> float:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is an integer or a float, but not a boolean."""
+    """Return whether a value is an integer or a float, but not a boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

@@ -44,7 +44,7 @@ TUNING = Target("", "tuning")
 def resolve(
     schema: type[RunConfig], arguments: Sequence[str], under: Mapping[str, str] | None = None, origin: str = ""
 ) -> list[dict[str, Any]]:
-    """The fields of all distinct configs of the arguments, in order. Arguments override the values in `under`."""
+    """Return the fields of all distinct configs of the arguments, in order. The arguments override `under`."""
     typed = [Assignment(*overrides.split(argument)) for argument in _keyed(schema, arguments)]
     overlays = [item for item in typed if item.key == "experiment"]
     typed = [item for item in typed if item.key != "experiment"]
@@ -61,8 +61,9 @@ def resolve(
 
 
 def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignment]]:
-    """The assignments of an experiment, given by its name in `configs/experiment/` or the path of a YAML file: one
-    list, or one for each entry of `each`, whose settings vary together.
+    """Return the assignments of an experiment: one list, or one for each entry of `each`, whose settings vary together.
+
+    The experiment is given by its name in `configs/experiment/` or by the path of a YAML file.
 
     Raises:
         InputError: the experiment does not exist; `each` is not a list of settings; or the command line sets some but
@@ -152,13 +153,13 @@ def _resolve(
 
 
 def _protocols(schema: type[RunConfig], axes: Mapping[Target, list[Any]]) -> list[str | None]:
-    """The tuning protocols; None without tuning, and for verbs without the key `tuning`."""
+    """Return the tuning protocols; None without tuning, and for verbs without the key `tuning`."""
     defaults = {field.name: field.default for field in top_level(schema)}
     return axes.get(TUNING, [defaults.get(TUNING.field)])
 
 
 def _with(protocol: str | None, axes: Mapping[Target, list[Any]]) -> dict[Target, list[Any]]:
-    """The axes under one protocol; with a protocol, several values of a strategy's field become a grid."""
+    """Return the axes under one protocol; with a protocol, several values of a strategy's field become a grid."""
     varied = {target: [protocol] if target == TUNING else values for target, values in axes.items()}
     for target, values in axes.items():
         if protocol is not None and target.group == "strategy" and target.field and len(values) > 1:
@@ -255,7 +256,7 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
 
 
 def _takes(schema: type[RunConfig], lines: Sequence[Assignment]) -> bool:
-    """Whether a verb accepts all keys and options of an experiment."""
+    """Return whether a verb accepts all keys and options of an experiment."""
     try:
         chosen = _chosen(schema, lines, [])
         candidates = [groups.option(group_of(schema, key), name) for key, options in chosen.items() for name in options]
@@ -267,7 +268,7 @@ def _takes(schema: type[RunConfig], lines: Sequence[Assignment]) -> bool:
 
 
 def _of_another_verb(item: Assignment, verb: str, whole: bool = False) -> InputError:
-    """The error about a key of another verb.
+    """Return the error about a key of another verb.
 
     Args:
         item: the key.
@@ -317,7 +318,7 @@ def _values(schema: type[RunConfig], item: Assignment, target: Target, candidate
 
 
 def _as_list(item: Assignment) -> str:
-    """The text of a list: a,b becomes [a,b], and null becomes []."""
+    """Return the text of a list: a,b becomes [a,b], and null becomes []."""
     if _is_null(item):
         return "[]"
     return item.text if "[" in item.text else f"[{item.text}]"

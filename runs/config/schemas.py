@@ -76,7 +76,7 @@ class TrainConfig(RunConfig):
             object.__setattr__(self, group, stand_in)
 
     def choices(self) -> dict[str, Choice]:
-        """The chosen option of each group, without groups that are not used with given features."""
+        """Return the chosen option of each group, without groups that are not used with given features."""
         return {name: choice for name, choice in super().choices().items() if GIVEN.get(name) != choice}
 
     @property
@@ -98,12 +98,14 @@ class TrainConfig(RunConfig):
         return f"timm {content('pretrained', self.pretrained, 'a file of weights, or true')}"
 
     def training_config(self) -> "TrainConfig":
-        """The part of the config that determines the checkpoint."""
+        """Return the part of the config that determines the checkpoint."""
         return TrainConfig(**{field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)})
 
     def result_keys(self) -> dict[str, Any]:
-        """Keys that can change the result. A file of weights is represented by its content and replaces the training.
-        Given features are added separately, see `runs.stages.lineage.Lineage.bank`.
+        """Return the keys that can change the result.
+
+        A file of weights is represented by its content and replaces the training. Given features are added separately,
+        see `runs.stages.lineage.Lineage.bank`.
 
         Raises:
             InputError: the file of weights does not exist.
@@ -169,9 +171,10 @@ class EvaluateConfig(TrainConfig):
             )
 
     def result_keys(self) -> dict[str, Any]:
-        """Keys that can change the result. A file of tasks is represented by its content, and tasks=null by its number.
+        """Return the keys that can change the result.
 
-        The tuning is added separately, see `runs.stages.lineage.Lineage.tuning`.
+        A file of tasks is represented by its content, and tasks=null by the number of tasks. The tuning is added
+        separately, see `runs.stages.lineage.Lineage.tuning`.
 
         Raises:
             InputError: the file of tasks does not exist.
@@ -196,11 +199,11 @@ class EvaluateConfig(TrainConfig):
         return bool(self.strategy.grids)
 
     def settled(self, values: Mapping[str, Any]) -> Self:
-        """The config with the values chosen by tuning, and without tuning if there was nothing to choose."""
+        """Return the config with the values chosen by tuning, and without tuning if there was nothing to choose."""
         return self.replace(strategy=self.strategy.at(values), tuning=self.tuning if self.tuned else None)
 
     def tuning_config(self) -> "TuneConfig":
-        """The part of the config that determines the tuning; with a target, tuning uses the training benchmark."""
+        """Return the config of the tuning. With a target, tuning uses the benchmark of the training."""
         shared = {field.name for field in dataclasses.fields(TuneConfig)} & {f.name for f in dataclasses.fields(self)}
         return TuneConfig(**{name: getattr(self, name) for name in shared})
 
@@ -220,7 +223,7 @@ class EvaluateConfig(TrainConfig):
         return self.seed if self.task_seed is None else self.task_seed
 
     def count(self, limit: int | None = None) -> int:
-        """The number of tasks, if at most `limit` exist."""
+        """Return the number of tasks, if at most `limit` exist."""
         return self.tasks or min(TASKS, limit or TASKS)
 
 
@@ -251,7 +254,10 @@ class TuneConfig(TrainConfig):
         return self.strategy.needs_images
 
     def result_keys(self) -> dict[str, Any]:
-        """Keys that can change the result; the protocol's steps are added in `runs.stages.lineage.Lineage.tuning`."""
+        """Return the keys that can change the result.
+
+        The steps of the protocol are added in `runs.stages.lineage.Lineage.tuning`.
+        """
         kept = super().result_keys()
         del kept["tuning"]
         if self.crop_pct is None:
@@ -259,7 +265,7 @@ class TuneConfig(TrainConfig):
         return kept
 
     def trial(self, strategy: Choice, split: str, tasks: int) -> EvaluateConfig:
-        """The config that evaluates one choice of values."""
+        """Return the config that evaluates one choice of values."""
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
         given |= {"strategy": strategy, "sampler": self.sampler, "batch": self.batch, "crop_pct": self.crop_pct}
         return EvaluateConfig(**given | {"target": Choice("target", SAME), "split": split, "tasks": tasks})

@@ -20,7 +20,7 @@ GROUP = "selection"  # folder of configs/
 
 
 def selection_of(config: ClusterConfig) -> Selection | None:
-    """The settings among which labels select for the method of a config; None with selection=null.
+    """Return the settings among which labels select for the method of a config; None with selection=null.
 
     Raises:
         InputError: the file does not exist, or a value is invalid; the message names the file and the key.
@@ -50,7 +50,7 @@ def selection_of(config: ClusterConfig) -> Selection | None:
 
 
 def _points(config: ClusterConfig, grid: Any, path: Path) -> list[dict[str, Any]]:
-    """All combinations of the values of a method."""
+    """Return all combinations of the values of a method."""
     where = f"{path}: {config.method.name}"
     if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
         raise InputError(f"{where} must map parameters to lists of values, as in {{weight: [0.5, 1.0]}}")
@@ -62,5 +62,5 @@ def _points(config: ClusterConfig, grid: Any, path: Path) -> list[dict[str, Any]
 
 
 def _given(config: ClusterConfig, point: dict[str, Any]) -> dict[str, Any]:
-    """The point, or {} if the config already has these values."""
+    """Return the point, or {} if the config already has these values."""
     return {} if all(config.method.options[name] == value for name, value in point.items()) else point

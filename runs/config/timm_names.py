@@ -55,5 +55,5 @@ def _registered() -> frozenset[str]:
 
 @cache
 def _renamed() -> frozenset[str]:
-    """Former names of models, which timm still accepts."""
+    """Return the former names of models, which timm still accepts."""
     return frozenset(re.findall(r"^\s+'([\w.]+)':", _source(), flags=re.MULTILINE))

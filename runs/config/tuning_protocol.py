@@ -46,7 +46,7 @@ class Step:
     at: Mapping[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """For identities and JSON."""
+        """Return the step as a dictionary, for identities and JSON."""
         return {
             "split": self.split,
             "tasks": self.tasks,
@@ -56,7 +56,7 @@ class Step:
 
 
 def default_grids(protocol: str, strategy: Choice) -> dict[str, Grid]:
-    """The values that a protocol tries for a strategy, by field; empty if the protocol does not list the strategy.
+    """Return the values that a protocol tries for a strategy, by field; empty if it does not list the strategy.
 
     Raises:
         InputError: the protocol is unknown or invalid; the message names the file and the place in it.
@@ -65,7 +65,7 @@ def default_grids(protocol: str, strategy: Choice) -> dict[str, Grid]:
 
 
 def steps_of(protocol: str, strategy: Choice) -> tuple[Step, ...]:
-    """The steps that choose those fields of a strategy that hold a `Grid`, from the values of the grids."""
+    """Return the steps that choose those fields of a strategy that hold a `Grid`, from the values of the grids."""
     grids = strategy.grids
     steps: list[Step] = []
     written, tasks = _read(protocol, strategy)
@@ -92,7 +92,7 @@ def _path(protocol: str) -> pathlib.Path:
 
 
 def _read(protocol: str, strategy: Choice) -> tuple[tuple[Step, ...], int]:
-    """The steps of a protocol for a strategy, by the name of its preset or its own; and the default number of tasks."""
+    """Return the steps of a protocol for a preset, else for its strategy; and the default number of tasks."""
     path = _path(protocol)
     content = groups.read(path)
     tasks = _count(path, content.pop("tasks", TASKS))
@@ -148,7 +148,7 @@ def _step(path: pathlib.Path, where: str, written: Any, options: Mapping[str, An
 
 
 def grid_of(where: str, values: Any, default: Any) -> Grid:
-    """The distinct values of a field, converted to its type, with numbers in ascending order.
+    """Return the distinct values of a field, converted to its type, with numbers in ascending order.
 
     Raises:
         InputError: there are fewer than two values, or one has another type; the message starts with `where`.

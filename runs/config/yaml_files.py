@@ -75,7 +75,7 @@ def _check_events(text: str) -> None:
 
 
 def _measure(value: Any, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """The number of values and the depth of nesting; aliased values are counted at each place."""
+    """Return the number of values and the depth of nesting; aliased values are counted at each place."""
     if not isinstance(value, (dict, list)):
         return 1, 0
     if id(value) not in known:

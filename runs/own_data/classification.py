@@ -152,7 +152,7 @@ def _classifier(
     other: bool,
     known: dict[tuple[str, ...], Pictures],
 ) -> tuple[FewShotClassifier, Pictures | None, list[str]]:
-    """The classifier, and the pictures and classes it was fitted on; None and [] for a loaded classifier."""
+    """Return the classifier, and the pictures and classes it was fitted on; None and [] for a loaded classifier."""
     where: dict[str, Any] = {
         "backbone": config.backbone,
         "weights": config.pretrained,
@@ -179,7 +179,7 @@ def _classifier(
 
 
 def _twice(support: Pictures, labels: Sequence[str], query: Pictures) -> list[str]:
-    """Warnings about identical pictures with different labels, or in both support and query."""
+    """Return warnings about identical pictures with different labels, or in both support and query."""
     known, asked = (dict(zip(part.paths, part.digests, strict=True)) for part in (support, query))
     classes = dict(zip(support.files, labels, strict=True))
     contradictory = [pair for pair in copies(known) if len({classes.get(file) for file in pair}) > 1]
@@ -190,7 +190,7 @@ def _twice(support: Pictures, labels: Sequence[str], query: Pictures) -> list[st
 
 
 def _copied(query: Pictures) -> list[str]:
-    """Warnings about duplicate queries, which are classified jointly."""
+    """Return warnings about duplicate queries, which are classified jointly."""
     duplicates = copies(dict(zip(query.paths, query.digests, strict=True)))
     return _pairs(duplicates, "the picture", "duplicates inflate each other's confidence")
 

@@ -116,9 +116,12 @@ def write_outputs(result: Classified, store: Store, command: str, progress: "Pro
 
 
 def predictions(result: Classified) -> str:
-    """The predictions as CSV, one line per picture: its class, the confidence, and the probability of each class. For a
-    picture that could not be read, only the name. Names are escaped so that spreadsheets do not read them as formulas:
-    `=1.png` becomes `./=1.png`, and a class `'=1`."""
+    """Return the predictions as CSV, with one line per picture.
+
+    A line has the name, the class, the confidence, and the probability of each class; only the name for a picture that
+    could not be read. Names are escaped so that spreadsheets do not read them as formulas: `=1.png` becomes
+    `./=1.png`, and the class `=1` becomes `'=1`.
+    """
     stream = io.StringIO()
     lines = csv.writer(stream, lineterminator="\n")
     lines.writerow([*COLUMNS, *(f"p({name})" for name in result.classes)])
@@ -133,7 +136,7 @@ def predictions(result: Classified) -> str:
 
 
 def said(result: Classified) -> list[str]:
-    """Sentences that explain how the pictures were classified."""
+    """Return sentences that explain how the pictures were classified."""
     classifier, strategy = result.classifier, result.classifier.strategy_
     name = short(result.config.strategy)
     if strategy.transductive and result.config.by_itself:
@@ -153,7 +156,7 @@ def said(result: Classified) -> list[str]:
 
 
 def record(result: Classified, written: Written, store: Store, tracker: "Tracker", seconds: float) -> tuple[str, bool]:
-    """Record the result as a run, unless a run with its identity exists; returns its id, and whether it existed."""
+    """Record the result as a run, unless a run with its identity exists; return its id, and whether it existed."""
     config = result.config
     experiment = f"{STAGE}/{_name(config)}"
     name = f"{short(config.strategy)} {len(result.classes)} classes {Path(result.classifier.backbone or '').name}"
@@ -217,7 +220,7 @@ def _places(result: Classified, store: Store) -> Written:
 
 
 def _name(config: ClassifyConfig) -> str:
-    """A name for the result: that of the support folder, or of the classifier's file."""
+    """Return a name for the result: that of the support folder, or of the classifier's file."""
     return (
         Path(config.support or "").expanduser().resolve().name if config.support else Path(config.classifier or "").stem
     )

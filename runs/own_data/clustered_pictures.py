@@ -27,7 +27,7 @@ COLUMNS = ("file", "cluster", "confidence")
 
 
 def is_folder(config: ClusterConfig) -> bool:
-    """Whether the config clusters a folder of a user's own pictures."""
+    """Return whether the config clusters a folder of a user's own pictures."""
     return config.dataset.plugin == FOLDER
 
 

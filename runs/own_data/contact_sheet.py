@@ -147,12 +147,12 @@ def _shown(sheet: Sheet, row: int, source: str) -> Shown:
 
 
 def _percent(share: float) -> str:
-    """Percent with one decimal, because probabilities are small for many classes."""
+    """Return a share in percent with one decimal, because probabilities are small for many classes."""
     return f"{100 * share:.1f} %"
 
 
 def _thumbnails(files: Sequence[str], progress: Progress) -> list[str]:
-    """Data URLs of JPEG thumbnails, cropped to the central square; empty if a picture cannot be decoded."""
+    """Return data URLs of JPEG thumbnails, cropped to the central square; empty if a picture cannot be decoded."""
     pictures = EncodedPictures(files, lambda index: read_bytes(files[index]), SIDE, "crop", upright=True)
 
     def thumbnail(index: int) -> str:

@@ -132,7 +132,7 @@ class Step:
     command: str
 
     def whole_as(self, other: "Step") -> bool:
-        """Whether it has at most as many empty clusters and missing groups as another step."""
+        """Return whether this step has at most as many empty clusters and missing groups as another step."""
         return self.lost <= other.lost and self.lacking <= other.lacking
 
 
@@ -193,7 +193,7 @@ class Change:
         ]
 
     def worst(self, *, after: bool) -> Share:
-        """The share farthest from its target; ties go to the rarer group."""
+        """Return the share farthest from its target; ties go to the rarer group."""
 
         def distance(share: Share) -> tuple[float, float]:
             away = abs((share.after if after else share.before) - share.wanted)
@@ -202,12 +202,12 @@ class Change:
         return max(self.shares, key=distance)
 
     def lacking(self, *, after: bool) -> list[tuple[str, str, int]]:
-        """The groups missing from a cluster, as (attribute, group, cluster)."""
+        """Return the groups missing from a cluster, as (attribute, group, cluster)."""
         keys, report = self._keys(), self.reports[after]
         return [(*keys[j], cluster) for j, cluster in sorted(report.absent(), key=lambda pair: pair[1])]
 
     def too_rare(self) -> dict[tuple[str, str], int]:
-        """Number of rows of groups that are missing from a cluster because they have fewer rows than clusters."""
+        """Return the number of rows of each group that a cluster lacks since the group has fewer rows than clusters."""
         sizes = dict(zip(self._keys(), self._groups.sizes.tolist(), strict=True))
         clusters = int((self.reports[1].sizes > 0).sum())
         lacking = [(attribute, group) for attribute, group, _ in self.lacking(after=True)]
@@ -219,7 +219,7 @@ class Change:
         return bool(np.abs(self._groups.target - self._groups.sizes / self.rows).max() <= NOTICED)
 
     def clusters(self) -> list[Cluster]:
-        """The non-empty clusters with fairness."""
+        """Return the non-empty clusters with fairness."""
         contents = self._found.contents
         features, names = kinds(contents), [feature.name for feature in contents.features]
         lines = {
@@ -239,7 +239,7 @@ class Change:
         return clusters
 
     def steps(self) -> list[Step]:
-        """The effect and cost of each weight."""
+        """Return the effect and cost of each weight."""
         found = self._found
         steps = []
         for i, weight in enumerate(found.weights):
@@ -259,14 +259,16 @@ class Change:
         return steps
 
     def less(self, steps: Sequence[Step]) -> Step | None:
-        """The largest positive weight with noticeably less fairness than the selected one, or None."""
+        """Return the largest positive weight with noticeably less fairness than the selected one, or None."""
         chosen = steps[self._found.chosen]
         fewer = [step for step in steps[: self._found.chosen] if step.farthest > chosen.farthest + NOTICED]
         return fewer[-1] if fewer and fewer[-1].weight > 0 else None
 
     def cheaper(self, steps: Sequence[Step]) -> Step | None:
-        """The fairest smaller weight that is noticeably cheaper and not worse in the farthest group; None if there is
-        none. It can exist because the selected weight minimises the error over all groups, not that of the farthest."""
+        """Return the fairest smaller weight that is noticeably cheaper and not worse in the farthest group, or None.
+
+        It can exist because the selected weight minimises the error over all groups, not that of the farthest.
+        """
         chosen = steps[self._found.chosen]
         as_near = [
             step
@@ -276,8 +278,11 @@ class Change:
         return min(as_near, key=lambda step: (step.farthest, step.distance), default=None)
 
     def more(self, steps: Sequence[Step]) -> str | None:
-        """The command line for noticeably more fairness; None if there is no room, or if all larger weights that were
-        tried lose a cluster or a group of a cluster."""
+        """Return the command line for noticeably more fairness.
+
+        Returns None if there is no room, or if all larger weights that were tried lose a cluster or a group of a
+        cluster.
+        """
         chosen = steps[self._found.chosen]
         if chosen.farthest <= NOTICED:
             return None
@@ -288,8 +293,8 @@ class Change:
         return None if larger else self._found.more
 
     def distances(self) -> list[tuple[str, str, float, float, str]]:
-        """For each group: attribute, group, mean distance to the cluster mean without and with fairness, and its change
-        in words."""
+        """Return a row for each group: attribute, group, mean distance to the cluster mean without and with fairness,
+        and the change in words."""
         before, after = self._distances[0], self._distances[self._found.chosen]
         return [
             (
@@ -316,12 +321,12 @@ class Change:
         return {own.column: {group: shares[own.column, group] for group in own.names} for own in self._found.attributes}
 
     def _keys(self) -> list[tuple[str, str]]:
-        """(attribute, group) in the order of the groups."""
+        """Return (attribute, group) in the order of the groups."""
         groups = self._groups
         return [(groups.attributes[t], str(name)) for t, name in zip(groups.attribute_of, groups.names, strict=True)]
 
     def _shown(self) -> dict[str, set[str]]:
-        """The groups with bars, by attribute."""
+        """Return the groups with bars, by attribute."""
         far: dict[str, dict[str, float]] = {name: {} for name in self.whole}
         for share in self.shares:
             known = far[share.attribute]
@@ -330,6 +335,6 @@ class Change:
 
 
 def _ratio(distances: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """Ratio of the means; 1 if both are 0."""
+    """Return the ratio of the means; 1 if both are 0."""
     mine, theirs = float(distances.mean()), float(others.mean())
     return 1.0 if mine == theirs else mine / theirs if theirs else float("inf")

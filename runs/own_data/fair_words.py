@@ -4,7 +4,7 @@ SAME = 0.005  # relative differences of distances below this are ignored
 
 
 def of_hundred(share: float) -> str:
-    """A share as rows of 100; 0 and 100 only if exact."""
+    """Return a share as rows of 100; 0 and 100 only if exact."""
     if 0 < share <= 0.005:
         return "under 1"
     if 0.995 <= share < 1:
@@ -13,13 +13,13 @@ def of_hundred(share: float) -> str:
 
 
 def between(shares: tuple[float, float]) -> str:
-    """A range of shares as rows of 100."""
+    """Return a range of shares as rows of 100."""
     low, high = (f"{100 * share:.0f}" for share in shares)
     return low if low == high else f"{low} to {high}"
 
 
 def farther(ratio: float) -> str:
-    """A ratio of distances in words, such as "4 % farther"."""
+    """Return a ratio of distances in words, such as "4 % farther"."""
     change = abs(ratio - 1)
     if ratio == float("inf"):
         return "farther"
@@ -31,7 +31,7 @@ def farther(ratio: float) -> str:
 
 
 def weight_name(weight: float) -> str:
-    """A weight as text for the command line, with four digits unless it is an integer."""
+    """Return a weight as text for the command line, with four digits unless it is an integer."""
     if weight % 1 == 0 and weight < 1e15:
         return f"{weight:.0f}"
     short = float(f"{weight:.4g}")

@@ -35,7 +35,7 @@ class Kind:
 
 
 def kinds(contents: Contents) -> dict[str, Kind]:
-    """The kind of each feature of a table, by its name."""
+    """Return the kind of each feature of a table, by its name."""
     by_name = {}
     for j, feature in enumerate(contents.features):
         if feature.kind == "categories":
@@ -69,7 +69,7 @@ class Phrase:
 
 
 def number(value: float) -> str:
-    """A number with three digits, or all digits before the decimal point."""
+    """Return a number with three digits, or all digits before the decimal point."""
     if abs(value) >= 9_999.5:
         return f"{value:,.0f}"
     if abs(value) >= 99.5:
@@ -78,7 +78,7 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent; 0 % and 100 % only if exact."""
+    """Return a share in percent; 0 % and 100 % only if exact."""
     if 0 < share <= 0.005:
         return "under 1 %"
     if 0.995 <= share < 1:
@@ -109,7 +109,7 @@ def compared(trait: Trait, kind: Kind | None = None) -> Phrase:
 
 
 def described(profile: Profile, kinds: Mapping[str, Kind] | None = None) -> list[Phrase]:
-    """The columns in which a group differs from the other rows, largest difference first; empty if there are none.
+    """Return the columns in which a group differs from the other rows, the largest difference first.
 
     Args:
         profile: the profile of the group.
@@ -121,17 +121,17 @@ def described(profile: Profile, kinds: Mapping[str, Kind] | None = None) -> list
 
 
 def in_a_line(phrases: Sequence[Phrase]) -> str:
-    """The phrases in one line, such as "much higher income, lower age"."""
+    """Return the phrases in one line, such as "much higher income, lower age"."""
     return ", ".join(
         f"{phrase.column} {phrase.words}" if phrase.share else f"{phrase.words} {phrase.column}" for phrase in phrases
     )
 
 
 def stability(share: float) -> str:
-    """The stability in words, from the fraction of rows in [0, 1] that are in the same group after another start."""
+    """Return the stability in words. `share`: fraction in [0, 1] of rows in the same group after another start."""
     return next(word for least, word in STABLE if share >= least)
 
 
 def separation(silhouette: float) -> str:
-    """A sentence for the mean silhouette, in [-1, 1]."""
+    """Return a sentence for the mean silhouette, in [-1, 1]."""
     return next(sentence for least, sentence in APART if silhouette >= least)

@@ -129,14 +129,14 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
 
 
 def selected_weight(result: "FairResult") -> int:
-    """Index of the selected weight: the only given one, otherwise the smallest with the least error."""
+    """Return the index of the selected weight: the only given one, otherwise the smallest with the least error."""
     positive = np.flatnonzero(result.found.weights > 0)
     asked = result.config.fairness_weight is not None and len(positive) == 1
     return int(positive[0]) if asked else result.found.chosen
 
 
 def _at(weight: float, words: Sequence[str], config: FairConfig) -> str:
-    """The command line for one weight; if an output is given, with its own output file."""
+    """Return the command line for one weight; if an output is given, with its own output file."""
     from runs.own_data.fair_words import weight_name
 
     changed = {"fairness_weight": weight_name(weight)}
@@ -148,19 +148,21 @@ def _at(weight: float, words: Sequence[str], config: FairConfig) -> str:
 
 
 def _least(found: "TradeOff") -> float:
-    """Lower bound of the fairness error. It holds because the clusters' shares, weighted by size, average to those of
-    the whole table, and KL is convex."""
+    """Return a lower bound of the fairness error.
+
+    It holds because the clusters' shares, weighted by size, average to those of the whole table, and KL is convex.
+    """
     shares = found.group_sizes / found.labels.shape[1]
     return float((found.target * np.log(found.target / shares)).sum())
 
 
 def _price(price: float) -> dict[str, str]:
-    """The price of fairness for the page; empty if unknown."""
+    """Return the price of fairness for the page; empty if unknown."""
     return {} if math.isnan(price) else {"price of fairness": f"{price:.4g} of the objective without"}
 
 
 def _unfair(result: "FairResult") -> FairConfig:
-    """The config of a method that minimises the same objective without fairness."""
+    """Return the config of a method that minimises the same objective without fairness."""
     from fairness.methods import UNFAIR
     from runs.config.groups import option
 
@@ -169,7 +171,7 @@ def _unfair(result: "FairResult") -> FairConfig:
 
 
 def _attributes(config: FairConfig, table: "Table") -> "list[Attribute]":
-    """The sensitive attributes: the sensitive columns, or their combinations."""
+    """Return the sensitive attributes: the sensitive columns, or their combinations."""
     from fairness.datasets.table import Attribute
 
     own = table.attributes()
@@ -182,7 +184,7 @@ def _attributes(config: FairConfig, table: "Table") -> "list[Attribute]":
 
 
 def _target(result: "FairResult", table: "Table") -> dict[tuple[str, str], float] | None:
-    """The target shares by attribute and group; None if they are those of the table."""
+    """Return the target shares by attribute and group; None if they are those of the table."""
     if result.config.method.options.get("target") is None:
         return None
     keys = [(own.column, group) for own in _attributes(result.config, table) for group in own.names]

@@ -116,7 +116,7 @@ def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> 
 
 
 def _given_to_method(config: ClusterConfig, known: "KnownLabels | None") -> list[str]:
-    """The knowledge about rows that the method was given, as objects of the sentence "The method was given ...\""""
+    """Return the known facts about rows given to the method, as objects of the sentence "The method was given ...\""""
     given = [] if known is None else [f"the groups of {int(known.known.sum()):,} rows"]
     if config.links is not None:
         given.append(f"for {config.links:,} pairs of rows, whether they belong together")

@@ -21,11 +21,11 @@ class Mark:
 
     @classmethod
     def of(cls, place: int) -> "Mark":
-        """The mark of the group with this index."""
+        """Return the mark of the group with this index."""
         return cls(place % COLOURS, SHAPES[place % len(SHAPES)])
 
     def svg(self) -> Markup:
-        """The mark as a separate SVG, for a legend."""
+        """Return the mark as a separate SVG, for a legend."""
         shape = _shape(self.shape, 7, 7, 5.5)
         return Markup('<svg class="mark" viewBox="0 0 14 14" aria-hidden="true"><g class="g{}">{}</g></svg>').format(
             self.colour, shape

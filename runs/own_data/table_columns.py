@@ -55,7 +55,7 @@ class TableColumns:
             note(f"rows without a cluster because of missing values: {self.dropped:,}")
 
     def record(self) -> dict[str, Any]:
-        """The summary for JSON."""
+        """Return the summary as a dictionary for JSON."""
         return {
             "used": {name: kind for kind, names in self.used.items() for name in names},
             "unused": {name: why for why, names in self.unused.items() for name in names},
@@ -65,7 +65,7 @@ class TableColumns:
 
 
 def named(names: list[str]) -> str:
-    """The first names in a line, and the number of the others."""
+    """Return the first names in a line, and the number of the others."""
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return ", ".join(name or "(no name)" for name in names[:NAMED]) + more
 

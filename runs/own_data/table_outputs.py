@@ -40,7 +40,7 @@ class TableConfig(Protocol):
         """The file for the rows."""
 
     def arguments(self) -> list[str]:
-        """The command-line arguments of the config."""
+        """Return the command-line arguments of the config."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Written:
     columns: TableColumns
 
     def record(self) -> dict[str, Any]:
-        """The record for JSON."""
+        """Return the record as a dictionary for JSON."""
         return {"rows": str(self.rows), "page": str(self.page), "columns": self.columns.record()}
 
 
 def is_table(config: TableConfig) -> bool:
-    """Whether the config clusters a user's own table."""
+    """Return whether the config clusters a user's own table."""
     return config.dataset.plugin == TABLE
 
 
@@ -112,7 +112,7 @@ def check_clusters(contents: "Contents", clusters: int | None) -> None:
 
 
 def places(config: TableConfig, clusters: int, identity: str, contents: "Contents", store: "Store") -> Written:
-    """The paths of the rows and the page, from the config or in the results folder."""
+    """Return the paths of the rows and the page, from the config or in the results folder."""
     columns = TableColumns.of(contents)
     if config.output is not None:
         rows = Path(config.output)
@@ -124,18 +124,18 @@ def places(config: TableConfig, clusters: int, identity: str, contents: "Content
 
 
 def method_name(config: TableConfig) -> str:
-    """The displayed name of the method, with its description."""
+    """Return the displayed name of the method, with its description."""
     said = comment(config.method.group, config.method.name).rstrip(".")
     return f"{short(config.method)}, {said}" if said else short(config.method)
 
 
 def typed(config: TableConfig, configs: Sequence[TableConfig], settings: Sequence[str]) -> list[str]:
-    """The settings of the command line if they produce one result, otherwise those of this config alone."""
+    """Return the settings of the command line if they produce one result, otherwise those of this config alone."""
     return list(settings) if len(configs) == 1 else config.arguments()
 
 
 def command(verb: str, words: Sequence[str], changed: Mapping[str, str]) -> str:
-    """The command line with some keys changed; a changed command does not keep the output file."""
+    """Return the command line with some keys changed; a changed command does not keep the output file."""
     dropped = tuple(f"{name}=" for name in (*changed, *(["output"] if changed else [])))
     kept = [word for word in words if not word.startswith(dropped)]
     return shlex.join(["transduce", verb, *kept, *(f"{name}={value}" for name, value in changed.items())])

@@ -159,7 +159,7 @@ def _group(found: PageContent, place: int, profile: Profile, features: Mapping[s
 
 
 def _shown(contents: Contents) -> list[str]:
-    """Columns that identify a row for the reader: first unused columns, such as names, then used ones."""
+    """Return columns that identify a row for the reader: first unused columns, such as names, then used ones."""
     names = contents.file.names
     others = [name for name in names if name not in contents.columns][:4]
     kept = {*others, *contents.columns[: SHOWN - len(others)]}
@@ -174,7 +174,7 @@ def _row(found: PageContent, row: int) -> Row:
 
 
 def _doubtful(found: PageContent) -> list[Row]:
-    """The rows with the lowest confidence, in ascending order."""
+    """Return the rows with the lowest confidence, in ascending order."""
     if np.isnan(found.confidence).all():
         return []
     rows = np.argsort(found.confidence, kind="stable")[:DOUBTFUL]  # NaN comes last
@@ -188,7 +188,7 @@ def _sample(rows: int) -> NDArray[np.intp]:
 
 
 def _separation(values: NDArray[np.floating], labels: NDArray[np.integer], column_of: NDArray[np.intp]) -> str:
-    """The separation of the groups in words; empty for one group, or as many groups as rows."""
+    """Return the separation of the groups in words; empty for one group, or as many groups as rows."""
     from sklearn.metrics import silhouette_score
 
     if not 2 <= len(np.unique(labels)) < len(labels):
@@ -198,7 +198,7 @@ def _separation(values: NDArray[np.floating], labels: NDArray[np.integer], colum
 
 
 def _crossed(found: PageContent, groups: Sequence[Group]) -> list[tuple[str, list[int]]]:
-    """The known classes with the number of their rows in each group; empty without classes."""
+    """Return the known classes with the number of their rows in each group; empty without classes."""
     if found.classes is None:
         return []
     names = list(dict.fromkeys(np.sort(found.classes).tolist()))

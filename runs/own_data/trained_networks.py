@@ -28,14 +28,14 @@ class TrainedNetwork(NamedTuple):
 
 
 def trained_networks(store: Store) -> list[TrainedNetwork]:
-    """The trained networks, newest first. Only headers are read."""
+    """Return the trained networks, newest first. Only headers are read."""
     finished = [path for path in store.cache("checkpoints").glob(f"*/{COMPLETE}") if (path.parent / FILE).is_file()]
     newest = sorted(finished, key=lambda path: path.stat().st_mtime_ns, reverse=True)
     return [network for path in newest for network in _described(path.parent / FILE)]
 
 
 def networks_here(store: Store) -> str:
-    """The available networks, for error messages."""
+    """Return the available networks, for error messages."""
     networks = trained_networks(store)
     if not networks:
         return TRAIN
@@ -46,7 +46,7 @@ def networks_here(store: Store) -> str:
 
 
 def _described(path: Path) -> Iterator[TrainedNetwork]:
-    """The description from a file's header; nothing if it is damaged."""
+    """Yield the description from a file's header; nothing if it is damaged."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         about = read_header(path, "")
         config = json.loads(about["about"]) if "about" in about else about

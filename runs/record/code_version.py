@@ -9,7 +9,7 @@ from pathlib import Path
 
 @functools.cache
 def code_version() -> str:
-    """The commit of the checkout that contains this code (with `+changes` if files differ), else the version."""
+    """Return the commit of the checkout that contains this code (with `+changes` if files differ), else the version."""
     project = Path(__file__).resolve().parents[2]
     if (project / ".git").exists():
         with suppress(OSError, subprocess.SubprocessError):
@@ -20,7 +20,7 @@ def code_version() -> str:
 
 
 def version() -> str:
-    """The version of the installed package."""
+    """Return the version of the installed package."""
     try:
         return metadata.version("transduce")
     except metadata.PackageNotFoundError:

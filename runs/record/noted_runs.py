@@ -11,7 +11,7 @@ from runs.storage.store import write_text
 
 
 def noted_run(note: Path, name: str, tracker: Tracker, begin: Callable[[], TrackedRun]) -> TrackedRun:
-    """The run of an interrupted training, or a new run.
+    """Return the run of an interrupted training, or a new run.
 
     Args:
         note: file that contains the id of the run.

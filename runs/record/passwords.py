@@ -16,9 +16,10 @@ _WHOLE_PARAMETER = re.compile(rf"(?<=[?&])({_SECRET})=([^&]*)", re.IGNORECASE)
 
 
 def without_passwords(text: str) -> str:
-    """A text in which every `scheme://user:password@host` is `scheme://host`, and the value of `?password=` is removed.
+    """Return a text without the users and passwords of addresses.
 
-    The user and password of the record's own address, MLFLOW_TRACKING_URI, are removed wherever they occur.
+    `scheme://user:password@host` becomes `scheme://host`, and the value of `?password=` is removed. The user and
+    password of the record's own address, MLFLOW_TRACKING_URI, are removed wherever they occur.
     """
     for secret, shown in _secrets(os.environ.get("MLFLOW_TRACKING_URI", "")).items():
         text = text.replace(secret, shown)
@@ -29,7 +30,7 @@ def without_passwords(text: str) -> str:
 
 @functools.lru_cache(maxsize=8)
 def _secrets(address: str) -> Mapping[str, str]:
-    """The secrets of an address, both as written and decoded, with their replacements."""
+    """Return the secrets of an address, both as written and decoded, with their replacements."""
     found = {}
     user = _USER.match(address)
     if user:

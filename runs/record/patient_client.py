@@ -122,7 +122,7 @@ def _unreachable(place: str, reason: str) -> RecordUnreachable:
 
 
 def _reason(error: Exception) -> str | None:
-    """The reason why a record cannot be reached; None for an error with another cause."""
+    """Return the reason why a record cannot be reached; None for an error with another cause."""
     from mlflow.exceptions import MlflowException, RestException
     from requests.exceptions import RequestException
     from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -147,7 +147,7 @@ def _refused(error: Any, text: str) -> bool:
 
 
 def _short(text: str) -> str:
-    """The essential part of an error message of requests or urllib3."""
+    """Return the essential part of an error message of requests or urllib3."""
     for words, gist in (
         ("too many 500", "it answers with error 500"),
         ("too many 50", "it answers with errors"),

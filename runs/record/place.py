@@ -78,12 +78,12 @@ class RecordPlace:
         return relocate(self.store, self.say) if self.own else {}
 
     def exists(self) -> bool:
-        """Whether there is a record to read. False means that no run was ever made; nothing is created."""
+        """Return whether there is a record to read. False means that no run was ever made; nothing is created."""
         return self.database is None or self.database.exists()
 
     @contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:
-        """The database of the record, opened for reading only.
+        """Yield the database of the record, opened for reading only.
 
         Raises:
             InputError: the file is not a database, is damaged, or a process writes to it for over a minute; also if

@@ -53,14 +53,14 @@ class RunRow:
 def read_runs(
     tracker: Tracker, prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
 ) -> list[RunRow]:
-    """The runs of the experiments whose name starts with `prefix`, newest first; runs of equal time are ordered by id.
+    """Return the runs of the experiments whose name starts with `prefix`, newest first.
 
-    Deleted runs and runs of deleted experiments are excluded. The time is proportional to the number of matching runs.
-    For other runs of these experiments a database looks up the requested tags only. A server receives a query for each
-    combination of values.
+    Runs of equal time are ordered by id. Deleted runs and runs of deleted experiments are excluded. The time is
+    proportional to the number of matching runs. For other runs of these experiments, a database looks up the requested
+    tags only. A server receives a query for each combination of values.
 
     Args:
-        tags: by tag, the values of which a run must have one.
+        tags: allowed values of each tag; a run must have one of them.
         statuses: the statuses to include.
 
     Raises:
@@ -70,7 +70,7 @@ def read_runs(
 
 
 def finished(tracker: Tracker, experiments: Collection[str], identities: Collection[str]) -> dict[str, RunRow]:
-    """The newest finished run of each identity in the experiments of these names, if there is one.
+    """Return the newest finished run of each identity in the experiments of these names, if there is one.
 
     Raises:
         InputError: the record cannot be read.
@@ -112,7 +112,7 @@ select run_uuid, key, value, is_nan from latest_metrics where run_uuid in (selec
 def _select(
     database: sqlite3.Connection, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]
 ) -> list[RunRow]:
-    """The runs of a database, all read in one transaction."""
+    """Return the runs of a database, all read in one transaction."""
     database.execute("begin")
     active = database.execute("select experiment_id, name from experiments where lifecycle_stage = 'active'")
     experiments = {number: name for number, name in active if named(name)}
@@ -154,7 +154,7 @@ def _newest_first(row: RunRow) -> tuple[int, str]:
 
 
 def _ask(client: Any, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
-    """The runs of a server. The filters of its API have no OR."""
+    """Return the runs of a server. The filters of its API have no OR."""
     pages = _pages(lambda token: client.search_experiments(page_token=token))
     experiments = {found.experiment_id: found.name for found in pages if named(found.name)}
     rows = {}  # by id: a run that starts in the meantime shifts the last run of a page to the next page
@@ -190,7 +190,7 @@ def _row(run: Any, experiment: str) -> RunRow:
 
 
 def _pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
-    """All entries of a list that MLflow returns in pages."""
+    """Yield all entries of a list that MLflow returns in pages."""
     token = None
     while True:
         page = ask(token)

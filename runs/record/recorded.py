@@ -47,7 +47,7 @@ class RecordedTuning:
 
 
 def recorded_evaluation(config: EvaluateConfig, tracker: "Tracker", say: Say = silent) -> Result | None:
-    """The newest complete evaluation of a config; None if there is none.
+    """Return the newest complete evaluation of a config; None if there is none.
 
     Args:
         say: called with a message about an incomplete run.
@@ -60,7 +60,7 @@ def recorded_evaluation(config: EvaluateConfig, tracker: "Tracker", say: Say = s
 
 
 def recorded_tuning(config: TuneConfig, tracker: "Tracker", say: Say = silent) -> RecordedTuning | None:
-    """The newest tuning of a config for which all trials are in the record; None if there is none.
+    """Return the newest tuning of a config for which all trials are in the record; None if there is none.
 
     Args:
         say: called with a message about what is missing in a tuning.
@@ -86,7 +86,7 @@ def recorded_tuning(config: TuneConfig, tracker: "Tracker", say: Say = silent) -
 def _runs(
     experiment: str, config: EvaluateConfig | TuneConfig, tracker: "Tracker", tags: Mapping[str, list[str]]
 ) -> list[RunRow]:
-    """Finished runs that may match a config, newest first."""
+    """Return finished runs that may match a config, newest first."""
     if not tracker.exists():
         return []
     network = {"backbone": [config.backbone.name], "seed": [str(config.seed)]}
@@ -96,7 +96,7 @@ def _runs(
 def _of_identity(
     runs: list[RunRow], name: str, identity_on: Callable[[tuple[str, str]], str], say: Say
 ) -> list[RunRow]:
-    """The runs whose identity is that of the config on the images of the run."""
+    """Return the runs whose identity is that of the config on the images of the run."""
     identities: dict[tuple[str, str], str] = {}
     found = []
     for run in runs:
@@ -122,7 +122,7 @@ def _curve(
     tracker: "Tracker",
     say: Say,
 ) -> Curve | None:
-    """The results of a step's values on tasks of a split; None if one of them is missing."""
+    """Return the results of a step's values on tasks of a split; None if one of them is missing."""
     lineage = Lineage.on(config, run.tags.get("data", ""))
     trials = []
     for point in config.strategy.at({**chosen, **step.grids}).points():
@@ -140,7 +140,7 @@ def _curve(
 
 
 def _result(config: EvaluateConfig, run: RunRow, tracker: "Tracker", say: Say) -> Result | None:
-    """The results of a run, task by task; None, with a message, if the run is incomplete."""
+    """Return the results of a run, task by task; None, with a message, if the run is incomplete."""
     try:
         return recorded_result(tracker, run.run_id, run.metrics, run.artifact_uri, config, run.tags["identity"])
     except (ValueError, KeyError) as error:

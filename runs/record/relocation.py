@@ -17,7 +17,7 @@ UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # CANTOPEN: the
 
 
 def origin_of(store: Store) -> str:
-    """The machine and folder whose locks show whether a run of a store is active."""
+    """Return the machine and folder whose locks show whether a run of a store is active."""
     return f"{socket.gethostname()}:{store.root}"
 
 
@@ -56,7 +56,7 @@ def relocate(store: Store, say: Say) -> dict[str, str]:
 
 
 def relocated(connection: sqlite3.Connection, moved: Mapping[str, str], store: Store) -> sqlite3.Connection:
-    """A copy in memory of a record that cannot be written, with the updated addresses."""
+    """Return a copy in memory of a record that cannot be written, with the updated addresses."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
     _rewrite(copy, moved, store)
@@ -64,7 +64,7 @@ def relocated(connection: sqlite3.Connection, moved: Mapping[str, str], store: S
 
 
 def _moved(connection: sqlite3.Connection, artifacts: Path) -> dict[str, str]:
-    """Artefact addresses in other folders, by the names of the experiments that were moved from there."""
+    """Return artefact addresses in other folders, by the names of the experiments that were moved from there."""
     moved = {}
     for name, location in connection.execute("select name, artifact_location from experiments"):
         here = (artifacts / name).as_uri()

@@ -70,7 +70,7 @@ def served(
 
 @contextmanager
 def _leash() -> Iterator[tuple[int, list[str]]]:
-    """A pipe, and the prefix of a command that ends with this process (see `runs/record/leash.py`)."""
+    """Yield a pipe, and the prefix of a command that ends with this process (see `runs/record/leash.py`)."""
     ours, theirs = os.pipe()
     try:
         yield ours, [sys.executable, "-I", "-S", str(Path(leash.__file__)), str(ours)]
@@ -102,18 +102,18 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bo
 
 
 def _has_screen() -> bool:
-    """Whether there is a screen. Without one, a text browser would open in the terminal."""
+    """Return whether there is a screen. Without one, a text browser would open in the terminal."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def log_file(tracker: Tracker) -> Path:
-    """The file with the server's own messages."""
+    """Return the file with the server's own messages."""
     tracker.store.prepare()
     return tracker.store.root / "ui.log"
 
 
 def address(host: str, port: int) -> str:
-    """The UI's address for a browser on this machine."""
+    """Return the UI's address for a browser on this machine."""
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 

@@ -125,7 +125,7 @@ class Tracker(RecordPlace):
             yield
 
     def experiment(self, name: str) -> str:
-        """The id of the experiment of that name; a missing one is created, a deleted one is restored."""
+        """Return the id of the experiment of that name; a missing one is created, a deleted one is restored."""
         if name in self._experiments:
             return self._experiments[name]
         from mlflow.exceptions import MlflowException
@@ -157,7 +157,7 @@ class Tracker(RecordPlace):
     def find(
         self, experiment: str, identity: str, *, parent: str | None = None, status: str = "FINISHED"
     ) -> Any | None:
-        """The newest run, not deleted, of that identity and status, as MLflow's `Run`, or None.
+        """Return the newest run, not deleted, of that identity and status, as MLflow's `Run`, or None.
 
         Args:
             parent: id of a run; only its children are searched.
@@ -172,7 +172,7 @@ class Tracker(RecordPlace):
         return found[0] if found else None
 
     def get(self, run_id: str) -> Any | None:
-        """MLflow's `Run` of that id, or None if it does not exist or was deleted."""
+        """Return MLflow's `Run` of that id, or None if it does not exist or was deleted."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -184,7 +184,7 @@ class Tracker(RecordPlace):
         return run if run.info.lifecycle_stage == "active" else None
 
     def bury(self, prefix: str = "", identity: str | None = None) -> int:
-        """Mark RUNNING runs of this store KILLED if their process has ended (their lock is free); returns their number.
+        """Mark RUNNING runs of this store KILLED if their process has ended (their lock is free); return their number.
 
         Without arguments, the kept copies of results that are now in the record are removed, too.
 
@@ -228,7 +228,7 @@ class Tracker(RecordPlace):
         config: str,
         tags: Mapping[str, Any],
     ) -> TrackedRun:
-        """A new RUNNING run with its parameters, its resolved config as `config.yaml`, and its tags."""
+        """Start a run, and record its parameters, its resolved config as `config.yaml`, and its tags."""
         with self.watched():
             known = {"identity": identity, "stage": stage, "origin": self.origin, "code": code_version()}
             created = self.client.create_run(self.experiment(experiment), run_name=name, tags=known)
@@ -239,7 +239,7 @@ class Tracker(RecordPlace):
         return run
 
     def tracked(self, run_id: str, seen: Mapping[str, int] | None = None) -> TrackedRun:
-        """An existing run, open for writing; `seen` as in `TrackedRun`."""
+        """Return an existing run, opened for writing; `seen` as in `TrackedRun`."""
         return TrackedRun(self.client, self.store, run_id, seen)
 
     def resume(self, run_id: str) -> TrackedRun | None:
@@ -260,8 +260,10 @@ class Tracker(RecordPlace):
         return resumed
 
     def download(self, run_id: str, name: str, folder: Path, artifacts: str = "") -> Path | None:
-        """The path of one artefact of a run, or None if it is missing. An artefact on this machine is not copied; other
-        artefacts are downloaded to `folder`."""
+        """Return the path of one artefact of a run, or None if it is missing.
+
+        An artefact on this machine is not copied; other artefacts are downloaded to `folder`.
+        """
         if artifacts.startswith("file://"):
             path = Path(url2pathname(artifacts.removeprefix("file://"))) / name
             return path if path.is_file() else None
@@ -273,7 +275,7 @@ class Tracker(RecordPlace):
             return None
 
     def read(self, run_id: str, name: str, load: Callable[[Path], T], artifacts: str = "") -> T:
-        """One artefact of a run, read by `load`.
+        """Return one artefact of a run, read by `load`.
 
         Args:
             artifacts: URI of the run's files, if it is known; files on this machine are then read directly.
@@ -291,7 +293,7 @@ class Tracker(RecordPlace):
                 raise ValueError(f"damaged: {error}") from error
 
     def address(self, run_id: str) -> str:
-        """Where the user finds the run: the address of its page on a server, else its artefact folder."""
+        """Return the location of the run for the user: its page on a server, or else its artefact folder."""
         info = self.client.get_run(run_id).info
         if self.is_server:
             return f"{self.place.rstrip('/')}/#/experiments/{info.experiment_id}/runs/{run_id}"

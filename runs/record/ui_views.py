@@ -45,7 +45,7 @@ def set_views(tracker: "Tracker") -> None:
 
 
 def first_page(tracker: "Tracker", address: str) -> str:
-    """The page of the experiment with the newest result, with its columns; the UI's start page if there is none."""
+    """Return the address of the experiment with the newest result, with its columns; the start page without results."""
     rows = read_runs(tracker, "")
     results = [row for row in rows if row.experiment.partition("/")[0] in RESULTS] or rows
     found = tracker.client.get_experiment_by_name(results[0].experiment) if results else None

@@ -16,7 +16,7 @@ class Runs(Protocol):
     """The method of the record that is needed here."""
 
     def get(self, run_id: str) -> Any | None:
-        """MLflow's `Run` of that id; None if there is none."""
+        """Return MLflow's `Run` of that id; None if there is none."""
 
 
 class Made(NamedTuple, Generic[M]):
@@ -50,7 +50,7 @@ class Unrecorded:
         return self.store.publish("unrecorded", self._key, [name], {"run": run_id, **facts}).path / name
 
     def pending(self, record: Runs, *, held: bool = False) -> bool:
-        """Whether a result is not recorded yet. A result whose run was finished just before a kill is removed.
+        """Return whether a result is not recorded yet. A result whose run was finished just before a kill is removed.
 
         Args:
             held: whether the caller holds the lock of this result.
@@ -67,7 +67,7 @@ class Unrecorded:
         return False
 
     def find(self, name: str, load: Callable[[Path], M], record: Runs, *, force: bool) -> Made[M] | None:
-        """The result that is not recorded yet; None if there is none. The caller must hold the lock.
+        """Return the result that is not recorded yet; None if there is none. The caller must hold the lock.
 
         Args:
             force: accept only a result that was computed with `force`.

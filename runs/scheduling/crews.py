@@ -47,7 +47,7 @@ class Crew:
 
 @contextlib.contextmanager
 def crew(where: str, jobs: Sequence[Job], console: Console, *, on_gpu: bool) -> Iterator[Crew]:
-    """The crew of that name, "local" or "dask://HOST:PORT".
+    """Yield the crew with the name `where`, "local" or "dask://HOST:PORT".
 
     Args:
         jobs: the jobs that it will run, at least one.
@@ -72,7 +72,7 @@ def crew(where: str, jobs: Sequence[Job], console: Console, *, on_gpu: bool) -> 
 
 
 def _gpus() -> list[str]:
-    """The GPUs of this machine, as named in CUDA_VISIBLE_DEVICES."""
+    """Return the GPUs of this machine, as named in CUDA_VISIBLE_DEVICES."""
     import torch
 
     count = torch.cuda.device_count()

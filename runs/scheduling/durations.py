@@ -25,7 +25,10 @@ class Durations:
         self._by_strategy: dict[str, Sequence[RunRow]] = {}
 
     def training(self, config: TrainConfig) -> float | None:
-        """Estimate for a base training: time per epoch of the same backbone and benchmark, times number of epochs."""
+        """Return an estimate for a base training: the number of epochs times their duration in similar trainings.
+
+        Similar trainings have the same backbone and benchmark.
+        """
         asked = config.flat()
         for run in self._trainings:
             if run.tags.get("resumed") or any(run.params.get(k) != str(asked[k]) for k in ("benchmark", "backbone")):
@@ -34,13 +37,13 @@ class Durations:
         return None
 
     def extraction(self, config: TrainConfig, size: int, images: int | None) -> float | None:
-        """Estimate for the features of `images` images, from the same backbone at the same image size (pixels)."""
+        """Return an estimate for the features of `images` images, from the same backbone and image size (pixels)."""
         alike = {"backbone": config.backbone.name, "size": size}
         speeds = [noted["images_per_second"] for noted in self._extractions if alike.items() <= noted.items()]
         return images / speeds[0] if speeds and images is not None else None
 
     def evaluation(self, config: EvaluateConfig | TuneConfig, tasks: int) -> float | None:
-        """Estimate for `tasks` tasks, from evaluations of the same strategy on the most similar tasks."""
+        """Return an estimate for `tasks` tasks, from evaluations of the same strategy on the most similar tasks."""
         asked = config.flat()
         alike = max(
             self._evaluations(short(config.strategy)),
@@ -68,7 +71,7 @@ class Durations:
 
 
 def _cores(device: str) -> int:
-    """Number of cores that share the CPU seconds of a run; a run on a GPU records wall-clock time."""
+    """Return the number of cores that share the CPU seconds of a run; a run on a GPU records wall-clock time."""
     import torch
 
     from fsl.training.machine import resolve_device

@@ -96,7 +96,7 @@ def _ignore(count: int) -> None:
 
 @contextmanager
 def _token(store: Store, name: str) -> Iterator[None]:
-    """A file by which a worker recognises the results folder of this command."""
+    """Create a file, for the duration of the block, by which a worker recognises the results folder of this command."""
     store.prepare()
     token = store.root / name
     with ExitStack() as held:
@@ -174,7 +174,7 @@ class _Schedule:
         return self.deadline is None or time.monotonic() + job.seconds < self.deadline
 
     def _collect(self, job: Job, future: "Future[Report]") -> int:
-        """Process the end of a job; returns the number of jobs that need not be waited for any more."""
+        """Process the end of a job; return the number of jobs that need not be waited for any more."""
         try:
             report = future.result()
         except self.crew.death as error:

@@ -78,7 +78,7 @@ class Plan:
         return f"{'at least' if unknown else 'about'} {duration(self.seconds)} at the speed of earlier runs"
 
     def as_dict(self) -> dict[str, Any]:
-        """The plan for JSON output."""
+        """Return the plan as a dictionary for JSON."""
         steps = [vars(step) for step in self.steps]
         return {"runs": self.runs, "bytes": self.bytes, "seconds": self.seconds, "steps": steps}
 
@@ -103,7 +103,7 @@ class Plan:
 
 
 def plan(configs: Sequence[TrainConfig], store: Store, tracker: Tracker | None = None) -> Plan:
-    """The plan for these configs.
+    """Return the plan for these configs.
 
     Raises:
         InputError: the same errors as the stages, as far as they can be detected without computing a result.
@@ -113,7 +113,7 @@ def plan(configs: Sequence[TrainConfig], store: Store, tracker: Tracker | None =
 
 
 def arranged(steps: Sequence[PlannedStage]) -> Plan:
-    """The plan of several stages in the order of execution; duplicates are removed."""
+    """Return the plan of several stages in the order of execution; duplicates are removed."""
     order = ["images", "checkpoint", "import", "features", "tuning", "evaluation"]
     once: dict[str, PlannedStage] = {}
     for step in steps:
@@ -137,7 +137,7 @@ class Planner:
         self._peek = functools.cache(store.peek)
 
     def steps(self, config: TrainConfig) -> list[PlannedStage]:
-        """All stages that a config needs; if its result exists, only the last stage.
+        """Return all stages that a config needs; if its result exists, only the last stage.
 
         Raises:
             InputError: the same errors as `Lineage.of`.
@@ -149,7 +149,7 @@ class Planner:
         return [*self._sources(config, lineage, results), *results]
 
     def _result(self, result: "_Result", lineage: Lineage) -> PlannedStage:
-        """A stage that is in the record and was computed from the checkpoint in the store, or that will create runs."""
+        """Return a stage: cached if the record has its result for the checkpoint in the store, else to be run."""
         run = self._recorded.get(result.identity)
         if run and lineage.is_of_checkpoint(run.tags, self._peek):
             return PlannedStage(result.stage, result.name, result.identity, "cached", 0)
@@ -172,7 +172,7 @@ class Planner:
     def _sources(
         self, config: TrainConfig, lineage: Lineage, results: Sequence[PlannedStage]
     ) -> Iterator[PlannedStage]:
-        """Images, checkpoint and features; empty if features were given."""
+        """Yield images, checkpoint and features; empty if features were given."""
         if lineage.feature_files:
             return
         name = train_name(config)
@@ -205,13 +205,13 @@ class Planner:
             yield PlannedStage("features", f"{name} {shown}", key, state, needed, 0, seconds)
 
     def _state(self, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:
-        """The state of a cache folder, with the number of bytes that are still to be written."""
+        """Return the state of a cache folder, with the number of bytes that are still to be written."""
         if self._peek(kind, key):
             return "cached", 0
         return "interrupted" if (self._store.cache(kind) / f"{key}.partial").exists() else "to do", needed
 
     def _image_file(self, part: Part) -> int | None:
-        """Size in bytes of the cached images of a part; None if they are not cached."""
+        """Return the size in bytes of the cached images of a part; None if they are not cached."""
         path = self._store.images / f"images-{part.benchmark.name}-{part.source}" / f"{part.split}.safetensors"
         return path.stat().st_size if path.exists() else None
 
@@ -229,7 +229,7 @@ class _Result(NamedTuple):
 
 
 def _results(config: TrainConfig, lineage: Lineage) -> Iterator[_Result]:
-    """The tuning of a config, if any, and its evaluation."""
+    """Yield the tuning of a config, if any, and its evaluation."""
     asked = config.tuning_config() if isinstance(config, EvaluateConfig) and config.tuned else config
     if isinstance(asked, TuneConfig):
         steps = steps_of(asked.tuning, asked.strategy)
@@ -245,13 +245,13 @@ def _results(config: TrainConfig, lineage: Lineage) -> Iterator[_Result]:
 
 
 def splits_of(config: EvaluateConfig) -> list[str]:
-    """The splits whose features a config needs if its values are not tuned yet; base is always included."""
+    """Return the splits whose features a config needs if its values are not tuned yet; base is always included."""
     tuned = [step.split for step in steps_of(config.tuning, config.strategy)] if config.tuning and config.tuned else []
     return list(dict.fromkeys([*tuned, config.split]))
 
 
 def _splits(config: TrainConfig, results: Sequence[PlannedStage]) -> list[str]:
-    """The splits from which tasks are drawn."""
+    """Return the splits from which tasks are drawn."""
     splits: list[str] = []
     tunes = any(step.stage == "tuning" and not step.is_cached for step in results)
     if tunes and isinstance(config, (EvaluateConfig, TuneConfig)) and config.tuning:
@@ -264,7 +264,7 @@ def _splits(config: TrainConfig, results: Sequence[PlannedStage]) -> list[str]:
 
 
 def _extracted(config: TrainConfig, lineage: Lineage, splits: Sequence[str]) -> list[Part]:
-    """The images whose features are needed: those of the splits, and of the base classes, whose mean CL2N subtracts."""
+    """Return the images of the needed features: of the splits, and of the base classes, whose mean CL2N subtracts."""
     parts = [lineage.part(split) for split in (["base", *splits] if splits else [])]
     if lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
         parts.insert(1, lineage.target_base)
@@ -277,7 +277,7 @@ def _images(part: Part) -> str:
 
 @functools.cache
 def _network(backbone: str, channels: int, size: int) -> tuple[int, int]:
-    """The number of weights of a backbone, and the dimension of its features."""
+    """Return the number of weights of a backbone, and the dimension of its features."""
     import torch
 
     from fsl.backbones import create_backbone

@@ -32,10 +32,10 @@ def features(
     progress: Progress = quiet,
     lineage: Lineage | None = None,
 ) -> "FeatureBank":
-    """Features of a split with the base mean; extracted, after a training, if they are missing. If the config gives
-    features, these are returned.
+    """Return the features of a split with the base mean; those given by the config, if any.
 
-    A bank made from another checkpoint (before a forced training) is not used.
+    Missing features are extracted, if necessary after a training. A bank made from another checkpoint (before a forced
+    training) is not used.
 
     Args:
         lineage: lineage of the config, if it is known.
@@ -62,8 +62,7 @@ def pictures(
     progress: Progress = quiet,
     lineage: Lineage | None = None,
 ) -> "Pictures":
-    """The images from which the features of a config's split are computed, and their network, which is trained if it
-    is missing."""
+    """Return the images of a config's split with the network that computes their features; a missing one is trained."""
     from fsl.features.pictures import Pictures
     from fsl.weights.checkpoints import load_backbone
 
@@ -116,14 +115,14 @@ def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) ->
 def _extract(
     config: TrainConfig, lineage: Lineage, part: Part, made: Checkpoint, work: Workspace
 ) -> tuple["FeatureBank", float]:
-    """The features, and the number of images per second."""
+    """Return the features, and the number of images per second."""
     from torch import nn
 
     from fsl.features.bank import FeatureBank, extract
     from fsl.features.center_crop import CenterCrop, enlarged
     from fsl.training.base import load_backbone
 
-    progress, look = work.progress, lineage.look  # of the images that it was trained on, whatever it is shown now
+    progress, look = work.progress, lineage.look  # of the training images, not of a target's
     base = None
     if part.split != "base":
         progress.note(f"the mean of the base classes' features is kept with those of {part.split} classes")

@@ -56,9 +56,9 @@ def checkpoint(
     force: bool = False,
     lineage: Lineage | None = None,
 ) -> Checkpoint:
-    """The backbone of a config: trained if it is missing; an interrupted training is resumed.
+    """Return the backbone of a config; a missing one is trained, and an interrupted training is resumed.
 
-    With `checkpoint=FILE` or `pretrained=` no training and no run take place: the weights are copied to the store.
+    With `checkpoint=FILE` or `pretrained=`, the weights are copied to the store, without a training or a run.
 
     Args:
         force: train (or read the weights) again, even if the checkpoint exists.
@@ -117,7 +117,7 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
         if entry is None:
             return None
         found = _checkpoint(entry, self.identity, reused=True)
-        # The process was killed between rename and mark: the run is complete except for the card and the mark.
+        # A process killed after the renaming leaves a run that lacks only the card and the mark FINISHED.
         run = tracker.get(found.run_id) if found.run_id and tracker.exists() else None
         if run is not None and run.info.status in ("RUNNING", "KILLED"):
             left = tracker.tracked(found.run_id)
@@ -128,7 +128,7 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
         return found
 
     def begin(self, prepared: None, work: Workspace) -> Begun:
-        """The run of an interrupted training, or a new run."""
+        """Resume the run of an interrupted training, or start a new run."""
         from fsl.training.machine import resolve_devices
 
         config, lineage, store, tracker = self.config, self.lineage, work.store, work.tracker
@@ -172,7 +172,7 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
                 devices=config.devices,
             )
         numbers = {"best_epoch": trained.best_epoch, "epochs": trained.epochs, "images": trained.images}
-        best = {"best_validation_accuracy": trained.validation_accuracy}  # the plain name is the curve's
+        best = {"best_validation_accuracy": trained.validation_accuracy}  # without "best_": the curve
         # The time of a resumed training starts at its resumption.
         seconds = {"seconds": time.monotonic() - started}
         run.log(metrics=numbers | best | seconds, tags={"base_images": images["base"].fingerprint})
@@ -209,7 +209,7 @@ def _tidy(folder: Path) -> None:
 
 
 def _import(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
-    """Given weights as a finished checkpoint."""
+    """Store given weights as a finished checkpoint, and return it."""
     from fsl.weights.checkpoints import save_backbone
     from fsl.weights.foreign import import_backbone
     from fsl.weights.pretrained import pretrained_backbone, weights_place

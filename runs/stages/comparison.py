@@ -93,7 +93,7 @@ class Comparison:
 
     @classmethod
     def of(cls, setting: Setting, results: Sequence[Result]) -> "Comparison":
-        """The comparison from the results of all configs, in their order."""
+        """Return the comparison from the results of all configs, in their order."""
         return cls(setting, tuple(tuple(results[i] for i in indices) for indices in setting.configs))
 
     @property
@@ -107,25 +107,25 @@ class Comparison:
         return len(self.results[0][0].accuracies)
 
     def accuracy(self, strategy: int) -> float:
-        """Mean accuracy over seeds, in [0, 1]."""
+        """Return the mean accuracy over seeds, in [0, 1]."""
         return float(np.mean([result.accuracy for result in self.results[strategy]]))
 
     def per_class(self, strategy: int) -> float:
-        """Mean over seeds of the mean accuracy over classes, in [0, 1]."""
+        """Return the mean over seeds of the mean accuracy over classes, in [0, 1]."""
         return float(np.mean([result.classes.mean for result in self.results[strategy]]))
 
     def difference(self, first: int, second: int) -> Difference:
-        """Difference of two strategies, given by their indices."""
+        """Return the difference of two strategies, given by their indices."""
         return self._paired.difference(first, second)
 
     def against_reference(self) -> Iterator[tuple[str, Difference]]:
-        """For every other strategy: name, and difference from the reference."""
+        """Yield name and difference from the reference of every other strategy."""
         for i, name in enumerate(self.setting.strategies):
             if i != self.setting.reference:
                 yield name, self.difference(i, self.setting.reference)
 
     def by_class(self, strategy: int) -> NDArray[np.float64]:
-        """(C,) accuracy of a strategy on each class of the split over all seeds, NaN for classes without queries."""
+        """Return the (C,) accuracy of a strategy on each class over all seeds, NaN for classes without queries."""
         asked = self.asked
         right = np.sum([result.classes.right for result in self.results[strategy]], axis=0)
         return ClassScores(asked, right).accuracies
@@ -146,14 +146,17 @@ class Comparison:
 
 
 def _about_tasks(config: EvaluateConfig) -> tuple[str, ...]:
-    """Keys and groups that determine, with the seed, which tasks are drawn: from the benchmark of the training, or
-    from another benchmark, on which networks of several benchmarks can be compared."""
+    """Return the keys and groups that, with the seed, determine the tasks.
+
+    With a target, the benchmark of the training does not determine them, so networks of several benchmarks can be
+    compared.
+    """
     images = "target" if config.crosses else "benchmark" if config.features is None else "features"
     return (images, "sampler", "tasks", "task_seed", "split")
 
 
 def _parts(config: EvaluateConfig) -> tuple[str, str]:
-    """The values that determine the tasks, and those of the strategy; both exclude the seed."""
+    """Return the values that determine the tasks, and those of the strategy; both exclude the seed."""
     keys = {key: value for key, value in config.result_keys().items() if key not in ("seed", "audit")}
     keys |= {} if config.features is None else {"features": config.features}
     keys |= {} if config.task_seed is None else {"task_seed": config.task_seed}  # one series for all seeds
@@ -167,7 +170,7 @@ def _spelled(keys: Mapping[str, object]) -> str:
 
 
 def _setting_names(configs: Sequence[EvaluateConfig]) -> list[str]:
-    """Names that distinguish the tasks of each config: the kind of task, and other keys if they differ."""
+    """Return names that distinguish the tasks of each config: the kind of task, and other keys if they differ."""
     columns = column_names(configs)
     parts = []
     for config in configs:
@@ -181,7 +184,7 @@ def _setting_names(configs: Sequence[EvaluateConfig]) -> list[str]:
 
 
 def _reference(names: Sequence[str], wanted: str | None, tasks: str) -> int:
-    """The index of the reference in `names`."""
+    """Return the index of the reference in `names`."""
     if wanted is None:
         return 0
     if wanted in names:

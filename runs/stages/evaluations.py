@@ -46,8 +46,10 @@ class Parent:
 
 
 def shape(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
-    """Key of configs with the same features and the same tasks, which are evaluated together. A config that trains a
-    network on each task is evaluated alone, task by task."""
+    """Return a key that is equal for configs with the same features and tasks, which are evaluated together.
+
+    A config that trains a network on each task is evaluated alone, task by task.
+    """
     sampler = (config.sampler.plugin, *config.sampler.options.items())
     tasks = (sampler, config.count(), config.seed_of_tasks, config.base_mean, config.audit)
     alone = lineage.evaluation(config) if config.needs_images else ""
@@ -58,7 +60,8 @@ class TasksOf(NamedTuple):
     """The data on which strategies are evaluated.
 
     Attributes:
-        bank: features of the classes. fingerprint: fingerprint of the features.
+        bank: features of the classes.
+        fingerprint: fingerprint of the features.
         pictures: the images of the features, and their network, for strategies that need them.
     """
 
@@ -136,7 +139,7 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
 
     def prepare(self, work: Workspace) -> TasksOf:
         config, (store, tracker, progress, _), lineage = self.config, work, self.lineage
-        # The network comes first: if it is trained now, the features are computed by it.
+        # The network is first: if it has to be trained, the features are computed with its weights.
         shown = None
         if config.needs_images:
             shown = pictures(config, store, tracker, progress=progress, lineage=lineage)
@@ -209,7 +212,7 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
             yield Made(_scores(found[label], bank), about)
 
     def _unfinished(self, prepared: TasksOf, work: Workspace) -> "Unfinished":
-        """The intermediate results of an interrupted evaluation on these features."""
+        """Return the intermediate results of an interrupted evaluation on these features."""
         from fsl.evaluation.unfinished import Unfinished
 
         folder = work.store.partial("evaluations", self.identity, fresh=work.force)
@@ -271,7 +274,7 @@ def evaluation(
     parent: Parent | None = None,
     failures: list[tuple[str, Exception]] | None = None,
 ) -> list[Result]:
-    """The result of each config, in order; finished ones are taken from the record.
+    """Return the result of each config, in order; finished ones are taken from the record.
 
     Strategies on the same tasks share the gathered features. Each config has a run of its own. If a strategy fails,
     the others are evaluated and recorded before its error is raised.
@@ -337,7 +340,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _scores(found: "Evaluation", bank: "FeatureBank") -> Scores:
-    """The scores of an evaluation, without torch."""
+    """Return the scores of an evaluation, without torch."""
     return Scores(
         found.accuracies.numpy(),
         found.iterations.numpy(),

@@ -151,8 +151,9 @@ class Lineage:
         return Part(self.target[0], "base", self.target[1]) if self.target else None
 
     def is_of_checkpoint(self, noted: Mapping[str, Any], peek: Callable[[Kind, str], Entry | None]) -> bool:
-        """Whether a run or folder was made from the checkpoint that is now in the store. A forced training makes a new
-        checkpoint with the same identity.
+        """Return whether a run or folder was made from the checkpoint that is now in the store.
+
+        A forced training makes a new checkpoint with the same identity.
 
         Args:
             noted: tags of the run, or facts of the folder.

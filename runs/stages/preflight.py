@@ -53,7 +53,7 @@ def preflight(
 
 
 def _bank(identity: str, store: Store) -> "FeatureBank | None":
-    """The features of that identity, if they exist and are complete."""
+    """Return the features of that identity, if they exist and are complete."""
     from fsl.features.bank import FeatureBank
 
     entry = store.peek("features", identity)
@@ -64,7 +64,7 @@ def _bank(identity: str, store: Store) -> "FeatureBank | None":
 
 
 def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") -> "TaskSource":
-    """The tasks of a config on the labels and class names of a split.
+    """Return the tasks of a config on the labels and class names of a split.
 
     Raises:
         InputError: the split cannot give these tasks, or gives fewer than requested.
@@ -83,5 +83,5 @@ def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") 
 
 
 def _benchmark(config: EvaluateConfig) -> object:
-    """The benchmark of the tasks."""
+    """Return the benchmark of the tasks."""
     return (config.target if config.crosses else config.benchmark).build()

@@ -21,8 +21,7 @@ def evaluation(
     force: bool = False,
     failures: list[tuple[str, Exception]] | None = None,
 ) -> list[Result]:
-    """Like `runs.stages.evaluations.evaluation`; with `tuning`, the values are those chosen by the tuning of the same
-    config.
+    """Return the result of each config as `runs.stages.evaluations.evaluation`, after tuning the configs with `tuning`.
 
     Args:
         force: evaluate again, even if the result is in the record; tunings are not repeated.
@@ -41,5 +40,5 @@ def evaluation(
 
 
 def _find(config: EvaluateConfig, store: Store, tracker: Tracker, progress: Progress) -> Tuned | None:
-    """The tuned values of a config; None if they are not tuned yet, or there is nothing to tune."""
+    """Return the tuned values of a config; None if they are not tuned yet, or there is nothing to tune."""
     return find_tuned(config.tuning_config(), store, tracker, progress=progress) if config.tuned else None
