@@ -140,7 +140,7 @@ def _dispatch(given: list[str]) -> int:
         raise unknown("verb", verb, VERBS)
     module = importlib.import_module(VERBS[verb][0])
     if verb == "completion" and "COMP_LINE" in os.environ:
-        rest = []  # bash adds the command and the word, which the line has as well
+        rest = []  # bash appends the command and the word, which are part of the line
     flags = parse_flags(verb, module.FLAGS, rest, getattr(module, "KEYS", ()))
     if flags.help:
         Console().write(module.usage(flags.settings))

@@ -96,7 +96,7 @@ def _tables() -> list[dict[str, Any]]:
     rows = []
     for printed in map(published_table, published_names()):
         cells = paper_table(printed.name).cells.values()
-        here = sum(cell.config is not None and cell.published is not None for cell in cells)  # without printed dashes
+        here = sum(cell.config is not None and cell.published is not None for cell in cells)  # with a published value
         rows.append(
             {
                 "name": printed.name,

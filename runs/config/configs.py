@@ -1,6 +1,6 @@
 """Typed configs of runs: parsing of the command line, and identities.
 
-    parse(EvaluateConfig, ["benchmark=omniglot", "strategy=simpleshot,laplacianshot", "shot=1,5"])  # four
+    parse(EvaluateConfig, ["benchmark=omniglot", "strategy=simpleshot,laplacianshot", "shot=1,5"])  # four configs
 
 Keys are top-level fields (`seed`), groups (`strategy`), fields of a chosen option (`strategy.weight`), or such fields
 without their group (`weight`, `shot`) if only one chosen option has them. `experiment=NAME` inserts the keys of

@@ -332,7 +332,7 @@ def _top_level(schema: type[RunConfig], item: Assignment, given: Value, candidat
     hint = hints_of(schema)[item.key]
     value = groups.freeze(given.value)
     if value is not None and not isinstance(value, str) and mismatch("", hint) is None:
-        value = given.text  # a field for text takes 2024 as it is written
+        value = given.text  # 2024 stays text in a field of type text
     problem = mismatch(value, hint)
     if problem:
         others = [f"{choice.key}.{item.key}" for choice in candidates if item.key in choice.options]

@@ -9,7 +9,7 @@ from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN
 from runs.config.groups import TIMM
 
-FEWEST = 500  # with fewer names, timm's source has another form than expected here, and timm is imported
+FEWEST = 500  # with fewer names, timm's source could not be read, and timm is imported
 
 
 def check_backbone(name: str, also: list[str]) -> None:

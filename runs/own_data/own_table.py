@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from runs.storage.store import Store
 
 ADDED = ("cluster", "confidence")
-OTHERS = ("slk_means", "slk_mean_shift")  # the suggestion if groups depend on the start: the first that was not used
+OTHERS = ("slk_means", "slk_mean_shift")  # suggested if groups depend on the start: the first method that was not used
 
 
 def check_tables(configs: Sequence[ClusterConfig]) -> list[TableColumns]:

@@ -66,7 +66,7 @@ class PatientClient:
         return call
 
     def log_artifact(self, run_id: str, local_path: str, artifact_path: str | None = None) -> None:
-        """Like MLflow's method, with a time limit that depends on the size of the file."""
+        """Call MLflow's method with a time limit that depends on the size of the file."""
         with self._waiting(), _time_for(os.path.getsize(local_path)):
             self._client.log_artifact(run_id, local_path, artifact_path)
 

@@ -125,7 +125,7 @@ def _select(
     for run_id, key, value, is_nan in database.execute(_METRICS, [json.dumps(list(metrics))]):
         metrics[run_id][key] = math.nan if is_nan else value
     database.execute("commit")
-    # One text for all runs, in which the parser shares equal keys.
+    # All runs are parsed as one text, because the parser then shares equal keys.
     params = json.loads(f"[{','.join(run[7] for run in runs)}]")
     labels = json.loads(f"[{','.join(run[8] for run in runs)}]")
     rows = [

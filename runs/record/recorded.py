@@ -1,7 +1,7 @@
 """Results and tunings from the record. Nothing is computed; neither images nor checkpoints are needed.
 
-A run is used only if this version of the code would compute the same result from the same images; the identity of the
-run shows this. Of several such runs the newest is used.
+A run is used only if its identity shows that this version of the code would compute the same result from the same
+images. If several runs qualify, the newest is used.
 """
 
 from collections.abc import Callable, Mapping

@@ -103,7 +103,7 @@ def _rewrite(connection: sqlite3.Connection, moved: Mapping[str, str], store: St
             "update runs set artifact_uri = ? || substr(artifact_uri, ?) where substr(artifact_uri, 1, ?) = ?",
             (new, len(old) + 1, len(old) + 1, old + "/"),
         )
-        # Otherwise runs that were active in the old folder would count as runs of another machine and never be marked.
+        # Otherwise runs that were active in the old folder would count as those of another machine, and stay RUNNING.
         folder = f":{_folder(base).parent}"
         connection.execute(
             "update tags set value = ? where key = 'origin' and substr(value, ?) = ?",

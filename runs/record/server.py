@@ -23,7 +23,7 @@ from runs.storage.store import Store
 PORT = 5000
 START_LIMIT = 120.0  # seconds; a loaded machine needed 40
 STOP_LIMIT = 10.0
-LEAN = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # the feature judges language models, in six more processes
+LEAN = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # saves six processes for the evaluation of language models
 
 
 @contextmanager

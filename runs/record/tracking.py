@@ -311,7 +311,7 @@ def quiet_mlflow() -> None:
 
 
 def _answers(uri: str, place: str) -> None:
-    """A quick check, before imports, whether a server answers."""
+    """Check quickly, before imports, whether a server answers."""
     try:
         parts = urlsplit(uri)
     except ValueError as error:  # raised for brackets that contain no address

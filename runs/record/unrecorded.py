@@ -41,7 +41,8 @@ class Unrecorded:
         """Write the result before any part of it is recorded.
 
         Args:
-            name: name of the file. save: function that writes it.
+            name: name of the file.
+            save: function that writes it.
             run_id: id of the run to which it belongs.
         """
         partial = self.store.partial("unrecorded", self._key, fresh=True)

@@ -48,7 +48,7 @@ class Durations:
         alike = max(
             self._evaluations(short(config.strategy)),
             key=lambda run: sum(run.params.get(key) == str(asked.get(key)) for key in ALIKE),
-            default=None,  # the first of equals is the newest
+            default=None,  # in case of ties, the first is the newest
         )
         if alike is None:
             return None

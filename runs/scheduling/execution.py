@@ -158,7 +158,7 @@ class _Schedule:
             self._begin()
 
     def _begin(self) -> None:
-        """Start as many jobs as there are free slots; none if the record cannot be reached."""
+        """Start a job for each free slot; none if the record cannot be reached."""
         if any(failure.ends_all for failure in self.failures):
             return
         room = max(1, self.crew.slots()) - len(self._under_way)

@@ -132,7 +132,7 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
         from fsl.training.machine import resolve_devices
 
         config, lineage, store, tracker = self.config, self.lineage, work.store, work.tracker
-        resolve_devices(config.device, config.devices)  # checks their number before decoding
+        resolve_devices(config.device, config.devices)  # checks their number before images are decoded
         partial = store.partial("checkpoints", self.identity)
         forced = partial / "forced"  # an interrupted forced training is resumed, too
         if work.force and not forced.exists():
@@ -172,7 +172,7 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
                 devices=config.devices,
             )
         numbers = {"best_epoch": trained.best_epoch, "epochs": trained.epochs, "images": trained.images}
-        best = {"best_validation_accuracy": trained.validation_accuracy}  # without "best_": the curve
+        best = {"best_validation_accuracy": trained.validation_accuracy}  # the curve has no "best_"
         # The time of a resumed training starts at its resumption.
         seconds = {"seconds": time.monotonic() - started}
         run.log(metrics=numbers | best | seconds, tags={"base_images": images["base"].fingerprint})

@@ -75,7 +75,7 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
     """One config whose strategy is evaluated.
 
     Attributes:
-        asked: the config, in which some values may not be tuned yet.
+        asked: the config before the tuning.
         lineage: lineage of the config.
         parent: parent of its run.
         tuned: the tuned values; None if there is nothing to tune.

@@ -170,7 +170,7 @@ class Lineage:
 
     def bank_of(self, part: Part) -> str:
         """Return the identity of the features of a part; the checkpoint's identity includes the backbone's code."""
-        foreign = {} if part.source == self.source else {"images": part.source}  # part of the checkpoint
+        foreign = {} if part.source == self.source else {"images": part.source}  # the checkpoint's is in its identity
         crop: dict[str, Any] = {}
         if self.crop_pct is not None:
             crop = {"crop_pct": self.crop_pct, "crop_code": code_fingerprint("fsl.features.center_crop")}

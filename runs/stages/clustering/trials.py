@@ -169,7 +169,7 @@ def fit_all(
     if hasattr(estimator, "require_memory"):
         estimator.require_memory(data.values, starts=at_once)
     rows: list[dict[str, Any]] = []
-    said: list[dict[str, Any]] = []  # of the trials at the parameters of the config
+    said: list[dict[str, Any]] = []  # for each start at the parameters of the config
     with progress.track(name, len(planned)) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for graph, some in _together(planned, lambda trial: graphs.of(at[trial.setting], config.device), at_once):
