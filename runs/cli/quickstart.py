@@ -1,5 +1,6 @@
 """`transduce quickstart`: train, evaluate, tabulate and plot on the embedded benchmark."""
 
+import dataclasses
 import shutil
 import sys
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ def run(flags: Flags, console: Console) -> int:
     from runs.figures.style import save_for_print
     from runs.report.site import build_report
 
-    table, _ = look_up(table_of(NAME, configs), session.tracker)
+    table = dataclasses.replace(look_up(table_of(NAME, configs), session.tracker), findings=())  # a short first result
     show(table, NAME, session.store, console)
     pictures = {"accuracy": (accuracy_figure(table), table.title)}
     traced = [(r.config.strategy.name, r.trace) for r in results if r.trace is not None]

@@ -15,7 +15,6 @@ from runs.console.output import Console
 
 if TYPE_CHECKING:
     from runs.storage.store import Store
-    from runs.tables.claims.claim import Finding
     from runs.tables.table import Config, Table
 
 FLAGS = (*MISSING, "dry-run", "json")
@@ -60,13 +59,13 @@ def run(flags: Flags, console: Console) -> int:
         Session(_planned(table, name, settings, console), console).show_plan()
         return 0
     code = run_missing(table.configs, session.store, session.tracker, console, flags) if flags.run_missing else 0
-    table, findings = look_up(table, session.tracker)
-    show(table, " ".join(["table", name, *settings, "--run-missing"]), session.store, console, findings)
+    table = look_up(table, session.tracker)
+    show(table, " ".join(["table", name, *settings, "--run-missing"]), session.store, console)
     return code
 
 
-def show(table: "Table", again: str, store: "Store", console: Console, findings: "Sequence[Finding]" = ()) -> None:
-    """Print a table and the findings on claims; save them in every format if there is any result.
+def show(table: "Table", again: str, store: "Store", console: Console) -> None:
+    """Print a table; save it in every format if there is any result.
 
     Args:
         again: the verb and settings that run the missing cells.
@@ -76,9 +75,9 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
     from runs.tables.papers.paper import lacking_folders
 
     if console.as_json:
-        console.json(records.as_json(table, findings))
+        console.json(records.as_json(table))
     else:
-        terminal.show(table, findings, console)
+        terminal.show(table, console)
     for note in table.notes:
         console.note(note)
     if table.missing:
@@ -89,7 +88,7 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
         with store.watched():
             store.tables.mkdir(parents=True, exist_ok=True)
             for ending, text in FILES.items():
-                write_text(store.tables / f"{table.file_name}.{ending}", text(table, findings))
+                write_text(store.tables / f"{table.file_name}.{ending}", text(table))
         *others, last = (f".{ending}" for ending in FILES)
         console.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
 

@@ -3,7 +3,6 @@
 The coverage counts the cells that are printed, can be run, have a run, and agree with the paper.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,6 @@ from runs.config.overrides import write
 from runs.record.query import RunRow
 from runs.record.tracking import Tracker
 from runs.report.addresses import slug
-from runs.tables.claims.claim import Finding
-from runs.tables.claims.few_shot import PerTask
 from runs.tables.evidence import look_up
 from runs.tables.filling import Record
 from runs.tables.grid import table_of
@@ -25,19 +22,6 @@ from runs.tables.papers.published import published_names, works
 from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import Table
 from runs.tables.verdicts import STATUSES
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A table with the results of its claims."""
-
-    table: Table
-    findings: tuple[Finding, ...]
-
-    @property
-    def statuses(self) -> dict[str, int]:
-        """Number of cells for each verdict, in the order of the verdicts; verdicts without cells are omitted."""
-        return _by_verdict([self])
 
 
 @dataclass(frozen=True)
@@ -57,8 +41,8 @@ class Coverage:
     reproduced: int
 
     @classmethod
-    def of(cls, tables: Iterable[Shown]) -> "Coverage":
-        cells = [cell for shown in tables for cell in shown.table.cells.values() if cell.published]
+    def of(cls, tables: Iterable[Table]) -> "Coverage":
+        cells = [cell for table in tables for cell in table.cells.values() if cell.published]
         runnable = [cell for cell in cells if cell.config]
         found = [cell for cell in runnable if cell.results]
         reproduced = [cell for cell in found if cell.verdict and cell.verdict.status == "reproduced"]
@@ -88,8 +72,8 @@ class Paper:
 
     work: str
     title: str
-    tables: tuple[Shown, ...]
-    elsewhere: Mapping[str, tuple[Shown, ...]]
+    tables: tuple[Table, ...]
+    elsewhere: Mapping[str, tuple[Table, ...]]
 
     @property
     def path(self) -> str:
@@ -103,13 +87,8 @@ class Paper:
     @property
     def statuses(self) -> dict[str, int]:
         """Number of cells for each verdict."""
-        return _by_verdict(self.tables)
-
-
-def _by_verdict(tables: Iterable[Shown]) -> dict[str, int]:
-    cells = [cell for shown in tables for cell in shown.table.cells.values()]
-    counts = Counter(cell.verdict.status for cell in cells if cell.verdict)
-    return {status: counts[status] for status in STATUSES if counts[status]}
+        counts = [(status, sum(table.statuses.get(status, 0) for table in self.tables)) for status in STATUSES]
+        return {status: count for status, count in counts if count}
 
 
 class Reader:
@@ -123,7 +102,6 @@ class Reader:
     def __init__(self, evaluations: Sequence[RunRow], tracker: Tracker) -> None:
         self._tracker = tracker
         self._record = Record(evaluations, tracker)
-        self._read = PerTask(tracker)
         known = groups.names("benchmark")
         self._datasets = list(dict.fromkeys(run.tags.get("dataset", "") for run in evaluations))
         # If the network was given as a file and the file still exists, the config contains the file's name.
@@ -148,7 +126,7 @@ class Reader:
             found.append(Paper(work, title, tables, {name: tuple(self._elsewhere(name)) for name in own}))
         return found
 
-    def experiments(self, asked: Mapping[str, Sequence[EvaluateConfig]]) -> list[Shown]:
+    def experiments(self, asked: Mapping[str, Sequence[EvaluateConfig]]) -> list[Table]:
         """The tables of the experiments that have a run.
 
         Args:
@@ -163,7 +141,7 @@ class Reader:
                 continue  # the experiment needs something, such as a file, that is missing here
         return tables
 
-    def _elsewhere(self, name: str) -> Iterable[Shown]:
+    def _elsewhere(self, name: str) -> Iterable[Table]:
         """The table on the other benchmarks that have runs in the record, if these runs fill a cell."""
         recipe = recipe_of(name)
         if recipe.rows:
@@ -174,9 +152,8 @@ class Reader:
                 if self._has_runs(empty):
                     yield self._shown(empty)
 
-    def _shown(self, empty: Table) -> Shown:
-        table, findings = look_up(empty, self._tracker, self._record, self._read)
-        return Shown(table, tuple(findings))
+    def _shown(self, empty: Table) -> Table:
+        return look_up(empty, self._tracker, self._record)
 
     def _has_runs(self, empty: Table) -> bool:
         """Whether the record fills a cell. This check is faster than verdicts and claims; most tables have no runs."""

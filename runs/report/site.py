@@ -26,12 +26,14 @@ from runs.report.addresses import link_from, numbered, slug
 from runs.report.convergence import convergence
 from runs.report.figures import Figure, read_figures, split
 from runs.report.methods import Method, methods
-from runs.report.papers import Paper, Reader, Shown
+from runs.report.papers import Paper, Reader
 from runs.report.provenance import Leaf, Provenance, newest
 from runs.report.rendering import ASSETS, TEMPLATES, Renderer
 from runs.storage.locks import Say, silent
 from runs.storage.store import Store, put_in_place
 from runs.tables.formats import html
+from runs.tables.table import Table
+from runs.tables.verdicts import VerdictStatus
 
 ALL = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 OUTCOMES_A_PAGE = 400
@@ -119,9 +121,9 @@ def _pages(
             others = [exhibit for exhibit in exhibits if exhibit.statuses and "@" in exhibit.name]
             scaled += [(exhibit.name, f"{path}#{exhibit.anchor}") for exhibit in others]
         yield from _paper(paper, cut, renderer)
-    for shown in experiments:
-        path, name = _experiment_path(shown), shown.table.name
-        yield path, renderer.page("experiment.html", path, name, table=_body(shown, path, renderer))
+    for table in experiments:
+        path = _experiment_path(table)
+        yield path, renderer.page("experiment.html", path, table.name, table=_body(table, path, renderer))
     for method in known:
         yield from _method(method, renderer, tracker)
     yield (
@@ -132,7 +134,7 @@ def _pages(
             "The papers and the record of runs",
             papers=papers,
             scaled=scaled,
-            experiments=[(shown.table.name, shown.table.title, _experiment_path(shown)) for shown in experiments],
+            experiments=[(table.name, table.title, _experiment_path(table)) for table in experiments],
             methods=known,
             newest=newest(rows, NEWEST),
             statuses=_in_words(rows),
@@ -154,7 +156,7 @@ class Exhibit:
     name: str
     heading: str
     body: Markup
-    statuses: Mapping[str, int]
+    statuses: Mapping[VerdictStatus, int]
 
     @property
     def anchor(self) -> str:
@@ -164,10 +166,10 @@ class Exhibit:
 
 def _exhibits(paper: Paper, figures: Sequence[Figure], renderer: Renderer) -> Iterator[Exhibit]:
     for printed in paper.tables:
-        for shown in (printed, *paper.elsewhere[printed.table.name]):
-            number, _, benchmark = shown.table.name.partition("/")[2].partition("@")
+        for table in (printed, *paper.elsewhere[printed.name]):
+            number, _, benchmark = table.name.partition("/")[2].partition("@")
             heading = f"Table {number}" + (f" on {benchmark}" if benchmark else "")
-            yield Exhibit(shown.table.name, heading, _body(shown, paper.path, renderer), shown.statuses)
+            yield Exhibit(table.name, heading, _body(table, paper.path, renderer), table.statuses)
     able, others = split(figures)
     for figure in able:
         number, _, benchmark = figure.name.partition("/")[2].partition("@")
@@ -178,7 +180,7 @@ def _exhibits(paper: Paper, figures: Sequence[Figure], renderer: Renderer) -> It
         yield Exhibit("other-figures", "Figures that are not drawn here", body, {})
 
 
-def _body(shown: Shown, path: str, renderer: Renderer) -> Markup:
+def _body(table: Table, path: str, renderer: Renderer) -> Markup:
     """A complete table: caption, cells with links to their runs, footnotes, claims."""
     to = link_from(path)
 
@@ -186,7 +188,7 @@ def _body(shown: Shown, path: str, renderer: Renderer) -> Markup:
         place = renderer.site.run(run_id)
         return to(place) if place else None
 
-    return Markup(html.table(shown.table, href, shown.findings))
+    return Markup(html.table(table, href))
 
 
 def _cut(exhibits: Iterable[Exhibit], first: str) -> Iterator[tuple[str, list[Exhibit]]]:
@@ -220,8 +222,8 @@ def _paper(paper: Paper, cut: Sequence[tuple[str, list[Exhibit]]], renderer: Ren
         )
 
 
-def _experiment_path(shown: Shown) -> str:
-    return f"experiments/{slug(shown.table.name)}.html"
+def _experiment_path(table: Table) -> str:
+    return f"experiments/{slug(table.name)}.html"
 
 
 def _method(method: Method, renderer: Renderer, tracker: Tracker) -> Iterator[tuple[str, str]]:

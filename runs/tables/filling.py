@@ -19,7 +19,7 @@ from runs.record.query import RunRow, read_runs
 from runs.stages.given_features import given_fingerprint
 from runs.stages.lineage import recipe
 from runs.tables.clusterings import STAGES, Clusterings
-from runs.tables.paths import Paths
+from runs.tables.run_files import RunFiles
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ class Record:
         tracker: their record.
 
     Attributes:
-        paths: paths of the fair clusterings, each read once.
+        files: the files of its runs.
     """
 
     def __init__(self, runs: Iterable[RunRow], tracker: "Tracker") -> None:
-        self._clusterings, self.paths = Clusterings(), Paths(tracker)
+        self._clusterings, self.files = Clusterings(), RunFiles(tracker)
         self._by_keys: dict[str, list[RunRow]] = {}
         self._alike: dict[tuple[str, ...], list[tuple[Mapping[str, str], RunRow]]] = {}
         for run in runs:
@@ -76,7 +76,7 @@ class Record:
     def filled(self, table: Table) -> Table:
         """The table with these runs in its cells, and with notes on the runs left out."""
         notes: list[str] = list(table.notes)
-        keys = {place: _of_config(cell.few_shot) for place, cell in table.cells.items() if cell.few_shot}
+        keys = {place: result_keys(cell.few_shot) for place, cell in table.cells.items() if cell.few_shot}
         runs = {place: self._by_keys.get(_signature(of_cell), []) for place, of_cell in keys.items()}
         images = _newest_images(keys, runs)
         cells = dict(table.cells)
@@ -99,10 +99,23 @@ class Record:
         return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))
 
     def _values(self, cell: Cell, metric: str, run: RunRow) -> tuple[float, float]:
-        """The metric of a clustering for a cell, and the metric that the paper printed."""
-        if cell.fair:
-            return self.paths.values(run, metric, cell.on_path)
-        return run.metrics.get(metric, math.nan), run.metrics.get(cell.scored, math.nan)
+        """The metric of a clustering for a cell, and the metric that the paper printed; NaN where there is none.
+
+        On a path of weights, the first is at the smallest weight that reaches the least error, the second at the
+        printed weight.
+        """
+        if not cell.fair:
+            return run.metrics.get(metric, math.nan), run.metrics.get(cell.scored, math.nan)
+        path, on_path = self.files.trade_off(run.run_id, run.artifact_uri), cell.on_path
+        if path is None:
+            return math.nan, math.nan
+        value = path.metrics(path.chosen).get(metric, math.nan)
+        if on_path is None:
+            return value, math.nan
+        asked = path.weights[path.chosen] if on_path.weight is None else on_path.weight
+        steps = [step for step, weight in enumerate(path.weights) if math.isclose(weight, asked)]
+        printed = path.metrics(steps[0]).get(on_path.metric, math.nan) if steps else math.nan
+        return value, printed
 
     def _near(self, keys: Mapping[str, str], metric: str) -> Near | None:
         """The run of the same method, data and network that differs in the fewest keys; the newest of several."""
@@ -127,12 +140,6 @@ def differences(other: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[st
             continue
         spelt.append(f"{name}={other.get(key, 'null')}, not {wanted.get(key, 'null')}")
     return tuple(dict.fromkeys(spelt))
-
-
-def result_keys(config: EvaluateConfig) -> dict[str, str]:
-    """What can change the result of a config, less the seed: flat keys as text. A preset counts by its values, as it
-    does in identities; a file of weights by its content."""
-    return _of_config(config)
 
 
 def _one_by_seed(
@@ -212,7 +219,9 @@ def _of_run(run: RunRow) -> dict[str, str]:
     return _kept({**run.params, **_BY_CONTENT, "checkpoint": run.tags.get("weights") or None, "features": features})
 
 
-def _of_config(config: EvaluateConfig) -> dict[str, str]:
+def result_keys(config: EvaluateConfig) -> dict[str, str]:
+    """What can change the result of a config, less the seed: flat keys as text. A preset counts by its values, as it
+    does in identities; a file of weights by its content."""
     features = given_fingerprint(config.features, config.split) if config.features else None
     tuning = config.tuning if config.tuned else None
     known = {"tuning": tuning, "checkpoint": config.weights, "features": features}

@@ -5,6 +5,7 @@ Values are in the unit of the runs (fractions, seconds); `Column.scale` converts
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Literal
 
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
 from runs.tables.papers.published import Erratum, Value
-from runs.tables.verdicts import Verdict
+from runs.tables.verdicts import STATUSES, Finding, Verdict, VerdictStatus
 
 Config = EvaluateConfig | ClusterConfig | FairConfig
 """Config of a cell: few-shot tasks, a clustering, or a fair clustering along a path of weights."""
@@ -203,6 +204,7 @@ class Table:
         seeds: seeds whose runs count; empty for all seeds of the record.
         notes: remarks for the reader: which runs are left out and why.
         errata: known errors of the print, by the ids that values cite.
+        findings: the claims of the papers that were checked on its runs.
     """
 
     name: str
@@ -214,6 +216,7 @@ class Table:
     seeds: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     errata: tuple[Erratum, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def file_name(self) -> str:
@@ -229,6 +232,12 @@ class Table:
     def missing(self) -> list[Cell]:
         """Cells that can be run here but were not."""
         return [cell for cell in self.cells.values() if cell.config and not cell.results]
+
+    @property
+    def statuses(self) -> dict[VerdictStatus, int]:
+        """Number of cells for each verdict, in the order of `STATUSES`; verdicts without cells are omitted."""
+        counts = Counter(cell.verdict.status for cell in self.cells.values() if cell.verdict)
+        return {status: counts[status] for status in STATUSES if counts[status]}
 
     def at(self, row: str, column: str) -> Cell:
         """The cell under the headings of these names, groups before them."""

@@ -1,4 +1,5 @@
-"""Verdicts on a cell that is compared with a printed number. `runs.tables.judging` decides them."""
+"""Verdicts on a cell that is compared with a printed number (`runs.tables.judging` decides them), and on a claim
+(`runs.tables.claims`)."""
 
 import math
 from dataclasses import dataclass
@@ -34,6 +35,28 @@ class Verdict:
     status: VerdictStatus
     why: str = ""
     difference: float = math.nan
+
+
+ClaimStatus = Literal["holds", "tie", "fails", "not run"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The status of a claim in one setting.
+
+    Attributes:
+        claim: the statement.
+        source: where it is made.
+        setting: the column, columns or data set that it was checked on; empty where it was not run.
+        status: holds, tie or fails; not run where the table has the methods but not their runs.
+        evidence: the numbers.
+    """
+
+    claim: str
+    source: str
+    setting: str
+    status: ClaimStatus
+    evidence: str
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ import math
 
 from clustering.foundation.streams import stream
 from runs.config.configs import EvaluateConfig, parse
-from runs.tables.claims.claim import Finding
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.published import Value
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
-from runs.tables.verdicts import Verdict
+from runs.tables.verdicts import Finding, Verdict
 
 FINDINGS = (
     Finding("LaplacianShot is better than SimpleShot", "thesis Tables 4.1, 4.2", "1-shot", "holds", "+3.97"),
@@ -31,7 +30,8 @@ paper = functools.cache(paper_table)
 
 @functools.cache
 def filled(name: str, share: float, seeds: int = 1) -> Table:
-    """A paper's table whose cells have a run with that probability, else in half of the cases one that is near."""
+    """A paper's table whose cells have a run with that probability, else in half of the cases one that is near; with
+    findings."""
     table = paper(name)
     draw = stream(0, "made up", name)
     cells = {}
@@ -57,7 +57,7 @@ def filled(name: str, share: float, seeds: int = 1) -> Table:
             near = Near(("tasks=1000, not 10000",), around / column.scale, draw.bytes(16).hex())
             cell = dataclasses.replace(cell, near=near)
         cells[row, column] = cell
-    return judged(dataclasses.replace(table, cells=cells))
+    return judged(dataclasses.replace(table, cells=cells, findings=FINDINGS))
 
 
 def hostile(rows, columns, name="thesis/4.1"):
@@ -66,6 +66,5 @@ def hostile(rows, columns, name="thesis/4.1"):
     cell = Cell(config(), results=(SeedResult(0, 0.6, 0.01, 100, "a" * 32),), published=value, verdict=Verdict("below"))
     rows = tuple(Row(text, group=text, kind=text, note=text) for text in dict.fromkeys(rows))
     columns = tuple(Column(text, group=text) for text in dict.fromkeys(columns))
-    return Table(
-        name, rows[0].name, rows, columns, {(r, c): cell for r in rows for c in columns}, notes=(rows[0].name,)
-    )
+    cells = {(r, c): cell for r in rows for c in columns}
+    return Table(name, rows[0].name, rows, columns, cells, notes=(rows[0].name,), findings=FINDINGS)

@@ -17,6 +17,7 @@ from runs.tables.evidence import look_up
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.published import published_names
 from runs.tables.papers.recipe import recipe_of
+from runs.tables.run_files import RunFiles
 from runs.tables.table import SeedResult
 from tests.runs.records import copy_results
 
@@ -87,7 +88,7 @@ def found_as(name, values):
 def test_claims_are_checked_on_what_labels_select(slk, kmeans, status, tracker):
     key = "acc_hungarian"
     values = {("slk_mean_shift", key): (0.1, slk), ("kmeans", key): (0.9, kmeans)}
-    findings = check(found_as("thesis/2.2", values), tracker)
+    findings = check(found_as("thesis/2.2", values), RunFiles(tracker).trials)
     (found,) = [f for f in findings if f.claim == "on MNIST slk_mean_shift is 0.15 above K-means in accuracy"]
     assert found.status == status
     assert f"{slk - kmeans:+.3f}" in found.evidence
@@ -100,7 +101,7 @@ def test_claims_are_checked_on_what_labels_select(slk, kmeans, status, tracker):
 @pytest.mark.parametrize(("lk", "slk", "status"), [(5.0, 3.0, "holds"), (3.0, 5.0, "fails"), (4.0, 4.0, "holds")])
 def test_the_lower_objective_is_claimed_of_every_data_set(lk, slk, status, tracker):
     values = {("lk", "objective"): (lk, math.nan), ("slk_mean_shift", "objective"): (slk, math.nan)}
-    findings = [f for f in check(found_as("thesis/2.3", values), tracker) if "objective" in f.claim]
+    findings = [f for f in check(found_as("thesis/2.3", values), RunFiles(tracker).trials) if "objective" in f.claim]
     assert [f.setting for f in findings] == ["mnist_small", "labelme (alexnet)", "labelme (gist)", "ytf"]
     assert {f.status for f in findings} == {status}
 
@@ -110,7 +111,7 @@ def test_claims_on_the_trials_of_a_run(store, tracker, codes):
     configs = {cell.config.to_yaml(): cell.config for cell in table.cells.values() if cell.config}
     chosen = [c for c in configs.values() if c.method.name == "slk_byproduct" and c.dataset.name == "reuters_code"]
     (result,) = clustering(chosen, store, tracker)
-    _, findings = look_up(table, tracker)
+    findings = look_up(table, tracker).findings
     (found,) = [f for f in findings if "each another one" in f.claim]
     assert found.status == "holds"
     assert found.evidence == "rows " + ", ".join(map(str, result.trials.mode_indices))
@@ -129,7 +130,7 @@ def test_every_method_of_a_recipe_is_one(name):
 
 
 def test_the_print_is_held_against_what_labels_select(filled, tracker, settings):
-    table, _ = look_up(table_of(settings), tracker)
+    table = look_up(table_of(settings), tracker)
     metrics = filled.trials.metrics()
     cells = {
         column.metric: cell
@@ -150,7 +151,7 @@ def test_the_print_is_held_against_what_labels_select(filled, tracker, settings)
 
 def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store, tracker, settings, tmp_path):
     def count(**changes):
-        table, _ = look_up(table_of(settings | changes), tracker)
+        table = look_up(table_of(settings | changes), tracker)
         return sum(bool(cell.results) for cell in table.cells.values())
 
     assert count() == 3
@@ -158,7 +159,7 @@ def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store
     assert count(selection="null") == 0
     seeded = filled.config.replace(seed=5)
     clustering([seeded], store, tracker)
-    table, _ = look_up(table_of(settings), tracker)
+    table = look_up(table_of(settings), tracker)
     assert {tuple(r.seed for r in cell.results) for cell in table.cells.values()} == {(), (0, 5)}
     # Without the file that the runs stand on, they are still found: the data need not be here.
     assert count(**{"reuters_code.root": str(tmp_path)}) == 3
@@ -166,7 +167,7 @@ def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store
 
 def test_a_run_of_other_code_is_left_aside_and_named(filled, tracker, settings):
     tracker.client.set_tag(filled.run_id, "recipe", "of other code")
-    table, _ = look_up(table_of(settings), tracker)
+    table = look_up(table_of(settings), tracker)
     assert not any(cell.results for cell in table.cells.values())
     told = [note for note in table.notes if "the code or the selection has changed" in note]
     assert told
@@ -182,7 +183,7 @@ def test_on_another_data_set_equal_cells_are_one(store, tracker):
     assert [column.name for column in energies.columns] == ["LK", "SLK-MS (ours)"]
     configs = parse(ClusterConfig, ["dataset=spirals", "method=slk_mean_shift", "normalize=l2", *settings])
     clustering(configs, store, tracker)
-    table, _ = look_up(empty, tracker)
+    table = look_up(empty, tracker)
     found = {(row.name, column.metric) for (row, column), cell in table.cells.items() if cell.results}
     assert found == {("SLK-MS", metric) for metric in ("nmi", "acc_hungarian", "seconds_optimise")}
     statuses = {cell.verdict.status for cell in table.cells.values() if cell.results}

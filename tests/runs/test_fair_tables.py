@@ -88,7 +88,7 @@ def test_the_printed_row_is_found_at_its_weight_and_the_fairest_beside_it(
         root, results = results_of_row(results_of, settings)
         copy_results(root, store)
         filled = {result.config.method.name: result for result in results}
-    table, findings = look_up(table_of(settings), tracker)
+    table = look_up(table_of(settings), tracker)
     found = filled["fair_kmedian"].found
     at = found.weights.tolist().index(60)
     ours = cells_of(table, ROW, "Ours")
@@ -115,7 +115,7 @@ def test_the_printed_row_is_found_at_its_weight_and_the_fairest_beside_it(
     (held,) = [text for text in legend(table) if text.startswith("scored as printed")]
     assert held.endswith(f"weight 60 ({ROW}); balance mean ({ROW}); balance mean at weight 60 ({ROW})")
     assert "as the paper scored" not in held
-    claims = {finding.claim: finding.status for finding in findings if finding.setting == "synthetic_unequal"}
+    claims = {finding.claim: finding.status for finding in table.findings if finding.setting == "synthetic_unequal"}
     [by_rule] = [claim for claim in claims if "smallest weight" in claim]
     assert claims.pop(by_rule) == "fails", "the print is a point on the way"
     assert set(claims.values()) <= {"holds", "tie"}
@@ -131,7 +131,7 @@ def test_a_path_is_read_once_for_all_cells_and_claims(filled, tracker, monkeypat
 
 
 def test_other_weights_are_another_protocol(filled, tracker):
-    table, _ = look_up(table_of(SETTINGS | {"fairness_weight": "0,30"}), tracker)
+    table = look_up(table_of(SETTINGS | {"fairness_weight": "0,30"}), tracker)
     ours, rival = cells_of(table, ROW, "Ours"), cells_of(table, ROW, "Backurs et. al.")
     assert not ours["objective"].results
     assert rival["objective"].results, "a rival has no weight, and its runs count whatever weights are asked for"
@@ -261,7 +261,7 @@ def test_a_path_that_is_gone_fills_no_cell(filled, store, tracker, notes):
     run_id = filled["fair_kmedian"].run_id
     (path,) = [path for path in store.root.rglob(PATH) if run_id in str(path)]
     path.write_bytes(b"half a file")
-    table, _ = look_up(table_of(SETTINGS), tracker)
+    table = look_up(table_of(SETTINGS), tracker)
     assert not cells_of(table, ROW, "Ours")["objective"].results
     assert cells_of(table, ROW, "Backurs et. al.")["objective"].results
     assert "fills no cell" in notes

@@ -32,9 +32,9 @@ everything = pytest.mark.parametrize(
 )
 
 
-def shown(table, width, monkeypatch, capsys, findings=FINDINGS):
+def shown(table, width, monkeypatch, capsys):
     monkeypatch.setattr(console, "WIDE", width)
-    terminal.show(table, findings, console.Console())
+    terminal.show(table, console.Console())
     return capsys.readouterr().out
 
 
@@ -73,10 +73,10 @@ def test_every_table_is_whole_on_the_terminal(name, share, monkeypatch, capsys):
 @everything
 def test_every_table_is_whole_in_files(name, share):
     table = filled(name, share)
-    tokens = MarkdownIt().enable("table").parse(FILES["md"](table, FINDINGS))
+    tokens = MarkdownIt().enable("table").parse(FILES["md"](table))
     texts = {
         "md": "\n".join(token.content for token in flat(tokens)),
-        "html": Reader(FILES["html"](table, FINDINGS)).text,
+        "html": Reader(FILES["html"](table)).text,
     }
     wanted = {squeezed(fact) for fact in (*facts(table), *(finding.claim for finding in FINDINGS))}
     ids = {result.run_id for cell in table.cells.values() for result in cell.results}
@@ -94,8 +94,8 @@ def flat(tokens):
 @everything
 def test_records_are_the_cells(name, share):
     table = filled(name, share)
-    lines = list(csv.DictReader(io.StringIO(FILES["csv"](table, ()))))
-    as_json = json.loads(json.dumps(records.as_json(table, FINDINGS), allow_nan=False))
+    lines = list(csv.DictReader(io.StringIO(FILES["csv"](table))))
+    as_json = json.loads(json.dumps(records.as_json(table), allow_nan=False))
     assert len(lines) == len(as_json["cells"]) == len(table.cells)
     for line, record, ((row, column), cell) in zip(lines, as_json["cells"], table.cells.items(), strict=True):
         assert list(line) == list(record)
@@ -159,14 +159,14 @@ def test_halves_without_a_row_in_common_stand_below_each_other():
 
 
 def test_html_is_accessible():
-    page = Reader(FILES["html"](filled("thesis/4.1", 0.5), FINDINGS))
+    page = Reader(FILES["html"](filled("thesis/4.1", 0.5)))
     tags = [tag for tag, _ in page.tags]
     assert tags.count("caption") == 2  # the table and the claims
     assert all("scope" in found for tag, found in page.tags if tag == "th")
     assert all("href" not in found or found["href"][1:] in page.ids for tag, found in page.tags if tag == "a")
     assert ("html", {"lang": "en"}) in page.tags
     abbreviations = [
-        found["title"] for tag, found in Reader(FILES["html"](filled("thesis/2.2", 0.0), ())).tags if tag == "abbr"
+        found["title"] for tag, found in Reader(FILES["html"](filled("thesis/2.2", 0.0))).tags if tag == "abbr"
     ]
     assert set(abbreviations) == {wording.ABBREVIATIONS["NMI"], wording.ABBREVIATIONS["ACC"]}
 
@@ -174,7 +174,7 @@ def test_html_is_accessible():
 def test_every_row_of_html_is_as_wide_as_its_head():
     for name in published_names():
         width, spans = 0, []
-        for tag, found in Reader(FILES["html"](filled(name, 0.3), ())).tags:
+        for tag, found in Reader(FILES["html"](filled(name, 0.3))).tags:
             if tag == "tr":
                 spans.append([])
             elif tag in ("td", "th"):
@@ -201,10 +201,10 @@ def test_verdicts_are_words_and_colours_only_beside_them(monkeypatch, capsys):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    terminal.show(table, (), console.Console())
+    terminal.show(table, console.Console())
     coloured = capsys.readouterr().out
     monkeypatch.setenv("NO_COLOR", "1")
-    terminal.show(table, (), console.Console())
+    terminal.show(table, console.Console())
     plain = capsys.readouterr().out
     assert "\x1b[32m" in coloured
     assert "\x1b[32m" not in plain
@@ -215,13 +215,13 @@ def test_verdicts_are_words_and_colours_only_beside_them(monkeypatch, capsys):
 def test_on_another_benchmark_nothing_is_held_against_the_print():
     for share in (0.0, 0.7):
         table = filled("thesis/4.4@glyphs", share)
-        for text in (FILES["md"](table, ()), FILES["html"](table, ()), FILES["tex"](table, ())):
+        for text in (FILES["md"](table), FILES["html"](table), FILES["tex"](table)):
             assert share or not re.search(r"\d\d\.\d\d", text)
             assert "corrected" not in text
             assert "other protocol" in text if share else "not run" in text
         for record in records.records(table):
-            assert record.published is record.difference is None
-            assert record.verdict in ("other protocol", "not run")
+            assert record["published"] is record["difference"] is None
+            assert record["verdict"] in ("other protocol", "not run")
 
 
 def test_quoted_rows_are_marked_as_quoted(monkeypatch, capsys):
@@ -229,27 +229,27 @@ def test_quoted_rows_are_marked_as_quoted(monkeypatch, capsys):
     quoted = [row for row in table.rows if row.kind == "quoted"]
     lines = shown(table, 160, monkeypatch, capsys).splitlines()
     assert sum("  quoted  " in line for line in lines) == len(quoted)
-    assert FILES["md"](table, ()).count("| quoted |") == len(quoted)
-    assert FILES["tex"](table, ()).count("& quoted &") >= len(quoted)  # once in each part
-    assert FILES["html"](table, ()).count("<td>quoted</td>") == len(quoted)
+    assert FILES["md"](table).count("| quoted |") == len(quoted)
+    assert FILES["tex"](table).count("& quoted &") >= len(quoted)  # once in each part
+    assert FILES["html"](table).count("<td>quoted</td>") == len(quoted)
 
 
 def test_seeds_are_counted_where_the_title_does_not():
     table = filled("thesis/4.4", 1.0, 3)
     assert "3 seeds" in table.title
-    assert "(n=" not in FILES["md"](table, ())
+    assert "(n=" not in FILES["md"](table)
     row, column = next(iter(table.cells))
     cells = dict(table.cells)
     cells[row, column] = filled("thesis/4.4", 1.0, 2).cells[row, column]
     mixed = Table(table.name, table.about, table.rows, table.columns, cells)
-    assert FILES["md"](mixed, ()).count("(n=2)") == 1
-    assert FILES["md"](mixed, ()).count("(n=3)") == len(cells) - 1
+    assert FILES["md"](mixed).count("(n=2)") == 1
+    assert FILES["md"](mixed).count("(n=3)") == len(cells) - 1
 
 
 def test_what_the_paper_scored_otherwise_is_shown_as_it_scored():
     table = filled("thesis/4.4", 1.0)
     cell = next(cell for cell in table.cells.values() if cell.scored and cell.published.corrected is None)
-    text = FILES["md"](table, ())
+    text = FILES["md"](table)
     assert "| *scored as printed* |" in text
     assert "best permutation" in text
     assert f"{100 * cell.as_printed:.2f}" in text

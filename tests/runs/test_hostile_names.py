@@ -42,7 +42,7 @@ names = st.lists(st.one_of(printable, special).map(str.strip).filter(bool), min_
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(names)
 def test_markdown_shows_names_as_they_are(texts):
-    text = FILES["md"](hostile(texts, ["1-shot"]), ())
+    text = FILES["md"](hostile(texts, ["1-shot"]))
     cells = [squeezed(cell) for cell in markdown_cells(text)]
     for name in texts:
         assert squeezed(name) in cells  # of its group
@@ -65,7 +65,7 @@ def test_html_shows_names_as_they_are(texts):
 @settings(deadline=None)
 @given(names)
 def test_csv_holds_names_as_they_are(texts):
-    lines = list(csv.DictReader(io.StringIO(FILES["csv"](hostile(texts, texts), ()))))
+    lines = list(csv.DictReader(io.StringIO(FILES["csv"](hostile(texts, texts)))))
     assert {line["row"] for line in lines} == set(texts)
 
 

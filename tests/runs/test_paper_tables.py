@@ -15,12 +15,13 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.stages.pipeline import evaluation
 from runs.stages.results import Scores
 from runs.tables.best import with_best
-from runs.tables.claims.few_shot import PerTask, check
+from runs.tables.claims.few_shot import check
 from runs.tables.filling import differences, filled
 from runs.tables.judging import judge
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.published import Value, published_names, published_table
 from runs.tables.papers.recipe import recipe_of
+from runs.tables.run_files import RunFiles
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 from runs.tables.verdicts import STATUSES, Tolerance
 
@@ -223,7 +224,7 @@ def test_a_table_from_its_runs_and_the_nearest_other_one(trained, tracker, tiny_
     evaluation(configs, trained, tracker, progress=notes)
     table = judged(filled(paper_table("thesis/4.4", settings), tracker))
     assert not table.missing
-    status_of = {finding.claim: finding.status for finding in check(table, PerTask(tracker))}
+    status_of = {finding.claim: finding.status for finding in check(table, RunFiles(tracker).scores)}
     assert (
         status_of["LaplacianShot is better than SimpleShot"] != "not run"
     )  # rows that are audited count with the others

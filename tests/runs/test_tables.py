@@ -204,7 +204,7 @@ def test_tasks_of_several_samplers_in_one_table(trained, tracker, tiny_arguments
     assert spelt(table.columns) == ("1-shot", "1-shot dirichlet", "whole_split")
     assert table.missing == []
     assert [cell.results[0].run_id for cell in table.cells.values()] == [result.run_id for result in results]
-    found = {record.column: (record.sampler, record.shot) for record in records.records(table)}
+    found = {one["column"]: (one["sampler"], one["shot"]) for one in records.records(table)}
     assert found["1-shot dirichlet"] == ("dirichlet", 1)
     assert found["whole_split"] == ("whole_split", None)
 
@@ -241,7 +241,7 @@ def small_table():
 
 
 def test_an_experiment_is_one_line_a_strategy(capsys):
-    terminal.show(small_table(), (), Console())
+    terminal.show(small_table(), Console())
     title, _, *lines = capsys.readouterr().out.splitlines()
     assert title == "what, 100 tasks a seed, 3 seeds; accuracy in %, 95 % interval over seeds"
     assert [" ".join(line.split()) for line in lines if line.strip(" ─")] == [
@@ -251,18 +251,18 @@ def test_an_experiment_is_one_line_a_strategy(capsys):
     assert markdown.markdown(small_table()) == (
         "what, 100 tasks a seed, 3 seeds; accuracy in %, 95 % interval over seeds.\n\n"
         "| strategy | kind | 1-shot | 5-shot |\n| --- | --- | ---: | ---: |\n"
-        "| simpleshot | inductive | 60.00 ± 24.84 (n=3) | not run |\n\n- a note\n"
+        "| simpleshot | inductive | 60.00 ± 24.84 (n=3) | not run |\n\nRemarks:\n\n- a note\n"
     )
 
 
 def test_records_of_an_experiment():
     first, second = records.records(small_table())
-    assert (first.row, first.column, first.unit) == ("simpleshot", "1-shot", "%")
-    assert (first.strategy, first.sampler, first.shot) == ("simpleshot", "balanced", 1)
-    assert first.reproduced == pytest.approx(60)
-    assert first.runs == ("run0", "run1", "run2")
-    assert second.reproduced is None
-    assert first.config == second.config
+    assert (first["row"], first["column"], first["unit"]) == ("simpleshot", "1-shot", "%")
+    assert (first["strategy"], first["sampler"], first["shot"]) == ("simpleshot", "balanced", 1)
+    assert first["reproduced"] == pytest.approx(60)
+    assert first["runs"] == ("run0", "run1", "run2")
+    assert second["reproduced"] is None
+    assert first["config"] == second["config"]
 
 
 def test_figures_are_pictures(tmp_path):

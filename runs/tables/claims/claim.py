@@ -3,36 +3,16 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 from clustering.foundation.errors import unknown
 from runs.config.groups import freeze
 from runs.tables.papers.published import read_published
 from runs.tables.table import Cell, Table
+from runs.tables.verdicts import ClaimStatus, Finding
 
-Results = TypeVar("Results")
-ClaimStatus = Literal["holds", "tie", "fails", "not run"]
 Cells = Mapping[str, Mapping[str, Cell]]
 """Cells of one data set, by metric and method."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The status of a claim in one setting.
-
-    Attributes:
-        claim: the statement.
-        source: where it is made.
-        setting: the column, columns or data set that it was checked on; empty where it was not run.
-        status: holds, tie or fails; not run where the table has the methods but not their runs.
-        evidence: the numbers.
-    """
-
-    claim: str
-    source: str
-    setting: str
-    status: ClaimStatus
-    evidence: str
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,16 @@ the evidence adds the result without labels. A difference that two printed digit
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from runs.config.configs import ClusterConfig
-from runs.stages.clustering.results import TRIALS, Trials, recorded_trials
+from runs.stages.clustering.results import Trials
 from runs.tables.claims import entropy
-from runs.tables.claims.claim import Cells, Claim, ClaimStatus, Finding, check_by_dataset, published_claims
+from runs.tables.claims.claim import Cells, Claim, check_by_dataset, published_claims
 from runs.tables.claims.entropy import Found
 from runs.tables.table import Cell, SeedResult, Table
-
-if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+from runs.tables.verdicts import ClaimStatus, Finding
 
 SHOWN = 0.005
 """Differences of NMI and accuracy below this are ties."""
@@ -62,19 +59,12 @@ class ClusteringResults:
         return [trials for trials in read if trials is not None]
 
 
-def check(table: Table, tracker: "Tracker") -> list[Finding]:
-    """Check every claim on the clusterings of a table, by data set."""
-    known: dict[str, Trials | None] = {}
+def check(table: Table, read: Callable[[SeedResult], Trials | None]) -> list[Finding]:
+    """Check every claim on the clusterings of a table, by data set.
 
-    def read(result: SeedResult) -> Trials | None:
-        if result.run_id not in known:
-            try:
-                known[result.run_id] = recorded_trials(tracker, result.run_id, result.artifacts)
-            except ValueError as error:
-                known[result.run_id] = None
-                tracker.say(f"{TRIALS} of run {result.run_id} is no longer whole ({error}): no claim is checked on it")
-        return known[result.run_id]
-
+    Args:
+        read: reads the trials of a run; None where they are not whole.
+    """
     return check_by_dataset(table, CLAIMS, _place, lambda dataset, cells: ClusteringResults(dataset, cells, read))
 
 

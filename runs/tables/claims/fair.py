@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runs.stages.fair.results import Floats, TradeOff
-from runs.tables.claims.claim import Cells, Claim, ClaimStatus, Finding, check_by_dataset, published_claims
+from runs.tables.claims.claim import Cells, Claim, check_by_dataset, published_claims
 from runs.tables.claims.entropy import Found
 from runs.tables.table import Cell, SeedResult, Table
+from runs.tables.verdicts import ClaimStatus, Finding
 
 if TYPE_CHECKING:
     from runs.tables.papers.printed import Value

@@ -9,18 +9,14 @@ with several benchmarks or networks is checked on each of them.
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from runs.stages.results import PER_TASK, Scores, recorded_scores
-from runs.tables.claims.claim import Claim, ClaimStatus, Finding, check_claims, published_claims
+from runs.tables.claims.claim import Claim, check_claims, published_claims
 from runs.tables.claims.gains import BySeed, Gain, gain
 from runs.tables.filling import result_keys
-from runs.tables.table import Cell, SeedResult, Table
-
-if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+from runs.tables.table import Cell, Table
+from runs.tables.verdicts import ClaimStatus, Finding
 
 COLLAPSE = 0.10
 """Loss of accuracy from which on it is a collapse; the published loss of PT-MAP under Dirichlet queries is 0.17."""
@@ -80,7 +76,7 @@ def check(table: Table, read: Callable[[Cell], BySeed]) -> list[Finding]:
     """Check every claim on every benchmark and network of a table.
 
     Args:
-        read: reads the tasks of a filled cell, as `PerTask` does from the record.
+        read: reads the tasks of a filled cell, as `RunFiles.scores` does from the record.
     """
     settings = _settings(table)
     results = {name: FewShotResults(cells, read) for name, cells in settings.items()}
@@ -179,31 +175,6 @@ def never_rises(claim: Claim, results: FewShotResults) -> Found:
         if tasks:
             evidence = f"largest relative rise in a step: {max(worst, 0):.1e}, over {tasks} tasks"
             yield column, "holds" if worst <= ROUNDING else "fails", evidence
-
-
-class PerTask:
-    """Reads the tasks of the runs of a cell, each run once. A run that is gone from the record or damaged is left out,
-    with a message."""
-
-    def __init__(self, tracker: "Tracker") -> None:
-        self._tracker = tracker
-        self._known: dict[str, Scores | None] = {}
-
-    def __call__(self, cell: Cell) -> BySeed:
-        by_seed = {result.seed: self._one(result) for result in cell.results}
-        return {seed: scores for seed, scores in by_seed.items() if scores is not None}
-
-    def _one(self, result: SeedResult) -> Scores | None:
-        if result.run_id not in self._known:
-            self._known[result.run_id] = None
-            try:
-                scores = recorded_scores(self._tracker, result.run_id, result.value, result.artifacts)
-                self._known[result.run_id] = scores
-            except ValueError as error:
-                self._tracker.say(
-                    f"{PER_TASK} of run {result.run_id} is no longer whole ({error}): no claim is checked on it"
-                )
-        return self._known[result.run_id]
 
 
 CLAIMS = published_claims("few_shot", (better, gain_shrinks, collapses, few_steps, never_rises))

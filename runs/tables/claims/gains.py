@@ -3,13 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from runs.stages.results import Scores
+from runs.tables.verdicts import ClaimStatus
 
-Side = Literal["holds", "tie", "fails"]
 BySeed = Mapping[int, Scores]
 """The tracked runs of a cell, task by task."""
 Z = 1.96
@@ -31,7 +30,7 @@ class Gain:
         """The 95 % interval."""
         return self.value - Z * self.error, self.value + Z * self.error
 
-    def above(self, bound: float = 0.0) -> Side:
+    def above(self, bound: float = 0.0) -> ClaimStatus:
         """Whether it lies above `bound`: holds, fails, or a tie where the interval holds the bound."""
         low, high = self.interval
         if low > bound:

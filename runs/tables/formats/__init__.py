@@ -1,15 +1,14 @@
 """A table as text, one file a format: the terminal, Markdown, LaTeX, HTML, and CSV or JSON for other programs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
-from runs.tables.claims.claim import Finding
 from runs.tables.formats import html, latex, markdown, records
 from runs.tables.table import Table
 
-FILES: Mapping[str, Callable[[Table, Sequence[Finding]], str]] = {
+FILES: Mapping[str, Callable[[Table], str]] = {
     "md": markdown.markdown,
     "tex": latex.latex,
     "html": html.page,
-    "csv": lambda table, findings: records.as_csv(table),
+    "csv": records.as_csv,
 }
 """What a table is saved as: the ending of the file, and what writes its text."""

@@ -1,9 +1,11 @@
-"""The footnotes of a paper's table: errors of the print, and remarks on its rows."""
+"""What stands below a table: its legend, footnotes, the reasons for verdicts, runs, remarks and claims."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from runs.tables.formats import wording
+from runs.tables.papers.paper import is_paper
 from runs.tables.table import Cell, Row, Table
 
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no raised q
@@ -16,6 +18,36 @@ class Footnote:
     mark: str
     id: str
     text: str
+
+    def __str__(self) -> str:
+        return f"{self.id}: {self.text}" if self.id else self.text
+
+
+class Section(NamedTuple):
+    """A list below a table: its heading, and its texts with their marks (or "")."""
+
+    heading: str
+    items: list[tuple[str, str]]
+
+
+def below(table: Table, digits: int | None = None, *, claims: bool = True) -> list[Section]:
+    """The lists below a table that are not empty.
+
+    Args:
+        digits: characters of the ids of runs; None for all.
+        claims: include the findings on claims.
+    """
+    sections: dict[str, list[str]] = {}
+    if is_paper(table.name):
+        sections["Legend"] = wording.legend(table)
+        sections[f"Verdicts: {wording.tally(table)}"] = wording.reasons(table)
+        sections["Runs"] = wording.runs(table, digits)
+    sections["Remarks"] = list(table.notes)
+    if claims:
+        sections["What the papers claim"] = [f"{one.status}: {wording.sentence(one)}" for one in table.findings]
+    lists = [Section(heading, [("", text) for text in texts]) for heading, texts in sections.items()]
+    lists.insert(1, Section("Notes", [(note.mark, str(note)) for note in footnotes(table)]))
+    return [section for section in lists if section.items]
 
 
 def footnotes(table: Table) -> list[Footnote]:

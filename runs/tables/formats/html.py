@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from runs.tables.claims.claim import Finding
 from runs.tables.formats import footnotes, numbers, wording
 from runs.tables.papers.paper import is_paper
 from runs.tables.table import Cell, Column, Row, Table
+from runs.tables.verdicts import Finding
 
 Href = Callable[[str], str | None]
 """Run id -> address of its entry, or None without one."""
@@ -26,7 +26,7 @@ th[scope=rowgroup] { padding-top: 1rem; }
 """
 
 
-def table(table: Table, href: Href = lambda run_id: None, findings: Sequence[Finding] = ()) -> str:
+def table(table: Table, href: Href = lambda run_id: None) -> str:
     """The table with its caption, and legend, footnotes, verdicts and claims below.
 
     Classes: `scroll` around it, `caption`; `number` of cells, with `printed`, `target`, `found`, `scored`, `verdict`
@@ -34,19 +34,18 @@ def table(table: Table, href: Href = lambda run_id: None, findings: Sequence[Fin
 
     Args:
         href: gives the address of the entry of a run.
-        findings: claims of the papers, shown in a table of their own.
     """
-    return "\n".join(_Fragment(table, href).lines(findings)) + "\n"
+    return "\n".join(_Fragment(table, href).lines()) + "\n"
 
 
-def page(table_: Table, findings: Sequence[Finding] = ()) -> str:
+def page(table_: Table) -> str:
     """A page of its own, without other files."""
     title = escape(table_.name)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
-        f"{table(table_, findings=findings)}</main>\n</body>\n</html>\n"
+        f"{table(table_)}</main>\n</body>\n</html>\n"
     )
 
 
@@ -60,7 +59,7 @@ class _Fragment:
         self.kinds = wording.kinds(table)
         self.id = f"table-{table.file_name.replace('.', '-')}"
 
-    def lines(self, findings: Sequence[Finding]) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         title = f"{escape(self.table.title)}."
         if not self.table.columns:
             yield f"<p>{title}</p>"
@@ -75,7 +74,7 @@ class _Fragment:
                 yield from self._group(group, some, columns)
             yield "</table>\n</div>"
         yield from self._below()
-        yield from _claims(findings)
+        yield from _claims(self.table.findings)
 
     def _head(self, columns: Sequence[Column]) -> Iterator[str]:
         grouped = any(column.group for column in columns)
@@ -171,7 +170,7 @@ class _Fragment:
 
     def _footnote(self, note: footnotes.Footnote) -> str:
         mark = f'<sup id="{self.id}-{note.mark}">{note.mark}</sup> ' if note.mark else ""
-        return f"<li>{mark}{f'{note.id}: ' if note.id else ''}{escape(note.text)}</li>"
+        return f"<li>{mark}{escape(str(note))}</li>"
 
 
 def _list(name: str, items: Iterable[str]) -> Iterator[str]:

@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from runs.tables.claims.claim import Finding
 from runs.tables.formats import wording
+from runs.tables.formats.footnotes import Section, below
 from runs.tables.formats.latex_text import escape
 from runs.tables.formats.layout import Layout, Line, Part, Piece, Room
 from runs.tables.table import Table
@@ -16,7 +16,7 @@ TEXT_WIDTH = 345.0  # points, of the class article
 GAP = 6.0  # points between two columns
 
 
-def latex(table: Table, findings: Sequence[Finding] = ()) -> str:
+def latex(table: Table) -> str:
     """The table, with lists of its legend, notes, verdicts, runs and claims below."""
     layout = Layout(table)
     if len(layout.parts(ROOM)) > 1:
@@ -28,8 +28,8 @@ def latex(table: Table, findings: Sequence[Finding] = ()) -> str:
         lines += _part(layout, part, first=i == 0)
     if not parts:
         lines += [rf"\noindent {escape(table.title)}."]
-    lines += [r"\raggedright", *_below(layout, findings), r"\par}", ""]
-    return "\n".join(lines)
+    lines += [r"\raggedright", *(line for section in below(table, wording.DIGITS) for line in _section(section))]
+    return "\n".join([*lines, r"\par}", ""])
 
 
 def document(tables: Sequence[str]) -> str:
@@ -119,25 +119,10 @@ def _raised(marks: str) -> str:
     return rf"\textsuperscript{{{marks}}}" if marks else ""
 
 
-def _below(layout: Layout, findings: Sequence[Finding]) -> Iterator[str]:
-    table = layout.table
-    if layout.paper:
-        yield from _list("", [("", escape(text)) for text in wording.legend(table)])
-        notes = [(note.mark, f"{note.id}: {note.text}" if note.id else note.text) for note in layout.notes]
-        yield from _list("Notes", [(_raised(mark), escape(text)) for mark, text in notes])
-        yield from _list(f"Verdicts: {wording.tally(table)}", [("", escape(text)) for text in wording.reasons(table)])
-        yield from _list("Runs", [("", escape(text)) for text in wording.runs(table, wording.DIGITS)])
-    yield from _list("Remarks", [("", escape(note)) for note in table.notes])
-    claims = [rf"\textbf{{{finding.status}}}: {escape(wording.sentence(finding))}" for finding in findings]
-    yield from _list("What the papers claim", [("", text) for text in claims])
-
-
-def _list(heading: str, items: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """A list of items with their labels, below a heading; empty without items."""
-    if not items:
-        return
-    yield rf"\par\smallskip\noindent {escape(heading)}" if heading else r"\par\smallskip"
+def _section(section: Section) -> Iterator[str]:
+    """A list of texts with their marks, below its heading."""
+    yield rf"\par\smallskip\noindent {escape(section.heading)}"
     close = "".join(rf"\setlength{{\{space}}}{{0pt}}" for space in ("topsep", "itemsep", "parsep"))
     yield rf"\begin{{list}}{{}}{{\setlength{{\leftmargin}}{{1.5em}}{close}}}"
-    yield from (rf"\item[{label}] {text}" for label, text in items)
+    yield from (rf"\item[{_raised(mark)}] {escape(text)}" for mark, text in section.items)
     yield r"\end{list}"

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from runs.console.output import WIDE
-from runs.tables.claims.claim import Finding
 from runs.tables.formats import wording
+from runs.tables.formats.footnotes import below
 from runs.tables.formats.layout import Layout, Line, Part, Piece, Room
 from runs.tables.table import Table
 
@@ -14,16 +14,16 @@ INLINE = re.compile(r"([\\`*<\[|~$]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
 LEADING = re.compile(r"^(\d*)([#>+\-=.)])")
 
 
-def markdown(table: Table, findings: Sequence[Finding] = ()) -> str:
+def markdown(table: Table) -> str:
     """A Markdown table with its title, legend and notes, and a second table of the claims."""
     layout = Layout(table)
     blocks = [f"{paragraph(table.title)}."]
     blocks += ["\n".join(_part(layout, part)) for part in layout.parts(Room(WIDE))]
-    for heading, texts in (*_below(layout), ("", [paragraph(note) for note in table.notes])):
-        blocks += [heading] if heading and texts else []
-        blocks += ["\n".join(f"- {text}" for text in texts)] if texts else []
-    if findings:
-        claims = [{name: escape(text) for name, text in wording.claim(finding).items()} for finding in findings]
+    for heading, items in below(table, claims=False):
+        texts = (f"- {_raised(mark)} {paragraph(text)}" if mark else f"- {paragraph(text)}" for mark, text in items)
+        blocks += [f"{heading}:", "\n".join(texts)]
+    if table.findings:
+        claims = [{name: escape(text) for name, text in wording.claim(one).items()} for one in table.findings]
         blocks += ["What the papers claim:", "\n".join(markdown_table(claims))]
     return "\n\n".join(blocks) + "\n"
 
@@ -78,14 +78,3 @@ def _piece(piece: Piece) -> str:
 
 def _raised(marks: str) -> str:
     return f"<sup>{marks}</sup>" if marks else ""
-
-
-def _below(layout: Layout) -> Iterator[tuple[str, list[str]]]:
-    """Headings and list items below a paper's table."""
-    if not layout.paper:
-        return
-    yield "", [paragraph(text) for text in wording.legend(layout.table)]
-    notes = [(note.mark, f"{note.id}: {note.text}" if note.id else note.text) for note in layout.notes]
-    yield "Notes:", [f"{_raised(mark)} {paragraph(text)}".strip() for mark, text in notes]
-    yield f"Verdicts: {wording.tally(layout.table)}.", [paragraph(text) for text in wording.reasons(layout.table)]
-    yield "Runs:", [paragraph(text) for text in wording.runs(layout.table)]

@@ -1,13 +1,13 @@
 """A table on the terminal."""
 
+import dataclasses
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from runs.tables.claims.claim import Finding
 from runs.tables.formats import footnotes, wording
 from runs.tables.formats.layout import INDENT, Layout, Line, Part, Piece, Room
 from runs.tables.table import Column, Table
@@ -23,13 +23,12 @@ COLOURS: dict[VerdictStatus, str] = {
     "other protocol": "yellow",
     "no target": "yellow",
 }
-CLAIMS = "what the papers claim"
-EVIDENCE = 40  # least number of columns for the evidence of a claim
+LAST, EVIDENCE = "evidence", 40  # the last column of the claims, and the least number of characters for it
 GAP = 3  # between the columns of a table
 RAISED = str.maketrans(footnotes.LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
 
 
-def show(table: Table, findings: Sequence[Finding], console: "Console") -> None:
+def show(table: Table, console: "Console") -> None:
     """Print a table with its legend, notes, verdicts, runs and claims."""
     layout = Layout(table)
     room = Room(console.width - 1, GAP, cell_len)
@@ -42,33 +41,22 @@ def show(table: Table, findings: Sequence[Finding], console: "Console") -> None:
         title = ""
     if title:
         console.write(title)
-    for heading, paragraphs in _below(layout):
-        _list(heading, paragraphs, console)
-    _claims(findings, console)
-
-
-def _list(heading: str, paragraphs: Sequence[str], console: "Console") -> None:
-    if paragraphs:
+    claims = [wording.claim(finding) for finding in table.findings]
+    names = [name for claim in claims[:1] for name in claim if name != LAST]
+    widths = [max(cell_len(claim[name]) for claim in claims) + GAP for name in names]
+    room_for_claims = sum(widths) + EVIDENCE <= console.width
+    table = dataclasses.replace(table, notes=())  # the command prints them on standard error
+    for heading, items in footnotes.below(table, wording.DIGITS, claims=not room_for_claims):
         console.write("\n" + textwrap.fill(heading, console.width))
-    for text in paragraphs:
-        lines = textwrap.fill(
-            text, console.width, initial_indent=INDENT, subsequent_indent=3 * INDENT, break_on_hyphens=False
-        )
-        console.write(lines)
-
-
-def _claims(findings: Sequence[Finding], console: "Console") -> None:
-    """Print claims as a table, or as a list where a table leaves no room for the evidence."""
-    if not findings:
-        return
-    rows = [wording.claim(finding) for finding in findings]
-    names = [name for name in rows[0] if name != "evidence"]
-    widths = [max(cell_len(row[name]) for row in rows) + GAP for name in names]
-    if sum(widths) + EVIDENCE > console.width:
-        _list(CLAIMS, [f"{finding.status}: {wording.sentence(finding)}" for finding in findings], console)
-    else:
+        for mark, text in items:
+            console.write(_paragraph(f"{mark.translate(RAISED)} {text}".strip(), console.width))
+    if claims and room_for_claims:
         console.write("")
-        console.table(rows, title=CLAIMS)
+        console.table(claims, title="What the papers claim")
+
+
+def _paragraph(text: str, width: int) -> str:
+    return textwrap.fill(text, width, initial_indent=INDENT, subsequent_indent=3 * INDENT, break_on_hyphens=False)
 
 
 def _rows(layout: Layout, part: Part, heads: dict[Column, str]) -> Iterator[dict[str, Text]]:
@@ -90,14 +78,3 @@ def _piece(line: Line, column: Column) -> Text:
     colour = COLOURS.get(piece.status, "") if piece.status else ""
     style = f"{'bold' if piece.best else ''} {colour}".strip()
     return Text(piece.text, style).append(piece.marks.translate(RAISED))
-
-
-def _below(layout: Layout) -> Iterator[tuple[str, list[str]]]:
-    """Headings and paragraphs below a paper's table."""
-    if not layout.paper:
-        return
-    notes = [f"{note.mark.translate(RAISED)} {note.id}{': ' if note.id else ''}{note.text}" for note in layout.notes]
-    yield "legend", wording.legend(layout.table)
-    yield "notes", [note.strip() for note in notes]
-    yield f"verdicts: {wording.tally(layout.table)}", wording.reasons(layout.table)
-    yield "runs", wording.runs(layout.table, wording.DIGITS)

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from runs.tables.claims.claim import Finding
 from runs.tables.formats import numbers
 from runs.tables.papers.paper import is_paper
 from runs.tables.papers.published import published_table
 from runs.tables.table import Column, Row, Table
-from runs.tables.verdicts import STATUSES, VerdictStatus
+from runs.tables.verdicts import STATUSES, Finding, VerdictStatus
 
 ABBREVIATIONS = {
     "NMI": "normalised mutual information",
@@ -61,8 +60,7 @@ def _kind(table: Table, column: Column) -> str:
 
 def tally(table: Table) -> str:
     """Number of cells with each verdict: "3 reproduced, 1 below, 12 not run"."""
-    statuses = [cell.verdict.status for cell in table.cells.values() if cell.verdict]
-    return ", ".join(f"{statuses.count(status)} {status}" for status in STATUSES if status in statuses)
+    return ", ".join(f"{count} {status}" for status, count in table.statuses.items())
 
 
 def shared_verdict(table: Table, row: Row) -> str | None:

@@ -1,0 +1,58 @@
+"""The files of the runs that fill cells: scores by task, trials of clusterings, paths of fair clusterings."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from runs.tables.table import Cell, SeedResult
+
+if TYPE_CHECKING:
+    from runs.record.tracking import Tracker
+    from runs.stages.clustering.results import Trials
+    from runs.stages.fair.results import TradeOff
+    from runs.stages.results import Scores
+
+UNCHECKED = "no claim is checked on it"
+
+
+class RunFiles:
+    """Reads the file of each run once. One that is missing or damaged is None, with a message.
+
+    Args:
+        tracker: the record of the runs.
+    """
+
+    def __init__(self, tracker: "Tracker") -> None:
+        self._tracker = tracker
+        self._known: dict[str, Any] = {}
+
+    def scores(self, cell: Cell) -> "dict[int, Scores]":
+        """Scores of a cell's runs, task by task, by seed."""
+        from runs.stages.results import PER_TASK, recorded_scores
+
+        read = {r.seed: self._read(PER_TASK, recorded_scores, r.run_id, r.value, r.artifacts) for r in cell.results}
+        return {seed: scores for seed, scores in read.items() if scores is not None}
+
+    def trials(self, result: SeedResult) -> "Trials | None":
+        """Trials of a clustering."""
+        from runs.stages.clustering.results import TRIALS, recorded_trials
+
+        trials: Trials | None = self._read(TRIALS, recorded_trials, result.run_id, result.artifacts)
+        return trials
+
+    def trade_off(self, run_id: str, artifacts: str) -> "TradeOff | None":
+        """Path of a fair clustering."""
+        from runs.stages.fair.results import PATH, recorded_trade_off
+
+        path: TradeOff | None = self._read(PATH, recorded_trade_off, run_id, artifacts, lost="it fills no cell")
+        return path
+
+    def _read(
+        self, file: str, recorded: Callable[..., Any], run_id: str, *arguments: Any, lost: str = UNCHECKED
+    ) -> Any:
+        if run_id not in self._known:
+            try:
+                self._known[run_id] = recorded(self._tracker, run_id, *arguments)
+            except ValueError as error:
+                self._known[run_id] = None
+                self._tracker.say(f"{file} of run {run_id} is no longer whole ({error}): {lost}")
+        return self._known[run_id]
