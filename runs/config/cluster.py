@@ -77,12 +77,12 @@ class ClusterConfig(RunConfig):
 
     @property
     def learns(self) -> bool:
-        """Whether a network is trained."""
+        """Whether the run trains a network."""
         return self.network.name != NONE
 
     @property
     def fits(self) -> int:
-        """The number of fits."""
+        """Number of fits of the run."""
         return self.starts or 1
 
     def asked_labels(self) -> "int | float | str | None":

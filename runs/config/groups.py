@@ -157,7 +157,7 @@ class Choice:
 
     @property
     def grids(self) -> dict[str, Grid]:
-        """The fields whose value tuning chooses."""
+        """The fields whose values tuning chooses, with the values to try."""
         return {name: value for name, value in self.options.items() if isinstance(value, Grid)}
 
     def at(self, values: Mapping[str, Any]) -> "Choice":

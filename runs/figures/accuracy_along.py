@@ -28,21 +28,21 @@ Panels = Mapping[str, Lines]
 
 
 def dataset_name(config: ClusterConfig) -> str:
-    """Name of the data set of a config."""
+    """Return the name of a config's data set."""
     return short(config.dataset)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Along:
-    """How clusterings become lines.
+    """How clusterings are drawn as lines.
 
     Attributes:
-        axis: label of the x axis; by panel where panels have different ones.
+        axis: label of the x axis; a mapping from panels to labels if they differ.
         value: position of a config on the x axis.
         line: name of the line that a config belongs to.
         panel: name of its panel.
         about: what the figure shows, for the caption.
-        leader: the line that the caption compares with every other one; empty: each line with those before it.
+        leader: line that the caption compares with all other lines; empty: each line is compared with those before it.
         logarithmic: whether the x axis is logarithmic, of base 2.
     """
 
@@ -55,7 +55,7 @@ class Along:
     logarithmic: bool = False
 
     def panels(self, results: Sequence[Clustered]) -> dict[str, dict[str, dict[float, dict[int, float]]]]:
-        """Accuracies by panel, line, value and seed."""
+        """Return the accuracies by panel, line, value and seed."""
         panels: dict[str, dict[str, dict[float, dict[int, float]]]] = {}
         for result in results:
             config = result.config
@@ -64,11 +64,11 @@ class Along:
         return panels
 
     def draw(self, results: Sequence[Clustered]) -> "Figure":
-        """A panel for each data set or setting, a line for each method."""
+        """Draw a panel for each data set or setting, with a line for each method."""
         return lines_figure(self.panels(results), self.axis, self.logarithmic)
 
     def caption(self, results: Sequence[Clustered]) -> str:
-        """What is drawn, over how many seeds, and the differences between lines."""
+        """Return a caption: what is drawn, the number of seeds, and the differences between lines."""
         panels = self.panels(results)
         counts = {len(seeds) for lines in panels.values() for line in lines.values() for seeds in line.values()}
         over = f"{either(counts)} seeds"
@@ -76,10 +76,13 @@ class Along:
 
 
 def accuracy(result: Clustered) -> float:
-    """Accuracy of the clustering that is chosen without labels.
+    """Return the accuracy of the clustering that is selected without labels, in [0, 1].
 
-    Where labels are known, they name the clusters, and only points without a label count; else clusters and classes are
-    matched as well as possible.
+    With known labels, which name the clusters, it is the accuracy on the points without a label; otherwise the
+    accuracy of the best matching of clusters and classes.
+
+    Raises:
+        InputError: the data set has no classes.
     """
     trials = result.trials
     scores = trials.scores
@@ -94,13 +97,13 @@ def drawing(
     elsewhere: Sequence[Mapping[str, str]],
     variants: Mapping[str, str] | None = None,
 ) -> Drawing[ClusterConfig, Clustered]:
-    """A figure of such lines.
+    """Return a figure of accuracies as lines.
 
     Args:
-        along: how the runs become lines.
+        along: how the runs are drawn as lines.
         networks: settings of the runs.
         elsewhere: settings of the runs on another data set.
-        variants: data sets that replace the one asked for.
+        variants: data set that replaces a requested one, by name.
     """
     return Drawing(
         schema=ClusterConfig,
@@ -115,11 +118,11 @@ def drawing(
 
 @styled
 def lines_figure(panels: Panels, axis: str | Mapping[str, str], logarithmic: bool = False) -> "Figure":
-    """A column for each panel: mean accuracy along the x axis, with bars of one standard deviation over seeds.
+    """Draw a column for each panel: mean accuracy along the x axis, with bars of one standard deviation over seeds.
 
     Args:
         panels: accuracies in [0, 1].
-        axis: label of the x axis; by panel where they differ.
+        axis: label of the x axis; a mapping from panels to labels if they differ.
         logarithmic: whether the x axis is logarithmic, of base 2.
     """
     figure, grid = new_grid(1, len(panels), COLUMN if len(panels) == 1 else PAGE, 2.5)
@@ -140,7 +143,7 @@ def lines_figure(panels: Panels, axis: str | Mapping[str, str], logarithmic: boo
 
 
 def draw_line(axes: "Axes", name: str, line: Line, look: dict[str, Any], factor: float = 100.0) -> None:
-    """Draw means over seeds, times a factor, with bars of one standard deviation."""
+    """Draw the means over seeds, multiplied by `factor`, with bars of one standard deviation."""
     values = sorted(line)
     reached = [factor * np.array(list(line[value].values())) for value in values]
     means = [one.mean() for one in reached]
@@ -149,7 +152,10 @@ def draw_line(axes: "Axes", name: str, line: Line, look: dict[str, Any], factor:
 
 
 def differences(panels: Panels, leader: str = "") -> str:
-    """Differences between lines for a caption: of the leader to every other, else of each line to those before it."""
+    """Return the differences between lines for a caption.
+
+    They are the leader minus each other line or, without a leader, each line minus each line before it.
+    """
     sentences = []
     for name, lines in panels.items():
         others = [(leader, other) for other in lines if other != leader]
@@ -166,7 +172,7 @@ def differences(panels: Panels, leader: str = "") -> str:
 
 
 def paired(lines: Lines, better: str, than: str) -> dict[float, list[float]]:
-    """Differences of two lines, seed by seed, at each value that both have."""
+    """Return the differences `better` - `than`, one per common seed, by common value on the x axis."""
     by_value = {}
     for value, seeds in sorted(lines.get(better, {}).items()):
         others = lines.get(than, {}).get(value, {})

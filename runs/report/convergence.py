@@ -35,12 +35,12 @@ class Convergence:
     tasks: tuple[int, ...]
 
     def line(self, values: Sequence[float]) -> str:
-        """The points of a curve."""
+        """Return the points of a curve, as in the attribute `points` of SVG."""
         return self._points(zip(self.steps, values, strict=True))
 
     @property
     def area(self) -> str:
-        """The points around the area between the median and the upper curve."""
+        """The outline of the area between the median and the upper curve, as points of SVG."""
         back = zip(reversed(self.steps), reversed(self.median), strict=True)
         return f"{self.line(self.high)} {self._points(back)}"
 

@@ -43,7 +43,7 @@ class Renderer:
         self._templates.globals["nan"] = math.nan
 
     def page(self, template: str, path: str, title: str, **content: Any) -> str:
-        """A page of the site.
+        """Return a page of the site as HTML.
 
         Args:
             path: path of the page in the site; its links are relative to this path.
@@ -51,7 +51,7 @@ class Renderer:
         return self._render(template, path, title=title, **content)
 
     def part(self, template: str, path: str, **content: Any) -> Markup:
-        """A part of the page at `path`."""
+        """Return a part of a page as HTML, with links relative to the page at `path`."""
         return Markup(self._render(template, path, **content))
 
     def _render(self, template: str, path: str, **content: Any) -> str:
@@ -59,7 +59,7 @@ class Renderer:
         return found.render(site=self.site, path=path, to=link_from(path), **content)
 
     def _marked(self, text: str, to: To) -> Markup:
-        """Text in which each word in `backquotes` is set as code, with a link if it is the name of a method."""
+        """Return the text with each word in `backquotes` as code, and as a link if it is the name of a method."""
 
         def code(word: str) -> Markup:
             shown, place = Markup("<code>{}</code>").format(word), self._methods.get(word)

@@ -61,17 +61,17 @@ class Plan:
 
     @property
     def bytes(self) -> int:
-        """Required disk space, as far as it is known."""
+        """Required disk space in bytes, without stages of unknown size."""
         return sum(step.bytes or 0 for step in self.steps)
 
     @property
     def seconds(self) -> float:
-        """Required time, as far as it is known."""
+        """Estimated time in seconds of the stages to be run, without those that have no estimate."""
         return math.fsum(step.seconds or 0 for step in self.steps if not step.is_cached)
 
     @property
     def time(self) -> str:
-        """Required time as text."""
+        """Estimated time as text; states whether some stages have no estimate."""
         unknown = any(step.seconds is None and not step.is_cached for step in self.steps)
         if unknown and not self.seconds:
             return "unknown, as nothing like it was run yet"

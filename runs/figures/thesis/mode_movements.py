@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @styled
 def movements_figure(panels: Mapping[str, NDArray[np.floating]]) -> "Figure":
-    """A plot for each method, a line for each cluster.
+    """Draw a plot for each method, with a line for each cluster.
 
     Args:
-        panels: (updates, K) Euclidean distance from each mode to its next place, by title of the plot.
+        panels: (updates, K) Euclidean distance that each mode moves in each update, by title of the plot.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -41,7 +41,7 @@ def movements_figure(panels: Mapping[str, NDArray[np.floating]]) -> "Figure":
 
 
 def draw(results: Sequence[Drawn]) -> "Figure":
-    """A plot for each clustering.
+    """Draw a plot for each clustering.
 
     Raises:
         InputError: a method records no movements of modes.
@@ -50,7 +50,7 @@ def draw(results: Sequence[Drawn]) -> "Figure":
 
 
 def caption(results: Sequence[Drawn]) -> str:
-    """What is drawn, and the number of updates."""
+    """Return a caption with the number of updates."""
     counts = [f"{title}: {len(_movements(result))}" for title, result in zip(_titles(results), results, strict=True)]
     configs = [result.config for result in results]
     starts = either(config.fits for config in configs)

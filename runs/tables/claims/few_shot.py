@@ -19,18 +19,18 @@ from runs.tables.table import Cell, Table
 from runs.tables.verdicts import ClaimStatus, Finding
 
 COLLAPSE = 0.10
-"""Loss of accuracy from which on it is a collapse; the published loss of PT-MAP under Dirichlet queries is 0.17."""
+"""A larger loss of accuracy is a collapse; the published loss of PT-MAP under Dirichlet queries is 0.17."""
 MOST_TASKS = 0.95
-"""Share of the tasks for which a claim about tasks has to be true."""
+"""A claim about tasks holds if it is true for a larger share of them."""
 ROUNDING = 1e-6
-"""Largest rise of the objective, relative to its size, that float32 rounding explains."""
+"""Largest relative rise of the objective that counts as float32 rounding."""
 
 Found = Iterator[tuple[str, ClaimStatus, str]]
 """Column, status and evidence."""
 
 
 class FewShotResults:
-    """The filled cells of one benchmark and network. Their tasks are read when they are first needed.
+    """The filled cells of one benchmark and network. The tasks of a cell are read when they are first needed.
 
     Args:
         cells: by column and strategy.
@@ -45,7 +45,7 @@ class FewShotResults:
         }
 
     def columns(self, sampler: str = "balanced", shot: int | None = None) -> list[str]:
-        """Columns with this kind of tasks."""
+        """Return the columns with this sampler and one of these shots."""
         names = []
         for column, cells in self.cells.items():
             choices = [cell.few_shot.sampler for cell in cells.values() if cell.few_shot]
@@ -54,21 +54,22 @@ class FewShotResults:
         return names
 
     def shot(self, column: str) -> int | None:
-        """The shots of a column's tasks."""
+        """Return the number of shots of a column's tasks."""
         config = next(iter(self.cells[column].values())).few_shot
         return config.sampler.options.get("shot") if config else None
 
     def of(self, column: str, strategy: str) -> BySeed:
-        """The runs of a cell; empty where it is not filled."""
+        """Return the results of a cell by seed; empty if the cell is not filled."""
         cell = self.cells[column].get(strategy)
         return self._read(cell) if cell else {}
 
     def gain(self, column: str, better: str, than: str) -> Gain | None:
-        """Paired gain of one strategy over another, over the tasks of all seeds that both have; None without any."""
+        """Return the paired gain of one strategy over another on the tasks of their common seeds; None without a common
+        seed."""
         return gain(self.of(column, better), self.of(column, than))
 
     def mean(self, column: str, strategy: str) -> Gain | None:
-        """Mean accuracy; None where there is none."""
+        """Return the mean accuracy; None if the cell is not filled."""
         return gain(self.of(column, strategy))
 
 
@@ -90,9 +91,10 @@ def check(table: Table, read: Callable[[Cell], BySeed]) -> list[Finding]:
 
 
 def _settings(table: Table) -> dict[str, dict[str, dict[str, Cell]]]:
-    """Accuracy cells by benchmark and network, column, and strategy.
+    """Return the accuracy cells by benchmark and network, column, and strategy.
 
-    Of several rows of a strategy the first counts, filled or not, so that all cells have the same options.
+    If a strategy has several rows, its first row is used, whether it is filled or not, so that all cells of the
+    strategy have the same options.
     """
     settings: dict[str, dict[str, dict[str, Cell]]] = {}
     names: dict[tuple[tuple[str, str], ...], str] = {}
@@ -112,7 +114,7 @@ def _settings(table: Table) -> dict[str, dict[str, dict[str, Cell]]]:
 
 
 def _asked(claim: Claim, cells: Mapping[str, Mapping[str, Cell]]) -> bool:
-    """Whether some column has every strategy of a claim, and some columns have its tasks."""
+    """Return whether a column has all strategies of a claim, and the columns have its sampler and its shots."""
     samplers = [c.few_shot.sampler for column in cells.values() for c in column.values() if c.few_shot]
     return (
         any({*claim.methods} <= column.keys() for column in cells.values())
@@ -122,7 +124,7 @@ def _asked(claim: Claim, cells: Mapping[str, Mapping[str, Cell]]) -> bool:
 
 
 def better(claim: Claim, results: FewShotResults) -> Found:
-    """Whether the first strategy is better than the second."""
+    """Yield for each column of the claim whether the first strategy is better than the second."""
     first, second = claim.methods
     for column in results.columns(claim.sampler or "balanced", *claim.shots):
         difference = results.gain(column, first, second)
@@ -131,7 +133,7 @@ def better(claim: Claim, results: FewShotResults) -> Found:
 
 
 def gain_shrinks(claim: Claim, results: FewShotResults) -> Found:
-    """Whether the gain of the first strategy over the second is larger with fewer shots."""
+    """Yield for each pair of columns whether the gain of the first strategy over the second is larger with fewer shots."""
     few, many = (results.columns(shot=shot) for shot in claim.shots)
     for one, five in itertools.product(few, many):
         first, last = (results.gain(column, *claim.methods) for column in (one, five))
@@ -141,7 +143,7 @@ def gain_shrinks(claim: Claim, results: FewShotResults) -> Found:
 
 
 def collapses(claim: Claim, results: FewShotResults) -> Found:
-    """Whether a strategy loses more than `COLLAPSE` with the tasks of the claim."""
+    """Yield for each pair of columns whether a strategy loses more than `COLLAPSE` with the sampler of the claim."""
     (strategy,) = claim.methods
     for usual in results.columns():
         for other in results.columns(claim.sampler, results.shot(usual)):
@@ -153,7 +155,7 @@ def collapses(claim: Claim, results: FewShotResults) -> Found:
 
 
 def few_steps(claim: Claim, results: FewShotResults, below: int) -> Found:
-    """Whether nearly all tasks take fewer steps than `below`."""
+    """Yield for each column whether nearly all tasks take fewer steps than `below`."""
     for column in results.columns():
         if by_seed := results.of(column, *claim.methods):
             steps = np.concatenate([scores.iterations for scores in by_seed.values()])
@@ -163,7 +165,7 @@ def few_steps(claim: Claim, results: FewShotResults, below: int) -> Found:
 
 
 def never_rises(claim: Claim, results: FewShotResults) -> Found:
-    """Whether the objective rises in no step of any task."""
+    """Yield for each column whether the objective never rises, in any step of any task."""
     for column in results.columns():
         worst, tasks = -math.inf, 0
         for scores in results.of(column, *claim.methods).values():
