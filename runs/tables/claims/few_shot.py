@@ -45,7 +45,7 @@ class FewShotResults:
         }
 
     def columns(self, sampler: str = "balanced", shot: int | None = None) -> list[str]:
-        """Return the columns with this sampler and one of these shots."""
+        """Return the columns with this sampler and number of shots; None: any number."""
         names = []
         for column, cells in self.cells.items():
             choices = [cell.few_shot.sampler for cell in cells.values() if cell.few_shot]
@@ -133,7 +133,7 @@ def better(claim: Claim, results: FewShotResults) -> Found:
 
 
 def gain_shrinks(claim: Claim, results: FewShotResults) -> Found:
-    """Yield for each pair of columns whether the gain of the first strategy over the second is larger with fewer shots."""
+    """Yield for each pair of columns whether the first strategy gains more over the second with fewer shots."""
     few, many = (results.columns(shot=shot) for shot in claim.shots)
     for one, five in itertools.product(few, many):
         first, last = (results.gain(column, *claim.methods) for column in (one, five))
