@@ -78,7 +78,7 @@ def main(count: int = 10_000) -> None:
     found = evaluate({"l": strategy, "s": SimpleShot()}, bank, some)
     same = (loop(features, some) == some.query_labels).double().mean(1)
     print(f"SimpleShot {found['s'].accuracy:.3f}, LaplacianShot {found['l'].accuracy:.3f} here and", end=" ")
-    print(f"{float(same.mean()):.3f} by the loop, in {float(found['l'].iterations.double().mean()):.1f} steps")
+    print(f"{float(same.mean()):.3f} by the loop, in {float(found['l'].iterations.mean()):.1f} steps")
 
     few = tasks[: -(-count // 10)]
     sides: dict[str, Callable[[], float]] = {

@@ -70,7 +70,7 @@ def measure(name: str, path: Path) -> Measured:
     found = evaluate({name: STRATEGIES.load(name)(neighbours=NEIGHBOURS)}, bank, tasks)[name]
     return {
         "accuracy": found.accuracy,
-        "steps": int(found.iterations),
+        "steps": int(found.iterations[0]),
         "graph": seconds,
         "after": found.seconds_per_task - seconds,
         "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,

@@ -51,13 +51,13 @@ def main() -> None:
         rows: dict[str, list[str]] = {name: [] for name in usable}
         for sampler in samplers:
             found = evaluate(usable, bank, sampler.tasks(bank.labels), given.tasks)
-            simple = found["simpleshot"].accuracies.numpy()
+            simple = found["simpleshot"].accuracies
             rows["simpleshot"].append(f"{100 * simple.mean():.2f}")
             for name in strategies:
                 if name not in found:
                     gains[name].append(np.nan)
                     continue
-                differences = 100 * (found[name].accuracies.numpy() - simple)
+                differences = 100 * (found[name].accuracies - simple)
                 mean, width = float(differences.mean()), half_width(differences)
                 gains[name].append(mean)
                 if name != "simpleshot":

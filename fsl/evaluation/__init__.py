@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from clustering.foundation.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from fsl.evaluation.episodic import Evaluation, evaluate
+    from fsl.evaluation.episodic import evaluate
+    from fsl.evaluation.scores import Evaluation
 
 __all__ = ["Evaluation", "evaluate"]
 
-__getattr__, __dir__ = lazy_names(__name__, dict.fromkeys(__all__, "fsl.evaluation.episodic"))
+_HOMES = {"Evaluation": "fsl.evaluation.scores", "evaluate": "fsl.evaluation.episodic"}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,7 +5,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 import torch
@@ -15,7 +15,7 @@ from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from fsl.episodes import LARGEST_GRAM, Predictions, Strategy
 from fsl.evaluation.audits import AUDITS, check_audits
-from fsl.evaluation.scores import ClassScores, half_width
+from fsl.evaluation.scores import ClassScores, Evaluation
 from fsl.evaluation.unfinished import BatchResult, Unfinished
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import GatheredEpisodes
@@ -32,42 +32,6 @@ BATCHES = {"cpu": 256, "cuda": 2048}
 
 _AT_ONCE = 1 << 26
 """Maximum number of values of a batch's features, inner products or probabilities: 256 MiB each in float32."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The scores of one strategy on T tasks over a split of C classes.
-
-    Attributes:
-        accuracies: (T,) float64 fraction of correct queries in each task.
-        iterations: (T,) int64 steps of the strategy.
-        seconds_per_task: mean time in `predict`; on the CPU, core seconds, summed over the cores that share a large
-            task. The time of shared computations (gathering features, inner products) is counted for the first strategy
-            that needs them.
-        classes: correct predictions by class of the split.
-        query_right: (Q,) bool, whether each query is correct, for a single task; None for several tasks.
-        trace: (steps, b) objective of the first batch of tasks, NaN after a task has stopped; None without an
-            objective.
-        audits: (T,) float64 values of each audit, see `fsl.evaluation.audits`.
-    """
-
-    accuracies: Tensor
-    iterations: Tensor
-    seconds_per_task: float
-    classes: ClassScores
-    query_right: Tensor | None = None
-    trace: Tensor | None = None
-    audits: Mapping[str, Tensor] = field(default_factory=dict)
-
-    @property
-    def accuracy(self) -> float:
-        """Mean accuracy over the tasks, in 0..1."""
-        return float(self.accuracies.mean())
-
-    @property
-    def ci95(self) -> float:
-        """Half-width of the 95 % interval of the mean over tasks, or over the queries of a single task."""
-        return half_width((self.accuracies if self.query_right is None else self.query_right).numpy())
 
 
 def evaluate(
@@ -302,10 +266,10 @@ class _Score:
     """Accumulates the results of one strategy over batches."""
 
     def __init__(self, total: int, bank: FeatureBank, audits: Sequence[str]) -> None:
-        self.labels, classes = bank.labels, len(bank.class_names)
+        self.labels, self.class_names = bank.labels, bank.class_names
         self.accuracies = torch.zeros(total, dtype=torch.float64)
         self.iterations = torch.zeros(total, dtype=torch.int64)
-        self.asked, self.right = torch.zeros(2, classes, dtype=torch.int64)
+        self.asked, self.right = torch.zeros(2, len(bank.class_names), dtype=torch.int64)
         self.audits = {audit: torch.zeros(total, dtype=torch.float64) for audit in audits}
         self.query_right: Tensor | None = None
         self.trace: Tensor | None = None
@@ -335,13 +299,14 @@ class _Score:
 
     def result(self) -> Evaluation:
         return Evaluation(
-            self.accuracies,
-            self.iterations,
-            self.seconds / self.done,
+            self.accuracies.numpy(),
+            self.iterations.numpy(),
             ClassScores(self.asked.numpy(), self.right.numpy()),
-            self.query_right,
-            self.trace,
-            self.audits,
+            self.class_names,
+            None if self.query_right is None else self.query_right.numpy(),
+            None if self.trace is None else self.trace.numpy(),
+            {audit: values.numpy() for audit, values in self.audits.items()},
+            self.seconds / self.done,
         )
 
 

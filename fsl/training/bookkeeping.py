@@ -15,7 +15,8 @@ from torch import Tensor
 from clustering.files.training_state import save_state
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream_key
-from fsl.evaluation.episodic import Evaluation, evaluate
+from fsl.evaluation.episodic import evaluate
+from fsl.evaluation.scores import Evaluation
 from fsl.features.bank import FeatureBank, extract
 from fsl.progress import Advance
 from fsl.samplers.balanced import Balanced
@@ -117,10 +118,12 @@ class Bookkeeping(lightning.Callback):
         last = epoch == job.training.epochs
         if last or epoch % job.training.validate_every == 0:
             return_freed_memory()  # memory of the training steps
-            found = self._validate(module)
+            validated = self._validate(module)
             return_freed_memory()  # memory of the validation
-            values["validation_accuracy"] = found.accuracy
-            self._judge(module, epoch, found)
+            # torch's sum and numpy's differ in the last digit, and stored checkpoints have torch's
+            accuracy = float(torch.from_numpy(validated.accuracies).mean())
+            values["validation_accuracy"] = accuracy
+            self._judge(module, epoch, accuracy, validated.ci95)
         self.standing.epoch = epoch
         if self.curves is not None:
             # logged before the state is saved: after a crash an epoch may be logged twice, but none is missing
@@ -157,16 +160,16 @@ class Bookkeeping(lightning.Callback):
         count = job.training.validation_tasks
         return evaluate({"prototypes": SimpleShot(transform="L2N")}, bank, self._tasks, count)["prototypes"]
 
-    def _judge(self, module: Classification, epoch: int, found: Evaluation) -> None:
+    def _judge(self, module: Classification, epoch: int, accuracy: float, ci95: float) -> None:
         """Save the weights if they are the best so far; otherwise increase the count for early stopping."""
-        job, standing, accuracy = module.job, self.standing, found.accuracy
+        job, standing = module.job, self.standing
         self._shown["accuracy"] = accuracy
         if accuracy <= standing.best_accuracy:
             standing.stale += 1
             standing.stopped = job.training.patience is not None and standing.stale >= job.training.patience
             return
         standing.best_epoch, standing.best_accuracy, standing.stale = epoch, accuracy, 0
-        standing.best_ci95 = found.ci95
+        standing.best_ci95 = ci95
         about = {
             "benchmark": job.benchmark.name,
             "mean": list(job.benchmark.mean),

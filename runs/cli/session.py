@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from runs.config.groups import Choice
     from runs.stages.clustering.results import Clustered
     from runs.stages.fair.results import FairResult
-    from runs.stages.pipeline import Checkpoint, Plan, Result, Tuning
+    from runs.stages.pipeline import Plan, Result, Tuning
+    from runs.storage.store import Entry
 
 
 def _check(choice: "Choice", config: RunConfig) -> None:
@@ -83,7 +84,7 @@ class Session:
         trained = [config for config in configs if isinstance(config, TrainConfig)]
         return stages.plan(trained, self.store, self.tracker)
 
-    def checkpoint(self, config: TrainConfig, *, force: bool) -> "Checkpoint":
+    def checkpoint(self, config: TrainConfig, *, force: bool) -> "Entry":
         """Train a backbone, or reuse its checkpoint."""
         from runs.stages import pipeline as stages
 

@@ -34,6 +34,7 @@ def usage(settings: Sequence[str]) -> str:
 def run(flags: Flags, console: Console) -> int:
     """Train the backbones of the settings, and print the paths of the checkpoints."""
     from runs.cli.session import Session
+    from runs.stages.checkpoints import CHECKPOINT
 
     configs = parse(TrainConfig, flags.settings)
     if any(config.features is not None for config in configs):
@@ -48,7 +49,7 @@ def run(flags: Flags, console: Console) -> int:
         rows.append(
             {
                 "config": config.as_json(),
-                "checkpoint": str(made.path),
+                "checkpoint": str(made.path / CHECKPOINT),
                 "identity": made.identity,
                 "run": made.run_id,
                 "reused": made.reused,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from runs.record.query import RunRow
 from runs.record.tracking import Tracker
-from runs.stages.results import PER_TASK, recorded_scores
+from runs.stages.results import PER_TASK, recorded_evaluation
 
 FLOOR = 1e-6  # lower bound of the values on the logarithmic axis
 TRIED = 3  # maximum number of runs of a method whose files are opened to find a trace
@@ -81,7 +81,7 @@ def convergence(runs: Sequence[RunRow], tracker: Tracker) -> tuple[Convergence |
     for run in runs[:TRIED]:
         try:
             accuracy = run.metrics.get("accuracy", math.nan)
-            trace = recorded_scores(tracker, run.run_id, accuracy, run.artifact_uri).trace
+            trace = recorded_evaluation(tracker, run.run_id, accuracy, run.artifact_uri).trace
         except ValueError as error:
             trouble = f"{PER_TASK} of run {run.run_id} is {error}"
             continue

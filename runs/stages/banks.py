@@ -8,12 +8,12 @@ from clustering.foundation.errors import InputError
 from fsl.progress import Progress, quiet
 from runs.config.configs import EvaluateConfig, TrainConfig
 from runs.record.tracking import Tracker
-from runs.stages.checkpoints import Checkpoint, checkpoint
+from runs.stages.checkpoints import CHECKPOINT, checkpoint
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, train_name
 from runs.stages.stage import Workspace
 from runs.storage import cards
-from runs.storage.store import Store
+from runs.storage.store import Entry, Store
 
 if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
@@ -71,7 +71,7 @@ def pictures(
     made = checkpoint(config, store, tracker, progress=progress, lineage=lineage)
     return Pictures(
         images_of(part.benchmark, part.split, store, progress).images,
-        load_backbone(made.path),
+        load_backbone(made.path / CHECKPOINT),
         mean=tuple(look.mean),
         std=tuple(look.std),
         size=look.size,
@@ -113,7 +113,7 @@ def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) ->
 
 
 def _extract(
-    config: TrainConfig, lineage: Lineage, part: Part, made: Checkpoint, work: Workspace
+    config: TrainConfig, lineage: Lineage, part: Part, made: Entry, work: Workspace
 ) -> tuple["FeatureBank", float]:
     """Return the features, and the number of images per second."""
     from torch import nn
@@ -137,7 +137,7 @@ def _extract(
     if config.pretrained is not None and part.benchmark.name in OF_IMAGENET and part.split == "novel":
         progress.note(f"{part.benchmark.name}: {cards.IMAGENET}")
     began = time.monotonic()
-    backbone = load_backbone(made.path)
+    backbone = load_backbone(made.path / CHECKPOINT)
     found = extract(
         backbone if lineage.crop_pct is None else nn.Sequential(CenterCrop(look.size), backbone),
         images,

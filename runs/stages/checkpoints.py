@@ -1,10 +1,10 @@
 """Stage one: the trained backbone of a config, or a backbone with given weights."""
 
+import dataclasses
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
 from fsl.progress import Progress, quiet
@@ -23,28 +23,7 @@ if TYPE_CHECKING:
     from fsl.training.settings import Trained
     from fsl.weights.pretrained import Look
 
-CHECKPOINT = "best.safetensors"
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A trained backbone.
-
-    Attributes:
-        path: the safetensors file.
-        identity: identity of its training.
-        fingerprint: fingerprint of its content.
-        run_id: id of the run that trained it; empty for given weights.
-        reused: whether it existed before.
-        facts: values reported by the training, such as `best_validation_accuracy`, `epochs`.
-    """
-
-    path: Path
-    identity: str
-    fingerprint: str
-    run_id: str
-    reused: bool
-    facts: Mapping[str, Any]
+CHECKPOINT = "best.safetensors"  # the file of the backbone in its folder
 
 
 def checkpoint(
@@ -55,8 +34,8 @@ def checkpoint(
     progress: Progress = quiet,
     force: bool = False,
     lineage: Lineage | None = None,
-) -> Checkpoint:
-    """Return the backbone of a config; a missing one is trained, and an interrupted training is resumed.
+) -> Entry:
+    """Return the folder with the backbone of a config; trained if missing; an interrupted training is resumed.
 
     With `checkpoint=FILE` or `pretrained=`, the weights are copied to the store, without a training or a run.
 
@@ -74,22 +53,17 @@ def checkpoint(
         results, failures = execute([stage], work)
         if failures:
             raise failures[0][1]
-        found: Checkpoint = results[key]
-        return found
+        trained: Entry = results[key]
+        return trained
     if not force and (entry := store.peek("checkpoints", key)):
-        return _checkpoint(entry, key, reused=True)
+        return entry
     with store.lock("checkpoint", key, f"the training of {train_name(config)}", progress.note):
         entry = None if force else store.find("checkpoints", key, progress.note)
-        return _checkpoint(entry or _import(config, lineage, work), key, reused=entry is not None)
-
-
-def _checkpoint(entry: Entry, key: str, *, reused: bool) -> Checkpoint:
-    run_id = str(entry.facts.get("run", ""))
-    return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run_id, reused, entry.facts)
+        return entry or _import(config, lineage, work)
 
 
 @dataclass(frozen=True)
-class TrainingStage(Stage[None, "Trained", Checkpoint]):
+class TrainingStage(Stage[None, "Trained", Entry]):
     """One config whose network is trained; its weights are stored in the results folder."""
 
     kind, noun, counted = "checkpoint", "the training", False
@@ -112,20 +86,19 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
     def settle(self, work: Workspace) -> None:
         work.store.find("checkpoints", self.identity, work.progress.note)
 
-    def recorded(self, tracker: Tracker, say: Say) -> Checkpoint | None:
+    def recorded(self, tracker: Tracker, say: Say) -> Entry | None:
         entry = tracker.store.peek("checkpoints", self.identity)
         if entry is None:
             return None
-        found = _checkpoint(entry, self.identity, reused=True)
         # A process killed after the renaming leaves a run that lacks only the card and the mark FINISHED.
-        run = tracker.get(found.run_id) if found.run_id and tracker.exists() else None
+        run = tracker.get(entry.run_id) if entry.run_id and tracker.exists() else None
         if run is not None and run.info.status in ("RUNNING", "KILLED"):
-            left = tracker.tracked(found.run_id)
+            left = tracker.tracked(entry.run_id)
             if (entry.path / CARD).is_file():
                 left.artifact(entry.path / CARD)
             left.finish()
         _tidy(entry.path)
-        return found
+        return entry
 
     def begin(self, prepared: None, work: Workspace) -> Begun:
         """Resume the run of an interrupted training, or start a new run."""
@@ -193,10 +166,10 @@ class TrainingStage(Stage[None, "Trained", Checkpoint]):
         card = cards.trained(self.name, CHECKPOINT, keys, self.lineage.benchmark, facts, begun.state[1])
         return work.store.publish("checkpoints", self.identity, [CHECKPOINT], made.facts, card.text).path / CARD
 
-    def result(self, made: Made["Trained"], begun: Begun, work: Workspace) -> Checkpoint:
+    def result(self, made: Made["Trained"], begun: Begun, work: Workspace) -> Entry:
         entry = work.store.peek("checkpoints", self.identity)
         assert entry is not None, "it was put there under the lock"
-        return _checkpoint(entry, self.identity, reused=False)
+        return dataclasses.replace(entry, reused=False)
 
     def close(self, made: Made["Trained"], begun: Begun, work: Workspace) -> None:
         _tidy(work.store.cache("checkpoints") / self.identity)

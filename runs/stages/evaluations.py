@@ -5,8 +5,9 @@ import functools
 import shutil
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from fsl.evaluation.scores import Evaluation
 from fsl.progress import Progress, quiet
 from runs.config.configs import EvaluateConfig
 from runs.config.overrides import spell, write
@@ -16,13 +17,12 @@ from runs.stages.banks import features, pictures
 from runs.stages.given_features import check_transform
 from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, recipe, short
 from runs.stages.preflight import preflight, tasks_of
-from runs.stages.results import PER_TASK, Result, Scores, Tuned, recorded_result
+from runs.stages.results import PER_TASK, Result, Tuned, recorded_result
 from runs.stages.stage import Begun, Stage, Workspace, execute
 from runs.storage.locks import Say
 from runs.storage.store import Store
 
 if TYPE_CHECKING:
-    from fsl.evaluation.episodic import Evaluation
     from fsl.evaluation.unfinished import Unfinished
     from fsl.features.bank import FeatureBank
     from fsl.features.pictures import Pictures
@@ -56,22 +56,12 @@ def shape(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
     return (lineage.bank(config.split), *tasks, config.batch, config.device, alone)
 
 
-class TasksOf(NamedTuple):
-    """The data on which strategies are evaluated.
-
-    Attributes:
-        bank: features of the classes.
-        fingerprint: fingerprint of the features.
-        pictures: the images of the features, and their network, for strategies that need them.
-    """
-
-    bank: "FeatureBank"
-    fingerprint: str
-    pictures: "Pictures | None"
+Inputs = tuple["FeatureBank", "Pictures | None"]
+"""The features of the classes; and, for strategies that need them, the images of the features and their network."""
 
 
 @dataclass(frozen=True)
-class EvaluationStage(Stage[TasksOf, Scores, Result]):
+class EvaluationStage(Stage[Inputs, Evaluation, Result]):
     """One config whose strategy is evaluated.
 
     Attributes:
@@ -82,7 +72,7 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
     """
 
     kind, noun, file = "evaluation", "the evaluation", PER_TASK
-    load = staticmethod(Scores.load)
+    load = staticmethod(Evaluation.load)
 
     asked: EvaluateConfig
     lineage: Lineage
@@ -137,22 +127,23 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
         tuned = {"tuning_identity": self.tuned.identity, "tuning_run": self.tuned.run_id} if self.tuned else {}
         return parent | tuned
 
-    def prepare(self, work: Workspace) -> TasksOf:
+    def prepare(self, work: Workspace) -> Inputs:
         config, (store, tracker, progress, _), lineage = self.config, work, self.lineage
         # The network is first: if it has to be trained, the features are computed with its weights.
         shown = None
         if config.needs_images:
             shown = pictures(config, store, tracker, progress=progress, lineage=lineage)
-        bank = features(config, config.split, store, tracker, progress=progress, lineage=lineage)
-        return TasksOf(bank, bank.fingerprint(), shown)
+        return features(config, config.split, store, tracker, progress=progress, lineage=lineage), shown
 
-    def kept(self, prepared: TasksOf, work: Workspace) -> Made[Scores] | None:
-        kept = super().kept(prepared, work)
-        same = kept and (kept.facts["features"], kept.facts["chosen"]) == (prepared.fingerprint, _texts(self.chosen))
-        return kept if same else None
+    def kept(self, prepared: Inputs, work: Workspace) -> Made[Evaluation] | None:
+        kept, (bank, _) = super().kept(prepared, work), prepared
+        if kept is None or (kept.facts["features"], kept.facts["chosen"]) != (bank.fingerprint(), _texts(self.chosen)):
+            return None
+        seconds = float(kept.facts["seconds_per_task"])
+        return Made(dataclasses.replace(kept.content, seconds_per_task=seconds), kept.facts)
 
-    def begin(self, prepared: TasksOf, work: Workspace) -> Begun:
-        config, lineage = self.config, self.lineage
+    def begin(self, prepared: Inputs, work: Workspace) -> Begun:
+        config, lineage, (bank, _) = self.config, self.lineage, prepared
         strategy, target = config.strategy.kind, lineage.target[1] if lineage.target else ""
         run = work.tracker.start(
             self.experiment,
@@ -169,8 +160,8 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
                 "sampler": config.sampler.name,
                 **{name: config.sampler.options[name] for name in TASK_TAGS if name in config.sampler.options},
                 "split": config.split,
-                "checkpoint": prepared.bank.provenance.get("checkpoint", ""),
-                "features": prepared.fingerprint,
+                "checkpoint": bank.provenance.get("checkpoint", ""),
+                "features": bank.fingerprint(),
                 "transductive": getattr(strategy, "transductive", ""),
                 "assumes_balance": getattr(strategy, "assumes_balance", ""),
             },
@@ -179,12 +170,12 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
 
     @classmethod
     def run_together(
-        cls, batch: Sequence[tuple[Self, Begun]], prepared: TasksOf, work: Workspace
-    ) -> Iterator[Made[Scores] | Exception]:
+        cls, batch: Sequence[tuple[Self, Begun]], prepared: Inputs, work: Workspace
+    ) -> Iterator[Made[Evaluation] | Exception]:
         from fsl.evaluation.episodic import evaluate
         from fsl.training.machine import resolve_device
 
-        stages, bank = [stage for stage, _ in batch], prepared.bank
+        stages, (bank, shown) = [stage for stage, _ in batch], prepared
         config = stages[0].config
         names = [stage.label for stage in stages]
         labels = [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names, 1)]
@@ -200,46 +191,43 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
             progress=work.progress,
             audits=config.audit,
             failures=failed,
-            pictures=prepared.pictures,
-            unfinished=stages[0]._unfinished(prepared, work) if prepared.pictures else None,
+            pictures=shown,
+            unfinished=stages[0]._unfinished(bank, work) if shown else None,
         )
         for label, stage in zip(labels, stages, strict=True):
             if label in failed:
                 yield failed[label]
                 continue
             seconds = found[label].seconds_per_task
-            about = {"features": prepared.fingerprint, "chosen": _texts(stage.chosen), "seconds_per_task": seconds}
-            yield Made(_scores(found[label], bank), about)
+            about = {"features": bank.fingerprint(), "chosen": _texts(stage.chosen), "seconds_per_task": seconds}
+            yield Made(found[label], about)
 
-    def _unfinished(self, prepared: TasksOf, work: Workspace) -> "Unfinished":
+    def _unfinished(self, bank: "FeatureBank", work: Workspace) -> "Unfinished":
         """Return the intermediate results of an interrupted evaluation on these features."""
         from fsl.evaluation.unfinished import Unfinished
 
         folder = work.store.partial("evaluations", self.identity, fresh=work.force)
-        found = Unfinished(folder / "tasks.safetensors", prepared.fingerprint)
+        found = Unfinished(folder / "tasks.safetensors", bank.fingerprint())
         if found.done:
             work.progress.note(f"{self.name}: going on after {found.done:,} tasks")
         return found
 
-    def record(self, made: Made[Scores], begun: Begun, work: Workspace) -> None:
-        scores, seconds = made.content, float(made.facts["seconds_per_task"])
-        tasks = len(scores.accuracies)
-        times = {"seconds_per_task": seconds, "seconds": seconds * tasks}
-        metrics, tags = scores.metrics() | times | {"tasks": tasks}, {"interval": f"over {scores.units}"}
-        begun.run.log(metrics=metrics, tags=tags)
+    def record(self, made: Made[Evaluation], begun: Begun, work: Workspace) -> None:
+        found, tasks = made.content, len(made.content.accuracies)
+        counts = {"seconds": found.seconds_per_task * tasks, "tasks": tasks}
+        begun.run.log(metrics=found.metrics() | counts, tags={"interval": f"over {found.units}"})
 
-    def result(self, made: Made[Scores], begun: Begun, work: Workspace) -> Result:
+    def result(self, made: Made[Evaluation], begun: Begun, work: Workspace) -> Result:
         return Result(
             **vars(made.content),
             config=self.asked,
             identity=self.identity,
             run_id=begun.run.run_id,
             reused=False,
-            seconds_per_task=float(made.facts["seconds_per_task"]),
             tuned=self.tuned,
         )
 
-    def close(self, made: Made[Scores], begun: Begun, work: Workspace) -> None:
+    def close(self, made: Made[Evaluation], begun: Begun, work: Workspace) -> None:
         super().close(made, begun, work)
         shutil.rmtree(work.store.cache("evaluations") / f"{self.identity}.partial", ignore_errors=True)
 
@@ -337,16 +325,3 @@ def _preflight(batches: Sequence[Sequence[EvaluationStage]], work: Workspace) ->
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(value) for key, value in values.items()}
-
-
-def _scores(found: "Evaluation", bank: "FeatureBank") -> Scores:
-    """Return the scores of an evaluation, without torch."""
-    return Scores(
-        found.accuracies.numpy(),
-        found.iterations.numpy(),
-        found.classes,
-        bank.class_names,
-        None if found.query_right is None else found.query_right.numpy(),
-        None if found.trace is None else found.trace.numpy(),
-        {name: values.numpy() for name, values in found.audits.items()},
-    )

@@ -6,13 +6,13 @@ complete results are visible: when all files are written, a cache folder is rena
 
 from runs.scheduling.planning import Plan, plan
 from runs.stages.banks import features
-from runs.stages.checkpoints import Checkpoint, checkpoint
+from runs.stages.checkpoints import CHECKPOINT, checkpoint
 from runs.stages.results import Result
 from runs.stages.tuned_evaluations import evaluation
 from runs.stages.tuning import Tuning, tune
 
 __all__ = [
-    "Checkpoint",
+    "CHECKPOINT",
     "Plan",
     "Result",
     "Tuning",

@@ -47,11 +47,23 @@ class Entry:
         path: the folder.
         fingerprint: hash of its files' contents (16 hex digits).
         facts: facts recorded by the stage.
+        reused: whether it existed before.
     """
 
     path: Path
     fingerprint: str
     facts: dict[str, Any] = field(default_factory=dict)
+    reused: bool = True
+
+    @property
+    def identity(self) -> str:
+        """Identity of the result."""
+        return self.path.name
+
+    @property
+    def run_id(self) -> str:
+        """Id of the run that made it; empty if no run did."""
+        return str(self.facts.get("run", ""))
 
 
 class Store:
@@ -232,7 +244,7 @@ class Store:
                 write_text(partial / CARD, card(_fingerprint(files)))
             write_text(partial / COMPLETE, json.dumps(record, indent=1))
             put_in_place(partial, folder)
-        return Entry(folder, _fingerprint(files), dict(facts))
+        return Entry(folder, _fingerprint(files), dict(facts), reused=False)
 
     @contextmanager
     def watched(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from runs.record.tracking import Tracker
     from runs.stages.clustering.results import Trials
     from runs.stages.fair.results import TradeOff
-    from runs.stages.results import Scores
+    from runs.stages.results import Evaluation
 
 UNCHECKED = "no claim is checked on it"
 
@@ -25,11 +25,11 @@ class RunFiles:
         self._tracker = tracker
         self._known: dict[str, Any] = {}
 
-    def scores(self, cell: Cell) -> "dict[int, Scores]":
-        """Scores of a cell's runs, task by task, by seed."""
-        from runs.stages.results import PER_TASK, recorded_scores
+    def scores(self, cell: Cell) -> "dict[int, Evaluation]":
+        """Evaluation of a cell's runs, task by task, by seed."""
+        from runs.stages.results import PER_TASK, recorded_evaluation
 
-        read = {r.seed: self._read(PER_TASK, recorded_scores, r.run_id, r.value, r.artifacts) for r in cell.results}
+        read = {r.seed: self._read(PER_TASK, recorded_evaluation, r.run_id, r.value, r.artifacts) for r in cell.results}
         return {seed: scores for seed, scores in read.items() if scores is not None}
 
     def trials(self, result: SeedResult) -> "Trials | None":

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsl.evaluation.scores import ClassScores
+from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.config.configs import EvaluateConfig, parse
 from runs.config.groups import option
-from runs.stages.results import Scores
 from runs.tables.claims.few_shot import CLAIMS, check
 from runs.tables.claims.gains import Gain
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
@@ -23,7 +22,7 @@ def outcome(mean, *, seed=0, steps=5, trace=None):
     spread = np.random.default_rng(7).normal(0, 0.1, TASKS)
     classes = ClassScores(np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64))
     return {
-        seed: Scores(mean + spread - spread.mean(), np.full(TASKS, steps), classes, ("a",), trace=trace),
+        seed: Evaluation(mean + spread - spread.mean(), np.full(TASKS, steps), classes, ("a",), trace=trace),
     }
 
 

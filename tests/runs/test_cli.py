@@ -18,7 +18,8 @@ from runs import cli
 from runs.cli import main
 from runs.config.configs import parse
 from runs.stages import pipeline as stages
-from runs.stages.pipeline import Checkpoint, Result
+from runs.stages.pipeline import Result
+from runs.storage.store import Entry
 from runs.tables.papers.published import published_names
 
 
@@ -157,7 +158,7 @@ def test_what_differs_only_between_options_is_no_column(evaluated, capsys):
 def test_train_says_where_the_checkpoint_is(monkeypatch, capsys):
     def checkpoint(config, store, tracker, *, progress, force):
         facts = {"validation_accuracy": 0.875, "epochs": 4.0, "run": "r"}
-        return Checkpoint(Path("/there/best.safetensors"), "id", "f", "r", config.seed == 1, facts)
+        return Entry(Path("/there"), "f", facts, reused=config.seed == 1)
 
     monkeypatch.setattr(stages, "checkpoint", checkpoint)
     assert main(["train", "seed=0,1"]) == 0

@@ -16,7 +16,7 @@ from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import checkpoint, evaluation, features, plan
+from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features, plan
 
 TARGET = "target=tiny_plugins:Coloured"
 
@@ -50,7 +50,7 @@ def test_features_are_those_of_images_made_like_the_source(trained, tracker, con
     (config,) = configs(TARGET)
     bank = features(config, "novel", trained, tracker)
     images, labels, names = config.target.build().read("novel")
-    backbone = load_backbone(checkpoint(config, trained, tracker).path)
+    backbone = load_backbone(checkpoint(config, trained, tracker).path / CHECKPOINT)
     with torch.inference_mode():
         source = config.benchmark.build()
         want = backbone(normalise(conform(torch.from_numpy(images), 1, 16), source.mean, source.std))
@@ -66,7 +66,7 @@ def test_the_base_mean_is_the_sources_unless_the_targets_is_asked_for(trained, t
     base = features(configs()[0], "base", trained, tracker)
     torch.testing.assert_close(ours.base_mean, base.features.mean(0))
     target = honest.target.build()
-    backbone = load_backbone(checkpoint(honest, trained, tracker).path)
+    backbone = load_backbone(checkpoint(honest, trained, tracker).path / CHECKPOINT)
     with torch.inference_mode():
         shown = conform(torch.from_numpy(target.read("base")[0]), 1, 16)
         want = backbone(normalise(shown, honest.benchmark.build().mean, honest.benchmark.build().std)).mean(0)

@@ -15,7 +15,7 @@ from runs.cli import main
 from runs.config.configs import EvaluateConfig, TrainConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import checkpoint, evaluation, features, plan
+from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features, plan
 
 
 def their_network(seed=0):
@@ -163,7 +163,7 @@ def test_train_takes_the_weights_in(store, tracker, weights, notes):
     first, second = (checkpoint(config, store, tracker, progress=notes) for _ in range(2))
     forced = checkpoint(config, store, tracker, force=True)
     assert (first.reused, second.reused, forced.reused) == (False, True, False)
-    assert first.path.is_file()
+    assert (first.path / CHECKPOINT).is_file()
     assert first.fingerprint == second.fingerprint == forced.fingerprint
 
 

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
-from fsl.evaluation.scores import ClassScores
+from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.pipeline import evaluation
-from runs.stages.results import Scores
 from runs.tables.best import with_best
 from runs.tables.claims.few_shot import check
 from runs.tables.filling import differences, filled
@@ -240,7 +239,7 @@ def test_a_table_from_its_runs_and_the_nearest_other_one(trained, tracker, tiny_
 
 def scores(values):
     classes = ClassScores(np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64))
-    return {0: Scores(np.asarray(values), np.ones(len(values), dtype=np.int64), classes, ("a",))}
+    return {0: Evaluation(np.asarray(values), np.ones(len(values), dtype=np.int64), classes, ("a",))}
 
 
 @given(st.floats(0, 0.2), st.integers(0, 1000))

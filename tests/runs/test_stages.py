@@ -14,7 +14,7 @@ from fsl.features.bank import FeatureBank
 from runs.config.configs import EvaluateConfig, TrainConfig, parse
 from runs.record.tracking import Tracker
 from runs.stages.lineage import Lineage
-from runs.stages.pipeline import checkpoint, evaluation, features
+from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
 from runs.stages.results import in_common
 from runs.storage.store import Store
 from tests.runs.records import runs_of
@@ -207,8 +207,8 @@ def test_a_damaged_checkpoint_is_trained_again(trained, tracker, tiny_arguments,
     (config,) = parse(TrainConfig, [item for item in tiny_arguments if not item.startswith(("query", "tasks"))])
     made = checkpoint(config, trained, tracker)
     assert made.reused
-    before = made.path.read_bytes()
-    made.path.write_bytes(before[: len(before) // 2])
+    before = (made.path / CHECKPOINT).read_bytes()
+    (made.path / CHECKPOINT).write_bytes(before[: len(before) // 2])
     again = checkpoint(config, trained, tracker, progress=notes)
     assert not again.reused
     assert "is damaged" in notes

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runs.stages.results import Scores
+from fsl.evaluation.scores import Evaluation
 from runs.tables.verdicts import ClaimStatus
 
-BySeed = Mapping[int, Scores]
+BySeed = Mapping[int, Evaluation]
 """The tracked runs of a cell, task by task."""
 Z = 1.96
 
