@@ -25,14 +25,14 @@ from machine import describe
 from torch.nn import functional
 
 from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.progress import Advance, Log
 from clustering.foundation.streams import stream
 from fsl.backbones import create_backbone
 from fsl.benchmarks.benchmark import Decoded
 from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.listed import ListedBenchmark
-from fsl.progress import Advance
 from fsl.training.augmentation import Augmentation, normalise
-from fsl.training.base import Log, Training, train
+from fsl.training.base import Training, train
 from fsl.training.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
 from runs.console.output import Console
 from runs.record.tracking import Tracker
@@ -80,7 +80,7 @@ class Speed(NamedTuple):
 
 
 class Steps:
-    """Processor time at the end of each step; a `fsl.progress.Progress` that shows its bar, too."""
+    """Processor time at the end of each step; a `clustering.foundation.progress.Progress` that shows its bar, too."""
 
     def __init__(self) -> None:
         self._console, self._began = Console(), time.process_time()

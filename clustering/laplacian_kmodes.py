@@ -165,9 +165,9 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         found = project(mean - cost / (2 * self.weight * near.shape[1]))
         return found[0].max(dim=0).indices.cpu().numpy()
 
-    def _alternate(self, rule: Modes, smoothness: Smoothness, modes: Tensor, assignments: Tensor) -> "_Found":
+    def _alternate(self, rule: Modes, smoothness: Smoothness, modes: Tensor, assignments: Tensor) -> "_Starts":
         """Alternate between modes and assignments, each start independently."""
-        found = _Found.begun(modes, assignments)
+        found = _Starts.begun(modes, assignments)
         left = torch.arange(len(modes), device=modes.device)
         for _ in range(self.max_iter):
             weights = assignments
@@ -191,7 +191,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 break
         return found
 
-    def _keep(self, found: "_Found", rule: Modes) -> None:
+    def _keep(self, found: "_Starts", rule: Modes) -> None:
         """Store the best start in the fitted attributes."""
         labels = found.assignments.max(dim=1).indices
         weights = found.objective.new_full((len(labels),), self.weight)
@@ -211,7 +211,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass
-class _Found:
+class _Starts:
     """State of the starts, both finished and running."""
 
     modes: Tensor  # (T, K, D)
@@ -223,7 +223,7 @@ class _Found:
     trace: list[Tensor]
 
     @classmethod
-    def begun(cls, modes: Tensor, assignments: Tensor) -> "_Found":
+    def begun(cls, modes: Tensor, assignments: Tensor) -> "_Starts":
         objective = torch.full((len(modes),), torch.nan, dtype=torch.float64, device=modes.device)
         counts = torch.zeros_like(objective, dtype=torch.int64)
         return cls(modes.clone(), assignments.clone(), objective, counts, counts.clone(), counts.bool(), [])

@@ -37,7 +37,7 @@ from fairness.optimiser.flow_rounding import rounded_assignments
 from fairness.optimiser.ncut_descent import lowered
 from fairness.optimiser.terms import GroupProportions, NormalizedCut
 from fairness.optimiser.variational import rungs
-from fairness.optimiser.weight_search import Ended, Found, Goal
+from fairness.optimiser.weight_search import Ended, Goal, SearchResult
 from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.trade_off import GRID, path_weights
 
@@ -239,7 +239,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 done(len(ends), len(rising))
         return [ends[weight] for weight in requested]
 
-    def _search(self, problem: "_Problem", goal: Goal) -> Found["_End"]:
+    def _search(self, problem: "_Problem", goal: Goal) -> SearchResult["_End"]:
         """Search all starts and weights for the result with the lowest cut that reaches the goal."""
 
         def run(weights: Iterable[float], returning: bool) -> Iterator[list[Ended["_End"]]]:

@@ -31,7 +31,7 @@ from fairness.optimiser.points import Points
 from fairness.optimiser.prototypes import RULES, Rule
 from fairness.optimiser.starts import Starts, sample
 from fairness.optimiser.store import Store
-from fairness.optimiser.weight_search import Ended, Found, Goal
+from fairness.optimiser.weight_search import Ended, Goal, SearchResult
 from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.trade_off import GRID, path_weights
 
@@ -265,7 +265,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         best = dict(zip(rising, stages, strict=True))
         return [best[weight] for weight in requested]
 
-    def _search(self, problem: _Problem, goal: Goal) -> Found[Stage]:
+    def _search(self, problem: _Problem, goal: Goal) -> SearchResult[Stage]:
         """Search all starts and weights for the cheapest result that reaches the goal."""
         assert problem.values is not None
         rows, starts = problem.values.cpu().numpy(), problem.starts

@@ -66,7 +66,7 @@ class HaloLaplacian:
         return self
 
 
-class Found(NamedTuple):
+class BlockDescent(NamedTuple):
     """Result of `descend_blocks`.
 
     Attributes:
@@ -80,7 +80,7 @@ class Found(NamedTuple):
 
 def descend_blocks(
     opened: list["Future"], graph: BlockGraph, slope: float, dtype: torch.dtype, sweeps: Sweeps
-) -> Found:
+) -> BlockDescent:
     """Minimise R over the assignments, like `descend` with a Laplacian term of weight c.
 
     Args:
@@ -110,7 +110,7 @@ def descend_blocks(
         now, R, size, predicted = new, R_new, size_new, predicted_new
         if guard.kappa != hoped:
             now, (_, _, predicted) = step.again(now, guard.kappa)
-    return Found(now, R)
+    return BlockDescent(now, R)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from clustering.deep.linear_heads import FASTEST
 from clustering.deep.networks import Classifier, Prepare
 from clustering.deep.objectives import Objective
 from clustering.foundation.parameters import Above, AtLeast, UpTo, validate
+from clustering.foundation.progress import Advance, Log
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 """Changes each input (n, …) of a batch by its own draw; the generator is of the CPU."""
@@ -47,22 +48,6 @@ class DeepTraining:
 Observe = Callable[[NDArray[np.int64]], Mapping[str, float]]
 """Takes (N,) the clusters of the points as they were seen in an epoch, -1 for those left out, and gives numbers for the
 log. Nothing of it goes back into the training."""
-
-
-class Log(Protocol):
-    """Where the curves of a training go, live."""
-
-    def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Take the values of one epoch, from 1."""
-        ...
-
-
-class Advance(Protocol):
-    """Counts what is done."""
-
-    def __call__(self, n: int = 1, **numbers: float) -> None:
-        """Count n more points; numbers may be shown beside the bar."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

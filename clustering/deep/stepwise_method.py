@@ -7,7 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from clustering.deep.settings import Advance, Log, Observe
+from clustering.deep.settings import Observe
+from clustering.foundation.progress import Advance, Log
 
 
 @runtime_checkable

@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 from clustering.deep.networks import Classifier, Prepare, predictions
 from clustering.deep.objectives import Objective
-from clustering.deep.settings import Advance, Augment, DeepTraining, Job, Log, Observe
+from clustering.deep.settings import Augment, DeepTraining, Job, Observe
 from clustering.estimator_input import known_clusters
 from clustering.files.training_state import resumable
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
+from clustering.foundation.progress import Advance, Log
 from clustering.foundation.streams import stream_key
 from clustering.starts import warn_of_empty
 

@@ -15,10 +15,10 @@ NO_RESULT = (
     "clustering.foundation.plugins",
     "clustering.foundation.code",
     "clustering.foundation.memory",
-    "clustering.slk.memory",
+    "clustering.foundation.progress",
     "clustering.foundation.torchvision_without_cuda",
+    "clustering.slk.memory",
     "fsl.evaluation.closed_splits",
-    "fsl.progress",
 )
 """Modules that do not affect results, so that editing them does not change the fingerprint."""
 

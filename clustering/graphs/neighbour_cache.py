@@ -9,7 +9,7 @@ from torch import Tensor
 from clustering.files.arrays import read_arrays
 from clustering.files.atomic import replacing
 from clustering.foundation.fingerprint import fingerprint
-from clustering.graphs.row_search import Found
+from clustering.graphs.row_search import NearestRows
 from clustering.graphs.sparse_rows import SparseTable
 
 _FORMAT = "neighbours 1"
@@ -22,7 +22,7 @@ def key(x: Tensor | SparseTable, k: int, search: str) -> str:
     return fingerprint(_FORMAT, str(tuple(x.shape)), str(x.dtype), k, search, *numbers)
 
 
-def load(path: Path, shape: tuple[int, int]) -> tuple[Found, float] | None:
+def load(path: Path, shape: tuple[int, int]) -> tuple[NearestRows, float] | None:
     """What `store` wrote, and the time of the search; None if there is no file, or a damaged one, with a warning.
 
     The zip format has a checksum of every array.
@@ -40,10 +40,10 @@ def load(path: Path, shape: tuple[int, int]) -> tuple[Found, float] | None:
     except (OSError, ValueError, KeyError) as error:
         warnings.warn(f"{path} is damaged ({error}) and will be rewritten", stacklevel=5)
         return None
-    return Found(indices, squared, search, recall), seconds  # type: ignore[arg-type]
+    return NearestRows(indices, squared, search, recall), seconds  # type: ignore[arg-type]
 
 
-def store(path: Path, neighbours: Found, seconds: float) -> None:
+def store(path: Path, neighbours: NearestRows, seconds: float) -> None:
     """Write to a temporary file and rename it, so that the file is always complete, even with concurrent writers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as partial, partial.open("wb") as file:

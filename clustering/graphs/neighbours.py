@@ -21,7 +21,7 @@ from clustering.foundation.memory import require
 from clustering.foundation.parameters import Above, AtLeast, mismatch
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbour_cache import key, load, store
-from clustering.graphs.row_search import Done, Found, Method, Search, choose, nearest_rows
+from clustering.graphs.row_search import Done, Method, NearestRows, Search, choose, nearest_rows
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.graphs.sparse_rows import SparseTable
 
@@ -189,10 +189,12 @@ def _squared_norm(x: Tensor | SparseTable) -> float:
     return float(norms.double().square().mean())
 
 
-def _found(x: Tensor | SparseTable, k: int, search: Search, folder: Path | None, done: Done) -> tuple[Found, float]:
+def _found(
+    x: Tensor | SparseTable, k: int, search: Search, folder: Path | None, done: Done
+) -> tuple[NearestRows, float]:
     """The arcs, and the time of their search in seconds."""
     if k == 0:
-        return Found(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), search, 1.0), 0.0
+        return NearestRows(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), search, 1.0), 0.0
     path = None if folder is None else folder / f"{key(x, k, search)}.npz"
     kept = None if path is None else load(path, (len(x), k))
     if kept is not None:

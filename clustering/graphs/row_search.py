@@ -58,7 +58,7 @@ _PRODUCTS = 64
 """Number of multiply-adds of a matrix product that take as long as one pass over a number."""
 
 
-class Found(NamedTuple):
+class NearestRows(NamedTuple):
     """The k nearest other points of every point, nearest first, ties to the lowest index.
 
     Attributes:
@@ -97,7 +97,9 @@ def by_shape(points: int, columns: int, method: Method = "auto", *, tree: bool =
     return "blocks" if method == "exact" or points <= EXACT_UP_TO else "hnsw"
 
 
-def nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done = lambda finished, total: None) -> Found:
+def nearest_rows(
+    x: Tensor | SparseTable, k: int, search: Search, done: Done = lambda finished, total: None
+) -> NearestRows:
     """The k nearest other rows of every row by Euclidean distance.
 
     Memory besides X and N rows of k: 12 bytes per value and 16 per point for the tree, 4 bytes per value and 136 per
@@ -125,13 +127,13 @@ def _operations(x: Tensor | SparseTable, queries: int, k: int, search: Search) -
     return float(queries * len(x) * max(1.0, x.shape[1] / _PRODUCTS))
 
 
-def _nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done) -> Found:
+def _nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done) -> NearestRows:
     if isinstance(x, SparseTable):
         return _by_sparse_products(x, k, done)
     if search == "blocks":
         origin = rows_of(x).origin  # centring reduces rounding of products for points far from zero
         near = nearest_neighbours((x if origin is None else x - origin)[None], k, done=done)
-        return Found(near.indices[0].int().cpu().numpy(), near.squared_distances[0].cpu().numpy(), search, 1.0)
+        return NearestRows(near.indices[0].int().cpu().numpy(), near.squared_distances[0].cpu().numpy(), search, 1.0)
     values = x.cpu().numpy()
     return _by_tree(values, k, done) if search == "tree" else _by_small_worlds(values, k, done)
 
@@ -158,7 +160,7 @@ def _nearest_to(points: Tensor | SparseTable, queries: Tensor | SparseTable, k: 
     return torch.from_numpy(indices)
 
 
-def _by_tree(values: NDArray[Any], k: int, done: Done) -> Found:
+def _by_tree(values: NDArray[Any], k: int, done: Done) -> NearestRows:
     points = len(values)
     indices, squared = _empty(values, k)
     tree = cKDTree(values, leafsize=_LEAF)
@@ -168,10 +170,10 @@ def _by_tree(values: NDArray[Any], k: int, done: Done) -> Found:
         distances, near = tree.query(values[rows], ranks, workers=torch.get_num_threads())
         indices[rows], squared[rows] = _others(rows, near, distances**2, k)
         done(min(first + _AT_ONCE, points), points)
-    return Found(indices, squared, "tree", 1.0)
+    return NearestRows(indices, squared, "tree", 1.0)
 
 
-def _by_sparse_products(x: SparseTable, k: int, done: Done) -> Found:
+def _by_sparse_products(x: SparseTable, k: int, done: Done) -> NearestRows:
     values, points = x.scipy(), len(x)
     indices, squared = _empty(values, k)
     count = min(k + 1 + _SPARE, points)
@@ -181,10 +183,10 @@ def _by_sparse_products(x: SparseTable, k: int, done: Done) -> Found:
         distances, near = known.kneighbors(values[rows])
         indices[rows], squared[rows] = _others(rows, near, distances.astype(np.float64) ** 2, k)
         done(int(rows[-1]) + 1, points)
-    return Found(indices, squared, "sparse", 1.0)
+    return NearestRows(indices, squared, "sparse", 1.0)
 
 
-def _by_small_worlds(values: NDArray[Any], k: int, done: Done) -> Found:
+def _by_small_worlds(values: NDArray[Any], k: int, done: Done) -> NearestRows:
     import faiss  # slow import that most data do not need
 
     points, dimension = values.shape
@@ -221,7 +223,7 @@ def _by_small_worlds(values: NDArray[Any], k: int, done: Done) -> Found:
             rows = np.arange(first, min(first + _AT_ONCE, points))
             indices[rows], squared[rows] = look(rows)
             done((points + rows[-1] + 1) // 2, points)
-    return Found(indices, squared, "hnsw", recall)
+    return NearestRows(indices, squared, "hnsw", recall)
 
 
 def _reach(values: NDArray[np.float32], sample: NDArray[Any], k: int) -> NDArray[Any]:

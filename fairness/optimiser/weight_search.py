@@ -54,7 +54,7 @@ class Ended(NamedTuple, Generic[End]):
     end: End
 
 
-class Found(NamedTuple, Generic[End]):
+class SearchResult(NamedTuple, Generic[End]):
     """Result of a search.
 
     Attributes:
@@ -123,7 +123,9 @@ class Goal:
         balance = -math.inf if self.min_balance is None else self.min_balance - fairness.balance_min
         return max(error, balance)
 
-    def search(self, runs: Sequence["Run[End]"], groups: Groups, clusters: int, weights: Sequence[float]) -> Found[End]:
+    def search(
+        self, runs: Sequence["Run[End]"], groups: Groups, clusters: int, weights: Sequence[float]
+    ) -> SearchResult[End]:
         """Find the result with the lowest objective that reaches the goal.
 
         Equal objectives are decided by the smaller weight. If no result reaches the goal, the one that misses it least
@@ -148,7 +150,7 @@ class Goal:
         assert search.best is not None
         return search.best._replace(path=tuple(sorted(search.path)))
 
-    def warn_if_missed(self, result: Found[Any], rounding: str) -> None:
+    def warn_if_missed(self, result: SearchResult[Any], rounding: str) -> None:
         """Warn if the best result misses the goal; `rounding` is how its labels were rounded."""
         if not result.trial.reached:
             goals = {"max_error": self.max_error, "min_balance": self.min_balance}
@@ -174,7 +176,7 @@ class _Search(Generic[End]):
     def __init__(self, goal: Goal, groups: Groups, clusters: int) -> None:
         self.goal, self.groups, self.clusters = goal, groups, clusters
         self.path: list[Trial] = []
-        self.best: Found[End] | None = None
+        self.best: SearchResult[End] | None = None
         self.reached = False  # whether the last weight of the current run reached the goal
 
     def follow(self, run: Iterator[Sequence[Ended[End]]]) -> list[Trial]:
@@ -195,7 +197,7 @@ class _Search(Generic[End]):
         trial = Trial(ended.weight, ended.objective, fairness.error, fairness.balance_min, reached)
         self.path.append(trial)
         if self._better(trial, fairness):
-            self.best = Found(ended.end, fairness, trial, ())
+            self.best = SearchResult(ended.end, fairness, trial, ())
         return reached
 
     def _better(self, trial: Trial, fairness: Fairness) -> bool:

@@ -22,10 +22,10 @@ from clustering.files.tensors import read_tensors
 from clustering.foundation.code import code_fingerprint
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError, unknown
+from clustering.foundation.progress import Progress, quiet
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
 from fsl.benchmarks.block_files import write_blocks
 from fsl.evaluation.closed_splits import check_open
-from fsl.progress import Progress, quiet
 
 FORMAT = "transduce images 1"
 UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)

@@ -12,12 +12,12 @@ import numpy as np
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import Fingerprint
+from clustering.foundation.progress import Progress, quiet
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Split
 from fsl.benchmarks.catalogue import known_copy
 from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.images import read_split
 from fsl.benchmarks.listed import ListedBenchmark, Listing
-from fsl.progress import Progress, quiet
 
 BLOCK = 32  # pictures that a core checks at once
 NAMED = 5  # largest number of missing or superfluous pictures of a class that are named

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import Progress, quiet
 from fsl.episodes import LARGEST_GRAM, Predictions, Strategy
 from fsl.evaluation.audits import AUDITS, check_audits
 from fsl.evaluation.scores import ClassScores, Evaluation
 from fsl.evaluation.unfinished import BatchResult, Unfinished
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import GatheredEpisodes
-from fsl.progress import Progress, quiet
 from fsl.tasks import BLOCK, Tasks, TaskSource, concatenate
 from fsl.training.machine import large_buffers_returned
 from fsl.transforms import Transform, transform_features

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.closed_splits import check_open
 from fsl.features.conforming import Interpolation, conform
-from fsl.progress import Progress, quiet
 from fsl.training.augmentation import normalise
 from fsl.training.machine import resolve_device
 

@@ -16,11 +16,11 @@ from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import mismatch
+from clustering.foundation.progress import Progress, quiet
 from fsl.benchmarks import BENCHMARKS
 from fsl.benchmarks.encoded import open_rgb, read_bytes, squared
 from fsl.features.bank import forward, suitable_batch
 from fsl.features.conforming import conform
-from fsl.progress import Progress, quiet
 from fsl.training.machine import resolve_device
 from fsl.weights.checkpoints import load_backbone
 from fsl.weights.foreign import TORCH

@@ -15,11 +15,11 @@ import torch
 
 from clustering.files.training_state import load_state
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import Log, Progress, quiet
 from clustering.foundation.streams import stream_key
 from fsl.backbones import create_backbone
-from fsl.progress import Progress, quiet
 from fsl.training.machine import has_fast_bfloat16, keep_freed_memory, resolve_device, resolve_devices
-from fsl.training.settings import Log, Setup, Trained, Training
+from fsl.training.settings import Setup, Trained, Training
 from fsl.weights.checkpoints import load_backbone
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ RECIPE = 1
 """Version of the training code. Increase it with any change that alters the weights, so that no old checkpoint is used
 for the new code."""
 
-__all__ = ["RECIPE", "Log", "Trained", "Training", "keep_freed_memory", "load_backbone", "precision_of", "train"]
+__all__ = ["RECIPE", "Trained", "Training", "keep_freed_memory", "load_backbone", "precision_of", "train"]
 
 
 def precision_of(training: Training, device: str) -> Literal["float32", "bfloat16"]:

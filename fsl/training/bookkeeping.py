@@ -14,17 +14,16 @@ from torch import Tensor
 
 from clustering.files.training_state import save_state
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import Advance, Log
 from clustering.foundation.streams import stream_key
 from fsl.evaluation.episodic import evaluate
 from fsl.evaluation.scores import Evaluation
 from fsl.features.bank import FeatureBank, extract
-from fsl.progress import Advance
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.tasks import TaskSource
 from fsl.training.classification import Classification, Job
 from fsl.training.machine import return_freed_memory
-from fsl.training.settings import Log
 from fsl.weights.checkpoints import save_backbone
 
 WINDOW = 50  # steps between checks of the loss, because on a GPU each check waits for the device

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from pytorch_lightning.strategies import DDPStrategy
 
+from clustering.foundation.progress import Log, Progress
 from clustering.foundation.quiet_lightning import train_quietly
-from fsl.progress import Progress
 from fsl.training.bookkeeping import Bookkeeping, TrainingState, validation_tasks
 from fsl.training.classification import Classification, Job
-from fsl.training.settings import Log, Trained
+from fsl.training.settings import Trained
 
 
 def fit(job: Job, state: Mapping[str, Any] | None, log: Log | None, progress: Progress) -> Trained:

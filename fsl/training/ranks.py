@@ -27,9 +27,8 @@ from typing import Any, Literal, Protocol, TypeVar
 import torch
 
 from clustering.foundation.errors import InputError
-from fsl.progress import Advance, Progress, quiet
+from clustering.foundation.progress import Advance, Log, Progress, quiet
 from fsl.training.machine import keep_freed_memory
-from fsl.training.settings import Log
 
 R = TypeVar("R", covariant=True)
 GRACE = 10.0  # seconds in which processes may end by themselves

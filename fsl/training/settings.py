@@ -1,9 +1,8 @@
 """Types of base training: hyper-parameters, inputs, log and result."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within, validate
@@ -62,14 +61,6 @@ class Training:
             raise InputError("Training: nesterov needs a momentum above 0; set momentum=0.9 or nesterov=false")
         if self.warmup >= self.epochs and self.warmup:
             raise InputError(f"Training: warmup must be below epochs ({self.epochs}), not {self.warmup:g}")
-
-
-class Log(Protocol):
-    """Receiver of the learning curves during a training."""
-
-    def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Record values at a step: an optimiser step for names `step_*`, otherwise an epoch (from 1)."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ TUNABLE: tuple[Tunable, ...] = typing.get_args(Tunable)
 
 
 @dataclass(frozen=True)
-class Step:
+class TuningStep:
     """One choice among values of some fields of a strategy.
 
     Attributes:
@@ -64,21 +64,21 @@ def default_grids(protocol: str, strategy: Choice) -> dict[str, Grid]:
     return {field: grid for step in _read(protocol, strategy)[0] for field, grid in step.grids.items()}
 
 
-def steps_of(protocol: str, strategy: Choice) -> tuple[Step, ...]:
+def steps_of(protocol: str, strategy: Choice) -> tuple[TuningStep, ...]:
     """Return the steps that choose those fields of a strategy that hold a `Grid`, from the values of the grids."""
     grids = strategy.grids
-    steps: list[Step] = []
+    steps: list[TuningStep] = []
     written, tasks = _read(protocol, strategy)
     for i, step in enumerate(written):
         own = {field: grids[field] for field in step.grids if field in grids}
         later = {field for other in written[i + 1 :] for field in other.grids if field in grids}
         at = {field: value for field, value in step.at.items() if field in later}
         if own:
-            steps.append(Step(step.split, step.tasks, own, at))
+            steps.append(TuningStep(step.split, step.tasks, own, at))
     rest = {field: grid for field, grid in grids.items() if not any(field in step.grids for step in steps)}
     if rest:
-        last = steps.pop() if steps else Step("validation", tasks, {}, {})
-        steps.append(Step(last.split, last.tasks, {**last.grids, **rest}, last.at))
+        last = steps.pop() if steps else TuningStep("validation", tasks, {}, {})
+        steps.append(TuningStep(last.split, last.tasks, {**last.grids, **rest}, last.at))
     return tuple(steps)
 
 
@@ -91,7 +91,7 @@ def _path(protocol: str) -> pathlib.Path:
     return groups.folder() / "tuning" / f"{protocol}.yaml"
 
 
-def _read(protocol: str, strategy: Choice) -> tuple[tuple[Step, ...], int]:
+def _read(protocol: str, strategy: Choice) -> tuple[tuple[TuningStep, ...], int]:
     """Return the steps of a protocol for a preset, else for its strategy; and the default number of tasks."""
     path = _path(protocol)
     content = groups.read(path)
@@ -125,7 +125,7 @@ EXAMPLE = "{split: validation, grid: {weight: [0.1, 1.0]}}"
 KEYS = ("split", "grid", "at", "tasks")
 
 
-def _step(path: pathlib.Path, where: str, written: Any, options: Mapping[str, Any], tasks: int) -> Step:
+def _step(path: pathlib.Path, where: str, written: Any, options: Mapping[str, Any], tasks: int) -> TuningStep:
     if not isinstance(written, dict) or not isinstance(written.get("grid"), dict) or not written["grid"]:
         raise InputError(f"{path}: {where}: must have a grid, such as {EXAMPLE}")
     for key in written:
@@ -144,7 +144,7 @@ def _step(path: pathlib.Path, where: str, written: Any, options: Mapping[str, An
         field: grid_of(f"{path}: {where}: {field}", values, options[field]) for field, values in written["grid"].items()
     }
     fixed = {field: _coerced(f"{path}: {where}: {field}", value, options[field]) for field, value in at.items()}
-    return Step(split, _count(path, written.get("tasks", tasks)), grids, fixed)
+    return TuningStep(split, _count(path, written.get("tasks", tasks)), grids, fixed)
 
 
 def grid_of(where: str, values: Any, default: Any) -> Grid:

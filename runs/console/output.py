@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.text import Text
 
-    from fsl.progress import Advance
+    from clustering.foundation.progress import Advance
 
 PATIENCE = 20  # seconds until the first progress line without a terminal; the interval then doubles
 WIDE = 160  # width of tables written to a file or a pipe, in characters
 
 
 class Console:
-    """Output to a terminal, a pipe or a file. Implements `fsl.progress.Progress`.
+    """Output to a terminal, a pipe or a file. Implements `clustering.foundation.progress.Progress`.
 
     A terminal shows progress bars; otherwise long tasks print progress lines at growing intervals. The outermost task
     prints one line when it is done. NO_COLOR is respected.

@@ -23,7 +23,7 @@ from runs.own_data.trained_networks import networks_here
 from runs.storage.store import Store
 
 if TYPE_CHECKING:
-    from fsl.progress import Progress
+    from clustering.foundation.progress import Progress
 
 STAGE = "classify"
 

@@ -21,7 +21,7 @@ from runs.storage.store import Store, write_text
 from runs.storage.together import Output, write_together
 
 if TYPE_CHECKING:
-    from fsl.progress import Progress
+    from clustering.foundation.progress import Progress
     from runs.record.tracking import Tracker
 
 COLUMNS = ("picture", "class", "confidence")

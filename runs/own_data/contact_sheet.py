@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from clustering.foundation.cores import on_each_core
+from clustering.foundation.progress import Progress, quiet
 from fsl.benchmarks.encoded import EncodedPictures, read_bytes
-from fsl.progress import Progress, quiet
 from runs.report.rendering import environment
 
 SIDE = 96  # side of a thumbnail in pixels

@@ -17,8 +17,8 @@ from runs.storage.store import Store
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from clustering.foundation.progress import Progress
     from fsl.features.image_encoder import ImageEncoder
-    from fsl.progress import Progress
 
 FORMAT = "transduce picture features 1"
 FILE = "features.safetensors"

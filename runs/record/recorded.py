@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runs.config.configs import EvaluateConfig, TuneConfig
 from runs.config.overrides import spell
-from runs.config.tuning_protocol import Step, steps_of
+from runs.config.tuning_protocol import TuningStep, steps_of
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import PARENT
 from runs.stages.lineage import Lineage, evaluate_name, short
@@ -113,7 +113,7 @@ def _of_identity(
 
 def _curve(
     config: TuneConfig,
-    step: Step,
+    step: TuningStep,
     chosen: Mapping[str, Any],
     split: str,
     tasks: int,

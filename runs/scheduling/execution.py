@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
-from fsl.progress import Progress
+from clustering.foundation.progress import Progress
 from runs.config.configs import EvaluateConfig
 from runs.console.output import Console
 from runs.record.tracking import Tracker

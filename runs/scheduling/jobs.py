@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from clustering.foundation.errors import InputError
-from fsl.progress import Advance, quiet
+from clustering.foundation.progress import Advance, quiet
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.endings import explain
 from runs.record.passwords import without_passwords
@@ -21,7 +21,7 @@ from runs.scheduling import relay
 from runs.storage.store import Store
 
 if TYPE_CHECKING:
-    from fsl.progress import Progress
+    from clustering.foundation.progress import Progress
 
 Kind = Literal["features", "evaluation"]
 
@@ -102,7 +102,7 @@ class Report:
 
 
 class KeptNotes:
-    """A `fsl.progress.Progress` without a screen, which keeps the notes."""
+    """A `clustering.foundation.progress.Progress` without a screen, which keeps the notes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

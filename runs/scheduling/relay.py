@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from runs.console.output import Console
 
 if TYPE_CHECKING:
-    from fsl.progress import Advance, Progress
+    from clustering.foundation.progress import Advance, Progress
 
 PAUSE = 0.1  # seconds between two messages about one bar
 
@@ -23,7 +23,7 @@ HERE: "ContextVar[Progress | None]" = ContextVar("HERE", default=None)
 
 
 class Sender:
-    """A `fsl.progress.Progress` that sends its messages to another process; they are lost if that end is closed."""
+    """A `Progress` that sends its messages to another process; they are lost if that end is closed."""
 
     def __init__(self, connection: "Connection[Any, Any]") -> None:
         self._connection = connection

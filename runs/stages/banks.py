@@ -5,7 +5,7 @@ import time
 from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
-from fsl.progress import Progress, quiet
+from clustering.foundation.progress import Progress, quiet
 from runs.config.configs import EvaluateConfig, TrainConfig
 from runs.record.tracking import Tracker
 from runs.stages.checkpoints import CHECKPOINT, checkpoint

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
-from fsl.progress import Progress, quiet
+from clustering.foundation.progress import Progress, quiet
 from runs.config.configs import TrainConfig
 from runs.record.noted_runs import noted_run
 from runs.record.tracked_run import TrackedRun

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.scores import Evaluation
-from fsl.progress import Progress, quiet
 from runs.config.configs import EvaluateConfig
 from runs.config.overrides import spell, write
 from runs.record.tracking import PARENT, Tracker

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError
-from fsl.progress import Progress
+from clustering.foundation.progress import Progress
 from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, TuneConfig, identity
 from runs.config.tuning_protocol import RULE, steps_of
 from runs.stages.given_features import given_fingerprint

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from clustering.foundation.errors import InputError
-from fsl.progress import Progress
+from clustering.foundation.progress import Progress
 from runs.config.configs import EvaluateConfig
 from runs.record.tracking import Tracker
 from runs.stages.banks import BANK

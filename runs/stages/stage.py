@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from fsl.progress import Progress, quiet
+from clustering.foundation.progress import Progress, quiet
 from runs.console.endings import explain
 from runs.record.patient_client import RecordUnreachable
 from runs.record.tracked_run import TrackedRun

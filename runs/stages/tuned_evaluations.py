@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fsl.progress import Progress, quiet
+from clustering.foundation.progress import Progress, quiet
 from runs.config.configs import EvaluateConfig
 from runs.record.tracking import Tracker
 from runs.stages import evaluations

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.closed_splits import closed
 from fsl.evaluation.paired import Difference
-from fsl.progress import Progress, quiet
 from runs.config.configs import TuneConfig
 from runs.config.groups import REQUIRED, freeze, option
 from runs.config.overrides import is_number, spell
-from runs.config.tuning_protocol import Step, steps_of
+from runs.config.tuning_protocol import TuningStep, steps_of
 from runs.record.tracking import Tracker
 from runs.record.unrecorded import Made
 from runs.stages.evaluations import TASK_TAGS, Parent, check, evaluation
@@ -124,7 +124,7 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
         return self.work.store.tables / f"tuning-{name}.png"
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[TuningStep, ...]:
         return steps_of(self.config.tuning, self.config.strategy)
 
     def recorded(self, tracker: Tracker, say: Say) -> tuple[Tuned, bool] | None:
@@ -225,7 +225,7 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
         except InputError as error:
             raise InputError(f"tuning={self.config.tuning}: {error}") from error
 
-    def _curve(self, step: Step, trials: tuple[Trial, ...], chosen: Mapping[str, Any] | None) -> Curve:
+    def _curve(self, step: TuningStep, trials: tuple[Trial, ...], chosen: Mapping[str, Any] | None) -> Curve:
         """Return the curve of a step, with the given choice or else with the best trial."""
         by_values = {tuple(trial.values.values()): trial for trial in trials}
         own = by_values.get(tuple(self._defaults[field] for field in step.grids))
@@ -233,7 +233,7 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
         return Curve(step, trials, best, own)
 
     def _trials(
-        self, step: Step, held: Mapping[str, Any], split: str, tasks: int, run_id: str, progress: Progress
+        self, step: TuningStep, held: Mapping[str, Any], split: str, tasks: int, run_id: str, progress: Progress
     ) -> tuple[Trial, ...]:
         """Return the trials of all combinations of a step's values on tasks of a split, with other fields at `held`."""
         points = list(self.config.strategy.at({**self._defaults, **step.at, **held, **step.grids}).points())

@@ -9,7 +9,7 @@ import numpy as np
 
 from fsl.evaluation.paired import Difference, Paired
 from runs.config.overrides import is_number, spell
-from runs.config.tuning_protocol import Step
+from runs.config.tuning_protocol import TuningStep
 from runs.stages.results import Result
 
 
@@ -44,7 +44,7 @@ class Curve:
         default: the trial of the strategy's default values; None if they were not tried.
     """
 
-    step: Step
+    step: TuningStep
     trials: tuple[Trial, ...]
     chosen: Trial
     default: Trial | None

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import quiet
 from fsl.benchmarks.benchmark import SPLITS, Decoded, fingerprint
 from fsl.benchmarks.images import open_images
-from fsl.progress import quiet
 from fsl.training.augmentation import Augmentation
 
 

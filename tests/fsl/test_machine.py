@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from clustering.foundation.errors import InputError
-from fsl.progress import quiet
+from clustering.foundation.progress import quiet
 from fsl.training.machine import has_fast_bfloat16, resolve_device
 
 

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from clustering.files.training_state import load_state
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import quiet
 from fsl.benchmarks.images import open_images
-from fsl.progress import quiet
 from fsl.training.base import Trained, Training, train
 from fsl.training.classification import Job
 from fsl.training.machine import resolve_devices
@@ -225,7 +225,7 @@ def test_an_error_that_no_other_process_can_build_comes_as_what_it_says() -> Non
 PARENT = """
 import sys
 from pathlib import Path
-from fsl.progress import quiet
+from clustering.foundation.progress import quiet
 from fsl.training.ranks import in_ranks
 from tests.fsl.divided import StandStill
 

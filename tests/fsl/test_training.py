@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from clustering.files.training_state import load_state, save_state
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import quiet
 from fsl.benchmarks.benchmark import Decoded
 from fsl.benchmarks.images import ImageSet
 from fsl.features.bank import extract
-from fsl.progress import quiet
 from fsl.training.augmentation import Augmentation
 from fsl.training.base import Trained, Training, load_backbone, train
 

@@ -30,7 +30,7 @@ class Notes:
         self.notes.append(text)
 
     def track(self, description, total):
-        from fsl.progress import quiet
+        from clustering.foundation.progress import quiet
 
         self.bars.append(description)
         return quiet.track(description, total)

@@ -12,7 +12,7 @@ from clustering.foundation.errors import InputError
 from fsl.evaluation.closed_splits import ClosedSplitError, check_open
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
-from runs.config.tuning_protocol import Step
+from runs.config.tuning_protocol import TuningStep
 from runs.figures.tuning import tuning_figure
 from runs.record.tracking import PARENT
 from runs.stages import tuning
@@ -242,7 +242,7 @@ def test_from_nothing_a_tuning_trains_and_never_opens_novel_classes(store, track
 
 def test_a_tuning_that_asks_for_novel_classes_raises(trained, tracker, config, monkeypatch):
     grid = config.strategy.grids["weight"]
-    monkeypatch.setattr(tuning, "steps_of", lambda *_: (Step("novel", 30, {"weight": grid}, {}),))
+    monkeypatch.setattr(tuning, "steps_of", lambda *_: (TuningStep("novel", 30, {"weight": grid}, {}),))
     with pytest.raises(ClosedSplitError):
         tune(config, trained, tracker)
     assert runs_of(tracker, "tune/Tiny") == []

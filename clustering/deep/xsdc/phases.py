@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.deep.linear_heads import FASTEST
-from clustering.deep.settings import Advance, Log, Observe
-from clustering.deep.xsdc.reversal import Diverged, Reversal, Step
+from clustering.deep.settings import Observe
+from clustering.deep.xsdc.reversal import BatchStep, Diverged, Reversal
 from clustering.deep.xsdc.rounding import nearest_labels, spectral_labels
 from clustering.files.training_state import resumable, save_state
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
+from clustering.foundation.progress import Advance, Log
 from clustering.foundation.streams import stream
 
 RECIPE = 3
@@ -65,7 +66,7 @@ class Trained(NamedTuple):
     """Result of `train`; the network is trained in place.
 
     Attributes:
-        trace: (steps,) F of each batch, see `clustering.deep.xsdc.reversal.Step`.
+        trace: (steps,) F of each batch, see `clustering.deep.xsdc.reversal.BatchStep`.
         residuals: (steps,) number of points by which cluster sizes violate their bounds after balancing.
         resumed_at: number of steps completed before the training resumed.
         before: parameters and buffers of the network before the last phase with steps.
@@ -193,7 +194,7 @@ def kept(
     return False
 
 
-def _next(steps: Iterator[Step], before: int, folder: Path | None, kept: int) -> Step:
+def _next(steps: Iterator[BatchStep], before: int, folder: Path | None, kept: int) -> BatchStep:
     """The next step; if it fails, the error names its number counted over all phases."""
     try:
         return next(steps)
@@ -206,7 +207,9 @@ def _broken(what: str, step: int, folder: Path | None, kept: int) -> InputError:
     return InputError(f"training broke off at step {step}: {what} not finite any more{where}; lower the step size")
 
 
-def _seen(training: Reversal, step: Step, observe: Observe | None, generator: np.random.Generator) -> dict[str, float]:
+def _seen(
+    training: Reversal, step: BatchStep, observe: Observe | None, generator: np.random.Generator
+) -> dict[str, float]:
     """Logged values of a step."""
     M = step.equivalence
     if M is None:
@@ -223,7 +226,7 @@ def _seen(training: Reversal, step: Step, observe: Observe | None, generator: np
     return values if observe is None else values | dict(observe(_clusters(training, step, M, generator)))
 
 
-def _clusters(training: Reversal, step: Step, M: Tensor, generator: np.random.Generator) -> NDArray[np.int64]:
+def _clusters(training: Reversal, step: BatchStep, M: Tensor, generator: np.random.Generator) -> NDArray[np.int64]:
     """(N,) cluster that each unlabelled point of the batch would get, -1 for all other points."""
     found = np.full(len(training.inputs), -1, dtype=np.int64)
     known = training.known.labels[step.points]

@@ -48,7 +48,7 @@ class Diverged(InputError):
         self.step, self.what = step, what
 
 
-class Step(NamedTuple):
+class BatchStep(NamedTuple):
     """Values of a step, computed before the update of the parameters.
 
     Attributes:
@@ -116,14 +116,14 @@ class Reversal:
         generator: np.random.Generator,
         *,
         done: int = 0,
-    ) -> Iterator[Step]:
+    ) -> Iterator[BatchStep]:
         """Infinite sequence of steps on batches of at most `size` labelled points, without the first `done` steps."""
         drawn = labelled_points(self.known.labels, size, generator)
         for number, points in enumerate(islice(drawn, done, None), start=done + 1):
             features = self._features(self._of(points), number)
             value = ridge_objective(features, self.targets(points), penalty)
             self._move(value, optimizer, number)
-            yield Step(float(value.detach()), 0.0, points, features.detach())
+            yield BatchStep(float(value.detach()), 0.0, points, features.detach())
 
     def assigned(
         self,
@@ -133,7 +133,7 @@ class Reversal:
         generator: np.random.Generator,
         *,
         done: int = 0,
-    ) -> Iterator[Step]:
+    ) -> Iterator[BatchStep]:
         """Infinite sequence of steps on batches of points with labels or links and of other points, without the first
         `done` steps. A batch has at most 2 `size` points, including copies."""
         drawn = self.batches(size, generator)
@@ -145,7 +145,7 @@ class Reversal:
             equivalence, residual = self.equivalence(features, batch.points, penalty)
             value = discriminative_objective(features, equivalence, penalty)
             self._move(value, optimizer, number)
-            yield Step(float(value.detach()), residual, batch.points, features.detach(), equivalence)
+            yield BatchStep(float(value.detach()), residual, batch.points, features.detach(), equivalence)
 
     def batches(self, size: int, generator: np.random.Generator) -> Iterator[Batch]:
         """Infinite sequence of batches of at most 2 `size` points, including the copies that will be made."""

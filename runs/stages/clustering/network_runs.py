@@ -17,7 +17,7 @@ from clustering.deep.training import checked_prior, train
 from clustering.evaluation.protocol import random_state
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
-from fsl.progress import Progress
+from clustering.foundation.progress import Progress
 from fsl.training.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.config.network import DeepNetwork

@@ -9,9 +9,9 @@ from scipy import sparse
 from sklearn.preprocessing import normalize as unit_sparse_rows
 from sklearn.utils.validation import has_fit_parameter
 
+from clustering.foundation.progress import Progress
 from clustering.graphs.neighbours import NeighbourGraph, neighbours
 from clustering.lengths import unit_rows
-from fsl.progress import Progress
 from fsl.training.machine import resolve_device
 
 

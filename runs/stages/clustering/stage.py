@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fsl.progress import Progress, quiet
+from clustering.foundation.progress import Progress, quiet
 from runs.config.cluster import ClusterConfig
 from runs.record.tracking import Tracker
 from runs.scheduling.planning import Plan

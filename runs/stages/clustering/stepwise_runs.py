@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fsl.progress import quiet
+from clustering.foundation.progress import quiet
 from runs.record.unrecorded import Made
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.learning_run import NETWORK, Learned, LearningRun, LearningStage, watched_scores

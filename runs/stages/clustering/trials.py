@@ -21,8 +21,8 @@ from clustering.evaluation.protocol import (
     scores,
 )
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import Progress
 from clustering.methods import with_known
-from fsl.progress import Progress
 from runs.config.cluster import ClusterConfig
 from runs.stages.clustering.results import Trials
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 from clustering.evaluation.protocol import random_state
 from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import Progress, quiet
 from clustering.methods import with_known
 from fairness.methods import METHODS, UNFAIR, kind_of
 from fairness.trade_off import path_weights
-from fsl.progress import Progress, quiet
 from runs.config.base import identity
 from runs.config.fair import FairConfig
 from runs.record.tracking import Tracker

@@ -1,6 +1,6 @@
-"""Progress of long computations: a protocol, which the console implements with progress bars."""
+"""Where long computations report to: progress, which the console shows as bars, and learning curves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -20,6 +20,14 @@ class Progress(Protocol):
 
     def note(self, text: str) -> None:
         """Show the user a message, such as what was resumed, reused or discarded."""
+        ...
+
+
+class Log(Protocol):
+    """Receiver of the learning curves during a training."""
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        """Record values at a step: an optimiser step for names `step_*`, otherwise an epoch (from 1)."""
         ...
 
 
