@@ -10,6 +10,7 @@ from clustering.optimiser.descent import Step
 from clustering.optimiser.prototypes import ByProductModes
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.constrained_clustering import (
+    PUBLISHED,
     First,
     Neighbours,
     SigmaRule,
@@ -89,18 +90,7 @@ class SLKBO:
     @classmethod
     def as_published(cls, **changes: Any) -> "SLKBO":
         """The settings of the public code for this method; that code does not run."""
-        published = {
-            "graph": "directed",
-            "include_self": True,
-            "clamp": "start",
-            "first": "prototypes",
-            "warm_start": False,
-            "step": "published",
-            "max_sweeps": 600,
-            "sweep_tolerance": 1e-7,
-            "sigma_rule": "published",
-        }
-        return cls(**{**published, **changes})
+        return cls(**{**PUBLISHED, "sigma_rule": "published", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the iterations are outer steps, the trace holds R after each of them."""

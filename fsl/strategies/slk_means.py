@@ -10,7 +10,15 @@ from clustering.optimiser.alternation import Members
 from clustering.optimiser.descent import Step
 from clustering.optimiser.prototypes import Means
 from fsl.episodes import Episodes, Predictions
-from fsl.strategies.shared.constrained_clustering import First, Neighbours, SupportClamp, check, cluster, points_of
+from fsl.strategies.shared.constrained_clustering import (
+    PUBLISHED,
+    First,
+    Neighbours,
+    SupportClamp,
+    check,
+    cluster,
+    points_of,
+)
 from fsl.transforms import Transform
 
 
@@ -83,18 +91,7 @@ class SLKMeans:
     @classmethod
     def as_published(cls, **changes: Any) -> "SLKMeans":
         """The settings of the public code, whose stopping rule omits the entropy from the objective; here R is used."""
-        published = {
-            "graph": "directed",
-            "include_self": True,
-            "beta": 1.0,
-            "clamp": "start",
-            "first": "prototypes",
-            "warm_start": False,
-            "step": "published",
-            "max_sweeps": 600,
-            "sweep_tolerance": 1e-7,
-        }
-        return cls(**{**published, **changes})
+        return cls(**{**PUBLISHED, "beta": 1.0, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the iterations are outer steps, the trace holds R after each of them."""

@@ -11,6 +11,7 @@ from clustering.optimiser.descent import Step
 from clustering.optimiser.prototypes import Modes
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.constrained_clustering import (
+    PUBLISHED,
     First,
     Neighbours,
     SigmaRule,
@@ -94,19 +95,7 @@ class SLKMS:
     @classmethod
     def as_published(cls, **changes: Any) -> "SLKMS":
         """The settings of the public code, whose stopping rule omits the entropy from the objective; here R is used."""
-        published = {
-            "graph": "directed",
-            "include_self": True,
-            "beta": 1.0,
-            "clamp": "start",
-            "first": "prototypes",
-            "warm_start": False,
-            "step": "published",
-            "max_sweeps": 600,
-            "sweep_tolerance": 1e-7,
-            "sigma_rule": "published",
-        }
-        return cls(**{**published, **changes})
+        return cls(**{**PUBLISHED, "beta": 1.0, "sigma_rule": "published", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the iterations are outer steps, the trace holds R after each of them."""

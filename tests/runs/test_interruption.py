@@ -37,7 +37,6 @@ def stop_at(where, stop, change):
     """The program calls `stop` at that place."""
     import fsl.evaluation.episodic
     import fsl.features.bank
-    import runs.stages.results
     from runs.record.tracked_run import TrackedRun
 
     record = TrackedRun.metrics
@@ -51,7 +50,7 @@ def stop_at(where, stop, change):
         "training": (TrackedRun, "metrics", metrics),
         "publishing": (TrackedRun, "finish", stop),  # the checkpoint is in its place, its run is not marked yet
         "extraction": (fsl.features.bank, "extract", stop),
-        "recording": (runs.stages.results.np, "savez_compressed", stop),
+        "recording": (fsl.evaluation.scores.np, "savez_compressed", stop),
         "evaluation": (fsl.evaluation.episodic, "evaluate", stop),
     }[where]
     change(owner, name, value)

@@ -325,7 +325,7 @@ def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkey
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("runs.stages.results.np.savez_compressed", full)
+        patch.setattr("fsl.evaluation.scores.np.savez_compressed", full)
         with pytest.raises(OSError, match="the disk is full"):
             evaluate(configs())
     assert [run.info.status for run in runs_of(tracker, "evaluate/Tiny")] == ["FAILED"]

@@ -1,9 +1,9 @@
 """Few-shot inference as clustering of support and queries with known support labels (journal section 2.1 and
 Algorithm 1): the parts shared by K-means, K-modes, SLK-Means, SLK-MS and SLK-BO."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -29,6 +29,18 @@ mean."""
 SigmaRule = Literal["mean", "published"]
 """sigma^2 is the mean squared distance to the neighbours (journal eq. 29), or their sum divided by 5 times the number
 of points (public code; 0.4 times the mean for its 2 neighbours other than the point itself)."""
+
+PUBLISHED: Mapping[str, Any] = {
+    "graph": "directed",
+    "include_self": True,
+    "clamp": "start",
+    "first": "prototypes",
+    "warm_start": False,
+    "step": "published",
+    "max_sweeps": 600,
+    "sweep_tolerance": 1e-7,
+}
+"""The settings of the public code that the SLK strategies share."""
 
 
 class Settings(Protocol):
