@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from runs.tables.table import Cell, SeedResult
 
 if TYPE_CHECKING:
+    from fsl.evaluation.scores import Evaluation
     from runs.record.tracking import Tracker
     from runs.stages.clustering.results import Trials
     from runs.stages.fair.results import TradeOff
-    from runs.stages.results import Evaluation
 
 UNCHECKED = "no claim is checked on it"
 
