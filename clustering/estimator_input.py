@@ -116,16 +116,16 @@ def check_no_dates(X: Any, name: str = "Input X") -> None:
         columns = [(f"{name}, column {column!r},", X.iloc[:, i]) for i, column in enumerate(X.columns)]
     else:
         columns = [(name, X)]
-    for where, values in columns:
+    for place, values in columns:
         kind = getattr(values, "dtype", None)
         if getattr(kind, "kind", "") in ("m", "M"):
-            what = f"dates or times ({kind})"
+            content = f"dates or times ({kind})"
         elif any(isinstance(value, _DATES) for value in _objects(values)):
-            what = "dates or times"
+            content = "dates or times"
         else:
             continue
         raise InputError(
-            f"{where} contains {what}, which cannot be used as features; convert them to numbers, or remove them"
+            f"{place} contains {content}, which cannot be used as features; convert them to numbers, or remove them"
         )
 
 
@@ -159,8 +159,8 @@ def known_clusters(labels: ArrayLike | None, rows: Tensor | SparseTable, cluster
         return None
     known = np.asarray(labels)
     if known.shape != (len(rows),) or not np.issubdtype(known.dtype, np.integer):
-        given = f"an array of {known.dtype} of shape {known.shape}"
-        raise InputError(f"partial_labels must be {len(rows)} integers, -1 where unknown, not {given}")
+        description = f"an array of {known.dtype} of shape {known.shape}"
+        raise InputError(f"partial_labels must be {len(rows)} integers, -1 where unknown, not {description}")
     if known.size and not -1 <= known.min() <= known.max() < clusters:
         raise InputError(f"partial_labels must be -1 or 0..{clusters - 1}, not {known.min()}..{known.max()}")
     tensor = torch.from_numpy(known.astype(np.int64)).to(rows.device)

@@ -197,11 +197,11 @@ def densest_apart(graph: csr_array, clusters: int) -> NDArray[np.int64]:
     Returns:
         (N,) labels.
     """
-    _, of = connected_components(graph, directed=False)
-    density = np.bincount(of, graph.sum(axis=1)) / np.bincount(of)
+    _, component = connected_components(graph, directed=False)
+    density = np.bincount(component, graph.sum(axis=1)) / np.bincount(component)
     labels = np.full(len(density), clusters - 1, dtype=np.int64)
     labels[np.argsort(-density, kind="stable")[: clusters - 1]] = np.arange(clusters - 1)
-    return np.asarray(labels[of])
+    return np.asarray(labels[component])
 
 
 def kernel_k_means(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, clusters: int, max_rounds: int) -> Rounds:
@@ -217,48 +217,48 @@ def kernel_k_means(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, cluste
         clusters: K <= N.
         max_rounds: maximum number of rounds.
     """
-    found = _rounds(kernel, diagonal, labels, clusters, max_rounds)
+    result = _rounds(kernel, diagonal, labels, clusters, max_rounds)
     matrix = weight_matrix(kernel).astype(np.float64)
     matrix += diags_array(diagonal.double().cpu().numpy(), format="csr")
     weights, trace = np.ones(len(diagonal)), float(matrix.trace())
-    for start in found.converged.nonzero()[:, 0].tolist():
-        before = found.labels[start].cpu().numpy()
-        left = max_rounds - int(found.rounds[start])
+    for start in result.converged.nonzero()[:, 0].tolist():
+        before = result.labels[start].cpu().numpy()
+        left = max_rounds - int(result.rounds[start])
         moved = single_moves(matrix, weights, before, clusters, left)
-        found.labels[start] = torch.from_numpy(moved.labels)
-        found.objectives[start] = trace + graph_objectives(moved.labels, matrix).average_association
-        found.rounds[start] += moved.rounds
-        found.converged[start] = moved.converged
-    return found._replace(trace=torch.cat([found.trace, found.objectives[None]]))
+        result.labels[start] = torch.from_numpy(moved.labels)
+        result.objectives[start] = trace + graph_objectives(moved.labels, matrix).average_association
+        result.rounds[start] += moved.rounds
+        result.converged[start] = moved.converged
+    return result._replace(trace=torch.cat([result.trace, result.objectives[None]]))
 
 
 def _rounds(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, clusters: int, max_rounds: int) -> Rounds:
     """Rounds in which all points move, see `kernel_k_means`; converged means that no round lowers the objective."""
-    shared, now = SharedGraph(kernel), labels.clone()
-    reseeded = _fill(now, diagonal.expand_as(now), clusters)
+    shared, current = SharedGraph(kernel), labels.clone()
+    reseeded = _fill(current, diagonal.expand_as(current), clusters)
     rounds, converged = torch.zeros_like(reseeded), torch.zeros_like(reseeded, dtype=torch.bool)
-    left, means = torch.arange(len(now), device=now.device), _Means.of(shared, diagonal, now, clusters)
+    left, means = torch.arange(len(current), device=current.device), _Means.of(shared, diagonal, current, clusters)
     objectives, shift, settled = means.objective.clone(), torch.zeros_like(means.objective), converged.clone()
     # Shifting by the largest absolute row sum makes any kernel positive semi-definite (Gershgorin).
     largest = float(diagonal.abs().max() + replace(kernel, weights=kernel.weights.abs()).degrees.max())
     trace = [means.objective]
     for _ in range(max_rounds):
-        before = now[left]
-        after, begun = means.nearest(before, shift)
+        before = current[left]
+        after, refilled = means.nearest(before, shift)
         new = _Means.of(shared, diagonal, after, clusters)
         rounds[left] += 1
         still = (after == before).all(dim=1)
         rounding = 8 * torch.finfo(diagonal.dtype).eps * (diagonal.abs().sum() + new.within.abs().sum(dim=1))
         better = ~still & (new.objective < means.objective - rounding)
-        now[left[better]], objectives[left[better]] = after[better], new.objective[better]
-        reseeded[left[better]] += begun[better]
+        current[left[better]], objectives[left[better]] = after[better], new.objective[better]
+        reseeded[left[better]] += refilled[better]
         trace.append(objectives.clone())
         # If nothing moves, retry without a shift and increase it until the objective falls again.
-        again = still & (shift > 0) & ~settled
-        ended = (still & ~again) | (~still & ~better & (shift > 2 * largest))
-        settled = (settled | again) & ~better
+        retry = still & (shift > 0) & ~settled
+        ended = (still & ~retry) | (~still & ~better & (shift > 2 * largest))
+        settled = (settled | retry) & ~better
         lower = torch.where(shift > largest / 64, shift / 2, 0.0)
-        shift = torch.where(better, lower, torch.where(again, 0.0, (2 * shift).clamp_min(largest / 64)))
+        shift = torch.where(better, lower, torch.where(retry, 0.0, (2 * shift).clamp_min(largest / 64)))
         means = means.replaced(better, new)
         converged[left[ended]] = True
         if ended.any():
@@ -266,7 +266,7 @@ def _rounds(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, clusters: int
             means = _Means(*(part[~ended] for part in means))
         if len(left) == 0:
             break
-    return Rounds(now, objectives, rounds, reseeded, converged, torch.stack(trace))
+    return Rounds(current, objectives, rounds, reseeded, converged, torch.stack(trace))
 
 
 class _Means(NamedTuple):
@@ -286,10 +286,10 @@ class _Means(NamedTuple):
         products = sums.div_(sizes.to(sums.dtype)[:, :, None])
         return cls(products, sizes, within, diagonal.sum(dtype=torch.float64) - within.sum(dim=1))
 
-    def replaced(self, which: Tensor, new: "_Means") -> "_Means":
+    def replaced(self, chosen: Tensor, new: "_Means") -> "_Means":
         """A copy with the means of some starts replaced."""
         parts = zip(self, new, strict=True)
-        return _Means(*(torch.where(which.view(-1, *[1] * (a.dim() - 1)), b, a) for a, b in parts))
+        return _Means(*(torch.where(chosen.view(-1, *[1] * (a.dim() - 1)), b, a) for a, b in parts))
 
     def nearest(self, labels: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """Labels (t, N) of the nearest means under the shifted kernel; ties keep the present label (t, N).
@@ -301,9 +301,9 @@ class _Means(NamedTuple):
         lengths = (self.within / self.sizes + inverse).to(self.products.dtype)
         distances = torch.sub(lengths[:, :, None], self.products, alpha=2)
         own = distances.gather(1, labels[:, None])[:, 0] - 2 * inverse.gather(1, labels).to(distances.dtype)
-        found = distances.min(dim=1)
-        after = torch.where(found.values < own, found.indices, labels)
-        return after, _fill(after, torch.minimum(found.values, own), self.sizes.shape[1])
+        lowest = distances.min(dim=1)
+        after = torch.where(lowest.values < own, lowest.indices, labels)
+        return after, _fill(after, torch.minimum(lowest.values, own), self.sizes.shape[1])
 
 
 def _fill(labels: Tensor, distances: Tensor, clusters: int) -> Tensor:

@@ -162,20 +162,20 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         # section 4).
         mean = torch.from_numpy(self.assignments_).to(centres)[near].mean(dim=1).T
         cost = Modes(rows, self.bandwidth_**2).cost(centres[None])
-        found = project(mean - cost / (2 * self.weight * near.shape[1]))
-        return found[0].max(dim=0).indices.cpu().numpy()
+        assignments = project(mean - cost / (2 * self.weight * near.shape[1]))
+        return assignments[0].max(dim=0).indices.cpu().numpy()
 
     def _alternate(self, rule: Modes, smoothness: Smoothness, modes: Tensor, assignments: Tensor) -> "_Starts":
         """Alternate between modes and assignments, each start independently."""
-        found = _Starts.begun(modes, assignments)
+        result = _Starts.begun(modes, assignments)
         left = torch.arange(len(modes), device=modes.device)
         for _ in range(self.max_iter):
             weights = assignments
-            lost = weights.amax(dim=2) == 0
-            if lost.any():  # any finite value will do: these modes have no weight
-                weights = torch.where(lost[:, :, None], 1.0, weights)
+            empty = weights.amax(dim=2) == 0
+            if empty.any():  # any finite value will do: these modes have no weight
+                weights = torch.where(empty[:, :, None], 1.0, weights)
             new = mean_shift(rule.rows, modes, weights, rule.variance)
-            new = torch.where(lost[:, :, None], modes, new)
+            new = torch.where(empty[:, :, None], modes, new)
             moved = (new - modes).flatten(1).norm(dim=1) > self.tol * new.flatten(1).norm(dim=1)
             modes = new
             step = smoothed(
@@ -185,28 +185,28 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 max_iterations=self.max_sweeps,
                 tolerance=self.sweep_tol,
             )
-            found.take(left, modes, step, moved)
+            result.take(left, modes, step, moved)
             left, modes, assignments = left[moved], modes[moved], step.assignments[moved]
             if len(left) == 0:
                 break
-        return found
+        return result
 
-    def _keep(self, found: "_Starts", rule: Modes) -> None:
+    def _keep(self, result: "_Starts", rule: Modes) -> None:
         """Store the best start in the fitted attributes."""
-        labels = found.assignments.max(dim=1).indices
-        weights = found.objective.new_full((len(labels),), self.weight)
-        energies = discrete_energy(rule.cost(found.modes), labels, self.graph_, weights)
-        best = best_start(energies, cluster_sizes(labels, self.n_clusters), found.modes.dtype)
+        labels = result.assignments.max(dim=1).indices
+        weights = result.objective.new_full((len(labels),), self.weight)
+        energies = discrete_energy(rule.cost(result.modes), labels, self.graph_, weights)
+        best = best_start(energies, cluster_sizes(labels, self.n_clusters), result.modes.dtype)
         self.labels_, order = numbered(self, labels[best].cpu().numpy())
-        self.assignments_ = found.assignments[best][order].T.contiguous().cpu().numpy()
-        modes, origin = found.modes[best][order], rule.rows.origin
+        self.assignments_ = result.assignments[best][order].T.contiguous().cpu().numpy()
+        modes, origin = result.modes[best][order], rule.rows.origin
         self.cluster_centers_ = (modes if origin is None else modes + origin).cpu().numpy()
         self.objective_, self.start_objectives_ = float(energies[best]), energies.cpu().numpy()
-        self.relaxed_objective_ = float(found.objective[best])
-        trace = torch.stack(found.trace)[:, best].cpu().numpy()
+        self.relaxed_objective_ = float(result.objective[best])
+        trace = torch.stack(result.trace)[:, best].cpu().numpy()
         self.objective_trace_ = trace[~np.isnan(trace)]
-        self.n_iter_, self.n_sweeps_ = int(found.iterations[best]), int(found.sweeps[best])
-        self.converged_ = bool(found.converged[best])
+        self.n_iter_, self.n_sweeps_ = int(result.iterations[best]), int(result.sweeps[best])
+        self.converged_ = bool(result.converged[best])
         self.n_empty_ = empty_clusters(labels[best], self.n_clusters)
 
 
@@ -228,9 +228,9 @@ class _Starts:
         counts = torch.zeros_like(objective, dtype=torch.int64)
         return cls(modes.clone(), assignments.clone(), objective, counts, counts.clone(), counts.bool(), [])
 
-    def take(self, which: Tensor, modes: Tensor, step: Smoothed, moved: Tensor) -> None:
-        self.modes[which], self.assignments[which], self.objective[which] = modes, step.assignments, step.objective
-        self.trace.append(torch.full_like(self.objective, torch.nan).index_copy_(0, which, step.objective))
-        self.iterations[which] += 1
-        self.sweeps[which] += step.iterations
-        self.converged[which] = ~moved
+    def take(self, chosen: Tensor, modes: Tensor, step: Smoothed, moved: Tensor) -> None:
+        self.modes[chosen], self.assignments[chosen], self.objective[chosen] = modes, step.assignments, step.objective
+        self.trace.append(torch.full_like(self.objective, torch.nan).index_copy_(0, chosen, step.objective))
+        self.iterations[chosen] += 1
+        self.sweeps[chosen] += step.iterations
+        self.converged[chosen] = ~moved

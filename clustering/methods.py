@@ -42,8 +42,8 @@ def parameters(kind: Any, decided: Collection[str] = DECIDED) -> dict[str, Any]:
         kind: the estimator class.
         decided: parameters that do not belong to the method.
     """
-    found = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
-    return {name: value for name, value in found.items() if name not in decided and isinstance(value, _WRITTEN)}
+    defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
+    return {name: value for name, value in defaults.items() if name not in decided and isinstance(value, _WRITTEN)}
 
 
 def configured(kind: Any, values: Mapping[str, Any]) -> Any:
@@ -57,23 +57,23 @@ def configured(kind: Any, values: Mapping[str, Any]) -> Any:
         InputError: the class is not a clusterer, or a parameter is invalid; the message names it, its valid values and
             its value.
     """
-    asked = _asked_by_fit(kind)
-    if asked is None or len(asked) > 1:
-        lacks = "has no fit" if asked is None else f"fits {' and '.join(asked)}"
+    arguments = _asked_by_fit(kind)
+    if arguments is None or len(arguments) > 1:
+        lacks = "has no fit" if arguments is None else f"fits {' and '.join(arguments)}"
         raise InputError(f"{kind.__name__} {lacks}, so it is not a clusterer, which fits X only")
     try:
         hints = get_type_hints(kind.__init__, include_extras=True)
     except NameError:  # annotations with names imported for type checkers only
         return kind(**values)
-    taken = dict(values)
+    options = dict(values)
     for name, value in values.items():
         if not isinstance(value, str):
             continue
         if name not in hints or mismatch(value, hints[name]):
-            taken[name] = _number(value)
+            options[name] = _number(value)
         elif value.startswith("[") and not mismatch((1.0,), hints[name]):
-            taken[name] = _numbers(value)
-    built = kind(**taken)
+            options[name] = _numbers(value)
+    built = kind(**options)
     validate_signature(built)
     return built
 
@@ -88,8 +88,12 @@ def _asked_by_fit(kind: Any) -> list[str] | None:
     """First required argument of `fit` besides X; None if there is none."""
     if not hasattr(kind, "fit"):
         return None
-    _, *taken = inspect.signature(kind.fit).parameters.values()
-    return [one.name for one in taken if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    _, *parameters = inspect.signature(kind.fit).parameters.values()
+    return [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
 
 
 def _number(text: str) -> int | float | str:
@@ -102,5 +106,5 @@ def _number(text: str) -> int | float | str:
 
 
 def _numbers(text: str) -> tuple[int | float | str, ...] | str:
-    found = tuple(_number(part.strip()) for part in text.strip("[]").split(","))
-    return text if any(isinstance(one, str) for one in found) else found
+    numbers = tuple(_number(part.strip()) for part in text.strip("[]").split(","))
+    return text if any(isinstance(number, str) for number in numbers) else numbers

@@ -64,12 +64,12 @@ def cluster_sizes(labels: ArrayLike, clusters: int | None = None) -> NDArray[np.
     Raises:
         InputError: the labels are not integers 0..K-1.
     """
-    found = np.asarray(labels)
-    if found.ndim != 1 or not np.issubdtype(found.dtype, np.integer) or (found.size and found.min() < 0):
+    indices = np.asarray(labels)
+    if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer) or (indices.size and indices.min() < 0):
         raise InputError("labels must be a 1-d array of integers 0..K-1; remove noise (-1)")
-    if clusters is not None and found.size and found.max() >= clusters:
-        raise InputError(f"labels go up to {found.max()}, but there are {clusters} clusters: 0..{clusters - 1}")
-    return np.bincount(found, minlength=clusters or 0)
+    if clusters is not None and indices.size and indices.max() >= clusters:
+        raise InputError(f"labels go up to {indices.max()}, but there are {clusters} clusters: 0..{clusters - 1}")
+    return np.bincount(indices, minlength=clusters or 0)
 
 
 def lost_clusters(labels: ArrayLike, clusters: int) -> int:
@@ -120,7 +120,7 @@ def stability(labelings: Sequence[ArrayLike]) -> Stability:
     numbered = [_numbered(labels) for labels in labelings]
     if len(numbered) < 2:
         raise InputError(f"stability needs two clusterings or more, not {len(numbered)}")
-    pairs = [(ari(one, other), nmi(one, other)) for one, other in combinations(numbered, 2)]
+    pairs = [(ari(first, second), nmi(first, second)) for first, second in combinations(numbered, 2)]
     return Stability(*(float(mean) for mean in np.mean(pairs, axis=0)))
 
 
@@ -223,8 +223,8 @@ def graph_objectives(labels: ArrayLike, W: Any, *, balance: float = 1.0) -> Grap
     inside = own[weights.row] == own[weights.col]
     every = np.ones(len(own)), weights.data * inside, weights.data
     sizes, association, degree = (
-        np.asarray(np.bincount(places, weights=of, minlength=clusters), dtype=np.float64)
-        for places, of in zip((own, own[weights.row], own[weights.row]), every, strict=True)
+        np.asarray(np.bincount(places, weights=values, minlength=clusters), dtype=np.float64)
+        for places, values in zip((own, own[weights.row], own[weights.row]), every, strict=True)
     )
     cut = degree - association
 
@@ -262,10 +262,10 @@ def _parts(
 
 def _numbered(labels: ArrayLike) -> NDArray[np.int64]:
     """(N,) indices of labels among their sorted distinct values."""
-    found = np.asarray(labels)
-    if found.ndim != 1 or not found.size:
-        raise InputError(f"labels must be a 1-d array, not of shape {found.shape}")
-    return np.unique(found, return_inverse=True)[1].astype(np.int64)
+    values = np.asarray(labels)
+    if values.ndim != 1 or not values.size:
+        raise InputError(f"labels must be a 1-d array, not of shape {values.shape}")
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def _paired(truth: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -33,8 +33,8 @@ def order_of(estimator: Any, first: NDArray[np.int64], known: ArrayLike | None =
         return order
     free = np.ones(len(first), dtype=bool)
     if known is not None:
-        given = np.asarray(known)
-        free[given[given >= 0]] = False
+        known_labels = np.asarray(known)
+        free[known_labels[known_labels >= 0]] = False
     order[free] = order[free][np.argsort(first[free], kind="stable")]
     return order
 
@@ -42,6 +42,6 @@ def order_of(estimator: Any, first: NDArray[np.int64], known: ArrayLike | None =
 def first_points(labels: NDArray[np.int64], clusters: int) -> NDArray[np.int64]:
     """(K,) index of the first point with each of the labels (N,) 0..K-1, N if there is none."""
     first = np.full(clusters, len(labels), dtype=np.int64)
-    some, at = np.unique(labels, return_index=True)
-    first[some] = at
+    present, indices = np.unique(labels, return_index=True)
+    first[present] = indices
     return first

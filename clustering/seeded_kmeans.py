@@ -79,26 +79,26 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
-        given = checked_rows(self, X, reset=True)
-        clamp = known_clusters(partial_labels, given, self.n_clusters)
+        inputs = checked_rows(self, X, reset=True)
+        clamp = known_clusters(partial_labels, inputs, self.n_clusters)
         watch = Stopwatch()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self._centre, spread = given.mean(dim=0), given.std(dim=0, correction=0)
+        self._centre, spread = inputs.mean(dim=0), inputs.std(dim=0, correction=0)
         self._spread = torch.where(spread > 0, spread, 1.0)
-        self._begin((given - self._centre) / self._spread, seed)
-        rows = rows_of(self._mapped(given))
+        self._begin((inputs - self._centre) / self._spread, seed)
+        rows = rows_of(self._mapped(inputs))
         (centres,) = first_seeds("k-means++", rows, self.n_clusters, 1, seed, clamp)
         if rows.origin is not None:
             centres = centres + rows.origin
         seeding_seconds = watch.lap()
-        labels, self.n_iter_ = torch.full((len(given),), -1), 0
+        labels, self.n_iter_ = torch.full((len(inputs),), -1), 0
         while self.n_iter_ < self.max_iter:
-            found = nearest_centres(rows.values, centres)
+            nearest = nearest_centres(rows.values, centres)
             if clamp is not None:
-                found = torch.where(clamp[0], clamp[1], found)
-            if torch.equal(found, labels):
+                nearest = torch.where(clamp[0], clamp[1], nearest)
+            if torch.equal(nearest, labels):
                 break
-            labels, self.n_iter_ = found, self.n_iter_ + 1
+            labels, self.n_iter_ = nearest, self.n_iter_ + 1
             centres = _means(rows.values, labels, centres)
         self.objective_ = float((rows.values - centres[labels]).square().sum(dtype=torch.float64))
         self.labels_, order = numbered(self, labels.numpy(), partial_labels)
@@ -119,9 +119,9 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             shift = values[-1] / values.sum().clamp_min(torch.finfo(values.dtype).tiny)
             self._matrix = (vectors / (values.clamp_min(0) + shift).clamp_min(1e-12).sqrt()).to(standard)
         elif self.metric == "gaussian":
-            some = stream(seed, "bandwidth").permutation(len(standard))[:_SAMPLE]
-            squared = pairwise_distances(standard[torch.from_numpy(some)].numpy(), metric="sqeuclidean")
-            median = float(np.median(squared[np.triu_indices(len(some), 1)])) if len(some) > 1 else 1.0
+            sample = stream(seed, "bandwidth").permutation(len(standard))[:_SAMPLE]
+            squared = pairwise_distances(standard[torch.from_numpy(sample)].numpy(), metric="sqeuclidean")
+            median = float(np.median(squared[np.triu_indices(len(sample), 1)])) if len(sample) > 1 else 1.0
             self._kernel = Nystroem(
                 gamma=1 / (4 * median) if median > 0 else 1.0,
                 n_components=min(self.landmarks, len(standard)),

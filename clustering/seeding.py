@@ -20,7 +20,7 @@ Draw = Callable[[Sequence[np.random.Generator]], Tensor]
 """(T, K, D) seeds, one trial for each of the T streams."""
 
 
-def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], given: Tensor | None = None) -> Tensor:
+def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], existing: Tensor | None = None) -> Tensor:
     """Draw seeds one by one, each with probability proportional to the squared distance from the previous ones.
 
     Each seed is the best of 2 + log K candidates, as in scikit-learn; the first wins if they are equal up to rounding.
@@ -29,9 +29,9 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
 
     Args:
         rows: N points.
-        count: number of seeds K per trial, not counting those `given`.
+        count: number of seeds K per trial, not counting `existing` ones.
         streams: T generators, one for each trial.
-        given: (g, D) existing centres, the same for every trial.
+        existing: (g, D) existing centres, the same for every trial.
 
     Returns:
         (T, K) indices of distinct points.
@@ -42,8 +42,8 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
     trials, points = len(streams), len(rows.values)
     draws = candidates_per_seed(count)
     nearest = rows.squared_norms.new_full((trials, points), torch.inf)
-    if given is not None and len(given):
-        nearest = nearer(rows, given, nearest[:1]).amin(dim=0).expand(trials, -1)
+    if existing is not None and len(existing):
+        nearest = nearer(rows, existing, nearest[:1]).amin(dim=0).expand(trials, -1)
     seeds: list[Tensor] = []
     for _ in range(count):
         uniform = np.stack([generator.random(draws) for generator in streams])
@@ -52,10 +52,10 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
         else:
             sums = nearest.cumsum(dim=1, dtype=torch.float64)
             if (sums[:, -1] == 0).any():
-                distinct = len(seeds) + (0 if given is None else len(given))
+                distinct = len(seeds) + (0 if existing is None else len(existing))
                 raise too_few(distinct, distinct - len(seeds) + count)
-            at = torch.from_numpy(uniform).to(nearest.device) * sums[:, -1:]
-            candidates = torch.searchsorted(sums, at, right=True).clamp_max(points - 1)
+            thresholds = torch.from_numpy(uniform).to(nearest.device) * sums[:, -1:]
+            candidates = torch.searchsorted(sums, thresholds, right=True).clamp_max(points - 1)
         new = nearer(rows, rows.at(candidates), nearest[:, None])
         best = first_lowest(new.sum(dim=2, dtype=torch.float64))
         trial = torch.arange(trials, device=best.device)
@@ -78,8 +78,8 @@ def nearer(rows: Rows, seeds: Tensor, nearest: Tensor | None) -> Tensor:
     squared = rows.squared_distances_to_draw_by(seeds)
     if nearest is not None:
         squared = torch.minimum(squared, nearest, out=squared)
-    same = 64 * torch.finfo(rows.values.dtype).eps * rows.squared_norms
-    return squared.masked_fill_(squared <= same, 0.0)
+    tolerance = 64 * torch.finfo(rows.values.dtype).eps * rows.squared_norms
+    return squared.masked_fill_(squared <= tolerance, 0.0)
 
 
 class TooFewDistinct(InputError):
@@ -122,12 +122,12 @@ def first_seeds(
         return draw(streams) if draw is not None else seeds_beside(rows, clusters, streams, clamp)
     shape = (clusters, rows.values.shape[1])
     try:
-        given = np.asarray(init, dtype=np.float64)
+        array = np.asarray(init, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"init must be k-means++ or finite numbers {shape}") from None
-    if given.shape != shape or not np.isfinite(given).all():
-        raise InputError(f"init must be k-means++ or finite {shape}, not {given.shape}")
-    seeds = torch.from_numpy(given).to(rows.values.device, rows.values.dtype)[None]
+    if array.shape != shape or not np.isfinite(array).all():
+        raise InputError(f"init must be k-means++ or finite {shape}, not {array.shape}")
+    seeds = torch.from_numpy(array).to(rows.values.device, rows.values.dtype)[None]
     return seeds if rows.origin is None else seeds - rows.origin
 
 

@@ -35,9 +35,9 @@ def check_takes(estimator: Any, parameter: str) -> None:
         InputError: it does not.
     """
     if not has_fit_parameter(estimator, parameter):
-        what, key, others = KNOWLEDGE[parameter]
+        knowledge, key, others = KNOWLEDGE[parameter]
         raise InputError(
-            f"{type(estimator).__name__} does not accept {what}; remove {key}, or choose a method whose fit has "
+            f"{type(estimator).__name__} does not accept {knowledge}; remove {key}, or choose a method whose fit has "
             f"{parameter}, such as {others}"
         )
 

@@ -49,18 +49,18 @@ def run_trial(
     """The counterpart of `clustering.optimiser.trials.run_trials` for one start (1, K, D)."""
     assignments, iterations, reseeded = None, 0, 0
     for share in (*path, 1.0):
-        found = _alternate(rule, graph, start, slope * share, assignments, course)
-        start, assignments = found.prototypes, found.assignments
-        iterations, reseeded = iterations + found.iterations, reseeded + found.reseeded
+        last = _alternate(rule, graph, start, slope * share, assignments, course)
+        start, assignments = last.prototypes, last.assignments
+        iterations, reseeded = iterations + last.iterations, reseeded + last.reseeded
     return BlockTrial(
-        found.assignments,
-        found.prototypes,
-        found.objective,
+        last.assignments,
+        last.prototypes,
+        last.objective,
         iterations,
         reseeded,
-        found.outcome,
-        found.trace,
-        found.movements,
+        last.outcome,
+        last.trace,
+        last.movements,
     )
 
 
@@ -88,31 +88,31 @@ def _alternate(
     graph: BlockGraph,
     centres: Tensor,
     slope: float,
-    begun: Any,
+    initial: Any,
     course: Course,
 ) -> BlockTrial:
     cluster, rows, sweeps = rule.rows.cluster, rule.rows.parts, course.sweeps
     objective, outcome = torch.full((1,), torch.inf, dtype=torch.float64), Outcome.MAX_ITERATIONS
     trace, movements, reseeded, revivals = [], [], 0, 0
     for iteration in range(1, course.max_iterations + 1):
-        begins = [None] * cluster.count if begun is None or not slope else begun
+        begins = [None] * cluster.count if initial is None or not slope else initial
         fields = cluster.begin(_opened, rows, rule.of, centres, slope, begins, course.temperature)
-        found = descend_blocks(fields, graph, slope, rule.rows.dtype, sweeps)
-        assignments = cluster.begin(_assignments, found.moved)
+        descent = descend_blocks(fields, graph, slope, rule.rows.dtype, sweeps)
+        assignments = cluster.begin(_assignments, descent.moved)
         weights, counts = cluster.run(_weighed, assignments, course.members, None)
         emptied = torch.stack(counts).sum(dim=0) == 0
         if emptied.any():
             weights = cluster.begin(_weighed, assignments, course.members, emptied)
-        new = rule.update(centres, weights, found.moved)
-        lost = bool(emptied.any())
-        revived = lost and revivals < REVIVALS and course.empty == "reseed"
-        if lost:
+        new = rule.update(centres, weights, descent.moved)
+        any_empty = bool(emptied.any())
+        revived = any_empty and revivals < REVIVALS and course.empty == "reseed"
+        if any_empty:
             new = torch.where(emptied[:, None], centres, new)
         if revived:
             new[0, emptied] = _farthest(cluster.ask(_paying, rows, fields, emptied), int(emptied.sum()))
             reseeded, revivals = reseeded + int(emptied.sum()), revivals + 1
-        stay, fixed = settled(centres, new, objective, found.objective, course.tolerance)
-        objective = found.objective
+        stay, fixed = settled(centres, new, objective, descent.objective, course.tolerance)
+        objective = descent.objective
         trace.append(objective)
         movements.append((new - centres).norm(dim=2))
         if bool(stay | (fixed & (iteration > 2))) and not revived:
@@ -120,7 +120,7 @@ def _alternate(
             break
         if iteration < course.max_iterations:
             centres = new
-        begun = assignments if sweeps.warm and slope and not revived else None
+        initial = assignments if sweeps.warm and slope and not revived else None
     return BlockTrial(
         assignments,
         centres,
@@ -133,8 +133,10 @@ def _alternate(
     )
 
 
-def _opened(rows: Rows, of: Any, centres: Tensor, slope: float, begun: Tensor | None, temperature: float) -> Kept:
-    return Kept(opened(of(rows).cost(centres), slope, begun, temperature))
+def _opened(
+    rows: Rows, rule_of: Any, centres: Tensor, slope: float, initial: Tensor | None, temperature: float
+) -> Kept:
+    return Kept(opened(rule_of(rows).cost(centres), slope, initial, temperature))
 
 
 def _assignments(moved: Moved) -> Kept:
@@ -169,11 +171,11 @@ def _paying(rows: Rows, opened: Opened, empty: Tensor) -> Best:
     """The points of a block with the highest cost at the best non-empty class, one for each empty class."""
     pay = opened.problem.cost[0].masked_fill(empty[:, None], torch.inf).amin(dim=0)
     order = pay.sort(descending=True, stable=True)
-    most = slice(0, int(empty.sum()))
-    return Best(order.values[most], rows.at(order.indices[most]))
+    worst = slice(0, int(empty.sum()))
+    return Best(order.values[worst], rows.at(order.indices[worst]))
 
 
-def _farthest(found: list[Best], count: int) -> Tensor:
+def _farthest(nearest: list[Best], count: int) -> Tensor:
     """(count, D) points with the highest cost among all blocks, ties to the first."""
-    pay, points = (torch.cat(each) for each in zip(*found, strict=True))
+    pay, points = (torch.cat(values) for values in zip(*nearest, strict=True))
     return points[pay.sort(descending=True, stable=True).indices[:count]]

@@ -72,8 +72,8 @@ class Cluster:
         arguments unchanged."""
         own = [each if isinstance(each, list) else [each] * self.count for each in arguments]
         key = f"{function.__name__.strip('_')}-{uuid.uuid4().hex}"
-        found: list[Future] = self.client.map(_work, [function] * self.count, *own, key=key, pure=False)
-        return found
+        futures: list[Future] = self.client.map(_work, [function] * self.count, *own, key=key, pure=False)
+        return futures
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Submit a task for each block and return the results, which should be small, in the order of the blocks."""
@@ -94,13 +94,13 @@ class Cluster:
         from distributed.scheduler import KilledWorker
 
         try:
-            found: list[Any] = self.client.gather(futures)
+            results: list[Any] = self.client.gather(futures)
         except KilledWorker as error:
             raise InputError(
                 "worker after worker died of the same block of rows, most likely for want of memory: "
                 "give more blocks, X.rechunk((FEWER, -1)), or workers with more memory"
             ) from error
-        return found
+        return results
 
 
 def _work(function: Callable[..., Any], *arguments: Any) -> Any:

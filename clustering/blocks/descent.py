@@ -92,25 +92,25 @@ def descend_blocks(
     """
     step = _Steps(opened, graph, slope)
     limit = sweeps.max_iterations if slope else 0
-    now, (R, size, predicted) = step.advance(opened, None)
+    state, (R, size, predicted) = step.advance(opened, None)
     active, guarded = torch.ones_like(R, dtype=torch.bool), sweeps.step == "monotone"
     guard = Guard(active, sweeps.tolerance, sweeps.gap_tolerance, guarded=guarded)
     for iteration in range(limit + 1):
         rounding, last = allowance(size, dtype), iteration == limit
         if guarded and guard.status == Status.CONVERGED:
-            guard.spare(-predicted if guard.kappa is None else step.gap(now), R, rounding)
+            guard.spare(-predicted if guard.kappa is None else step.gap(state), R, rounding)
         if last or guard.ended:
             break
         hoped = guard.hoped()
-        new, (R_new, size_new, predicted_new) = step.advance(now, hoped)
+        new, (R_new, size_new, predicted_new) = step.advance(state, hoped)
         if guard.judge(R, R_new, predicted, rounding) is not None:
             if not guard.ended:
-                now, (_, _, predicted) = step.again(now, guard.kappa)
+                state, (_, _, predicted) = step.again(state, guard.kappa)
             continue
-        now, R, size, predicted = new, R_new, size_new, predicted_new
+        state, R, size, predicted = new, R_new, size_new, predicted_new
         if guard.kappa != hoped:
-            now, (_, _, predicted) = step.again(now, guard.kappa)
-    return BlockDescent(now, R)
+            state, (_, _, predicted) = step.again(state, guard.kappa)
+    return BlockDescent(state, R)
 
 
 @dataclass(frozen=True)
@@ -140,12 +140,12 @@ def _summed(moved: list["Future"], reports: list[Tensor]) -> tuple[list["Future"
     return moved, torch.stack(reports).sum(dim=0)
 
 
-def opened(cost: Tensor, slope: float, begun: Tensor | None, temperature: float) -> Opened:
-    """A block with costs `cost` (1, K, n) and initial assignments `begun` (1, K, n), default softmax(-cost / T)."""
+def opened(cost: Tensor, slope: float, initial: Tensor | None, temperature: float) -> Opened:
+    """A block with costs `cost` (1, K, n) and initial assignments `initial` (1, K, n), default softmax(-cost / T)."""
     problem = Objective.of(cost.mT, [], None, temperature)
-    if begun is None and slope:
-        begun = torch.softmax(cost / -temperature, dim=1)
-    return Opened(problem, problem.start(None if begun is None else begun.mT))
+    if initial is None and slope:
+        initial = torch.softmax(cost / -temperature, dim=1)
+    return Opened(problem, problem.start(None if initial is None else initial.mT))
 
 
 def _assignments(ahead: Opened | Moved, indices: Tensor) -> Tensor:

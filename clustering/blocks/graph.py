@@ -54,14 +54,14 @@ class BlockGraph:
 
     @classmethod
     def with_variance(
-        cls, given: Any, rows: BlockRows, k: int, symmetry: Symmetry, bandwidth: Bandwidth
+        cls, graph: Any, rows: BlockRows, k: int, symmetry: Symmetry, bandwidth: Bandwidth
     ) -> tuple["BlockGraph", float]:
         """W and sigma^2 for the rows; see `clustering.graphs.row_graph.graph_and_variance`."""
         estimated = isinstance(bandwidth, str)
-        if given is None:
+        if graph is None:
             near = cls.built(rows, k, symmetry)
         else:
-            near = cls.given(given, rows, measured=estimated, directed=symmetry == "directed")
+            near = cls.given(graph, rows, measured=estimated, directed=symmetry == "directed")
         if not isinstance(bandwidth, str):
             return near, float(bandwidth) ** 2
         squared = near.mean_squared_distance * (k / (k + 1) if bandwidth == "published" else 1.0)
@@ -104,8 +104,8 @@ class BlockGraph:
             arcs = slice(int(pointers[first]), int(pointers[last]))
             part = pointers[first : last + 1] - pointers[first], columns[arcs], weights[arcs]
             matrices.append(rows.cluster.submit(_copied, *part))
-        found = cls._cut(rows, matrices, 0.0)
-        return found if not measured else found._measured(rows)
+        result = cls._cut(rows, matrices, 0.0)
+        return result if not measured else result._measured(rows)
 
     @classmethod
     def _cut(cls, rows: BlockRows, matrices: list["Future"], mean: float) -> "BlockGraph":
@@ -127,8 +127,8 @@ class BlockGraph:
         return float(sum(self.cluster.ask(_mass, self.parts)))
 
     def _measured(self, rows: BlockRows) -> "BlockGraph":
-        found = self.cluster.ask(_lengths, self.parts, rows.parts, self.halos(_coordinates, rows.parts))
-        total, mass = np.sum(found, axis=0)
+        sums = self.cluster.ask(_lengths, self.parts, rows.parts, self.halos(_coordinates, rows.parts))
+        total, mass = np.sum(sums, axis=0)
         return replace(self, mean_squared_distance=float(total / mass) if mass else 0.0)
 
     def halos(self, function: Any, parts: list["Future"]) -> list[list["Future"]]:
@@ -191,18 +191,18 @@ def _nearer(near: _Near | None, own: Rows, other: Rows, first: int, k: int, same
     at_once = max(1, _AT_ONCE // max(len(other.values), count * own.values.shape[1]))
     parts = []
     for begin in range(0, points, at_once):
-        some = slice(begin, min(begin + at_once, points))
-        queries = own.values[some]
+        block = slice(begin, min(begin + at_once, points))
+        queries = own.values[block]
         centred = queries if own.origin is None else queries - own.origin
         others = other.values if other.origin is None else other.values - other.origin
-        far = torch.addmm(other.squared_norms, centred, others.T, alpha=-2)
+        squared_distances = torch.addmm(other.squared_norms, centred, others.T, alpha=-2)
         if same:
-            far.diagonal(offset=begin).fill_(torch.inf)
-        places = far.topk(count, dim=1, largest=False, sorted=False).indices
+            squared_distances.diagonal(offset=begin).fill_(torch.inf)
+        places = squared_distances.topk(count, dim=1, largest=False, sorted=False).indices
         squared = (other.values[places] - queries[:, None]).square().sum(dim=2)
         squared, indices = (
-            torch.cat([near.squared[some], squared], 1),
-            torch.cat([near.indices[some], places + first], 1),
+            torch.cat([near.squared[block], squared], 1),
+            torch.cat([near.indices[block], places + first], 1),
         )
         indices, order = indices.sort(dim=1)  # then a stable sort by distance leaves ties to the lowest index
         squared, order = squared.gather(1, order).sort(dim=1, stable=True)

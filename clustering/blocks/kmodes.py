@@ -82,13 +82,13 @@ def fit_blocks(model: Model, X: Any, graph: Any, path: tuple[float, ...], temper
     seeds = first_seeds(model.init, rows.template, model.n_clusters, model.n_init, model.random_state, draw=draw)
     seeding_seconds = watch.lap()
     starts = [_run(model, rows, near, variance, (*path, 1.0), seed[None], temperature) for seed in seeds]
-    found = [rows.cluster.ask(_ended, rows.parts, last.prototypes, variance) for last, *_ in starts]
+    results = [rows.cluster.ask(_ended, rows.parts, last.prototypes, variance) for last, *_ in starts]
     objectives, sizes = (
-        torch.stack([torch.stack([block[i] for block in each]).sum(dim=0) for each in found]) for i in (0, 1)
+        torch.stack([torch.stack([block[i] for block in each]).sum(dim=0) for each in results]) for i in (0, 1)
     )
     best = best_start(objectives, sizes, rows.dtype)
     last, iterations, reseeded = starts[best]
-    order = order_of(model, rows.first_points([block[2] for block in found[best]]))
+    order = order_of(model, rows.first_points([block[2] for block in results[best]]))
     modes = last.prototypes[0][order]
     labels = rows.cluster.begin(_nearest, rows.parts, modes[None])
     model.labels_ = dask_array(labels, [(size,) for size in np.diff(rows.offsets).tolist()], torch.int64)
@@ -115,10 +115,10 @@ def _run(
     rules = [BlockRule(rows, partial(Modes, variance=variance * factor**2)) for factor in factors]
     modes, iterations, reseeded = prototypes_about_blocks(seeds, rules[0]), 0, 0
     for rule in rules:
-        found = run_trial(rule, graph, modes, 0.0, course=course)
-        modes = found.prototypes
-        iterations, reseeded = iterations + found.iterations, reseeded + found.reseeded
-    return found, iterations, reseeded
+        alternation = run_trial(rule, graph, modes, 0.0, course=course)
+        modes = alternation.prototypes
+        iterations, reseeded = iterations + alternation.iterations, reseeded + alternation.reseeded
+    return alternation, iterations, reseeded
 
 
 def _ended(rows: Rows, modes: Tensor, variance: float) -> tuple[Tensor, Tensor, NDArray[np.int64]]:

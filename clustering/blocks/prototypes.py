@@ -49,24 +49,24 @@ class BlockRule:
         assert isinstance(rule, Modes)
         return self._mean_shift(rule, centres, weights)
 
-    def _means(self, weights: Weights, which: Tensor | None = None) -> Tensor:
-        found = self.rows.cluster.ask(_sums, self.rows.parts, weights, which)
-        sums, mass = (torch.stack(each).sum(dim=0) for each in zip(*found, strict=True))
+    def _means(self, weights: Weights, problems: Tensor | None = None) -> Tensor:
+        parts = self.rows.cluster.ask(_sums, self.rows.parts, weights, problems)
+        sums, mass = (torch.stack(each).sum(dim=0) for each in zip(*parts, strict=True))
         means: Tensor = (sums / mass[:, None]).to(self.rows.dtype)[None]
         return means
 
     def _mean_shift(self, rule: Modes, centres: Tensor, weights: Weights) -> Tensor:
         ask, parts, dtype = self.rows.cluster.ask, self.rows.parts, self.rows.dtype
 
-        def density_step(modes: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
-            found = ask(_shifted, parts, modes, weights, which, rule.variance)
-            sums, density = (torch.stack(each).sum(dim=0).to(dtype) for each in zip(*found, strict=True))
+        def density_step(modes: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+            shifted = ask(_shifted, parts, modes, weights, chosen, rule.variance)
+            sums, density = (torch.stack(each).sum(dim=0).to(dtype) for each in zip(*shifted, strict=True))
             return sums, density
 
-        def elsewhere(which: Tensor) -> Tensor:
-            means = self._means(weights, which)[0]
-            sees = density_step(means, which)[1] > 0
-            return torch.where(sees[:, None], means, self._best(ask(_nearest, parts, means, weights, which)))
+        def elsewhere(chosen: Tensor) -> Tensor:
+            means = self._means(weights, chosen)[0]
+            sees = density_step(means, chosen)[1] > 0
+            return torch.where(sees[:, None], means, self._best(ask(_nearest, parts, means, weights, chosen)))
 
         return ascend(centres[0], density_step, elsewhere, max_iterations=rule.steps)[None]
 
@@ -78,10 +78,12 @@ class BlockRule:
         both = torch.stack(ask(_densities, parts, torch.cat([new, centres]), weights, self.of)).sum(dim=0)
         return torch.where((both[0] >= both[1])[None, :, None], new, centres)
 
-    def _best(self, found: list["Best"]) -> Tensor:
+    def _best(self, candidates: list["Best"]) -> Tensor:
         """(A, D) the points with the highest scores; ties go to the first block."""
-        scores = torch.stack([best.scores for best in found])
-        return torch.stack([best.points for best in found])[scores.max(dim=0).indices, torch.arange(scores.shape[1])]
+        scores = torch.stack([best.scores for best in candidates])
+        return torch.stack([best.points for best in candidates])[
+            scores.max(dim=0).indices, torch.arange(scores.shape[1])
+        ]
 
 
 class Best(NamedTuple):
@@ -97,18 +99,18 @@ class Best(NamedTuple):
         return cls(best.values, rows.at(best.indices))
 
 
-def _sums(rows: Rows, weights: Tensor, which: Tensor | None) -> tuple[Tensor, Tensor]:
-    mass = weights[0] if which is None else weights[0][which]
+def _sums(rows: Rows, weights: Tensor, problems: Tensor | None) -> tuple[Tensor, Tensor]:
+    mass = weights[0] if problems is None else weights[0][problems]
     return (rows.sums(mass).double(), mass.sum(dim=1, dtype=torch.float64))
 
 
-def _shifted(rows: Rows, modes: Tensor, weights: Tensor, which: Tensor, variance: float) -> tuple[Tensor, Tensor]:
-    sums, density = rows.shifted(modes, weights[0][which], variance)
+def _shifted(rows: Rows, modes: Tensor, weights: Tensor, problems: Tensor, variance: float) -> tuple[Tensor, Tensor]:
+    sums, density = rows.shifted(modes, weights[0][problems], variance)
     return (sums.double(), density.double())
 
 
-def _nearest(rows: Rows, centres: Tensor, weights: Tensor, which: Tensor) -> Best:
-    squared = rows.squared_distances(centres).masked_fill_(weights[0][which] == 0, torch.inf)
+def _nearest(rows: Rows, centres: Tensor, weights: Tensor, problems: Tensor) -> Best:
+    squared = rows.squared_distances(centres).masked_fill_(weights[0][problems] == 0, torch.inf)
     return Best.of(-squared, rows)
 
 
@@ -123,7 +125,7 @@ def _likeliest(rows: Rows, weights: Tensor, moved: Moved) -> Best:
     return Best.of(scores[0], rows)
 
 
-def _densities(rows: Rows, modes: Tensor, weights: Tensor, of: Callable[[Rows], Rule]) -> Tensor:
+def _densities(rows: Rows, modes: Tensor, weights: Tensor, rule_of: Callable[[Rows], Rule]) -> Tensor:
     """(2, K) sum_p s_pk g(x_p, m_k) for two sets of modes (2, K, D)."""
-    densities: Tensor = torch.linalg.vecdot(-of(rows).cost(modes), weights).double()
+    densities: Tensor = torch.linalg.vecdot(-rule_of(rows).cost(modes), weights).double()
     return densities

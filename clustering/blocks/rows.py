@@ -59,20 +59,20 @@ class BlockRows:
         cluster = Cluster.of(X.numblocks[0])
         dtype = "float64" if X.dtype == np.float64 else "float32"
         chunks = cluster.client.compute(X.to_delayed().ravel().tolist())
-        values, found = cluster.run(_loaded, chunks, dtype, normalize)
+        values, statistics = cluster.run(_loaded, chunks, dtype, normalize)
         del chunks
-        offsets = np.cumsum([0, *(one.points for one in found)], dtype=np.int64)
-        for first, one in zip(offsets, found, strict=False):
-            one.check(int(first), dtype)
-        check_not_vanishing(max(one.largest for one in found), dtype)
+        offsets = np.cumsum([0, *(block.points for block in statistics)], dtype=np.int64)
+        for first, summary in zip(offsets, statistics, strict=False):
+            summary.check(int(first), dtype)
+        check_not_vanishing(max(block.largest for block in statistics), dtype)
         points = int(offsets[-1])
         if points == 0:
             raise InputError("0 sample(s) while a minimum of 1 is required.")
-        filled = [block for block, one in enumerate(found) if one.points]
+        filled = [block for block, part in enumerate(statistics) if part.points]
         cluster = Cluster(cluster.client, len(filled))
         values, offsets = [values[block] for block in filled], np.unique(offsets)
-        mean = sum(one.sums for one in found) / points
-        spread = sum(one.squares for one in found) / points - np.square(mean).sum()
+        mean = sum(block.sums for block in statistics) / points
+        spread = sum(block.squares for block in statistics) / points - np.square(mean).sum()
         kind = getattr(torch, dtype)
         origin = torch.from_numpy(mean).to(kind) if np.square(mean).sum() > 4 * spread else None
         parts, lengths = cluster.run(_rows, values, origin)
@@ -89,42 +89,43 @@ class BlockRows:
 
     def at(self, indices: Tensor) -> Tensor:
         """(…, D) coordinates of the points with these indices, relative to the origin."""
-        found = self.values_at(indices)
-        return found if self.origin is None else found - self.origin
+        values = self.values_at(indices)
+        return values if self.origin is None else values - self.origin
 
     def values_at(self, indices: Tensor) -> Tensor:
         """(…, D) coordinates of the points with these indices, not relative to the origin."""
         owners = torch.from_numpy(np.searchsorted(self.offsets, indices.numpy(), side="right") - 1)
         return self.pick(owners, _values_at, self.parts, indices - torch.from_numpy(self.offsets)[owners])
 
-    def pick(self, owners: Tensor, function: Any, parts: list["Future"], *what: Tensor) -> Tensor:
-        """(…, D) points of the blocks `owners` (…). For each block, `function(part, *what)` returns its points from the
-        part of the block and the entries of each `what` (…) at which `owners` is this block."""
-        found = torch.empty(*owners.shape, self.dimension, dtype=self.dtype)
+    def pick(self, owners: Tensor, function: Any, parts: list["Future"], *arguments: Tensor) -> Tensor:
+        """(…, D) points of the blocks `owners` (…). For each block, `function(part, *arguments)` returns its points from
+        the part of the block and the entries of each of `arguments` (…) at which `owners` is this block."""
+        values = torch.empty(*owners.shape, self.dimension, dtype=self.dtype)
         blocks = sorted(set(owners.flatten().tolist()))
         tasks = [
-            self.cluster.submit(function, parts[block], *(each[owners == block] for each in what)) for block in blocks
+            self.cluster.submit(function, parts[block], *(argument[owners == block] for argument in arguments))
+            for block in blocks
         ]
         for block, points in zip(blocks, self.cluster.gather(tasks), strict=True):
-            found[owners == block] = points
-        return found
+            values[owners == block] = points
+        return values
 
     def first_points(self, first: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         """(K,) index of the first point of each cluster, N for an empty cluster, from the (K,) positions of the first
         points in each block of n rows, n for a cluster without points there."""
         sizes = np.diff(self.offsets)
         places = [
-            np.where(own < size, own + at, self.points)
-            for own, at, size in zip(first, self.offsets[:-1], sizes, strict=True)
+            np.where(own < size, own + offset, self.points)
+            for own, offset, size in zip(first, self.offsets[:-1], sizes, strict=True)
         ]
-        found: NDArray[np.int64] = np.stack(places).min(axis=0)
-        return found
+        indices: NDArray[np.int64] = np.stack(places).min(axis=0)
+        return indices
 
     def places(self, centres: Tensor) -> Tensor:
         """(K,) index of the first point that equals each of the centres (K, D), -1 if there is none."""
-        found = self.cluster.ask(_places, self.parts, centres)
+        matches = self.cluster.ask(_places, self.parts, centres)
         places = torch.full((len(centres),), -1)
-        for first, local in reversed(list(zip(self.offsets, found, strict=False))):
+        for first, local in reversed(list(zip(self.offsets, matches, strict=False))):
             places = torch.where(local >= 0, local + int(first), places)
         return places
 

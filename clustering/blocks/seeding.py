@@ -33,9 +33,9 @@ def plus_plus_blocks(rows: BlockRows, count: int, streams: Sequence[np.random.Ge
             sums = totals.cumsum(dim=0)
             if (sums[-1] == 0).any():
                 raise too_few(len(seeds), count)
-            at = uniform * sums[-1][:, None]
-            owners = torch.searchsorted(sums.T.contiguous(), at, right=True).clamp_max(cluster.count - 1)
-            local = at - torch.cat([torch.zeros(1, trials), sums])[:-1].T.gather(1, owners)
+            thresholds = uniform * sums[-1][:, None]
+            owners = torch.searchsorted(sums.T.contiguous(), thresholds, right=True).clamp_max(cluster.count - 1)
+            local = thresholds - torch.cat([torch.zeros(1, trials), sums])[:-1].T.gather(1, owners)
             trial = torch.arange(trials)[:, None].expand_as(owners)
             candidates = rows.pick(owners, _drawn, near, trial, local)
         new, measured = cluster.run(_measured, rows.parts, near, candidates)
@@ -53,10 +53,10 @@ class _Near(NamedTuple):
     squared: Tensor
 
 
-def _drawn(near: _Near, trials: Tensor, at: Tensor) -> Tensor:
+def _drawn(near: _Near, trials: Tensor, thresholds: Tensor) -> Tensor:
     """(c, D) points drawn in trials (c,), where `at` (c,) is the sum of distances that precedes each of them."""
     sums = near.squared.cumsum(dim=1, dtype=torch.float64)[trials]
-    return near.rows.at(torch.searchsorted(sums, at[:, None], right=True)[:, 0].clamp_max(sums.shape[1] - 1))
+    return near.rows.at(torch.searchsorted(sums, thresholds[:, None], right=True)[:, 0].clamp_max(sums.shape[1] - 1))
 
 
 def _measured(rows: Rows, near: _Near | None, candidates: Tensor) -> Kept:

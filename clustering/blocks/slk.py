@@ -78,12 +78,12 @@ def fit_blocks(model: Model, X: Any, partial_labels: Any, graph: Any) -> None:
     Raises:
         InputError: as in `SLK.fit`, or an option is not supported for blocks.
     """
-    for given, what in (
+    for is_set, feature in (
         (partial_labels is not None, "partial_labels"),
         (model.prototypes == "medoid", "prototypes='medoid', which needs pairs of points,"),
     ):
-        if given:
-            raise InputError(f"SLK: {what} is not supported for a dask.array; pass the rows as one array in memory")
+        if is_set:
+            raise InputError(f"SLK: {feature} is not supported for a dask.array; pass the rows as one array in memory")
     rows = begin_fit(model, X)
     watch = Stopwatch()
     near, variance = BlockGraph.with_variance(graph, rows, model.n_neighbors, model.symmetry, model.bandwidth)
@@ -92,7 +92,7 @@ def fit_blocks(model: Model, X: Any, partial_labels: Any, graph: Any) -> None:
     rule = BlockRule(rows, partial(rule_of, clone(model), variance=variance))
     seeding = 0.0
     for temperature in temperatures_of(model, near.mass() / rows.points):
-        begun = Stopwatch()
+        stopwatch = Stopwatch()
         raced = _raced(model, rows, graph, temperature) if races(model) else None
         if raced is not None:
             seeds = raced[0]
@@ -100,7 +100,7 @@ def fit_blocks(model: Model, X: Any, partial_labels: Any, graph: Any) -> None:
             draw = partial(plus_plus_blocks, rows, model.n_clusters)
             settings = model.n_clusters, model.n_init, model.random_state
             seeds = first_seeds(model.init, rows.template, *settings, draw=draw)
-        seeding += begun.lap()
+        seeding += stopwatch.lap()
         starts = [_run(model, rule, near, variance, seed[None], temperature, raced=raced is not None) for seed in seeds]
         outcomes = torch.tensor([start.trial.outcome for start in starts])
         objectives = torch.cat([start.trial.objective for start in starts])
@@ -134,15 +134,15 @@ def _raced(
     chosen = racing_rows(model, rows.points)
     everything = chosen is None
     chosen = torch.arange(rows.points) if chosen is None else chosen
-    some = Rows(rows.values_at(chosen), rows.origin)
+    sample = Rows(rows.values_at(chosen), rows.origin)
     try:
-        seeds = first_seeds(model.init, some, model.n_clusters, model.n_init, model.random_state)
+        seeds = first_seeds(model.init, sample, model.n_clusters, model.n_init, model.random_state)
     except InputError:
         if everything:
             raise
         return None
-    about = neighbours_of(model, graph if everything else None, some)
-    best, energies = race_from(model, some, about, seeds, temperature)
+    neighbours = neighbours_of(model, graph if everything else None, sample)
+    best, energies = race_from(model, sample, neighbours, seeds, temperature)
     return best, energies * (rows.points / len(chosen))
 
 
@@ -162,8 +162,8 @@ def _run(
     if model.prototypes == "byproduct":
         shift = BlockRule(rule.rows, partial(Modes, variance=variance, steps=1))
         brief = replace(course, max_iterations=WARM_UP, empty="keep")
-        about = seeds if raced else prototypes_about_blocks(seeds, shift)
-        first = run_trial(shift, graph, about, slope, course=brief)
+        prototypes = seeds if raced else prototypes_about_blocks(seeds, shift)
+        first = run_trial(shift, graph, prototypes, slope, course=brief)
         start = prototypes_of_blocks(first, rule)
     elif raced:
         start = seeds
@@ -171,10 +171,10 @@ def _run(
         start = prototypes_about_blocks(seeds, rule)
     trial = run_trial(rule, graph, start, slope, path=weight_path(model), course=course)
     halos = graph.halos(_labels_of, trial.assignments)
-    found = rule.rows.cluster.ask(
+    results = rule.rows.cluster.ask(
         _energy, rule.rows.parts, rule.of, trial.prototypes, graph.parts, trial.assignments, halos, float(model.weight)
     )
-    energies, sizes, firsts, entropies = zip(*found, strict=True)
+    energies, sizes, firsts, entropies = zip(*results, strict=True)
     return _Start(
         trial,
         torch.stack(energies).sum(dim=0)[0],
@@ -192,9 +192,9 @@ def _keep(model: Model, rule: BlockRule, start: _Start) -> None:
     model.n_iter_, model.n_reseeded_ = trial.iterations, trial.reseeded
     model.converged_ = trial.outcome == Outcome.CONVERGED
     kept = torch.from_numpy(order_of(model, rows.first_points(start.first)))
-    used = (start.sizes > 0)[kept]
-    model.n_empty_ = int((~used).sum())
-    kept = kept[used] if model.on_empty == "drop" else kept
+    nonempty = (start.sizes > 0)[kept]
+    model.n_empty_ = int((~nonempty).sum())
+    kept = kept[nonempty] if model.on_empty == "drop" else kept
     centres = trial.prototypes[0, kept]
     model.mode_movements_ = movements[:, kept].numpy()
     sizes = np.diff(rows.offsets).tolist()
@@ -216,7 +216,7 @@ def _labels_of(assignments: Tensor, indices: Tensor) -> Tensor:
 
 def _energy(
     rows: Rows,
-    of: Any,
+    rule_of: Any,
     centres: Tensor,
     graph: HaloGraph,
     assignments: Tensor,
@@ -226,16 +226,16 @@ def _energy(
     """The share of E of this block, see `clustering.optimiser.trials.discrete_energy`; the sizes (K,) and first points
     (K,) of the clusters in this block; and the sum of the entropies of the assignments."""
     labels, clusters = assignments.max(dim=1).indices, assignments.shape[1]
-    unary: Tensor = of(rows).cost(centres).gather(1, labels[:, None]).sum(dim=(1, 2), dtype=torch.float64)
+    unary: Tensor = rule_of(rows).cost(centres).gather(1, labels[:, None]).sum(dim=(1, 2), dtype=torch.float64)
     whole = torch.cat([labels, graph.halo(boundaries)[None]], dim=1) if boundaries else labels
     sizes, first = torch.bincount(labels[0], minlength=clusters), first_points(labels[0].numpy(), clusters)
     return unary + weight * cut(whole, graph.graph), sizes, first, entropy_of(assignments)
 
 
 def _assignments_of(assignments: Tensor, kept: Tensor) -> NDArray[Any]:
-    found = assignments[0].T[:, kept].contiguous()
+    columns = assignments[0].T[:, kept].contiguous()
     every = len(kept) == assignments.shape[1]
-    return (found if every else found / found.sum(dim=1, keepdim=True)).numpy()
+    return (columns if every else columns / columns.sum(dim=1, keepdim=True)).numpy()
 
 
 def _labels(assignments: NDArray[Any]) -> NDArray[np.int64]:

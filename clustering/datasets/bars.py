@@ -58,15 +58,16 @@ class Bars:
         rng = stream(self.seed, "bars")
         labels = np.repeat(np.arange(self.bars), self.points)
         middle = (labels - (self.bars - 1) / 2) * (self.thickness + self.gap)
-        along = rng.uniform(-self.length / 2, self.length / 2, len(labels))
+        lengthwise = rng.uniform(-self.length / 2, self.length / 2, len(labels))
         across = rng.uniform(-self.thickness / 2, self.thickness / 2, len(labels))
-        values = np.stack([along, across + middle], axis=1)
+        values = np.stack([lengthwise, across + middle], axis=1)
         if self.around:
             turn = 2 * np.pi * labels / self.bars
             # at this radius the inner edges would meet at the corners of the polygon
             away = (self.length / 2 + self.gap / 2 / np.cos(np.pi / self.bars)) / np.tan(np.pi / self.bars)
             across += away + self.thickness / 2
             values = np.stack(
-                [along * np.cos(turn) - across * np.sin(turn), along * np.sin(turn) + across * np.cos(turn)], axis=1
+                [lengthwise * np.cos(turn) - across * np.sin(turn), lengthwise * np.sin(turn) + across * np.cos(turn)],
+                axis=1,
             )
         return Dataset(values.astype(np.float32), labels.astype(np.int64), tuple(map(str, range(self.bars))))

@@ -38,5 +38,5 @@ class DigitsUneven:
     def read(self) -> Dataset:
         digits = Digits().read()
         assert digits.labels is not None  # digits always have labels
-        taken = uneven_rows(digits.labels, self.points, self.share, seed=self.seed, name=self.name)
-        return Dataset(digits.values[taken], digits.labels[taken], digits.class_names, picture=digits.picture)
+        rows = uneven_rows(digits.labels, self.points, self.share, seed=self.seed, name=self.name)
+        return Dataset(digits.values[rows], digits.labels[rows], digits.class_names, picture=digits.picture)

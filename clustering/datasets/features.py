@@ -43,10 +43,14 @@ class Features:
         tensors, header = read_tensors(path, FORMAT, remedy)
         try:
             values, labels = tensors["features"].numpy(), tensors["labels"].numpy()
-            told = tensors["told"].numpy() if "told" in tensors else None
+            given_labels = tensors["told"].numpy() if "told" in tensors else None
             names, provenance = json.loads(header["class_names"]), dict(json.loads(header["provenance"]))
             present, of_class = np.unique(labels, return_inverse=True)
-            if present[0] < 0 or labels.shape != values.shape[:1] or (told is not None and told.shape != labels.shape):
+            if (
+                present[0] < 0
+                or labels.shape != values.shape[:1]
+                or (given_labels is not None and given_labels.shape != labels.shape)
+            ):
                 raise ValueError("its parts have inconsistent shapes")
             if values.ndim != 2 or values.dtype.kind != "f" or labels.dtype.kind not in "iu":
                 raise ValueError(f"features are {values.dtype} {values.shape}, labels {labels.dtype} {labels.shape}")
@@ -55,7 +59,7 @@ class Features:
             raise InputError(f"{path}: not a complete feature bank ({error}); {remedy}") from error
         if provenance.get("labels") == FOUND:
             return Dataset(values)
-        return Dataset(values, of_class.astype(np.int64), classes, told=told)
+        return Dataset(values, of_class.astype(np.int64), classes, told=given_labels)
 
     def _file(self) -> Path:
         """Path of the file.

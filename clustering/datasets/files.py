@@ -66,8 +66,8 @@ def damaged(name: str, path: Path, error: BaseException) -> InputError:
     """The error that a file is not what its name says; an InputError is returned unchanged."""
     if isinstance(error, InputError):
         return error
-    why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-    return InputError(f"dataset {name}: {path} cannot be read ({why}); download it again")
+    reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    return InputError(f"dataset {name}: {path} cannot be read ({reason}); download it again")
 
 
 def fingerprint_of(name: str, recipe: int, paths: Sequence[Path]) -> str:

@@ -68,8 +68,8 @@ class Folder:
         channels = 3 if self.colour == "rgb" else 1
         values = self.size**2 * channels
         remedy = f"set size to less than {self.size}, or colour=grey"
-        what = f"dataset folder: {len(names):,} pictures of {self.size} x {self.size}"
-        require(what, {"values": 4.0 * values * len(names)}, remedy)
+        subject = f"dataset folder: {len(names):,} pictures of {self.size} x {self.size}"
+        require(subject, {"values": 4.0 * values * len(names)}, remedy)
         points = np.empty((len(names), values), dtype=np.float32)
         for row, (_, pixels) in enumerate(on_each_core(lambda name: self._picture(folder / name), names)):
             points[row] = pixels
@@ -88,18 +88,18 @@ class Folder:
 
     def _names(self, folder: Path) -> list[str]:
         """Paths of the images relative to the folder, with /; hidden files and macOS archive files are skipped."""
-        found = []
+        names = []
         for place, below, files in os.walk(folder, followlinks=True):
             below[:] = [name for name in below if not name.startswith((".", "__MACOSX"))]
             inside = os.path.relpath(place, folder).replace(os.sep, "/")
             before = "" if inside == "." else f"{inside}/"
-            found += [f"{before}{name}" for name in files if _is_picture(name)]
-        if len(found) < 2:
+            names += [f"{before}{name}" for name in files if _is_picture(name)]
+        if len(names) < 2:
             raise InputError(
-                f"dataset folder: {folder} does not contain {'a second picture' if found else 'pictures'} "
+                f"dataset folder: {folder} does not contain {'a second picture' if names else 'pictures'} "
                 f"({', '.join(ENDINGS)}); set another root=FOLDER"
             )
-        return sorted(found)
+        return sorted(names)
 
     def _classes(self, names: list[str]) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
         """Sub-folder of each image, if all images are in sub-folders and there are several of these."""
@@ -142,18 +142,18 @@ class Folder:
 
 def _stamp(path: Path) -> tuple[int, ...]:
     """A value that changes if the file may have changed."""
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 @functools.lru_cache(maxsize=8)  # one command may contain many configs of a folder
 def _content(folder: Path, stamps: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
-    found = Fingerprint("folder of points", RECIPE)
+    fingerprint = Fingerprint("folder of points", RECIPE)
     names = [name for name, _ in stamps]
     for name, digest in on_each_core(lambda name: _digest(folder / name), names):
-        found.add(name)
-        found.add(digest)
-    return str(found)
+        fingerprint.add(name)
+        fingerprint.add(digest)
+    return str(fingerprint)
 
 
 def _digest(path: Path) -> str:

@@ -87,7 +87,7 @@ def _files(name: str, root: str | None) -> list[Path]:
     packed = first_of(folder, "mnist.npz")
     if packed:
         return [packed]
-    paths = [first_of(folder, one, one.replace("-idx", ".idx")) for one in IDX]
+    paths = [first_of(folder, name, name.replace("-idx", ".idx")) for name in IDX]
     present = [path for path in paths if path]
     if len(present) < len(IDX):
         raise missing(name, folder, WANTED)

@@ -40,5 +40,5 @@ class MNISTUneven:
 
     def read(self) -> Dataset:
         values, labels = pixels(self.name, self.root)
-        taken = uneven_rows(labels, self.points, self.share, seed=self.seed, name=self.name)
-        return Dataset(values[taken], labels[taken], tuple(map(str, range(10))), picture=(28, 28))
+        rows = uneven_rows(labels, self.points, self.share, seed=self.seed, name=self.name)
+        return Dataset(values[rows], labels[rows], tuple(map(str, range(10))), picture=(28, 28))

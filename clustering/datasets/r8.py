@@ -76,7 +76,7 @@ class R8:
 
     def _files(self) -> list[Path]:
         folder = folder_of(self.name, self.root, WANTED)
-        found = [path for path in (first_of(folder, *names) for names in PARTS) if path]
-        if len(found) < len(PARTS):
+        paths = [path for path in (first_of(folder, *names) for names in PARTS) if path]
+        if len(paths) < len(PARTS):
             raise missing(self.name, folder, WANTED)
-        return found
+        return paths

@@ -43,8 +43,8 @@ class StoredFeatures:
         return stored_features(self.name, self._path(), dimensions, self.classes)
 
     def _path(self) -> Path:
-        stem, what, _ = self._file()
-        return stored_file(self.name, self.root, stem, what)
+        stem, description, _ = self._file()
+        return stored_file(self.name, self.root, stem, description)
 
     def _file(self) -> tuple[str, str, int]:
         """Name of the file without suffix, description of the features, and their number."""
@@ -115,23 +115,23 @@ class LabelMe(StoredFeatures):
 
     def _file(self) -> tuple[str, str, int]:
         dimensions = {"alexnet": 4096, "gist": 44_604}[self.features]
-        what = f"2,688 scenes of 8 kinds, {dimensions:,} {self.features} features each"
-        return f"labelme_{self.features}", what, dimensions
+        description = f"2,688 scenes of 8 kinds, {dimensions:,} {self.features} features each"
+        return f"labelme_{self.features}", description, dimensions
 
 
-def stored_file(name: str, root: str | None, stem: str, what: str) -> Path:
+def stored_file(name: str, root: str | None, stem: str, description: str) -> Path:
     """STEM.npz or STEM.mat in a folder.
 
     Args:
         name: name of the data set.
         root: the folder.
         stem: STEM.
-        what: description of the features, for messages.
+        description: description of the features, for messages.
 
     Raises:
         InputError: there is no such file; the message says which file belongs where.
     """
-    wanted = f"{stem}.npz or {stem}.mat: {what}, as x (N, D), and y (N,)"
+    wanted = f"{stem}.npz or {stem}.mat: {description}, as x (N, D), and y (N,)"
     folder = folder_of(name, root, wanted)
     path = first_of(folder, f"{stem}.npz", f"{stem}.mat")
     if path is None:
@@ -151,15 +151,15 @@ def stored_features(name: str, path: Path, dimensions: int, classes: int) -> Dat
         raise damaged(name, path, error) from error
     names_in_file = [next((key for key in keys if key in arrays), None) for keys in (VALUES, CLASSES)]
     if None in names_in_file:
-        held = ", ".join(arrays) or "nothing"
-        raise InputError(f"dataset {name}: {path} contains {held}; name the features x and the classes y")
-    values, given = arrays[str(names_in_file[0])], arrays[str(names_in_file[1])].ravel()
-    if values.ndim != 2 or values.shape[1] != dimensions or len(given) != len(values):
+        listed = ", ".join(arrays) or "nothing"
+        raise InputError(f"dataset {name}: {path} contains {listed}; name the features x and the classes y")
+    values, numbers = arrays[str(names_in_file[0])], arrays[str(names_in_file[1])].ravel()
+    if values.ndim != 2 or values.shape[1] != dimensions or len(numbers) != len(values):
         raise InputError(
-            f"dataset {name}: {path} holds {names_in_file[0]} {values.shape} and {names_in_file[1]} ({len(given)},), "
+            f"dataset {name}: {path} holds {names_in_file[0]} {values.shape} and {names_in_file[1]} ({len(numbers)},), "
             f"not (N, {dimensions}) and (N,)"
         )
-    labels, names = numbered(given)
+    labels, names = numbered(numbers)
     if len(names) != classes:
         raise InputError(f"dataset {name}: {path} has {len(names)} classes, not {classes}")
     return Dataset(values.astype(np.float32), labels, names)

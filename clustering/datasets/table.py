@@ -156,9 +156,12 @@ class Table:
         if len(rows) < len(table):
             table = table[rows]
             if not self.columns:  # a column may be constant in the remaining rows only
-                same = (table == table[0]).all(axis=0)
-                left_out |= {used[j].name: "constant in the remaining rows" for j in np.flatnonzero(same)}
-                used, table = [column for column, out in zip(used, same, strict=True) if not out], table[:, ~same]
+                constant = (table == table[0]).all(axis=0)
+                left_out |= {used[j].name: "constant in the remaining rows" for j in np.flatnonzero(constant)}
+                used, table = (
+                    [column for column, out in zip(used, constant, strict=True) if not out],
+                    table[:, ~constant],
+                )
                 self._check_any(file, used, left_out)
         filled = {
             column.name: int(gaps) for column, gaps in zip(used, np.isnan(table).sum(axis=0), strict=True) if gaps
@@ -206,8 +209,8 @@ class Table:
                     raise InputError(f"{file.path}: column {name!r} cannot be clustered by: {column.why}")
                 left_out[name] = column.why
                 mistakes += [name] * column.mistakes
-            elif not self.columns and (why := why_needless(column)):
-                left_out[name] = why
+            elif not self.columns and (reason := why_needless(column)):
+                left_out[name] = reason
             else:
                 used.append(column)
         self._check_any(file, used, left_out)
@@ -215,7 +218,7 @@ class Table:
 
     def _check_any(self, file: RowFile, used: Sequence[Column], left_out: Mapping[str, str]) -> None:
         if not used:
-            reasons = "; ".join(f"{name!r} ({why})" for name, why in list(left_out.items())[:8])
+            reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:8])
             more = f"; and {len(left_out) - 8:,} more" if len(left_out) > 8 else ""
             raise InputError(f"{file.path}: has no column to cluster by: {reasons or 'it has only the label'}{more}")
 
@@ -230,32 +233,32 @@ class Table:
         if wrong.any():
             row, place = (int(i) for i in np.argwhere(wrong)[0])
             gap = bool(np.isnan(table[row, place]))
-            what = "no value" if gap else f"the value {table[row, place]:g}"
+            problem = "no value" if gap else f"the value {table[row, place]:g}"
             rows = int(wrong.any(axis=1).sum())
             more = f"; this affects {rows:,} of {len(table):,} rows" if rows > 1 else ""
             complete = [column.name for j, column in enumerate(used) if not wrong[:, j].any()]
             without = f", or remove the column with columns={','.join(complete)}" if 0 < len(complete) <= 8 else ""
             remedy = f"Fill it in, or add {ACTIONS}" if gap else "Correct it, or delete such rows"
             raise InputError(
-                f"{file.path}: column {used[place].name!r} has {what} in row {row + 1}{more}. {remedy}{without}"
+                f"{file.path}: column {used[place].name!r} has {problem} in row {row + 1}{more}. {remedy}{without}"
             )
 
     def _check_same(
         self, file: RowFile, used: Sequence[Column], table: NDArray[np.float64], filled: Mapping[str, int]
     ) -> None:
-        same = (table == table[0]).all(axis=0)
-        if same.any() and self.scale == "standard":
-            name = used[int(same.argmax())].name
-            where = f" that has a value{NO_MEANT}, or" if name in filled else ", so no clusters differ in it;"
-            raise InputError(f"{file.path}: column {name!r} is the same in every row{where} remove it from columns=")
+        constant = (table == table[0]).all(axis=0)
+        if constant.any() and self.scale == "standard":
+            name = used[int(constant.argmax())].name
+            advice = f" that has a value{NO_MEANT}, or" if name in filled else ", so no clusters differ in it;"
+            raise InputError(f"{file.path}: column {name!r} is the same in every row{advice} remove it from columns=")
 
     def _filled(self, used: Sequence[Column], table: NDArray[np.float64]) -> NDArray[np.float64]:
         from sklearn.impute import SimpleImputer
 
         filled = table.copy()
         words = np.array([column.kind == "categories" for column in used])
-        for which, strategy in ((~words, self.missing), (words, "most_frequent")):
-            gaps = which & np.isnan(table).any(axis=0)
+        for selected, strategy in ((~words, self.missing), (words, "most_frequent")):
+            gaps = selected & np.isnan(table).any(axis=0)
             if gaps.any():
                 imputer = SimpleImputer(strategy=strategy, keep_empty_features=True)
                 filled[:, gaps] = imputer.fit_transform(table[:, gaps])

@@ -51,26 +51,26 @@ def read_column(file: RowFile, name: str) -> Column | Unfit:
         InputError: there is no such column.
     """
     numbers, text = file.parsed(name)
-    given = len(numbers) - int((np.isnan(numbers) & ~text).sum())
-    if given == 0:
+    present = len(numbers) - int((np.isnan(numbers) & ~text).sum())
+    if present == 0:
         return Unfit("no values")
     if not text.any():
         return Column(name, "numbers", numbers)
-    if 1 - text.sum() / given >= ALMOST:
-        return Unfit(_mistakes(file, name, text, given, "a number"), mistakes=True)
+    if 1 - text.sum() / present >= ALMOST:
+        return Unfit(_mistakes(file, name, text, present, "a number"), mistakes=True)
     days, unclear = file.days(name)
     if unclear:
         return Unfit(f"ambiguous dates such as {unclear!r}; write them as 2024-03-31")
-    if (~np.isnan(days)).sum() == given:
+    if (~np.isnan(days)).sum() == present:
         return Column(name, "dates", days)
     words = file.words(name)
     if words is None:
         return Unfit("neither numbers, dates nor text")
     places, names = words
-    if (~np.isnan(days)).sum() >= ALMOST * given:
-        return Unfit(_mistakes(file, name, np.isnan(days) & text, given, "a date"), mistakes=True)
+    if (~np.isnan(days)).sum() >= ALMOST * present:
+        return Unfit(_mistakes(file, name, np.isnan(days) & text, present, "a date"), mistakes=True)
     row = int(text.argmax())
-    mixed = f"; row {row + 1} has {str(file.column(name).iloc[row])[:40]!r}" if text.sum() < given else ""
+    mixed = f"; row {row + 1} has {str(file.column(name).iloc[row])[:40]!r}" if text.sum() < present else ""
     if len(names) == (places >= 0).sum() > 1:
         return Unfit(f"text that differs in every row, such as names{mixed}")
     if len(names) > MOST_CATEGORIES:
@@ -78,13 +78,13 @@ def read_column(file: RowFile, name: str) -> Column | Unfit:
     return Column(name, "categories", np.where(places < 0, np.nan, places), tuple(names))
 
 
-def _mistakes(file: RowFile, name: str, wrong: NDArray[np.bool_], given: int, what: str) -> str:
+def _mistakes(file: RowFile, name: str, wrong: NDArray[np.bool_], present: int, expected: str) -> str:
     row = int(wrong.argmax())
     cells = "1 cell is" if wrong.sum() == 1 else f"{wrong.sum():,} cells are"
     first = str(file.column(name).iloc[row])[:40]
     return (
-        f"{cells} not {what}, of {given:,}: {first!r} in row {row + 1}. Enter {what}, or clear the cell and set "
-        "missing="
+        f"{cells} not {expected}, of {present:,}: {first!r} in row {row + 1}. Enter {expected}, or clear the cell "
+        "and set missing="
     )
 
 

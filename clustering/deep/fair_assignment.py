@@ -87,8 +87,8 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         if isinstance(self.prior, str) and self.prior != "balanced":
             raise InputError(f"FairAssignment: prior must be 'balanced' or numbers, not {self.prior!r}")
-        given = np.ones(self.n_clusters) if isinstance(self.prior, str) else self.prior
-        prior = checked_prior(given, self.n_clusters).to(scores)
+        proportions = np.ones(self.n_clusters) if isinstance(self.prior, str) else self.prior
+        prior = checked_prior(proportions, self.n_clusters).to(scores)
         log_p, weight = torch.log_softmax(scores, dim=1), self.fairness_weight
         if self.solver == "em":
             steps = em_steps(log_p, weight, prior, self.tolerance, self.max_iter)
@@ -98,22 +98,22 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                     "minimum; raise max_iter or tolerance, or set solver to exact"
                 )
             watch = Stopwatch()
-            found = em_pseudo_labels(log_p, weight, prior, tolerance=0, max_iterations=steps)
+            solution = em_pseudo_labels(log_p, weight, prior, tolerance=0, max_iterations=steps)
         else:
             solve = exact_pseudo_labels if self.solver == "exact" else newton_pseudo_labels
             watch = Stopwatch()
-            found = solve(log_p, weight, prior, tolerance=self.tolerance, max_iterations=self.max_iter)
+            solution = solve(log_p, weight, prior, tolerance=self.tolerance, max_iterations=self.max_iter)
         self.seconds_ = Seconds(0.0, 0.0, watch.lap())
-        self.assignments_ = found.labels.numpy()
+        self.assignments_ = solution.labels.numpy()
         self.labels_ = self.assignments_.argmax(1)
-        self.n_iter_ = int(found.iterations)
-        self.objective_ = float(fair_objective(found.labels, log_p, weight, prior))
+        self.n_iter_ = int(solution.iterations)
+        self.objective_ = float(fair_objective(solution.labels, log_p, weight, prior))
         return self
 
 
-def em_steps(log_p: Tensor, fairness: float, prior: Tensor, tolerance: float, most: int) -> int | None:
+def em_steps(log_p: Tensor, fairness: float, prior: Tensor, tolerance: float, max_steps: int) -> int | None:
     """Number of EM steps after which the objective is within this share of 1 + fairness of its minimum; None if it
-    exceeds `most`.
+    exceeds `max_steps`.
 
     Found by bisection, since no step raises the objective.
     """
@@ -124,14 +124,14 @@ def em_steps(log_p: Tensor, fairness: float, prior: Tensor, tolerance: float, mo
     least = value(exact_pseudo_labels(log_p, fairness, prior).labels)
 
     def above(steps: int) -> bool:
-        found = em_pseudo_labels(log_p, fairness, prior, tolerance=0, max_iterations=steps).labels
-        return value(found) - least > tolerance * (1 + fairness)
+        labels = em_pseudo_labels(log_p, fairness, prior, tolerance=0, max_iterations=steps).labels
+        return value(labels) - least > tolerance * (1 + fairness)
 
     low, high = 0, 1
     while above(high):
-        if high == most:
+        if high == max_steps:
             return None
-        low, high = high, min(2 * high, most)
+        low, high = high, min(2 * high, max_steps)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if above(middle) else (low, middle)

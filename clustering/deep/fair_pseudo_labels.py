@@ -41,8 +41,8 @@ def fair_objective(
     y = labels.mT.reshape(problem.predictions.shape)
     misfit = torch.where(problem.unknown > 0, -problem.predictions * y.log(), 0).sum((1, 2))
     divergence = (problem.prior * (problem.prior / y.mean(2, keepdim=True)).log()).sum((1, 2))
-    found = misfit / problem.unknown.sum((1, 2)).clamp_min(1) + fairness * divergence
-    return found.reshape(problem.shape[:-2])
+    objective = misfit / problem.unknown.sum((1, 2)).clamp_min(1) + fairness * divergence
+    return objective.reshape(problem.shape[:-2])
 
 
 def em_pseudo_labels(
@@ -119,13 +119,13 @@ def exact_pseudo_labels(
     steps = torch.zeros(len(y), dtype=torch.int64, device=y.device)
     left = (problem.share[:, 0, 0] > 0) & (fairness > 0)
     first = _Dual(problem, fairness).first()
-    for floors, most in (((FLOOR,), min(_EASY, max_iterations)), (_FLOORS, max_iterations)):
+    for floors, max_steps in (((FLOOR,), min(_EASY, max_iterations)), (_FLOORS, max_iterations)):
         log_ratios, hard = first, left
         for floor in floors:
             if not hard.any():
                 break
             wanted = (tolerance if floor == FLOOR else max(tolerance, _ROUGH)) * (1 + fairness)
-            climb = _climb(_Dual(problem.floored(floor), fairness), log_ratios, hard, wanted, most)
+            climb = _climb(_Dual(problem.floored(floor), fairness), log_ratios, hard, wanted, max_steps)
             log_ratios, steps, left = climb.point.log_ratios, steps + climb.steps, climb.left
         if hard.any():
             y = torch.where(problem.unknown * hard[:, None, None] > 0, climb.point.labels, y)

@@ -131,8 +131,8 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     @property
     def equal_sizes_unless(self) -> str:
         """Advice for clusters of unequal size, if the method assumes equal sizes; otherwise empty."""
-        taken = isinstance(self.prior, str) and self.network_objective().takes_prior
-        return "give their relative sizes, such as prior=[6, 3, 1]" if taken else ""
+        settable = isinstance(self.prior, str) and self.network_objective().takes_prior
+        return "give their relative sizes, such as prior=[6, 3, 1]" if settable else ""
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(n,) most probable cluster of each row of X (n, D)."""

@@ -108,15 +108,15 @@ def fit_heads(
         if not bool(loss.isfinite().all() & slope.isfinite().all()):
             raise _diverged("the loss or its slope is", step, steps, learning_rate, start_norm)
         adam.step(slope)
-    found = _judged(standard, weights, prior, margin_weight, mean, scale)
-    if not bool(found.values.isfinite().all() & found.weights.isfinite().all()):
+    candidates = _judged(standard, weights, prior, margin_weight, mean, scale)
+    if not bool(candidates.values.isfinite().all() & candidates.weights.isfinite().all()):
         raise _diverged("weights or objective are", steps - 1, steps, learning_rate, start_norm)
-    return found
+    return candidates
 
 
-def _diverged(what: str, step: int, steps: int, learning_rate: float, start_norm: float) -> InputError:
+def _diverged(quantity: str, step: int, steps: int, learning_rate: float, start_norm: float) -> InputError:
     return InputError(
-        f"training diverged: {what} not finite at step {step + 1} of {steps}; lower learning_rate "
+        f"training diverged: {quantity} not finite at step {step + 1} of {steps}; lower learning_rate "
         f"({learning_rate:g}) or init_norm ({start_norm:g})"
     )
 
@@ -142,12 +142,12 @@ def _slope(
     known: Clamp | None,
 ) -> tuple[Tensor, Tensor]:
     """(T,) loss on a batch (b, D) with pseudo-labels (T, b, K), and its gradient (T, K, D + 1)."""
-    held = weights.detach().clone().requires_grad_()
+    variable = weights.detach().clone().requires_grad_()
     with torch.enable_grad():
-        log_p = log_probabilities(batch, held)
+        log_p = log_probabilities(batch, variable)
         loss = objective.loss(log_p[None], targets, prior, _of_starts(known, len(weights)))
-        loss = loss + margin_weight * losses.margin_norm(held[..., :-1])
-        (slope,) = torch.autograd.grad(loss.sum(), held)
+        loss = loss + margin_weight * losses.margin_norm(variable[..., :-1])
+        (slope,) = torch.autograd.grad(loss.sum(), variable)
     return loss.detach(), slope
 
 

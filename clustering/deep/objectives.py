@@ -94,8 +94,8 @@ class Entropy(_Validated):
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
         em = self.solver == "em"
         solve, tolerance = (em_pseudo_labels, self.tolerance) if em else (exact_pseudo_labels, self.gap)
-        found = solve(log_p, self.fairness, prior, known=known, tolerance=tolerance)
-        if not bool(found.converged.all()):  # the message is the same for all batches
+        solution = solve(log_p, self.fairness, prior, known=known, tolerance=tolerance)
+        if not bool(solution.converged.all()):  # the message is the same for all batches
             warnings.warn(
                 f"pseudo-labels of a batch by {self.solver} did not converge to within "
                 f"{'tolerance' if em else 'gap'} ({tolerance:g}) in the maximum number of steps; the training "
@@ -103,13 +103,13 @@ class Entropy(_Validated):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return found.labels
+        return solution.labels
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         assert targets is not None
         unknown = None if known is None else (~known[0]).to(views.dtype)
-        found = losses.reverse_cross_entropy(views[0], targets, unknown)
-        return found + error_of_known(views, known) + self.agreement * disagreement(views)
+        value = losses.reverse_cross_entropy(views[0], targets, unknown)
+        return value + error_of_known(views, known) + self.agreement * disagreement(views)
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ class MutualInformation(_Validated):
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         spread = losses.tolerant_fairness(views[0].exp().mean(-2), prior)
-        found = losses.mean_entropy(views[0], self.order) + self.fairness * spread
-        return found + error_of_known(views, known) + self.agreement * disagreement(views)
+        value = losses.mean_entropy(views[0], self.order) + self.fairness * spread
+        return value + error_of_known(views, known) + self.agreement * disagreement(views)
 
 
 @dataclass(frozen=True)
@@ -197,14 +197,14 @@ class SeLa(_Validated):
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
         rows, columns = torch.ones_like(log_p[..., 0]), prior.expand(*log_p.shape[:-2], -1) * log_p.shape[-2]
-        given = torch.zeros_like(log_p)
+        known_rows = torch.zeros_like(log_p)
         if known is not None:  # known rows already use part of the size of a class
-            given = torch.nn.functional.one_hot(known[1], log_p.shape[-1]).to(log_p) * known[0][..., None]
-            rows, columns = rows - given.sum(-1), (columns - given.sum(-2)).clamp_min(1e-6)
+            known_rows = torch.nn.functional.one_hot(known[1], log_p.shape[-1]).to(log_p) * known[0][..., None]
+            rows, columns = rows - known_rows.sum(-1), (columns - known_rows.sum(-2)).clamp_min(1e-6)
         plan = sinkhorn(self.sharpness * log_p, rows, columns, tolerance=self.tolerance).assignments
         if self.rounding == "hard":
             plan = torch.zeros_like(plan).scatter_(-1, plan.argmax(-1, keepdim=True), 1.0)
-        return plan if known is None else torch.where(known[0][..., None], given, plan)
+        return plan if known is None else torch.where(known[0][..., None], known_rows, plan)
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         assert targets is not None
@@ -255,10 +255,10 @@ class _LabelsAlone(_Validated, ABC):
         return None
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        found = 0 * views[0].sum((-2, -1))  # keeps a gradient for batches without known classes
+        value = 0 * views[0].sum((-2, -1))  # keeps a gradient for batches without known classes
         if known is not None:
-            found = found + self._error(views[0], known[1], known[0].to(views.dtype))
-        return found + self.agreement * disagreement(views)
+            value = value + self._error(views[0], known[1], known[0].to(views.dtype))
+        return value + self.agreement * disagreement(views)
 
     @abstractmethod
     def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:

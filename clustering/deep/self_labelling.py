@@ -22,8 +22,8 @@ class SelfLabelling(CountedEpochs):
     """Trains any pair of an assignment step and a loss."""
 
     def __init__(self, job: Job, state: Mapping[str, Any] | None) -> None:
-        done = 0 if state is None else int(state["epoch"])
-        super().__init__(done, len(job.points), job.batch_size, job.seed, "deep training")
+        epochs = 0 if state is None else int(state["epoch"])
+        super().__init__(epochs, len(job.points), job.batch_size, job.seed, "deep training")
         self.job, self._state = job, state
         self.model = job.model
         if state is not None:
@@ -34,8 +34,14 @@ class SelfLabelling(CountedEpochs):
         training = self.job.training
         backbone = list(self.model.backbone.parameters())
         groups: list[dict[str, Any]] = [
-            {"params": [one for one in backbone if one.ndim > 1], "weight_decay": training.weight_decay},
-            {"params": [one for one in backbone if one.ndim <= 1] + list(self.model.head.parameters())},
+            {
+                "params": [parameter for parameter in backbone if parameter.ndim > 1],
+                "weight_decay": training.weight_decay,
+            },
+            {
+                "params": [parameter for parameter in backbone if parameter.ndim <= 1]
+                + list(self.model.head.parameters())
+            },
         ]
         self._optimizer = torch.optim.Adam([group for group in groups if group["params"]], lr=training.learning_rate)
         if self._state is not None:
@@ -91,10 +97,10 @@ class SelfLabelling(CountedEpochs):
             }
             save_state(job.folder / "last.ckpt", state)
 
-    def _diverged(self, what: str) -> InputError:
+    def _diverged(self, quantity: str) -> InputError:
         kept = f"epoch {self.epoch} is kept" if self.epoch and self.job.folder else "nothing is kept"
         return InputError(
-            f"training diverged: {what} of epoch {self.epoch + 1} ({kept}); lower learning_rate "
+            f"training diverged: {quantity} of epoch {self.epoch + 1} ({kept}); lower learning_rate "
             f"({self.job.training.learning_rate:g}), or replace points that are not finite"
         )
 

@@ -110,7 +110,7 @@ def train(
         torch.manual_seed(stream_key(seed, "deep training", "backbone"))
         model = Classifier(network(), prepare(points[:2]), n_clusters, generator)
     parts = (RECIPE, repr(model), repr(objective), repr(training), repr(augment), seed, str(shares.tolist()))
-    seen = prepare(
+    inputs = prepare(
         points[:: max(1, len(points) // SEEN)]
     )  # functions have no stable names, so their effect is fingerprinted
     labels = b"" if known is None else torch.where(known[0], known[1], -1).cpu().numpy().tobytes()
@@ -122,7 +122,7 @@ def train(
         training=training,
         seed=seed,
         folder=folder,
-        identity=fingerprint(*parts, _bytes(points), _bytes(seen), labels),
+        identity=fingerprint(*parts, _bytes(points), _bytes(inputs), labels),
         device=place,
         prepare=prepare,
         augment=augment,
@@ -144,12 +144,12 @@ def train(
             f"training diverged: after the last step the predictions of {unsound} of {len(points)} points are not "
             f"finite; lower learning_rate ({training.learning_rate:g}), or replace points that are not finite"
         )
-    found = log_p.argmax(1).numpy()
-    sizes = np.bincount(found, minlength=n_clusters)
+    predicted = log_p.argmax(1).numpy()
+    sizes = np.bincount(predicted, minlength=n_clusters)
     warn_of_empty(
         int((sizes == 0).sum()), n_clusters, stacklevel=2, remedy="another seed, fewer clusters or known labels"
     )
-    return DeepTrained(model=model, labels=found, sizes=sizes, resumed_at=resumed_at)
+    return DeepTrained(model=model, labels=predicted, sizes=sizes, resumed_at=resumed_at)
 
 
 def _tensor(points: Tensor | NDArray[Any]) -> Tensor:

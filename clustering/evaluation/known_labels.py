@@ -114,10 +114,10 @@ def drawn_coarse_labels(data: Dataset, names: Sequence[str], known: NDArray[np.b
     if not 0 < len(set(names)) < len(data.class_names):
         raise InputError(f"coarse=[{', '.join(names)}] must name some, but not all classes")
     points = len(data.labels)
-    told = known.copy()
-    told[stream(seed, "coarse labels").permutation(points)[: points // 2]] = True
+    chosen = known.copy()
+    chosen[stream(seed, "coarse labels").permutation(points)[: points // 2]] = True
     inside = np.isin(data.labels, [data.class_names.index(name) for name in names])
-    return np.where(told, inside.astype(np.int64), -1)
+    return np.where(chosen, inside.astype(np.int64), -1)
 
 
 def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
@@ -134,20 +134,20 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
     places, names = _places(file, data)
     if not any(names):
         raise InputError(f"{file.path}: has no label; required are {FORM}")
-    given: dict[int, tuple[int, str]] = {}
+    entries: dict[int, tuple[int, str]] = {}
     for row, (place, name) in enumerate(zip(places, names, strict=True)):
         if not name:
             continue
-        before = given.setdefault(place, (row, name))
+        before = entries.setdefault(place, (row, name))
         if before[1] != name:
             raise InputError(
                 f"{file.path}: {file.place(before[0])} and {file.place(row)} are the same point, with labels "
                 f"{before[1]!r} and {name!r}; remove one"
             )
-    classes = data.class_names or tuple(sorted({name for _, name in given.values()}))
+    classes = data.class_names or tuple(sorted({name for _, name in entries.values()}))
     numbers = {name: number for number, name in enumerate(classes)}
     labels = np.full(_rows(data), -1, dtype=np.int64)
-    for place, (row, name) in given.items():
+    for place, (row, name) in entries.items():
         if name not in numbers:
             raise InputError(
                 f"{file.path}: {file.place(row)}: {unknown('class', name, classes)}. The data set has its own "
@@ -192,7 +192,7 @@ def _places(file: RowFile, data: Dataset) -> tuple[list[int], list[str]]:
         )
     if not data.names:
         raise InputError(f"{file.path}: column {name!r} names files, but these points are not files; use a column row")
-    numbers = {found: number for number, found in enumerate(data.names)}
+    numbers = {name: number for number, name in enumerate(data.names)}
     places = []
     for number, (text, label) in enumerate(zip(_texts(file.column(name)), labels, strict=True)):
         text = text.removeprefix("./")  # prefix against evaluation in spreadsheets
@@ -220,8 +220,8 @@ def _place(file: RowFile, row: int, text: str, count: int) -> int:
 
 def _texts(column: "pd.Series[Any]") -> list[str]:
     """The cells of a column as text; 3.0 becomes 3, because gaps turn integers into floats."""
-    found = []
+    texts = []
     for value, present in zip(column.tolist(), column.notna().tolist(), strict=True):
         whole = isinstance(value, float) and present and value.is_integer()
-        found.append((str(int(value)) if whole else str(value)).strip() if present else "")
-    return found
+        texts.append((str(int(value)) if whole else str(value)).strip() if present else "")
+    return texts

@@ -50,8 +50,8 @@ def drawn_links(labels: NDArray[Any], count: int, seed: int) -> KnownLinks:
     larger -= larger * (larger - 1) // 2 > chosen  # corrects rounding up
     larger += larger * (larger + 1) // 2 <= chosen
     pairs = np.stack([chosen - larger * (larger - 1) // 2, larger], axis=1)
-    same = labels[pairs[:, 0]] == labels[pairs[:, 1]]
-    return KnownLinks(pairs[same], pairs[~same])
+    alike = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    return KnownLinks(pairs[alike], pairs[~alike])
 
 
 def with_all_that_follows(known: KnownLabels, links: KnownLinks) -> KnownLabels:

@@ -82,7 +82,7 @@ def profiles(
     unit = np.where(constant, 1.0, spread)
     total, points = table.sum(axis=0), len(table)
     together = unit if column_of is None else np.where(constant, 1.0, spreads(table, column_of))
-    found = []
+    results = []
     for cluster, count in zip(*np.unique(labels, return_counts=True), strict=True):
         members = np.flatnonzero(labels == cluster)
         inside = table[members].mean(axis=0)
@@ -93,8 +93,8 @@ def profiles(
             for j in np.argsort(-np.abs(difference), kind="stable")
         )
         near = _nearest(table, members, inside, together, typical)
-        found.append(Profile(int(cluster), int(count), float(count / points), traits, near))
-    return sorted(found, key=lambda profile: -profile.rows)
+        results.append(Profile(int(cluster), int(count), float(count / points), traits, near))
+    return sorted(results, key=lambda profile: -profile.rows)
 
 
 def _nearest(
@@ -121,12 +121,12 @@ def agreement(labels: NDArray[np.integer], others: Sequence[NDArray[np.integer]]
         labels: (N,) clusters of any name.
         others: at least one other clustering.
     """
-    same = np.zeros(len(labels))
-    names, here = np.unique(labels, return_inverse=True)
+    matches = np.zeros(len(labels))
+    names, numbers = np.unique(labels, return_inverse=True)
     for other in others:
-        other_names, there = np.unique(other, return_inverse=True)
-        same += called_alike(here, there, max(len(names), len(other_names))) == here
-    return same / len(others)
+        other_names, other_numbers = np.unique(other, return_inverse=True)
+        matches += called_alike(numbers, other_numbers, max(len(names), len(other_names))) == numbers
+    return matches / len(others)
 
 
 def called_alike(labels: NDArray[np.integer], other: NDArray[np.integer], clusters: int) -> NDArray[np.int64]:
@@ -140,11 +140,11 @@ def called_alike(labels: NDArray[np.integer], other: NDArray[np.integer], cluste
     from scipy.optimize import linear_sum_assignment
 
     table = np.bincount(labels.astype(np.int64) * clusters + other, minlength=clusters**2).reshape(clusters, clusters)
-    mine, theirs = linear_sum_assignment(-table)
+    own_matched, other_matched = linear_sum_assignment(-table)
     called = np.empty(clusters, dtype=np.int64)
-    called[theirs] = mine
-    found: NDArray[np.int64] = called[other]
-    return found
+    called[other_matched] = own_matched
+    renamed: NDArray[np.int64] = called[other]
+    return renamed
 
 
 def principal_plane(

@@ -59,14 +59,16 @@ def schedule(starts: int, selection: Selection | None, *, seeded: bool = True) -
         selection: None if no labels are used for selection. A setting {} is the given one.
         seeded: whether the method has random starts; otherwise each setting is run once.
     """
-    given = {(0, start) for start in range(starts if seeded else 1)}
+    seeded_trials = {(0, start) for start in range(starts if seeded else 1)}
     tried = set()
     if selection is not None:
         numbers = [i + 1 if setting else 0 for i, setting in enumerate(selection.settings)]
         numbers.sort(key=bool)
         for i in range(selection.trials):
             tried.add((numbers[i * len(numbers) // selection.trials], i if seeded else 0))
-    return [Trial(*trial, given=trial in given, tried=trial in tried) for trial in sorted(given | tried)]
+    return [
+        Trial(*trial, given=trial in seeded_trials, tried=trial in tried) for trial in sorted(seeded_trials | tried)
+    ]
 
 
 def random_state(seed: int, start: int) -> int:
@@ -83,16 +85,16 @@ def chooses(points: int, share: float, seed: int) -> NDArray[np.bool_]:
     return chosen
 
 
-def scores(found: NDArray[Any], true: NDArray[Any]) -> dict[str, float]:
+def scores(predicted: NDArray[Any], true: NDArray[Any]) -> dict[str, float]:
     """Agreement of labels with classes: NMI with geometric and arithmetic mean, accuracy under the best one-to-one
     matching, adjusted Rand index."""
     from clustering.metrics import accuracy, ari, nmi
 
     return {
-        "nmi": nmi(true, found),
-        "nmi_arithmetic": nmi(true, found, average="arithmetic"),
-        "acc_hungarian": accuracy(true, found),
-        "ari": ari(true, found),
+        "nmi": nmi(true, predicted),
+        "nmi_arithmetic": nmi(true, predicted, average="arithmetic"),
+        "acc_hungarian": accuracy(true, predicted),
+        "ari": ari(true, predicted),
     }
 
 

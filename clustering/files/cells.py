@@ -36,19 +36,19 @@ def numbers_of(column: "pd.Series[Any]", *, comma: bool) -> Numbers:
     if pd.api.types.is_complex_dtype(column):
         return np.full(len(column), np.nan), np.ones(len(column), dtype=bool)
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-        found = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return found, np.zeros(len(found), dtype=bool)
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return numbers, np.zeros(len(numbers), dtype=bool)
     if not pd.api.types.is_string_dtype(column):
         return np.full(len(column), np.nan), column.notna().to_numpy(dtype=bool)
     stripped = column.astype("str").str.strip()
     missing = (column.isna() | stripped.str.lower().isin(NO_VALUE)).to_numpy(dtype=bool)
-    found = pd.to_numeric(stripped, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-    text = np.isnan(found) & ~missing
+    numbers = pd.to_numeric(stripped, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    text = np.isnan(numbers) & ~missing
     if comma and text.any():
         point = pd.to_numeric(stripped[text].str.replace(",", "."), errors="coerce")
-        found[text] = point.to_numpy(dtype=np.float64, na_value=np.nan)
-        text = np.isnan(found) & ~missing
-    return found, text
+        numbers[text] = point.to_numpy(dtype=np.float64, na_value=np.nan)
+        text = np.isnan(numbers) & ~missing
+    return numbers, text
 
 
 def words_of(column: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]] | None:
@@ -88,8 +88,8 @@ def days_of(texts: NDArray[Any]) -> tuple[NDArray[np.float64], str]:
         return nothing, ""
 
     def read(form: str) -> NDArray[np.float64]:
-        found = pd.to_datetime(pd.Series(texts, dtype="str"), format=form, errors="coerce", utc=True)
-        return days(found)
+        dates = pd.to_datetime(pd.Series(texts, dtype="str"), format=form, errors="coerce", utc=True)
+        return days(dates)
 
     forms = {form: read(form) for form in ("ISO8601", *(f"%d.%m.%Y{time}" for time in _TIMES))}
     for time in _TIMES:
@@ -108,8 +108,8 @@ def days(dates: "pd.Series[Any]") -> NDArray[np.float64]:
     """Dates as days since 1970-01-01, NaN for missing dates."""
     import pandas as pd
 
-    found = pd.to_datetime(dates, utc=True, errors="coerce")
-    since = (found - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    timestamps = pd.to_datetime(dates, utc=True, errors="coerce")
+    since = (timestamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
     return np.asarray(since, dtype=np.float64)
 
 

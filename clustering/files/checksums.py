@@ -21,11 +21,11 @@ _intact: set[tuple[str, int, int, int, int]] = set()
 
 def fingerprint_of(tensors: Mapping[str, Tensor], *texts: str) -> str:
     """16 hexadecimal digits of the texts and of each tensor with its name, dtype and shape, in this order."""
-    found = Fingerprint("weights", *texts)
+    fingerprint = Fingerprint("weights", *texts)
     for key, tensor in tensors.items():
-        found.add(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
-        found.add(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return str(found)
+        fingerprint.add(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
+        fingerprint.add(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return str(fingerprint)
 
 
 def with_checksum(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> dict[str, str]:
@@ -54,8 +54,8 @@ def check_checksum(path: Path, tensors: Mapping[str, Tensor], header: Mapping[st
 
 def _state(path: Path) -> tuple[int, int, int, int]:
     """Values that change when a file does: its device, inode, size and time."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    status = os.stat(path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _seal(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> str:

@@ -26,9 +26,9 @@ def open_regular(path: str | Path) -> BufferedReader:
         raise
 
 
-def head_of(path: str | Path, most: int = 1 << 16) -> bytes:
+def head_of(path: str | Path, size: int = 1 << 16) -> bytes:
     """The first bytes of a file, which identify its format; empty if there is no file."""
     if not os.path.isfile(path):
         return b""
     with open_regular(path) as file:
-        return file.read(most)
+        return file.read(size)

@@ -112,9 +112,9 @@ def _size(path: Path) -> int:
     """Bytes of a CSV; for a compressed one, decompressed bytes, counted until they exceed the free memory."""
     if not path.name.lower().endswith(".gz"):
         return path.stat().st_size
-    size, most = 0, memory.free() or 1 << 62
+    size, limit = 0, memory.free() or 1 << 62
     with gzip.open(path) as file:
-        while size <= most and (piece := file.read(1 << 20)):
+        while size <= limit and (piece := file.read(1 << 20)):
             size += len(piece)
     return size
 
@@ -185,8 +185,8 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     _check_width(path, len(names))
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        what = f"are called {twice!r}" if twice else "have no name"
-        raise InputError(f"{path}: two columns {what}; give each a name of its own")
+        problem = f"are called {twice!r}" if twice else "have no name"
+        raise InputError(f"{path}: two columns {problem}; give each a name of its own")
 
 
 def _check_width(path: Path, columns: int) -> None:

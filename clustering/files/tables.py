@@ -99,9 +99,9 @@ class RowFile:
             InputError: there is no such column; the message suggests the nearest name.
         """
         if name not in self._places:
-            said = str(unknown("column", name, self.names))
-            others = "" if "known: " in said or len(self.names) > 20 else f" The columns are {', '.join(self.names)}"
-            raise InputError(f"{self.path}: {said}{others}")
+            message = str(unknown("column", name, self.names))
+            others = "" if "known: " in message or len(self.names) > 20 else f" The columns are {', '.join(self.names)}"
+            raise InputError(f"{self.path}: {message}{others}")
         return self.rows.iloc[:, self._places[name]]
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -111,14 +111,14 @@ class RowFile:
             InputError: there is no such column, or it has text; the message names the row.
         """
         column = self.column(name)
-        found, text = self.parsed(name)
+        values, text = self.parsed(name)
         if text.any():
             row = int(text.argmax())
             raise InputError(
                 f"{self.path}: column {name!r} has text in row {row + 1} ({str(column.iloc[row])[:40]!r}), and only "
                 "numbers can be clustered; leave it out, or put numbers in its place"
             )
-        return found
+        return values
 
     def categories(self, name: str) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
         """A column as text without surrounding blanks, and a mask of missing values.
@@ -138,8 +138,8 @@ class RowFile:
 
     def numeric(self, name: str) -> bool:
         """Whether a column has at least one number and no text."""
-        found, text = self.parsed(name)
-        return not text.any() and not bool(np.isnan(found).all())
+        values, text = self.parsed(name)
+        return not text.any() and not bool(np.isnan(values).all())
 
     def parsed(self, name: str) -> Numbers:
         """A column as numbers, and a mask of the cells with text. Columns of a CSV are parsed in groups and cached.
@@ -153,9 +153,9 @@ class RowFile:
             first = self._places[name] // width * width
             names = self.names[first : first + width]
             cells = self.rows.iloc[:, first : first + width].to_numpy(dtype=object).ravel(order="F")
-            found, text = numbers_of(_strings(cells), comma=self.delimiter != ",")
+            values, text = numbers_of(_strings(cells), comma=self.delimiter != ",")
             shape = (len(names), -1)
-            self._known.update(zip(names, zip(found.reshape(shape), text.reshape(shape), strict=True), strict=True))
+            self._known.update(zip(names, zip(values.reshape(shape), text.reshape(shape), strict=True), strict=True))
         elif name not in self._known:
             self._known[name] = numbers_of(column, comma=False)
         return self._known[name]
@@ -185,9 +185,9 @@ class RowFile:
             return np.full(len(column), np.nan), ""
         places, names = words
         texts = np.array([name.lower() not in NO_VALUE for name in names], dtype=bool)
-        found = np.full(len(names) + 1, np.nan)
-        found[:-1][texts], unclear = days_of(np.array(names, dtype=object)[texts])
-        return found[places], unclear
+        numbers = np.full(len(names) + 1, np.nan)
+        numbers[:-1][texts], unclear = days_of(np.array(names, dtype=object)[texts])
+        return numbers[places], unclear
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
         """Check, before the computation starts, that the rows can be written with these columns added.
@@ -233,11 +233,11 @@ class RowFile:
         Raises:
             InputError: a column with one of these names exists.
         """
-        taken = [name for name in added if name in self.names]
-        if taken:
+        present = [name for name in added if name in self.names]
+        if present:
             raise InputError(
-                f"{self.path}: already has a column {taken[0]!r}, which the output would add; use the original table, "
-                "or rename the column"
+                f"{self.path}: already has a column {present[0]!r}, which the output would add; use the original "
+                "table, or rename the column"
             )
 
     def save(self, path: str | Path, added: Mapping[str, NDArray[Any]], rows: NDArray[np.intp] | None = None) -> Path:
@@ -273,8 +273,8 @@ class RowFile:
 
         if rows is None or len(rows) == len(self.rows):
             return values
-        found = pd.Series(values, index=rows, dtype="Int64" if values.dtype.kind in "iu" else None)
-        return found.reindex(range(len(self.rows))).array
+        series = pd.Series(values, index=rows, dtype="Int64" if values.dtype.kind in "iu" else None)
+        return series.reindex(range(len(self.rows))).array
 
     def _write_csv(self, path: Path, added: Mapping[str, Any]) -> None:
         """Write row by row, since a frame with thousands of columns takes minutes to write."""
@@ -323,4 +323,4 @@ def _array(values: Any) -> NDArray[Any]:
     present = ~np.asarray(values.isna())
     if not isinstance(values[int(present.argmax())], str):
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.array([str(value) if there else "" for value, there in zip(values, present, strict=True)])
+    return np.array([str(value) if is_present else "" for value, is_present in zip(values, present, strict=True)])

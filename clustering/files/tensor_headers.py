@@ -35,8 +35,8 @@ def check_format(path: Path, header: Mapping[str, str], kind: str, remedy: str) 
         InputError: it has another format.
     """
     if header.get("format") != kind:
-        found = header.get("format", "another program's file")
-        raise InputError(f"{path}: holds {found!r}, not {kind!r}; {remedy}")
+        actual = header.get("format", "another program's file")
+        raise InputError(f"{path}: holds {actual!r}, not {kind!r}; {remedy}")
 
 
 @contextlib.contextmanager

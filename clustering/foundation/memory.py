@@ -30,12 +30,13 @@ def require(what: str, parts: Mapping[str, float], remedy: str) -> None:
     needed = sum(parts.values())
     if needed <= _UNNOTICED:
         return
-    there = free()
-    if there is not None and needed > there:
+    available = free()
+    if available is not None and needed > available:
         largest = sorted(parts.items(), key=lambda part: -part[1])
         listed = ", ".join(f"{name} {_written(size)}" for name, size in largest if size >= 0.01 * needed)
         raise InputError(
-            f"{what} would need about {_written(needed)} of memory ({listed}), but {_written(there)} are free; {remedy}"
+            f"{what} would need about {_written(needed)} of memory ({listed}), but {_written(available)} are free; "
+            f"{remedy}"
         )
 
 
@@ -49,14 +50,14 @@ def _limits() -> Iterator[int]:
         if line.startswith("MemAvailable:"):
             yield 1024 * int(line.split()[1])
     for folder in control_groups("memory"):
-        for limit, used, files in (
+        for limit, in_use, files in (
             ("memory.max", "memory.current", "inactive_file"),
             ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
         ):
-            most, now = (lines(folder / name)[:1] for name in (limit, used))
-            if most and now and most[0].isdigit():
+            total, current = (lines(folder / name)[:1] for name in (limit, in_use))
+            if total and current and total[0].isdigit():
                 spare = [int(line.split()[1]) for line in lines(folder / "memory.stat") if line.startswith(f"{files} ")]
-                yield max(0, int(most[0]) - int(now[0]) + sum(spare))  # file caches can be reclaimed
+                yield max(0, int(total[0]) - int(current[0]) + sum(spare))  # file caches can be reclaimed
 
 
 def _written(size: float) -> str:

@@ -98,8 +98,8 @@ class _Blas:
         with self._lock:
             if not self._blocks:
                 owed = {library.filepath: count for library, count in self._before}
-                now = [(library, owed.get(library.filepath, library.get_num_threads())) for library in libraries]
-                self._before = [(library, count) for library, count in now if count]
+                current = [(library, owed.get(library.filepath, library.get_num_threads())) for library in libraries]
+                self._before = [(library, count) for library, count in current if count]
                 for library, _ in self._before:
                     library.set_num_threads(1)
             self._blocks += 1
@@ -125,7 +125,7 @@ def _libraries() -> tuple[list[Any], list[Any]]:
     modules = len(sys.modules)
     if _loaded[0] != modules:
         every = ThreadpoolController().lib_controllers
-        blas, openmp = ([one for one in every if one.user_api == kind] for kind in ("blas", "openmp"))
+        blas, openmp = ([library for library in every if library.user_api == kind] for kind in ("blas", "openmp"))
         _loaded = modules, blas, openmp
     return _loaded[1:]
 

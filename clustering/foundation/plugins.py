@@ -59,8 +59,8 @@ class Plugins:
         """
         module, _, attribute = self.locate(name).rpartition(":")
         try:
-            found = importlib.import_module(module) if not module.endswith(".py") else _from_file(Path(module))
-            return getattr(found, attribute)
+            loaded = importlib.import_module(module) if not module.endswith(".py") else _from_file(Path(module))
+            return getattr(loaded, attribute)
         except (Exception, SystemExit) as error:  # the code of a plug-in may raise anything
             raise InputError(
                 f"{self.kind} {name!r}: cannot import {attribute!r} from {module!r}: {_cause(error)}"
@@ -105,10 +105,10 @@ def _from_file(path: Path) -> ModuleType:
     if str(place.parent) not in sys.path:
         sys.path.append(str(place.parent))
         importlib.invalidate_caches()
-    found = importlib.import_module(place.stem)
-    if Path(getattr(found, "__file__", None) or "").resolve() != place:
+    module = importlib.import_module(place.stem)
+    if Path(getattr(module, "__file__", None) or "").resolve() != place:
         raise InputError(f"{path}: another module is named {place.stem}, too; rename the file")
-    return found
+    return module
 
 
 def _cause(error: BaseException) -> str:

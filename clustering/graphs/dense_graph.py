@@ -50,9 +50,9 @@ class DenseGraph:
         builds them."""
         batch, size = points.squared_norms.shape
         weights = points.squared_norms.new_empty(batch, size - first, size - first)
-        for some in _parts(weights):
-            far = points.select(some).dissimilarities(first).permute(2, 0, 1).contiguous()
-            symmetrised(_arcs(far, k, None if valid is None else valid[some]), symmetry, out=weights[some])
+        for part in _parts(weights):
+            distances = points.select(part).dissimilarities(first).permute(2, 0, 1).contiguous()
+            symmetrised(_arcs(distances, k, None if valid is None else valid[part]), symmetry, out=weights[part])
         return cls(weights, symmetric=symmetry != "directed")
 
     def __matmul__(self, assignments: Tensor) -> Tensor:
@@ -81,11 +81,11 @@ def nearest(dissimilarities: Tensor, k: int, *, valid: Tensor | None = None) -> 
     Returns:
         (B, N, N) of zeros and ones.
     """
-    found = torch.empty_like(dissimilarities)
-    for some in _parts(found):
-        far = dissimilarities[some].permute(2, 0, 1).clone(memory_format=torch.contiguous_format)
-        found[some] = _arcs(far, k, None if valid is None else valid[some])
-    return found
+    arcs = torch.empty_like(dissimilarities)
+    for part in _parts(arcs):
+        distances = dissimilarities[part].permute(2, 0, 1).clone(memory_format=torch.contiguous_format)
+        arcs[part] = _arcs(distances, k, None if valid is None else valid[part])
+    return arcs
 
 
 def symmetrised(arcs: Tensor, symmetry: Symmetry, out: Tensor | None = None) -> Tensor:
@@ -104,22 +104,22 @@ def _parts(pairs: Tensor) -> list[slice]:
     return [slice(start, start + count) for start in range(0, len(pairs), count)]
 
 
-def _arcs(far: Tensor, k: int, valid: Tensor | None) -> Tensor:
+def _arcs(distances: Tensor, k: int, valid: Tensor | None) -> Tensor:
     """(b, N, N) `nearest` of some problems, from their dissimilarities (N, b, N), which are overwritten.
 
     Candidates come first, then problems and points: minima over candidates are then vectorised over long vectors,
     several times faster than minima of rows.
     """
-    far.diagonal(dim1=0, dim2=2).fill_(_FAR)
+    distances.diagonal(dim1=0, dim2=2).fill_(_FAR)
     if valid is not None:
-        far.masked_fill_(~valid.T[..., None], _FAR)
+        distances.masked_fill_(~valid.T[..., None], _FAR)
     # Remove the smallest of every point k - 1 times and take all up to the next: faster than topk or a partition.
-    left, chosen = far, torch.empty_like(far)
-    for crossing in range(min(k, len(far) - 1) - 1):
+    left, chosen = distances, torch.empty_like(distances)
+    for crossing in range(min(k, len(distances) - 1) - 1):
         torch.le(left, left.amin(dim=0), out=chosen)
         left = torch.add(left, chosen, alpha=_CROSSED) if crossing == 0 else left.add_(chosen, alpha=_CROSSED)
-    if min(k, len(far) - 1) > 0:
-        torch.le(far, left.amin(dim=0), out=chosen)
+    if min(k, len(distances) - 1) > 0:
+        torch.le(distances, left.amin(dim=0), out=chosen)
         chosen.diagonal(dim1=0, dim2=2).fill_(0.0)
     else:
         chosen.zero_()
@@ -132,6 +132,6 @@ def _arcs(far: Tensor, k: int, valid: Tensor | None) -> Tensor:
         return arcs
     tied = (chosen.sum(dim=0) > k).any(dim=1)
     if tied.any():
-        order = far.permute(1, 2, 0)[tied].sort(dim=2, stable=True).indices[..., :k]
+        order = distances.permute(1, 2, 0)[tied].sort(dim=2, stable=True).indices[..., :k]
         arcs[tied] *= torch.zeros_like(arcs[tied]).scatter_(2, order, 1.0)
     return arcs

@@ -93,8 +93,8 @@ def nearest_among(points: Tensor, queries: Tensor, k: int) -> Tensor:
     """(n, k) int64 indices of the k nearest of N points (N, D) to each of n queries (n, D); all if they are fewer."""
     norms = points.square().sum(dim=1)
     blocks = torch.split(queries, max(1, _BLOCK // len(points)))
-    far = (torch.addmm(norms, block, points.T, alpha=-2) for block in blocks)
-    return torch.cat([some.topk(min(k, len(points)), dim=1, largest=False).indices for some in far])
+    distances = (torch.addmm(norms, block, points.T, alpha=-2) for block in blocks)
+    return torch.cat([block.topk(min(k, len(points)), dim=1, largest=False).indices for block in distances])
 
 
 def _candidates(
@@ -109,39 +109,39 @@ def _candidates(
     for first in range(0, x.shape[1], columns):
         part = slice(first, min(first + columns, x.shape[1]))
         size = len(x), block.stop - block.start, part.stop - part.start
-        far = room[: math.prod(size)].view(size)
-        torch.baddbmm(norms[:, None, part], x[:, block], x[:, part].mT, alpha=-2, out=far)
+        distances = room[: math.prod(size)].view(size)
+        torch.baddbmm(norms[:, None, part], x[:, block], x[:, part].mT, alpha=-2, out=distances)
         low, high = max(block.start, part.start), min(block.stop, part.stop)
         if low < high:
-            own = far[:, low - block.start : high - block.start, low - first : high - first]
+            own = distances[:, low - block.start : high - block.start, low - first : high - first]
             own.diagonal(dim1=1, dim2=2).fill_(torch.inf)
-        values, places = _smallest(far, min(count, far.shape[2]))
+        values, places = _smallest(distances, min(count, distances.shape[2]))
         parts.append((values, places + first))
-    values, places = (torch.cat(found, dim=2) for found in zip(*parts, strict=True))
+    values, places = (torch.cat(tensors, dim=2) for tensors in zip(*parts, strict=True))
     if len(parts) > 1:
         values, order = values.topk(count, dim=2, largest=False, sorted=False)
         places = places.gather(2, order)
     return values, places
 
 
-def _smallest(far: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _smallest(distances: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Values and indices (B, n, count) of the smallest in each row (B, n, N), unordered.
 
     They are in the `count` groups of columns with the smallest minima. Searching only these takes a tenth of the time
     of a selection among all.
     """
-    groups = far.shape[2] // _GROUP
+    groups = distances.shape[2] // _GROUP
     if groups < 2 * count:
-        found = far.topk(count, dim=2, largest=False, sorted=False)
-        return found.values, found.indices
+        lowest = distances.topk(count, dim=2, largest=False, sorted=False)
+        return lowest.values, lowest.indices
     grouped = groups * _GROUP
-    smallest = far[:, :, :grouped].view(*far.shape[:2], _GROUP, groups).amin(dim=2)
+    smallest = distances[:, :, :grouped].view(*distances.shape[:2], _GROUP, groups).amin(dim=2)
     chosen = smallest.topk(count, dim=2, largest=False, sorted=False).indices
-    places = (chosen[:, :, None] + groups * torch.arange(_GROUP, device=far.device)[:, None]).flatten(2)
-    others = torch.arange(grouped, far.shape[2], device=far.device).expand(*far.shape[:2], -1)
+    places = (chosen[:, :, None] + groups * torch.arange(_GROUP, device=distances.device)[:, None]).flatten(2)
+    others = torch.arange(grouped, distances.shape[2], device=distances.device).expand(*distances.shape[:2], -1)
     places = torch.cat([places, others], dim=2)
-    found = far.gather(2, places).topk(count, dim=2, largest=False, sorted=False)
-    return found.values, places.gather(2, found.indices)
+    lowest = distances.gather(2, places).topk(count, dim=2, largest=False, sorted=False)
+    return lowest.values, places.gather(2, lowest.indices)
 
 
 def _ranked(x: Tensor, first: int, candidates: Tensor, present: Tensor, k: int) -> tuple[Tensor, Tensor]:

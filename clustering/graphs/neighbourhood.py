@@ -101,6 +101,6 @@ def neighbour_graph(
     """
     real = k - include_self
     if isinstance(points, Features):
-        found = nearest_neighbours(points.values[:, first:], real, valid=valid)
-        return ListedArcs(found).graph(symmetry, points.values.dtype)
+        neighbours = nearest_neighbours(points.values[:, first:], real, valid=valid)
+        return ListedArcs(neighbours).graph(symmetry, points.values.dtype)
     return DenseGraph.of_points(points, real, symmetry, first=first, valid=valid)

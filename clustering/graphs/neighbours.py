@@ -122,16 +122,16 @@ def neighbours(
         {"the graph": room(points, x.shape[1], k, search)},
         "use fewer rows (a sample) or fewer neighbours",
     )
-    found, seconds = _found(x, k, search, folder, done)
-    lengths = found.squared_distances
-    present = found.indices >= 0
+    nearest, seconds = _found(x, k, search, folder, done)
+    lengths = nearest.squared_distances
+    present = nearest.indices >= 0
     mean = float(lengths.sum(dtype=np.float64)) / max(1, int(present.sum()))
     variance = mean if bandwidth is None else bandwidth**2
     values = np.ones(lengths.shape, dtype=np.float32)
     if weights == "gaussian" and variance > 0:
         values = np.exp(lengths / (-2 * variance)).astype(np.float32)
-    graph = symmetrised(found.indices, values, symmetry).to(torch.float32, x.device)
-    return NeighbourGraph(graph, mean, k, symmetry, found.search, found.recall, seconds, points, _squared_norm(x))
+    graph = symmetrised(nearest.indices, values, symmetry).to(torch.float32, x.device)
+    return NeighbourGraph(graph, mean, k, symmetry, nearest.search, nearest.recall, seconds, points, _squared_norm(x))
 
 
 def room(points: int, columns: int, k: int, search: Search) -> int:
@@ -200,11 +200,11 @@ def _found(
     if kept is not None:
         return kept
     began = time.perf_counter()
-    found = nearest_rows(x, k, search, done)
+    nearest = nearest_rows(x, k, search, done)
     seconds = time.perf_counter() - began
     if path is not None:
-        store(path, found, seconds)
-    return found, seconds
+        store(path, nearest, seconds)
+    return nearest, seconds
 
 
 def symmetrised(indices: NDArray[np.int32], weights: NDArray[np.float32], symmetry: Symmetry) -> SparseGraph:

@@ -55,9 +55,9 @@ def single_moves(
     """
     state = _Clusters(kernel, weights, labels, clusters, constant)
     state.fill()
-    for done in range(max_rounds):
+    for round_number in range(max_rounds):
         if sum(state.move(point) for point in state.worthwhile()) == 0:
-            return Moved(state.labels, done + 1, converged=True)
+            return Moved(state.labels, round_number + 1, converged=True)
     return Moved(state.labels, max_rounds, converged=False)
 
 
@@ -103,12 +103,12 @@ class _Clusters:
     def worthwhile(self) -> list[int]:
         """Points whose move currently lowers the objective, by descending gain."""
         self.allowance = _ROUNDING * float(np.abs(self.terms()).sum())
-        some = max(1, _AT_ONCE // len(self.sizes))
+        block_size = max(1, _AT_ONCE // len(self.sizes))
         every = np.arange(len(self.labels))
-        parts = [every[i : i + some] for i in range(0, len(every), some)]
+        parts = [every[i : i + block_size] for i in range(0, len(every), block_size)]
         gains = np.concatenate([self.leaving(part) + self.joining(part).max(axis=1) for part in parts])
-        found = np.flatnonzero(gains > self.allowance)
-        return [int(point) for point in found[np.argsort(-gains[found], kind="stable")]]
+        indices = np.flatnonzero(gains > self.allowance)
+        return [int(point) for point in indices[np.argsort(-gains[indices], kind="stable")]]
 
     def move(self, point: int) -> bool:
         """Make the move of the point with the largest gain, if that is positive."""

@@ -64,20 +64,20 @@ class SparsePropagation:
         graph, alpha = self.graph.to(torch.float64), self.alpha
         left = labels.double()
         own = left.new_ones(1) if self.diagonal is None else (1 - alpha * self.diagonal.double())[:, None]
-        found, direction = torch.zeros_like(left), left.clone()
+        solution, direction = torch.zeros_like(left), left.clone()
         squared = left.square().sum(dim=2, keepdim=True)
         enough = _TOLERANCE**2 * squared
         for _ in range(_MAX_ITERATIONS):
             image = (graph @ direction.mT).mT.mul_(-alpha).addcmul_(direction, own)
-            along = torch.linalg.vecdot(direction, image)[..., None]
-            step = torch.where(squared > enough, squared / along.clamp_min(1e-300), 0.0)
-            found.addcmul_(step, direction)
+            curvature = torch.linalg.vecdot(direction, image)[..., None]
+            step = torch.where(squared > enough, squared / curvature.clamp_min(1e-300), 0.0)
+            solution.addcmul_(step, direction)
             left.addcmul_(step, image, value=-1)
             before, squared = squared, left.square().sum(dim=2, keepdim=True)
             if bool((squared <= enough).all()):
                 break
             direction = direction.mul_(squared / before.clamp_min(1e-300)).add_(left)
-        return torch.where(found > enough.sqrt(), found, 0.0).to(labels.dtype)
+        return torch.where(solution > enough.sqrt(), solution, 0.0).to(labels.dtype)
 
     def select(self, problems: Tensor) -> "SparsePropagation":
         diagonal = None if self.diagonal is None else self.diagonal[problems]

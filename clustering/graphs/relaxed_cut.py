@@ -74,10 +74,10 @@ def relaxed_cut(
             f"{len(linked)} points have arcs, too few for {clusters} clusters; pass a graph with more arcs"
         )
     part = graph if len(linked) == points else graph[linked][:, linked]
-    components, of = connected_components(part, directed=False)
+    components, component = connected_components(part, directed=False)
     if clusters == 1 or (components > clusters and regularization == 0):
-        labels = joined(np.bincount(of, part.sum(axis=1)).astype(np.float64), clusters)[of]
-        found, embedding, rounds = labels[None], np.eye(clusters)[labels], [1]
+        labels = joined(np.bincount(component, part.sum(axis=1)).astype(np.float64), clusters)[component]
+        candidates, embedding, rounds = labels[None], np.eye(clusters)[labels], [1]
     else:
         vectors = leading_eigenvectors(part, clusters, regularization, stream(seed, "eigenvectors"))
         embedding = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float64).tiny)
@@ -95,10 +95,10 @@ def relaxed_cut(
             moved = single_moves(part, degrees, labels, clusters, max_rounds, constant=spread / len(linked))
             every.append(moved.labels)
             rounds.append(first + moved.rounds)
-        found = np.stack(every)
+        candidates = np.stack(every)
     if len(linked) < points:
-        found, embedding = _spread(found, embedding, linked, rows)
-    return Relaxed(found, embedding, rounds, int(components))
+        candidates, embedding = _spread(candidates, embedding, linked, rows)
+    return Relaxed(candidates, embedding, rounds, int(components))
 
 
 def _spread(labels: Labels, embedding: Embedding, linked: NDArray[np.intp], rows: Rows) -> tuple[Labels, Embedding]:
@@ -128,13 +128,13 @@ def joined(volumes: NDArray[np.float64], clusters: int) -> Labels:
 def k_means(embedding: Embedding, generator: np.random.Generator, max_rounds: int) -> tuple[Labels, int]:
     """(n,) labels of the rows of an embedding (n, K) by one start of K-means, and the number of rounds."""
     state = int(generator.integers(2**31))
-    found = sklearn.cluster.KMeans(embedding.shape[1], n_init=1, max_iter=max_rounds, random_state=state)
+    model = sklearn.cluster.KMeans(embedding.shape[1], n_init=1, max_iter=max_rounds, random_state=state)
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", ConvergenceWarning
         )  # fewer distinct rows than clusters; empty ones are filled later
-        found.fit(embedding)
-    return found.labels_.astype(np.int64), int(found.n_iter_)
+        model.fit(embedding)
+    return model.labels_.astype(np.int64), int(model.n_iter_)
 
 
 def rotated(embedding: Embedding, generator: np.random.Generator, max_rounds: int) -> tuple[Labels, int]:

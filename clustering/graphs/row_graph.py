@@ -25,12 +25,12 @@ _GATHERED = 1 << 22
 
 
 def graph_and_variance(
-    given: Any, rows: Rows, k: int, symmetry: Symmetry, bandwidth: Bandwidth
+    source: Any, rows: Rows, k: int, symmetry: Symmetry, bandwidth: Bandwidth
 ) -> tuple[SparseGraph, float]:
     """W of the rows, and sigma^2 of the kernel on them.
 
     Args:
-        given: a graph, see `given_graph`; None builds it.
+        source: a graph, see `given_graph`; None builds it.
         rows: N points.
         k: number of neighbours; at most N - 1 are used.
         symmetry: how arcs become W; for a given graph, only whether it may stay directed.
@@ -38,13 +38,13 @@ def graph_and_variance(
             "published" sets it to k / (k + 1) of that, as the public code does. If all distances are 0, sigma is 1.
     """
     values = rows.values
-    if given is None:
-        given = neighbours(values, k, symmetry=symmetry)
-    graph = given_graph(given, len(values), directed=symmetry == "directed").to(values.dtype, values.device)
+    if source is None:
+        source = neighbours(values, k, symmetry=symmetry)
+    graph = given_graph(source, len(values), directed=symmetry == "directed").to(values.dtype, values.device)
     if not isinstance(bandwidth, str):
         return graph, float(bandwidth) ** 2
-    if isinstance(given, NeighbourGraph) and given.is_of(values):
-        squared = given.mean_squared_distance
+    if isinstance(source, NeighbourGraph) and source.is_of(values):
+        squared = source.mean_squared_distance
     else:
         squared = mean_squared_length(graph, rows)
     if bandwidth == "published":

@@ -151,8 +151,8 @@ def _nearest_to(points: Tensor | SparseTable, queries: Tensor | SparseTable, k: 
             side.scipy() if isinstance(side, SparseTable) else sparse.csr_array(side.cpu().numpy())
             for side in (points, queries)
         )
-        found = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(known).kneighbors(new, return_distance=False)
-        return torch.from_numpy(found).to(queries.device)
+        nearest = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(known).kneighbors(new, return_distance=False)
+        return torch.from_numpy(nearest).to(queries.device)
     if choose(points, "exact") == "blocks":
         return nearest_among(points, queries, k)
     tree = cKDTree(points.numpy(), leafsize=_LEAF)

@@ -70,11 +70,11 @@ class SparseGraph:
         batch, classes, points = rows.shape
         width = classes if rows.is_cuda else max(_FEWEST, _CACHED // (batch * points))
         product = torch.empty_like(rows, memory_format=torch.contiguous_format)
-        for some, out in zip(torch.split(rows, width, dim=1), torch.split(product, width, dim=1), strict=True):
+        for block, out in zip(torch.split(rows, width, dim=1), torch.split(product, width, dim=1), strict=True):
             if batch == 1:  # a matrix is transposed several times faster than a batch of one
-                out[0].copy_(self._sums(some[0].T.contiguous()).T)
+                out[0].copy_(self._sums(block[0].T.contiguous()).T)
             else:
-                out.copy_(self._sums(some.mT.reshape(batch * points, -1)).view(batch, points, -1).mT)
+                out.copy_(self._sums(block.mT.reshape(batch * points, -1)).view(batch, points, -1).mT)
         return product.mT
 
     def _sums(self, rows: Tensor) -> Tensor:

@@ -65,16 +65,16 @@ class SparseTable:
             rows = torch.arange(len(self), device=self.device)[rows]
         flat = rows.flatten()
         starts, counts = self.pointers[flat].long(), self.pointers.diff()[flat].long()
-        found = self.numbers.new_zeros(len(flat), self.width)
+        result = self.numbers.new_zeros(len(flat), self.width)
         inside = torch.arange(int(counts.sum()), device=self.device)
         inside += torch.repeat_interleave(starts - (counts.cumsum(0) - counts), counts)
         places = torch.repeat_interleave(torch.arange(len(flat), device=self.device), counts)
-        found[places, self.columns[inside].long()] = self.numbers[inside]
-        return found.view(*rows.shape, self.width)
+        result[places, self.columns[inside].long()] = self.numbers[inside]
+        return result.view(*rows.shape, self.width)
 
     def times(self, matrix: Tensor) -> Tensor:
         """(N, A) product with (D, A)."""
-        found: Tensor = embedding_bag(
+        product: Tensor = embedding_bag(
             self.columns,
             matrix.contiguous(),
             self.pointers,
@@ -82,7 +82,7 @@ class SparseTable:
             per_sample_weights=self.numbers,
             include_last_offset=True,
         )
-        return found
+        return product
 
     @cached_property
     def transposed(self) -> "SparseTable":
@@ -127,9 +127,9 @@ class SparseRows(Rows):
 
     def squared_distances(self, centres: Tensor) -> Tensor:
         flat = centres.flatten(0, -2)
-        found = torch.add(self.squared_norms, self.values.times(flat.T).T, alpha=-2)
-        found += flat.square().sum(dim=1, keepdim=True)
-        return found.clamp_min_(0).view(*centres.shape[:-1], -1)
+        squared = torch.add(self.squared_norms, self.values.times(flat.T).T, alpha=-2)
+        squared += flat.square().sum(dim=1, keepdim=True)
+        return squared.clamp_min_(0).view(*centres.shape[:-1], -1)
 
     def squared_distances_to_draw_by(self, centres: Tensor) -> Tensor:
         precise = SparseRows(replace(self.values, numbers=self.values.numbers.double()))

@@ -46,26 +46,26 @@ def leading_eigenvectors(
     barred = np.empty((points, 0)) if orthogonal_to is None else orth(orthogonal_to)
     known = np.empty((points, 0))
     if spread == 0:
-        components, of = connected_components(graph, directed=False)
+        components, component = connected_components(graph, directed=False)
         known = np.zeros((points, components))
-        known[np.arange(points), of] = np.sqrt(degrees)
+        known[np.arange(points), component] = np.sqrt(degrees)
         known /= np.linalg.norm(known, axis=0)
         if barred.shape[1]:
             known = known @ null_space(barred.T @ known)
 
     def product(x: Vectors) -> Vectors:
         x = x.ravel()
-        along = barred @ (barred.T @ x)
-        y = scale * (x - along)
+        projection = barred @ (barred.T @ x)
+        y = scale * (x - projection)
         y = scale * (graph @ y + spread * y.mean())
         y -= barred @ (barred.T @ y)
-        return np.asarray(y - 2 * along - 2 * (known @ (known.T @ x)))  # shifts the known eigenvalues to -2 and -1
+        return np.asarray(y - 2 * projection - 2 * (known @ (known.T @ x)))  # shifts the known eigenvalues to -2 and -1
 
     wanted = count - known.shape[1]
     if wanted <= 0:
         return known[:, :count]
-    found = _largest(product, points, wanted, generator)
-    return np.concatenate([known, found], axis=1)
+    vectors = _largest(product, points, wanted, generator)
+    return np.concatenate([known, vectors], axis=1)
 
 
 def _largest(product: Callable[[Vectors], Vectors], points: int, count: int, generator: np.random.Generator) -> Vectors:

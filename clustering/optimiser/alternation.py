@@ -140,20 +140,20 @@ def alternate(
     for iteration in range(max_iterations):
         cost = work.cost().to(torch.float64 if sweeps.double else start.dtype)
         if result is None:
-            begun = work.begun(cost, temperature) if assignments is None else assignments.mT
-            work.assignments = torch.softmax(cost / -temperature, dim=1) if assignments is None else begun
+            initial = work.begun(cost, temperature) if assignments is None else assignments.mT
+            work.assignments = torch.softmax(cost / -temperature, dim=1) if assignments is None else initial
             result = _Result.empty(start, work.assignments)
         elif sweeps.warm and terms:
-            begun = work.assignments
+            initial = work.assignments
             if work.revived.any():
-                begun = torch.where(work.revived[:, None, None], work.begun(cost, temperature), begun)
+                initial = torch.where(work.revived[:, None, None], work.begun(cost, temperature), initial)
         else:
-            begun = work.begun(cost, temperature)
+            initial = work.begun(cost, temperature)
         before = work.assignments
         descent = descend(
             cost.mT,
             work.terms,
-            start=begun.mT if terms else None,
+            start=initial.mT if terms else None,
             clamp=work.clamp,
             temperature=temperature,
             step=sweeps.step,
@@ -169,8 +169,8 @@ def alternate(
         new = work.prototypes.update(
             work.coefficients, weights, partial(work.logits, cost, descent, temperature, start.dtype)
         )
-        lost = emptied.any(dim=1)
-        work.revived = lost & (work.revivals < REVIVALS) & (empty == "reseed")
+        any_empty = emptied.any(dim=1)
+        work.revived = any_empty & (work.revivals < REVIVALS) & (empty == "reseed")
         if emptied.any():
             new = torch.where(emptied[:, :, None], work.coefficients, new)
             if work.revived.any():
@@ -179,7 +179,7 @@ def alternate(
                 work.reseeded += begins.sum(dim=1)
                 work.revivals += work.revived
         stay, fixed = settled(work.coefficients, new, work.objective, descent.objective, tolerance)
-        stopped = lost & (empty == "rollback")
+        stopped = any_empty & (empty == "rollback")
         work.step(descent, before, taken=~stopped)
         trace.append(result.spread(work, work.objective))
         if movements:
@@ -257,11 +257,11 @@ class _Work:
 
     def begun(self, cost: Tensor, temperature: float) -> Tensor:
         """(b, K, N) initial assignments of a cold assignment step."""
-        begun = torch.softmax(cost / -temperature, dim=1)
+        initial = torch.softmax(cost / -temperature, dim=1)
         if self.hint is None:
-            return begun
+            return initial
         mask, labels = self.hint
-        return torch.where(mask[:, None], self._one_hot(labels).to(begun.dtype), begun)
+        return torch.where(mask[:, None], self._one_hot(labels).to(initial.dtype), initial)
 
     def weights(self, assignments: Tensor, members: Members) -> Tensor:
         """(b, K, N) weights of points in the prototypes; 0 for padding."""
@@ -306,9 +306,9 @@ class _Work:
         self.objective = torch.where(self.active, descent.objective, self.objective)
         self.iterations += self.active
 
-    def stop(self, which: Tensor, why: Outcome) -> None:
-        self.outcome = torch.where(which & self.active, int(why), self.outcome)
-        self.active = self.active & ~which
+    def stop(self, chosen: Tensor, outcome: Outcome) -> None:
+        self.outcome = torch.where(chosen & self.active, int(outcome), self.outcome)
+        self.active = self.active & ~chosen
 
     def select(self, problems: Tensor) -> "_Work":
         return _Work(
@@ -352,12 +352,12 @@ class _Result:
         return cls(kept, torch.empty_like(start), counts[0].double(), *counts)
 
     def take(self, work: _Work) -> None:
-        for name, mine in vars(self).items():
-            ended = getattr(work, name).to(mine.dtype)
-            if name == "assignments" and len(ended) == len(mine):
+        for name, values in vars(self).items():
+            ended = getattr(work, name).to(values.dtype)
+            if name == "assignments" and len(ended) == len(values):
                 self.assignments = ended  # without a copy, for which a single large problem may not have the memory
             else:
-                mine[work.places] = ended
+                values[work.places] = ended
 
     def spread(self, work: _Work, values: Tensor) -> Tensor:
         """The values (b, …) of the active problems at their indices in the whole batch, NaN elsewhere."""

@@ -70,9 +70,9 @@ class Rows:
         """(K,) index of the first point equal to each of the centres (K, D), -1 if there is none."""
         near = self.squared_distances(centres).topk(min(_DUPLICATES, len(self.values)), dim=1, largest=False).indices
         near = near.sort(dim=1).values
-        same = (self.at(near) == centres[:, None]).all(dim=2)
-        first = same.int().argmax(dim=1, keepdim=True)
-        return torch.where(same.any(dim=1), near.gather(1, first)[:, 0], -1)
+        equal = (self.at(near) == centres[:, None]).all(dim=2)
+        first = equal.int().argmax(dim=1, keepdim=True)
+        return torch.where(equal.any(dim=1), near.gather(1, first)[:, 0], -1)
 
     def nearest(self, centres: Tensor) -> Tensor:
         """(B, K) index of the point nearest to each of the centres (B, K, D), ties to the lowest index."""
@@ -192,8 +192,8 @@ class ByProductModes(Modes):
 
     def _density(self, modes: Tensor, weights: Tensor) -> Tensor:
         kernel = self.rows.squared_distances(modes).mul_(-0.5 / self.variance).exp_()
-        found: Tensor = torch.linalg.vecdot(kernel, weights)
-        return found
+        density: Tensor = torch.linalg.vecdot(kernel, weights)
+        return density
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Medoids:
         new = self.rows.at(best_by_members(self.rows, members, lambda squared: -squared.sqrt()))
         if logits is None:
             return new
-        old_sum, new_sum = (torch.linalg.vecdot(self.cost(some), weights) for some in (coefficients, new))
+        old_sum, new_sum = (torch.linalg.vecdot(self.cost(values), weights) for values in (coefficients, new))
         return torch.where((new_sum <= old_sum)[:, :, None], new, coefficients)
 
     def at(self, points: Tensor) -> Tensor:
@@ -259,18 +259,18 @@ def mean_shift(
     """
     mass = weights.flatten(0, -2)
 
-    def elsewhere(which: Tensor) -> Tensor:
-        means = rows.means(mass[which])
-        far = rows.squared_distances(means).masked_fill(mass[which] == 0, torch.inf)
-        sees = rows.shifted(means, mass[which], variance)[1] > 0
-        return torch.where(sees[:, None], means, rows.at(far.min(dim=1).indices))
+    def elsewhere(chosen: Tensor) -> Tensor:
+        means = rows.means(mass[chosen])
+        squared = rows.squared_distances(means).masked_fill(mass[chosen] == 0, torch.inf)
+        sees = rows.shifted(means, mass[chosen], variance)[1] > 0
+        return torch.where(sees[:, None], means, rows.at(squared.min(dim=1).indices))
 
     chosen, mass_of_chosen = None, mass  # data of the modes that still move, gathered once
 
-    def density_step(modes: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+    def density_step(modes: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
         nonlocal chosen, mass_of_chosen
-        if which is not chosen:
-            chosen, mass_of_chosen = which, mass if len(which) == len(mass) else mass[which]
+        if indices is not chosen:
+            chosen, mass_of_chosen = indices, mass if len(indices) == len(mass) else mass[indices]
         return rows.shifted(modes, mass_of_chosen, variance)
 
     return ascend(start.flatten(0, -2), density_step, elsewhere, tolerance, max_iterations).view(start.shape)
@@ -302,7 +302,7 @@ def ascend(
             modes[unseen] = elsewhere(unseen)
             sums[unseen], density[unseen] = density_step(modes[unseen], unseen)
         new = sums / density[:, None].clamp_min(torch.finfo(sums.dtype).tiny)
-        moved, lengths = (torch.linalg.vector_norm(each, dim=1) for each in (new - modes, new))
+        moved, lengths = (torch.linalg.vector_norm(vectors, dim=1) for vectors in (new - modes, new))
         moving, modes = moved > tolerance * lengths, new
         if not moving.all():
             modes_of_all[left] = modes

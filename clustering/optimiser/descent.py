@@ -105,33 +105,33 @@ def descend(
         mask, labels = (part.expand(shape[:-1]).reshape(-1, 1, shape[-2]) for part in clamp)
         clamp = mask, labels
     problem = Objective.of(cost.reshape(-1, *shape[-2:]), terms, clamp, temperature)
-    now = problem.at(problem.start(start))
-    places, guarded = torch.arange(len(now.R), device=now.R.device), step == "monotone"
-    kappa = torch.full_like(now.R, 2.0) if guarded and temperature == 0 else None
+    state = problem.at(problem.start(start))
+    places, guarded = torch.arange(len(state.R), device=state.R.device), step == "monotone"
+    kappa = torch.full_like(state.R, 2.0) if guarded and temperature == 0 else None
     guard = Guard(places >= 0, tolerance, gap_tolerance, kappa, guarded)
-    work = _Work(problem, now, places, len(places), guard)
-    result, objectives = _Result.empty(now), [now.R]
+    work = _Work(problem, state, places, len(places), guard)
+    result, objectives = _Result.empty(state), [state.R]
 
     for iteration in range(max_iterations + 1):
-        problem, guard, now, last = work.problem, work.guard, work.now, iteration == max_iterations
-        rho = problem.rho(now, guard.kappa) if guard.kappa is not None else proximal or None
-        L = problem.step(now, rho)
-        predicted, rounding = problem.predicted(now, L, rho), problem.rounding(now)
+        problem, guard, state, last = work.problem, work.guard, work.now, iteration == max_iterations
+        rho = problem.rho(state, guard.kappa) if guard.kappa is not None else proximal or None
+        L = problem.step(state, rho)
+        predicted, rounding = problem.predicted(state, L, rho), problem.rounding(state)
         if last or guard.ended:
             # The predicted decrease of a pure step equals the gap.
-            gap = -predicted if rho is None and temperature > 0 else problem.gap(now)
-            guard.spare(gap, now.R, rounding)
+            gap = -predicted if rho is None and temperature > 0 else problem.gap(state)
+            guard.spare(gap, state.R, rounding)
             result.take(work, gap, iteration, everything=last)
             if work.left == 0:
                 break
             if 2 * work.left <= len(guard.active):
                 kept = guard.active.nonzero()[:, 0]
                 work = work.select(kept)
-                now, L, predicted, rounding = work.now, L[kept], predicted[kept], rounding[kept]
+                state, L, predicted, rounding = work.now, L[kept], predicted[kept], rounding[kept]
         work.now = work.problem.at(L)
-        rejected = work.guard.judge(now.R, work.now.R, predicted, rounding)
+        rejected = work.guard.judge(state.R, work.now.R, predicted, rounding)
         if rejected is not None:
-            work.take_back(now, rejected)
+            work.take_back(state, rejected)
         if trace:
             objectives.append(result.spread(work))
 
@@ -169,8 +169,10 @@ class _Work:
             )
 
     def select(self, problems: Tensor) -> "_Work":
-        now = State(*(part[problems] for part in self.now))
-        return _Work(self.problem.select(problems), now, self.places[problems], self.left, self.guard.select(problems))
+        state = State(*(part[problems] for part in self.now))
+        return _Work(
+            self.problem.select(problems), state, self.places[problems], self.left, self.guard.select(problems)
+        )
 
 
 @dataclass
@@ -184,9 +186,11 @@ class _Result:
     status: Tensor
 
     @classmethod
-    def empty(cls, now: State) -> "_Result":
-        counts = torch.zeros_like(now.R, dtype=torch.int64)
-        return cls(torch.empty_like(now.S), torch.empty_like(now.R), torch.empty_like(now.R), counts, counts.clone())
+    def empty(cls, state: State) -> "_Result":
+        counts = torch.zeros_like(state.R, dtype=torch.int64)
+        return cls(
+            torch.empty_like(state.S), torch.empty_like(state.R), torch.empty_like(state.R), counts, counts.clone()
+        )
 
     def take(self, work: _Work, gap: Tensor, iterations: int, *, everything: bool) -> None:
         """Store the results of the problems that stop, or of all remaining ones if `everything`."""

@@ -86,8 +86,8 @@ class Guard:
     def spare(self, gap: Tensor, objective: Tensor, rounding: Tensor) -> None:
         """Keep problems running whose R changed little but whose gap is large."""
         if self.guarded and self.ended:
-            far = gap > torch.maximum(self.gap_tolerance * objective.abs(), rounding / 8)
-            self.status = self.status.masked_fill(far & (self.status == Status.CONVERGED), 0)
+            unconverged = gap > torch.maximum(self.gap_tolerance * objective.abs(), rounding / 8)
+            self.status = self.status.masked_fill(unconverged & (self.status == Status.CONVERGED), 0)
             self.ended = bool(self.status.any())
 
     def select(self, problems: Tensor) -> "Guard":
@@ -97,19 +97,19 @@ class Guard:
 
     def _rejected(self, before: Tensor, after: Tensor, predicted: Tensor, rounding: Tensor) -> Tensor | None:
         rejected = self.active & ~(after <= before + _SUFFICIENT_DECREASE * predicted + rounding)
-        some = bool(rejected.any())
-        if self.kappa is None and some:
+        any_rejected = bool(rejected.any())
+        if self.kappa is None and any_rejected:
             self.kappa = rejected.double()
         elif self.kappa is not None:
             kappa = torch.where(after <= before + predicted, _halved(self.kappa), self.kappa)
             higher = torch.where(self.kappa > 0, 2 * self.kappa, 1.0)
             self.kappa = torch.where(rejected, higher, kappa) * self.active
-        return rejected if some else None
+        return rejected if any_rejected else None
 
-    def _stop(self, which: Tensor, why: Status) -> None:
-        which = which & self.active
-        if which.any():
-            self.status, self.ended = self.status.masked_fill(which, int(why)), True
+    def _stop(self, chosen: Tensor, status: Status) -> None:
+        chosen = chosen & self.active
+        if chosen.any():
+            self.status, self.ended = self.status.masked_fill(chosen, int(status)), True
 
 
 def _halved(kappa: Tensor) -> Tensor:

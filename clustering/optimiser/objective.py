@@ -96,30 +96,30 @@ class Objective:
             G, R, size = G + gradient.mT, R + value, size + value.abs()
         return State(L, S, G, R, size)
 
-    def rho(self, now: State, kappa: Tensor) -> Tensor:
+    def rho(self, state: State, kappa: Tensor) -> Tensor:
         """(B, 1, N) or (B, 1, 1) proximal weights."""
-        unit = sum((term.curvature(now.S.mT) for term in self.terms), now.S.new_zeros(1, 1))
-        rho = kappa[:, None].to(now.S.dtype) * unit
+        unit = sum((term.curvature(state.S.mT) for term in self.terms), state.S.new_zeros(1, 1))
+        rho = kappa[:, None].to(state.S.dtype) * unit
         if self.smallest_rho is not None:
             rho = torch.maximum(rho, self.smallest_rho[:, None])
         return rho[:, None]
 
-    def step(self, now: State, rho: Tensor | float | None) -> Tensor:
+    def step(self, state: State, rho: Tensor | float | None) -> Tensor:
         """Log-assignments after one step; `rho` None is the pure step."""
         if rho is None:
-            return torch.log_softmax(now.G / -self.temperature, dim=1)
-        return torch.log_softmax((rho * now.L).sub_(now.G).div_(self.temperature + rho), dim=1)
+            return torch.log_softmax(state.G / -self.temperature, dim=1)
+        return torch.log_softmax((rho * state.L).sub_(state.G).div_(self.temperature + rho), dim=1)
 
-    def predicted(self, now: State, L: Tensor, rho: Tensor | float | None) -> Tensor:
+    def predicted(self, state: State, L: Tensor, rho: Tensor | float | None) -> Tensor:
         """(B,) change of the surrogate by the step to L, -sum_p (T + rho_p) KL(s_p || s_p+) <= 0."""
-        rise = L - now.L if self.free is None else (L - now.L).mul_(self.free)
+        rise = L - state.L if self.free is None else (L - state.L).mul_(self.free)
         if isinstance(rho, Tensor):
-            return inner(now.S, rise.mul_(self.temperature + rho)).clamp_max(0)
-        return inner(now.S, rise).clamp_max(0) * (self.temperature + (rho or 0.0))
+            return inner(state.S, rise.mul_(self.temperature + rho)).clamp_max(0)
+        return inner(state.S, rise).clamp_max(0) * (self.temperature + (rho or 0.0))
 
-    def gap(self, now: State) -> Tensor:
+    def gap(self, state: State) -> Tensor:
         """(B,) <G, S> + T <S, L> + T sum_p logsumexp(-G_p / T), at T = 0 <G, S> - sum_p min_k G_pk."""
-        excess = torch.cat([self._excess(*parts) for parts in zip(*map(_by_points, now[:3]), strict=True)], dim=2)
+        excess = torch.cat([self._excess(*parts) for parts in zip(*map(_by_points, state[:3]), strict=True)], dim=2)
         return _total(excess if self.free is None else excess * self.free).clamp_min(0)
 
     def _excess(self, L: Tensor, S: Tensor, G: Tensor) -> Tensor:
@@ -128,9 +128,9 @@ class Objective:
         best = -T * torch.logsumexp(-G / T, dim=1, keepdim=True) if T > 0 else G.amin(1, keepdim=True)
         return (S * (G + T * L)).sum(1, keepdim=True) - best
 
-    def rounding(self, now: State) -> Tensor:
+    def rounding(self, state: State) -> Tensor:
         """(B,) bound on the rounding error of R."""
-        return allowance(now.size, now.S.dtype)
+        return allowance(state.size, state.S.dtype)
 
 
 def allowance(size: Tensor, dtype: torch.dtype) -> Tensor:

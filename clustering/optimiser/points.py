@@ -108,9 +108,9 @@ class Gram:
         if self.which is None or self.products is None or self.squared_step is None:
             return inner
         # <x_i + u_i s, x_j + u_j s> = G_ij + u_i <s, x_j> + u_j <s, x_i> + u_i u_j ||s||^2, summed over c.
-        mass, along = torch.bmm(coefficients, self._moves).tensor_split(2, dim=2)
+        mass, direction = torch.bmm(coefficients, self._moves).tensor_split(2, dim=2)
         inner.addcmul_(mass, self.products[:, None])
-        inner.addcmul_(torch.addcmul(along, mass, self.squared_step[:, :, None]), self.which[:, None])
+        inner.addcmul_(torch.addcmul(direction, mass, self.squared_step[:, :, None]), self.which[:, None])
         return inner
 
     @cached_property
@@ -165,8 +165,8 @@ def squared_distances_by_block(points: Points) -> Iterator[Tensor]:
         return
     norms, values = points.squared_norms, points.values
     at_once = max(1, _AT_ONCE // norms.numel())
-    for some, lengths in zip(torch.split(values, at_once, 1), torch.split(norms, at_once, 1), strict=True):
-        products = torch.bmm(values, some.mT)
+    for block, lengths in zip(torch.split(values, at_once, 1), torch.split(norms, at_once, 1), strict=True):
+        products = torch.bmm(values, block.mT)
         yield torch.sub(norms[:, :, None] + lengths[:, None], products, alpha=2).clamp_min_(0)
 
 

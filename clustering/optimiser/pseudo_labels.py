@@ -49,9 +49,9 @@ def adm(
     log_p, power = log_probabilities.mT, 1 + conditional / divergence
     if known is not None:
         mask, labels = known[0][..., None, :], known[1][..., None, :]
-        given = labels == torch.arange(log_p.shape[-2], device=log_p.device)[:, None]
-        log_p = torch.where(mask, torch.where(given, 0.0, _NEVER), log_p)
-        found = adm(
+        one_hot = labels == torch.arange(log_p.shape[-2], device=log_p.device)[:, None]
+        log_p = torch.where(mask, torch.where(one_hot, 0.0, _NEVER), log_p)
+        result = adm(
             log_p.mT,
             marginal=marginal,
             conditional=conditional,
@@ -60,7 +60,7 @@ def adm(
             prior=prior,
             corrections=corrections,
         )
-        return torch.where(mask, given.to(found.dtype), found.mT).mT
+        return torch.where(mask, one_hot.to(result.dtype), result.mT).mT
     if marginal == 0:
         return torch.softmax(power * log_p, dim=-2).mT
     if weights is None:

@@ -60,19 +60,19 @@ def sinkhorn(
     problem = _Transports(S, r, c, tolerance * total)
     state = _Scaled(g, problem.plan(g), torch.full_like(total, _DAMPING), torch.zeros_like(total, dtype=torch.int64))
     left = ~_fits(problem, state)
-    for advance, most in _schedule(shape[-1], max_rounds):
-        which = left.nonzero()[:, 0]
-        if not len(which):
+    for advance, rounds in _schedule(shape[-1], max_rounds):
+        indices = left.nonzero()[:, 0]
+        if not len(indices):
             break
-        if len(which) == len(left):
-            state = advance(problem, state, most)
+        if len(indices) == len(left):
+            state = advance(problem, state, rounds)
             left = ~_fits(problem, state)
         else:
-            part = _Transports(*(values[which] for values in problem))
-            advanced = advance(part, _Scaled(*(values[which] for values in state)), most)
+            part = _Transports(*(values[indices] for values in problem))
+            advanced = advance(part, _Scaled(*(values[indices] for values in state)), rounds)
             for values, new in zip(state, advanced, strict=True):
-                values[which] = new
-            left[which] = ~_fits(part, advanced)
+                values[indices] = new
+            left[indices] = ~_fits(part, advanced)
     return Transport(
         state.plan.mT.reshape(shape),
         state.log_scales.reshape(*batch, shape[-1]),
@@ -132,7 +132,7 @@ def _schedule(classes: int, max_rounds: int) -> list[tuple[_Advance, int]]:
     if classes > _LARGEST_SYSTEM:
         return [(_rounds, max_rounds)]
     first = min(classes // _CLASSES_A_ROUND, max_rounds)
-    return [(_rounds, first), *((_newton, most) for most in _LAPS), (_rounds, max_rounds - first)]
+    return [(_rounds, first), *((_newton, laps) for laps in _LAPS), (_rounds, max_rounds - first)]
 
 
 def _fits(problem: _Transports, state: _Scaled) -> Tensor:
@@ -147,19 +147,22 @@ def _round_of_logarithms(problem: _Transports, log_scales: Tensor) -> Tensor:
     return log_scales + problem.columns.clamp_min(tiny).log() - torch.logsumexp(log_shares, 2, keepdim=True)
 
 
-def _newton(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
+def _newton(problem: _Transports, state: _Scaled, max_steps: int) -> _Scaled:
     """Newton steps with damping proportional to the error.
 
     Far from the maximum the dual of sharp scores is nearly piecewise linear; the damping bounds a step by 1 / damping.
     A step that lowers the dual is rejected, and the damping increased.
     """
     g, plan, damping, rounds = state
-    lost = 1e6 * torch.bmm(plan, problem.rows) < problem.columns
-    if lost.any():  # classes far from every point would need many bounded steps
-        g, rounds = torch.where(lost, _round_of_logarithms(problem, g), g), rounds + lost.any(1, keepdim=True)
+    underflowed = 1e6 * torch.bmm(plan, problem.rows) < problem.columns
+    if underflowed.any():  # classes far from every point would need many bounded steps
+        g, rounds = (
+            torch.where(underflowed, _round_of_logarithms(problem, g), g),
+            rounds + underflowed.any(1, keepdim=True),
+        )
         plan = problem.plan(g)
     error = problem.error(plan)
-    for _ in range(most):
+    for _ in range(max_steps):
         size = error.abs().amax(1, keepdim=True)
         active = size > problem.allowed
         if not active.any():
@@ -171,13 +174,13 @@ def _newton(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
         ratio = torch.bmm(trial_error.mT, step) / torch.bmm(
             error.mT, step
         )  # ratio of the slopes of the dual along the step
-        taken = active & (ratio >= -0.5)
-        damping = damping * torch.where(taken, torch.where(ratio > 0.5, 0.45, 0.67), 4.0)
-        if taken.all():  # no problem keeps its state, which saves a pass
+        accepted = active & (ratio >= -0.5)
+        damping = damping * torch.where(accepted, torch.where(ratio > 0.5, 0.45, 0.67), 4.0)
+        if accepted.all():  # no problem keeps its state, which saves a pass
             g, plan, error = trial, trial_plan, trial_error
         else:
             pairs = (trial, g), (trial_plan, plan), (trial_error, error)
-            g, plan, error = (torch.where(taken, *pair) for pair in pairs)
+            g, plan, error = (torch.where(accepted, *pair) for pair in pairs)
         rounds = rounds + active
     return _Scaled(g, plan, damping, rounds)
 
@@ -198,23 +201,23 @@ def _newton_step(plan: Tensor, rows: Tensor, error: Tensor, damping: Tensor) -> 
     return step
 
 
-def _rounds(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
+def _rounds(problem: _Transports, state: _Scaled, max_rounds: int) -> _Scaled:
     """Sinkhorn rounds, with the plan recomputed from logarithms every few rounds to avoid overflow and lost columns."""
     (_, r, c, allowed), (g, plan, damping, rounds) = problem, state
     tiny = torch.finfo(c.dtype).tiny
-    far = tiny**-0.25  # largest scale of a column before the plan is recomputed
-    for done in range(0, most, _BLOCK):
+    scale_limit = tiny**-0.25  # largest scale of a column before the plan is recomputed
+    for round_number in range(0, max_rounds, _BLOCK):
         mass, v = torch.bmm(plan, r), torch.ones_like(c)
         active = (mass - c).abs().amax(1, keepdim=True) > allowed
         if not active.any():
             break
-        for _ in range(min(_BLOCK, most - done)):
+        for _ in range(min(_BLOCK, max_rounds - round_number)):
             rounds = rounds + active
-            v = torch.where(active, (c / mass.clamp_min(tiny)).clamp(1 / far, far), v)
+            v = torch.where(active, (c / mass.clamp_min(tiny)).clamp(1 / scale_limit, scale_limit), v)
             mass = torch.bmm(plan, r / (plan * v).sum(1)[..., None])
             active = active & ((v * mass - c).abs().amax(1, keepdim=True) > allowed)
-        lost, g = active & (mass * far < c), g + v.log()
-        if lost.any():  # underflow of classes far from every point
-            g = torch.where(lost, _round_of_logarithms(problem, g), g)
+        underflowed, g = active & (mass * scale_limit < c), g + v.log()
+        if underflowed.any():  # underflow of classes far from every point
+            g = torch.where(underflowed, _round_of_logarithms(problem, g), g)
         plan = problem.plan(g)
     return _Scaled(g, plan, damping, rounds)

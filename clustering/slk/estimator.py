@@ -447,12 +447,12 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         assignments, centres = trials.assignments[best][:, order], trials.prototypes[best][order]
         self.mode_movements_ = trials.movements[valid, best].cpu().numpy()[:, order]
         labels = assignments.mT.max(dim=0).indices
-        used = torch.bincount(labels, minlength=self.n_clusters) > 0
-        self.n_empty_ = int((~used).sum())
+        nonempty = torch.bincount(labels, minlength=self.n_clusters) > 0
+        self.n_empty_ = int((~nonempty).sum())
         if self.n_empty_ and self.on_empty == "drop":
-            assignments, centres, labels = assignments[:, used], centres[used], (used.cumsum(0) - 1)[labels]
+            assignments, centres, labels = assignments[:, nonempty], centres[nonempty], (nonempty.cumsum(0) - 1)[labels]
             assignments = assignments / assignments.sum(dim=1, keepdim=True)
-            self.mode_movements_ = self.mode_movements_[:, used.cpu().numpy()]
+            self.mode_movements_ = self.mode_movements_[:, nonempty.cpu().numpy()]
         self.labels_ = labels.cpu().numpy()
         self.assignments_ = assignments.contiguous().cpu().numpy()
         coordinates = centres if fitted.origin is None else centres + fitted.origin

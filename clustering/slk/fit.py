@@ -113,10 +113,10 @@ class FitResult(NamedTuple):
 
     def of(self, trial: int) -> "FitResult":
         """The result of one trial as if run alone, with its share of the time."""
-        some, share = slice(trial, trial + 1), 1 / len(self.ranking.energies)
+        selected, share = slice(trial, trial + 1), 1 / len(self.ranking.energies)
         seconds = Seconds(self.seconds.graph, self.seconds.seeding * share, self.seconds.optimise * share)
-        ranking = Ranking(*(part[some] for part in self.ranking))
-        return self._replace(trials=self.trials.of(some), ranking=ranking, seconds=seconds)
+        ranking = Ranking(*(part[selected] for part in self.ranking))
+        return self._replace(trials=self.trials.of(selected), ranking=ranking, seconds=seconds)
 
 
 class Winner(NamedTuple):
@@ -155,10 +155,10 @@ def weight_path(model: Parameters) -> tuple[float, ...]:
     return path
 
 
-def neighbours_of(model: Parameters, given: Any, rows: Rows) -> Neighbours:
+def neighbours_of(model: Parameters, source: Any, rows: Rows) -> Neighbours:
     """W as given or built, and sigma^2 according to `bandwidth`."""
     watch = Stopwatch()
-    graph, variance = graph_and_variance(given, rows, model.n_neighbors, model.symmetry, model.bandwidth)
+    graph, variance = graph_and_variance(source, rows, model.n_neighbors, model.symmetry, model.bandwidth)
     return Neighbours(graph, variance, watch.lap())
 
 

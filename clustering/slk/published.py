@@ -117,20 +117,20 @@ class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeding_seconds = watch.lap()
         exact = Rows(rows.values.double())
         problem = _Problem(self.prototypes, exact, near.to(torch.float64), float(self.weight), variance)
-        found = _alternate(problem, seeds.double())
-        labels = found.assignments.argmax(dim=0)
+        result = _alternate(problem, seeds.double())
+        labels = result.assignments.argmax(dim=0)
         self.graph_, self.bandwidth_ = near, math.sqrt(variance)
-        unary = problem.unary(found.prototypes).gather(0, labels[None]).sum()
+        unary = problem.unary(result.prototypes).gather(0, labels[None]).sum()
         self.objective_ = float(unary + self.weight * cut(labels[None], problem.graph)[0])
-        self.objective_trace_, self.relaxed_objective_ = found.trace.numpy(), float(found.trace[-1])
-        self.n_iter_, self.converged_ = found.updates, found.converged
+        self.objective_trace_, self.relaxed_objective_ = result.trace.numpy(), float(result.trace[-1])
+        self.n_iter_, self.converged_ = result.updates, result.converged
         self.labels_, order = numbered(self, labels.numpy())
-        prototypes = found.prototypes[order].to(rows.values.dtype)
+        prototypes = result.prototypes[order].to(rows.values.dtype)
         self.cluster_centers_ = prototypes.numpy()
         if self.prototypes == "byproduct":
             self.mode_indices_ = rows.places(prototypes).numpy()
-        self.mode_movements_ = found.movements[:, order].numpy()
-        assignments = found.assignments.mT[:, order].to(rows.values.dtype)
+        self.mode_movements_ = result.movements[:, order].numpy()
+        assignments = result.assignments.mT[:, order].to(rows.values.dtype)
         self.assignments_ = assignments.contiguous().numpy()
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         entropy = entropy_of(assignments) / len(labels)
@@ -175,19 +175,19 @@ class _Result(NamedTuple):
 def _alternate(problem: _Problem, seeds: Tensor) -> _Result:
     clusters = len(seeds)
     S = indicators(problem.rows.squared_distances(seeds[None])[0].argmin(dim=0)[None], clusters, seeds.dtype)[0]
-    lost = (S.sum(dim=1) == 0).nonzero()[:, 0].tolist()
-    if lost:
-        raise InputError(f"PublishedSLK: no point is nearest to row {lost[0]} of init; pass {clusters} rows of X")
+    empty = (S.sum(dim=1) == 0).nonzero()[:, 0].tolist()
+    if empty:
+        raise InputError(f"PublishedSLK: no point is nearest to row {empty[0]} of init; pass {clusters} rows of X")
     M, energy, converged = seeds, torch.inf, False
     trace, movements = [], []
     for update in range(UPDATES):
         new = _prototypes(problem, M, S, first=update == 0)
         a = problem.unary(new)
-        found, near = _bound_steps(problem, a)
-        if (torch.bincount(found.argmax(dim=0), minlength=clusters) == 0).any():
+        assignments, near = _bound_steps(problem, a)
+        if (torch.bincount(assignments.argmax(dim=0), minlength=clusters) == 0).any():
             break
         movements.append((new - M).norm(dim=1))
-        M, S = new, found
+        M, S = new, assignments
         unary, pairs = (S * a).sum(), problem.weight * (S * near).sum()
         trace.append(unary + torch.special.xlogy(S, S).sum() - pairs / 2)
         last, energy = energy, float(unary - pairs)

@@ -36,7 +36,7 @@ _TOGETHER = 1 << 19
 """Number of assignments processed at a time: about a dozen arrays of 2 MiB in float32, which fit into the cache."""
 
 
-def ranked(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Ranking:
+def ranked(trials: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Ranking:
     """Criteria of trials.
 
     "information" is R - 2 N H, with H the entropy of the cluster shares in nats: cost and graph term minus N times the
@@ -44,16 +44,16 @@ def ranked(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[floa
     trials whose E is near the lowest (`clustering.evaluation.protocol.NEARLY`).
 
     Args:
-        found: T trials.
+        trials: T trials.
         rule: their rule.
         graph: W.
         weights: T values of lambda.
         select: selection criterion.
     """
-    labels = found.labels
-    sizes = cluster_sizes(labels, found.assignments.shape[2])
-    energies = discrete_energy(rule.cost(found.prototypes), labels, graph, sizes.new_tensor(weights))
-    return compared(energies, found.objective, sizes, found.outcome, select)
+    labels = trials.labels
+    sizes = cluster_sizes(labels, trials.assignments.shape[2])
+    energies = discrete_energy(rule.cost(trials.prototypes), labels, graph, sizes.new_tensor(weights))
+    return compared(energies, trials.objective, sizes, trials.outcome, select)
 
 
 def sample(points: int, clusters: int, stream: np.random.Generator) -> Tensor | None:
@@ -130,8 +130,8 @@ def _run(
 ) -> Ends:
     """Results from prototypes (T, K, D), computed in batches."""
     ends = []
-    for some in torch.split(start, max(1, _TOGETHER // (len(rule.rows.values) * start.shape[1]))):
-        found = run_trials(rule, graph, some, some.new_full((len(some),), slope), clamp=clamp, course=course)
-        compared = ranked(found, rule, graph, [weight] * len(some), select)
-        ends.append(Ends(found.prototypes, found.labels, compared))
+    for batch in torch.split(start, max(1, _TOGETHER // (len(rule.rows.values) * start.shape[1]))):
+        trials = run_trials(rule, graph, batch, batch.new_full((len(batch),), slope), clamp=clamp, course=course)
+        compared = ranked(trials, rule, graph, [weight] * len(batch), select)
+        ends.append(Ends(trials.prototypes, trials.labels, compared))
     return Ends.joined(*ends)

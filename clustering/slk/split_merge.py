@@ -103,18 +103,18 @@ def split_and_merged(
 
 def _leaders(labels: Tensor) -> list[int]:
     """Indices of the first few labels (T, N) of which no two are nearly equal."""
-    found: list[int] = []
+    leaders: list[int] = []
     for i, own in enumerate(labels.cpu().numpy()):
-        if len(found) < _LEADERS and all(nmi(labels[j].cpu().numpy(), own) <= _ALIKE for j in found):
-            found.append(i)
-    return found
+        if len(leaders) < _LEADERS and all(nmi(labels[j].cpu().numpy(), own) <= _ALIKE for j in leaders):
+            leaders.append(i)
+    return leaders
 
 
 def changes(
     rule: Rule,
     graph: SparseGraph,
     ends: Ends,
-    at: int,
+    index: int,
     weight: float,
     select: Select,
     allowed: float,
@@ -125,7 +125,7 @@ def changes(
     These are the changes by which the criterion of the labels falls most while E rises by at most `allowed`. For labels
     the criterion is E - 2 N H, or E; merging and splitting change it additively.
     """
-    labels, K = ends.labels[at], ends.prototypes.shape[1]
+    labels, K = ends.labels[index], ends.prototypes.shape[1]
     half = 2 * labels + _halves(rule.rows, graph, labels, K, generator)
     sizes = torch.bincount(half, minlength=2 * K).double()
     links = _links(graph, half, 2 * K)
@@ -136,8 +136,8 @@ def changes(
         return ends.prototypes[:0]
     sets = [labels == k for k in range(K)] + [half == h for h in range(2 * K)]
     sets += [(labels == a) | (labels == b) for a, b in pairs.tolist()]
-    now = ends.prototypes[at]
-    near = torch.cat([now, now.repeat_interleave(2, dim=0), now[pairs[:, 0]]])
+    current = ends.prototypes[index]
+    near = torch.cat([current, current.repeat_interleave(2, dim=0), current[pairs[:, 0]]])
     prototypes, paid = _served(rule, sets, near)
     single, halves, joined = paid[:K], paid[K : 3 * K], paid[3 * K :]
     a, b = pairs.unbind(dim=1)
@@ -151,19 +151,19 @@ def changes(
         pooled = torch.special.xlogy(whole[a] + whole[b], whole[a] + whole[b])
         pooled -= torch.special.xlogy(whole[a], whole[a]) + torch.special.xlogy(whole[b], whole[b])
         fall += 2 * (pooled[:, None] + spread[parts])
-    apart = (a[:, None] != parts) & (b[:, None] != parts)
-    fall = torch.where(apart & (energy <= allowed), fall, torch.inf)
+    disjoint = (a[:, None] != parts) & (b[:, None] != parts)
+    fall = torch.where(disjoint & (energy <= allowed), fall, torch.inf)
     best = fall.flatten().topk(min(_TRIED, fall.numel()), largest=False)
-    found = []
+    proposals = []
     for value, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
         if value == float("inf"):
             break
         pair, c = place // len(parts), int(parts[place % len(parts)])
-        new = now.clone()
+        new = current.clone()
         new[a[pair]] = prototypes[3 * K + pair]
         new[b[pair]], new[c] = prototypes[K + 2 * c], prototypes[K + 2 * c + 1]
-        found.append(new)
-    return torch.stack(found) if found else ends.prototypes[:0]
+        proposals.append(new)
+    return torch.stack(proposals) if proposals else ends.prototypes[:0]
 
 
 def _pairs(links: Tensor, sizes: Tensor) -> Tensor:
@@ -180,8 +180,8 @@ def _links(graph: SparseGraph, labels: Tensor, clusters: int) -> Tensor:
     """(K, K) float64 sums of the weights of arcs between the clusters of labels (N,)."""
     own = torch.repeat_interleave(labels, graph.pointers.diff())
     places = own * clusters + labels[graph.columns]
-    found = graph.weights.new_zeros(clusters * clusters, dtype=torch.float64)
-    return found.index_add_(0, places, graph.weights.double()).view(clusters, clusters)
+    links = graph.weights.new_zeros(clusters * clusters, dtype=torch.float64)
+    return links.index_add_(0, places, graph.weights.double()).view(clusters, clusters)
 
 
 def _served(rule: Rule, sets: list[Tensor], near: Tensor) -> tuple[Tensor, Tensor]:
@@ -194,10 +194,10 @@ def _served(rule: Rule, sets: list[Tensor], near: Tensor) -> tuple[Tensor, Tenso
     for first in range(0, len(sets), together):
         members = torch.stack(sets[first : first + together])[None]
         weights = torch.where(members.any(dim=2, keepdim=True), members, True).to(near.dtype)
-        found = rule.update(rule.rows.means(weights), weights, None)[0]
-        found = torch.where(members.any(dim=2)[0][:, None], found, near[first : first + together])
-        prototypes.append(found)
-        paid.append((rule.cost(found[None])[0] * members[0]).sum(dim=1, dtype=torch.float64))
+        centres = rule.update(rule.rows.means(weights), weights, None)[0]
+        centres = torch.where(members.any(dim=2)[0][:, None], centres, near[first : first + together])
+        prototypes.append(centres)
+        paid.append((rule.cost(centres[None])[0] * members[0]).sum(dim=1, dtype=torch.float64))
     return torch.cat(prototypes), torch.cat(paid)
 
 
@@ -209,26 +209,26 @@ def _halves(rows: Rows, graph: SparseGraph, labels: Tensor, clusters: int, gener
     away = rows.squared_distances(rows.at(first)[None])[0][labels, points]
     second = _drawn(labels, away.double(), clusters, generator)
     seeds = rows.at(torch.stack([first, second], dim=1).flatten())
-    found = torch.zeros_like(labels)
+    halves = torch.zeros_like(labels)
     for _ in range(_UPDATES):
         distances = rows.squared_distances(seeds[None])[0]
         new = (distances[2 * labels + 1, points] < distances[2 * labels, points]).long()
-        if torch.equal(new, found):
+        if torch.equal(new, halves):
             break
-        found = new
-        weights = indicators((2 * labels + found)[None], 2 * clusters, seeds.dtype)
+        halves = new
+        weights = indicators((2 * labels + halves)[None], 2 * clusters, seeds.dtype)
         full = weights.amax(dim=2)[0] > 0
         means = rows.means(torch.where(full[:, None], weights[0], 1.0)[None])[0]
         seeds = torch.where(full[:, None], means, seeds)
     inside = torch.repeat_interleave(labels, graph.pointers.diff()) == labels[graph.columns]
     within = replace(graph, weights=graph.weights * inside)
     for _ in range(_UPDATES):
-        votes = (within @ torch.nn.functional.one_hot(found, 2).to(graph.weights.dtype)[None])[0]
-        new = torch.where(votes[:, 0] == votes[:, 1], found, (votes[:, 1] > votes[:, 0]).long())
-        if torch.equal(new, found):
+        votes = (within @ torch.nn.functional.one_hot(halves, 2).to(graph.weights.dtype)[None])[0]
+        new = torch.where(votes[:, 0] == votes[:, 1], halves, (votes[:, 1] > votes[:, 0]).long())
+        if torch.equal(new, halves):
             break
-        found = new
-    return found
+        halves = new
+    return halves
 
 
 def _drawn(labels: Tensor, weights: Tensor, clusters: int, generator: np.random.Generator) -> Tensor:
@@ -237,9 +237,9 @@ def _drawn(labels: Tensor, weights: Tensor, clusters: int, generator: np.random.
     # The largest log(u) / w is such a draw (Efraimidis and Spirakis 2006).
     uniform = torch.from_numpy(generator.random(len(labels))).to(labels.device)
     keys = torch.where(weights > 0, uniform.log() / weights, -torch.inf)
-    found = torch.zeros(clusters, dtype=torch.int64, device=labels.device)
+    points = torch.zeros(clusters, dtype=torch.int64, device=labels.device)
     for k in range(clusters):
         own = (labels == k).nonzero()[:, 0]
         if len(own):
-            found[k] = own[keys[own].argmax()]
-    return found
+            points[k] = own[keys[own].argmax()]
+    return points

@@ -64,11 +64,11 @@ def batches(
     labelled = min(int((known.labels >= 0).sum()), size)
     room = max(size - labelled, (size + 1) // 2)
     unknown = min(len(linked), room) + min(copies * len(others), size)
-    told = labelled_points(known.labels, size, generator, max_share=max_share, unknown=unknown)
+    labelled_draws = labelled_points(known.labels, size, generator, max_share=max_share, unknown=unknown)
     parties = _linked_points(known, linked, room, max(2, int(max_share * size)), generator)
     rest = _Rounds(others, generator)
     while True:
-        part = np.concatenate([next(told), next(parties)])
+        part = np.concatenate([next(labelled_draws), next(parties)])
         yield Batch(part, rest.take(min(size, 2 * size - len(part)) // copies))
 
 
@@ -90,26 +90,26 @@ def labelled_points(
     if np.array_equal(parts, counts):
         while True:
             yield points
-    rounds = [_Rounds(points[labels[points] == each], generator) for each in classes]
+    rounds = [_Rounds(points[labels[points] == label], generator) for label in classes]
     ends = np.concatenate([[0.0], np.cumsum(parts)]).round(9)
     while True:
         # One shift for all makes the sum exact, and each number the whole one below or above its part.
         numbers = np.diff(np.floor(ends + generator.random())).astype(int)
-        yield np.concatenate([one.take(number) for one, number in zip(rounds, numbers, strict=True)])
+        yield np.concatenate([queue.take(number) for queue, number in zip(rounds, numbers, strict=True)])
 
 
 def _parts(counts: Points, size: int, max_share: float, unknown: int) -> NDArray[np.float64]:
     """(C,) how many points of each class are drawn, on average, of so many."""
     parts = counts.astype(float)
     if counts.sum() > size:
-        most = np.minimum(counts, math.ceil(max_share * size - 1e-9)) if unknown else counts
-        parts, fixed = most.astype(float), np.zeros(len(counts), dtype=bool)
-        while most.sum() > size:  # in proportion, and what some classes may not take goes to the others
-            rest = (size - most[fixed].sum()) * counts / counts[~fixed].sum()
-            parts = np.where(fixed, most, rest)
-            if (parts <= most).all():
+        limits = np.minimum(counts, math.ceil(max_share * size - 1e-9)) if unknown else counts
+        parts, fixed = limits.astype(float), np.zeros(len(counts), dtype=bool)
+        while limits.sum() > size:  # in proportion, and what some classes may not take goes to the others
+            rest = (size - limits[fixed].sum()) * counts / counts[~fixed].sum()
+            parts = np.where(fixed, limits, rest)
+            if (parts <= limits).all():
                 break
-            fixed |= parts > most
+            fixed |= parts > limits
     if not unknown:
         return parts
     bound = parts.max(initial=0.0)
@@ -119,19 +119,19 @@ def _parts(counts: Points, size: int, max_share: float, unknown: int) -> NDArray
 
 
 def _linked_points(
-    known: Constraints, points: Points, room: int, most: int, generator: np.random.Generator
+    known: Constraints, points: Points, room: int, limit: int, generator: np.random.Generator
 ) -> Iterator[Points]:
-    """Endlessly, those of these points that there is room for, and no more than `most` that are known to be of one
+    """Endlessly, those of these points that there is room for, and no more than `limit` that are known to be of one
     cluster."""
     names, places = np.unique(known.groups[points], return_inverse=True)
     counts = np.bincount(places)
-    if len(points) <= room and counts.max(initial=0) <= most:
+    if len(points) <= room and counts.max(initial=0) <= limit:
         while True:
             yield points
     members = np.split(points[np.argsort(places, kind="stable")], np.cumsum(counts)[:-1])
     apart = known.apart[names][:, names]  # labelled points are in the batch anyway
     component = connected_components(apart, directed=False)[1]
-    sizes = np.bincount(component, weights=np.minimum(counts, most)).astype(int)
+    sizes = np.bincount(component, weights=np.minimum(counts, limit)).astype(int)
     among = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
     queue: deque[int] = deque()
     while True:
@@ -144,9 +144,9 @@ def _linked_points(
                     break
                 order = generator.permutation(len(names))
                 queue.extend(order.tolist())
-                seen, graph, position = np.zeros(len(names), dtype=bool), apart[order][:, order], np.argsort(order)
+                visited, graph, position = np.zeros(len(names), dtype=bool), apart[order][:, order], np.argsort(order)
             start = queue.popleft()
-            if seen[start]:
+            if visited[start]:
                 continue
             party = int(component[start])
             fits = sizes[party] <= left or (sizes[party] > room and left > 1)
@@ -157,13 +157,13 @@ def _linked_points(
             sets = among[party]
             if sizes[party] > left:  # near the first ones, so that each has a partner before it
                 sets = order[breadth_first_order(graph, position[start], directed=False, return_predecessors=False)]
-            for one in sets[~inside[sets]].tolist():
-                taken = members[one]
-                if len(taken) > min(most, left):
-                    taken = generator.permutation(taken)[: min(most, left)]
-                chosen.append(taken)
-                inside[one] = seen[one] = True
-                left -= len(taken)
+            for group in sets[~inside[sets]].tolist():
+                part = members[group]
+                if len(part) > min(limit, left):
+                    part = generator.permutation(part)[: min(limit, left)]
+                chosen.append(part)
+                inside[group] = visited[group] = True
+                left -= len(part)
                 if not left:
                     break
         queue.extendleft(reversed(put_off))
@@ -181,8 +181,8 @@ class _Rounds:
         if count >= len(self.points):
             return self.points
         if len(self.left) < count:
-            again = self.generator.permutation(self.points)
-            late = np.isin(again, self.left)  # none of those left over twice in one batch
-            self.left = np.concatenate([self.left, again[~late], again[late]])
-        found, self.left = self.left[:count], self.left[count:]
-        return found
+            permuted = self.generator.permutation(self.points)
+            late = np.isin(permuted, self.left)  # none of those left over twice in one batch
+            self.left = np.concatenate([self.left, permuted[~late], permuted[late]])
+        points, self.left = self.left[:count], self.left[count:]
+        return points

@@ -59,11 +59,13 @@ class Constraints:
         names, places = np.unique(groups, return_inverse=True)
         apart = self.apart[names][:, names].toarray()[places[:, None], places]
         coarse = self.coarse[groups]
-        told = coarse >= 0
-        if told.any():
-            apart |= told[:, None] & told & (coarse[:, None] != coarse)
-        same = groups[:, None] == groups
-        return Known(torch.from_numpy(same | apart).to(device), torch.from_numpy(same.astype(np.float64)).to(device))
+        labelled = coarse >= 0
+        if labelled.any():
+            apart |= labelled[:, None] & labelled & (coarse[:, None] != coarse)
+        together = groups[:, None] == groups
+        return Known(
+            torch.from_numpy(together | apart).to(device), torch.from_numpy(together.astype(np.float64)).to(device)
+        )
 
     def only(self, points: NDArray[np.int64]) -> "Constraints":
         """Constraints on these points (n,) only; repeated points share a group."""
@@ -73,8 +75,8 @@ class Constraints:
     def barred(self, clusters: int) -> NDArray[np.bool_]:
         """(G, K) clusters that are excluded for a group, because their labelled points have another coarse label."""
         owner = np.full(clusters, -1, dtype=np.int64)
-        told = np.flatnonzero(self.labels >= 0)
-        owner[self.labels[told]] = self.coarse[self.groups[told]]
+        labelled = np.flatnonzero(self.labels >= 0)
+        owner[self.labels[labelled]] = self.coarse[self.groups[labelled]]
         return np.asarray((self.coarse[:, None] >= 0) & (owner >= 0) & (self.coarse[:, None] != owner))
 
 
@@ -106,10 +108,10 @@ def constraints(
     first[linked[known][::-1]] = known[::-1]
     clash = known[labels[known] != labels[first[linked[known]]]]
     if len(clash):
-        point, other = int(clash[0]), int(first[linked[clash[0]]])
+        point, right = int(clash[0]), int(first[linked[clash[0]]])
         raise InputError(
-            f"must_link joins points {other} and {point}, directly or through others, but their labels are "
-            f"{labels[other]} and {labels[point]}: remove a pair or a label"
+            f"must_link joins points {right} and {point}, directly or through others, but their labels are "
+            f"{labels[right]} and {labels[point]}: remove a pair or a label"
         )
     labels = np.where(first[linked] >= 0, labels[first[linked]], -1)
     classes, members = np.unique(labels[known], return_index=True)
@@ -118,11 +120,13 @@ def constraints(
     groups = _components(points, np.concatenate([joined, edges]))
     within = groups[parted[:, 0]] == groups[parted[:, 1]]
     if within.any():
-        one, other = parted[within][0].tolist()
-        why = (
-            f"both have label {labels[one]}" if labels[one] >= 0 else "must_link joins them, directly or through others"
+        left, right = parted[within][0].tolist()
+        reason = (
+            f"both have label {labels[left]}"
+            if labels[left] >= 0
+            else "must_link joins them, directly or through others"
         )
-        raise InputError(f"cannot_link has points {one} and {other}, but {why}: remove a pair or a label")
+        raise InputError(f"cannot_link has points {left} and {right}, but {reason}: remove a pair or a label")
     between = groups[representatives]
     every = np.stack(np.meshgrid(between, between), axis=-1).reshape(-1, 2)
     sides = np.concatenate([every[every[:, 0] != every[:, 1]], groups[parted], groups[parted][:, ::-1]])
@@ -143,10 +147,12 @@ def check_room(known: Constraints, clusters: int) -> None:
     """
     labels = np.full(known.apart.shape[0], -1, dtype=np.int64)
     labels[known.groups] = known.labels
-    one, other = known.apart.nonzero()
-    kept = (labels[one] < 0) & (labels[other] >= 0)
-    taken = csr_array((np.ones(int(kept.sum())), (one[kept], labels[other][kept])), shape=(len(labels), clusters))
-    full = np.flatnonzero(np.diff(taken.indptr) == clusters)
+    first, second = known.apart.nonzero()
+    kept = (labels[first] < 0) & (labels[second] >= 0)
+    neighbours = csr_array(
+        (np.ones(int(kept.sum())), (first[kept], labels[second][kept])), shape=(len(labels), clusters)
+    )
+    full = np.flatnonzero(np.diff(neighbours.indptr) == clusters)
     if len(full):
         group = int(full[0])
         point = int(np.flatnonzero(known.groups == group)[0])
@@ -163,46 +169,46 @@ def broken_links(known: Constraints, labels: NDArray[np.int64]) -> int:
     """Number of pairs of groups that must be apart but share a label, from labels (N,)."""
     of_group = np.full(known.apart.shape[0], -1, dtype=np.int64)
     of_group[known.groups] = labels
-    one, other = known.apart.nonzero()
-    return int((of_group[one] == of_group[other]).sum()) // 2
+    first, second = known.apart.nonzero()
+    return int((of_group[first] == of_group[second]).sum()) // 2
 
 
-def pairs(name: str, given: ArrayLike | None, points: int) -> NDArray[np.int64]:
+def pairs(name: str, links: ArrayLike | None, points: int) -> NDArray[np.int64]:
     """Validated (p, 2) pairs of points 0..N-1 of the argument `name`; empty for None.
 
     Raises:
         InputError: the pairs are not integers, refer to missing points, or pair a point with itself.
     """
-    if given is None:
+    if links is None:
         return np.empty((0, 2), dtype=np.int64)
-    found = np.asarray(given)
-    if found.size == 0:
+    indices = np.asarray(links)
+    if indices.size == 0:
         return np.empty((0, 2), dtype=np.int64)
-    if found.ndim != 2 or found.shape[1] != 2 or not np.issubdtype(found.dtype, np.integer):
-        raise InputError(f"{name} must be pairs of row numbers (p, 2), not {found.dtype} {found.shape}")
-    wrong = (found < 0) | (found >= points)
+    if indices.ndim != 2 or indices.shape[1] != 2 or not np.issubdtype(indices.dtype, np.integer):
+        raise InputError(f"{name} must be pairs of row numbers (p, 2), not {indices.dtype} {indices.shape}")
+    wrong = (indices < 0) | (indices >= points)
     if wrong.any():
         row = int(wrong.any(axis=1).argmax())
-        raise InputError(f"{name} pair {row} is {found[row].tolist()}, but the {points} points are 0..{points - 1}")
-    itself = found[:, 0] == found[:, 1]
+        raise InputError(f"{name} pair {row} is {indices[row].tolist()}, but the {points} points are 0..{points - 1}")
+    itself = indices[:, 0] == indices[:, 1]
     if itself.any():
         row = int(itself.argmax())
-        raise InputError(f"{name} pair {row} is point {found[row, 0]} with itself; remove it")
-    return found.astype(np.int64)
+        raise InputError(f"{name} pair {row} is point {indices[row, 0]} with itself; remove it")
+    return indices.astype(np.int64)
 
 
-def _coarse(given: ArrayLike | None, points: int) -> NDArray[np.int64]:
+def _coarse(coarse_labels: ArrayLike | None, points: int) -> NDArray[np.int64]:
     """Validated (N,) coarse labels, -1 where unknown.
 
     Raises:
         InputError: the labels are not integers from -1 on, one for each point.
     """
-    if given is None:
+    if coarse_labels is None:
         return np.full(points, -1, dtype=np.int64)
-    found = np.asarray(given)
-    if found.shape != (points,) or not np.issubdtype(found.dtype, np.integer) or found.min(initial=0) < -1:
+    values = np.asarray(coarse_labels)
+    if values.shape != (points,) or not np.issubdtype(values.dtype, np.integer) or values.min(initial=0) < -1:
         raise InputError(f"coarse_labels must be {points} integers >= 0, or -1 where unknown")
-    return found.astype(np.int64)
+    return values.astype(np.int64)
 
 
 def _of_groups(
@@ -213,21 +219,23 @@ def _of_groups(
     Raises:
         InputError: points of one group have different coarse labels.
     """
-    found = np.full(count, -1, dtype=np.int64)
-    told = np.flatnonzero(coarse >= 0)
-    found[groups[told]] = coarse[told]
-    clash = told[coarse[told] != found[groups[told]]]
+    of_group = np.full(count, -1, dtype=np.int64)
+    labelled = np.flatnonzero(coarse >= 0)
+    of_group[groups[labelled]] = coarse[labelled]
+    clash = labelled[coarse[labelled] != of_group[groups[labelled]]]
     if len(clash):
-        one = int(clash[0])
-        other = int(told[(groups[told] == groups[one]) & (coarse[told] != coarse[one])][0])
-        why = (
-            f"both have label {labels[one]}" if labels[one] >= 0 else "must_link joins them, directly or through others"
+        first = int(clash[0])
+        other = int(labelled[(groups[labelled] == groups[first]) & (coarse[labelled] != coarse[first])][0])
+        reason = (
+            f"both have label {labels[first]}"
+            if labels[first] >= 0
+            else "must_link joins them, directly or through others"
         )
         raise InputError(
-            f"coarse_labels has {coarse[one]} for point {one} and {coarse[other]} for point {other}, but {why}: "
+            f"coarse_labels has {coarse[first]} for point {first} and {coarse[other]} for point {other}, but {reason}: "
             "take one out"
         )
-    return found
+    return of_group
 
 
 def _components(points: int, edges: NDArray[np.int64]) -> NDArray[np.int64]:

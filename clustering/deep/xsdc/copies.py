@@ -45,18 +45,18 @@ class Copies:
         drawn = stream(self.seed, "changed copies", step).uniform(-1, 1, size=(8, len(rows) * changed))
         angle, width, down, right, *erased = torch.from_numpy(drawn).to(rows)
         angle, width = angle * math.radians(_ANGLE), (width * math.log1p(_WIDTH)).exp()
-        one = torch.ones_like(angle)
+        ones = torch.ones_like(angle)
         # Maps positions of the output, in -1..1, to those of the input: scaled first, then rotated and shifted.
         turned = [torch.stack([angle.cos(), -angle.sin()], 1), torch.stack([angle.sin(), angle.cos()], 1)]
-        linear = torch.stack(turned, 1) @ torch.diag_embed(torch.stack([1 / width, one], 1))
+        linear = torch.stack(turned, 1) @ torch.diag_embed(torch.stack([1 / width, ones], 1))
         maps = torch.cat([linear, torch.stack([right, down], 1)[:, :, None] * (2 * _SHIFT)], dim=2)
         images = rows.view(-1, 1, self.side, self.side).repeat_interleave(changed, dim=0)
         grid = functional.affine_grid(maps, list(images.shape), align_corners=False)
         moved = functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
-        across, along, height, breadth = erased
+        across, middle, height, breadth = erased
         places = torch.linspace(-1, 1, self.side, dtype=rows.dtype, device=rows.device)
         inside_rows = (places - across[:, None]).abs() < _ERASED * height[:, None].abs()
-        inside_columns = (places - along[:, None]).abs() < _ERASED * breadth[:, None].abs()
+        inside_columns = (places - middle[:, None]).abs() < _ERASED * breadth[:, None].abs()
         hidden = (inside_rows[:, :, None] & inside_columns[:, None, :])[:, None]
         copies = torch.where(hidden, images.amin((2, 3), keepdim=True), moved).view(len(rows), changed, -1)
         return torch.cat([rows[:, None], copies], dim=1).flatten(0, 1)

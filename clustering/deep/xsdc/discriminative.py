@@ -37,8 +37,8 @@ def normalised_features(features: Tensor, scale: Tensor | None = None) -> Tensor
     """
     centred = features - features.mean(dim=-1, keepdim=True)
     scale = _mean_length(centred.detach()) if scale is None else scale
-    found: Tensor = centred / scale[..., None, None]
-    return found
+    normalised: Tensor = centred / scale[..., None, None]
+    return normalised
 
 
 def feature_scale(features: Tensor) -> Tensor:
@@ -75,10 +75,10 @@ def discriminative_objective(features: Tensor, equivalence: Tensor, penalty: flo
         equivalence: (…, n, n) M >= 0, 1 for points in the same cluster and 0 for others; it may be asymmetric.
         penalty: > 0; a tensor (…) if it differs between problems.
     """
-    found: Tensor = _Objective.apply(  # type: ignore[no-untyped-call]
+    value: Tensor = _Objective.apply(  # type: ignore[no-untyped-call]
         features, equivalence, penalty, False
     )
-    return found
+    return value
 
 
 def ridge_objective(features: Tensor, targets: Tensor, penalty: float | Tensor) -> Tensor:
@@ -89,10 +89,10 @@ def ridge_objective(features: Tensor, targets: Tensor, penalty: float | Tensor) 
         targets: (…, n, K) Y, one-hot or soft labels.
         penalty: > 0; a tensor (…) if it differs between problems.
     """
-    found: Tensor = _Objective.apply(  # type: ignore[no-untyped-call]
+    value: Tensor = _Objective.apply(  # type: ignore[no-untyped-call]
         features, targets, penalty, True
     )
-    return found
+    return value
 
 
 class Ridge(NamedTuple):
@@ -131,14 +131,14 @@ def left_out_error(features: Tensor, targets: Tensor, penalties: Tensor) -> Tens
     count = features.shape[-2]
     system = _System.of(features, 1.0)
     penalties = penalties.to(system.values)
-    along = system.centred @ system.vectors  # (…, n, D)
+    projected = system.centred @ system.vectors  # (…, n, D)
     targets = targets.to(torch.float64)
     centred = targets - targets.mean(dim=-2, keepdim=True)
     errors = []
     for penalty in penalties:
         inverses = 1 / (system.values + count * penalty)
-        fitted = along @ (inverses[..., None] * (along.mT @ centred))
-        leverage = (along.square() @ inverses[..., None]) + 1 / count
+        fitted = projected @ (inverses[..., None] * (projected.mT @ centred))
+        leverage = (projected.square() @ inverses[..., None]) + 1 / count
         errors.append(((centred - fitted) / (1 - leverage).clamp_min(1e-12)).square().sum(-1).mean(-1))
     return torch.stack(errors, dim=-1)
 
@@ -193,15 +193,15 @@ class _Objective(torch.autograd.Function):
     """F, and its gradient -2 A M P T^-1 (XSDC, eq. 6), M symmetrised. The one product with an n x n matrix is M P."""
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, of: Tensor, penalty: float | Tensor, factor: bool) -> Tensor:
+    def forward(ctx: Any, features: Tensor, target: Tensor, penalty: float | Tensor, factor: bool) -> Tensor:
         count = features.shape[-2]
-        system, of = _System.of(features, penalty), of.to(torch.float64)
+        system, target = _System.of(features, penalty), target.to(torch.float64)
         if factor:  # M = Y Y^T
-            product = of @ (of.mT @ system.centred)
-            trace = of.square().sum((-2, -1)) - of.sum(-2).square().sum(-1) / count
+            product = target @ (target.mT @ system.centred)
+            trace = target.square().sum((-2, -1)) - target.sum(-2).square().sum(-1) / count
         else:
-            product = (of @ system.centred + of.mT @ system.centred) / 2
-            trace = of.diagonal(dim1=-2, dim2=-1).sum(-1) - of.sum((-2, -1)) / count
+            product = (target @ system.centred + target.mT @ system.centred) / 2
+            trace = target.diagonal(dim1=-2, dim2=-1).sum(-1) - target.sum((-2, -1)) / count
         inner = system.centred.mT @ product  # P^T M P
         solved = system.solve(inner)
         if ctx.needs_input_grad[0]:

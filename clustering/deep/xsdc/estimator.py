@@ -234,7 +234,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         training.check_sizes(self.batch_size)
         seeding_seconds = watch.lap()
         phases = self._phases(training)
-        done = train(
+        trained = train(
             training,
             phases,
             penalty=(lambda: self._penalty(training)) if self.penalty is None else float(self.penalty),
@@ -246,12 +246,16 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             observe=observe,
             advance=advance,
         )
-        self.trace_, self.residuals_ = done.trace, done.residuals
-        self.n_iter_, self.size_bounds_ = len(done.trace), np.array(bounds)
+        self.trace_, self.residuals_ = trained.trace, trained.residuals
+        self.n_iter_, self.size_bounds_ = len(trained.trace), np.array(bounds)
         self.steps_kept_ = True
-        if self.assignment == "auto" and assignment == "pseudo_labels" and sum(one.steps > 0 for one in phases) == 2:
+        if (
+            self.assignment == "auto"
+            and assignment == "pseudo_labels"
+            and sum(phase.steps > 0 for phase in phases) == 2
+        ):
             batch = next(training.batches(self.batch_size, stream(seed, "kept"))).points
-            self.steps_kept_ = kept(training, done.before, batch, lambda: self._penalty(training))
+            self.steps_kept_ = kept(training, trained.before, batch, lambda: self._penalty(training))
         self._classify(training, stream(seed, "rounding"))
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         broken = broken_links(known, self.labels_)
@@ -318,10 +322,10 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         (), the length of a row.
         """
         check_is_fitted(self)
-        network = {f"network.{name}": each for name, each in self.network_.state_dict().items()}
+        network = {f"network.{name}": tensor for name, tensor in self.network_.state_dict().items()}
         parts = {"centre": self._centre, "spread": self._spread, "scale": self._scale}
         parts["columns"] = torch.tensor(self.n_features_in_)
-        return network | {f"classifier.{name}": each for name, each in self.classifier_._asdict().items()} | parts
+        return network | {f"classifier.{name}": tensor for name, tensor in self.classifier_._asdict().items()} | parts
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> "XSDC":
         """Load the `weights` of another fit, to predict and transform.

@@ -55,26 +55,28 @@ def final_classifier(
         kind: kind of the classifier, or "auto".
         penalty: penalty of the regression; "auto" chooses its own unless some cluster has a single labelled point.
     """
-    told, others = (torch.from_numpy(np.flatnonzero(which)).to(features.device) for which in (labels >= 0, labels < 0))
-    points = torch.cat([features[told], features[others]])
-    known = torch.from_numpy(labels).to(features.device)[told]
+    labelled, others = (
+        torch.from_numpy(np.flatnonzero(mask)).to(features.device) for mask in (labels >= 0, labels < 0)
+    )
+    points = torch.cat([features[labelled], features[others]])
+    known = torch.from_numpy(labels).to(features.device)[labelled]
     targets = torch.nn.functional.one_hot(known, clusters).to(torch.float64)
     if kind == "auto" and lone_labels(targets):
         kind = "nearest"
     if kind == "auto" and not len(others):
         penalty = best_penalty(points, targets)
-    if kind == "labelled" or len(told) < 2 or not len(others):  # leave-one-out needs two labelled points
-        return Final("labelled", penalty, ridge(features[told], targets, penalty))
-    nearest = _two_nearest(features[others], features[told])
+    if kind == "labelled" or len(labelled) < 2 or not len(others):  # leave-one-out needs two labelled points
+        return Final("labelled", penalty, ridge(features[labelled], targets, penalty))
+    nearest = _two_nearest(features[others], features[labelled])
     full = torch.cat([targets, targets[nearest[:, 0]]])
     if kind == "nearest":
         return Final(kind, penalty, ridge(points, full, penalty))
     falling = PENALTIES.flip(0)
-    alone = left_out_error(features[told], targets, falling)
+    alone = left_out_error(features[labelled], targets, falling)
     both = nearest_left_out_error(points, full, nearest, falling)
     if float(alone.min()) <= float(both.min()):
         penalty = float(falling[int(alone.argmin())])
-        return Final("labelled", penalty, ridge(features[told], targets, penalty))
+        return Final("labelled", penalty, ridge(features[labelled], targets, penalty))
     penalty = float(falling[int(both.argmin())])
     return Final("nearest", penalty, ridge(points, full, penalty))
 
@@ -99,15 +101,15 @@ def nearest_left_out_error(features: Tensor, targets: Tensor, nearest: Tensor, p
     centred = features.to(torch.float64)
     centred = centred - centred.mean(dim=0)
     values, vectors = torch.linalg.eigh(centred.T @ centred)
-    along, targets = centred @ vectors, targets.to(torch.float64)
+    projected, targets = centred @ vectors, targets.to(torch.float64)
     changes = targets[nearest[:, 1]] - targets[nearest[:, 0]]
-    told = along[:labelled]
-    squares, paired = told.square(), along[nearest[:, 0]] * along[labelled:]
-    sums, mean = along.T @ targets, targets.mean(dim=0)
+    projected_labelled = projected[:labelled]
+    squares, paired = projected_labelled.square(), projected[nearest[:, 0]] * projected[labelled:]
+    sums, mean = projected.T @ targets, targets.mean(dim=0)
     errors = []
     for penalty in penalties.to(values):
         inverses = 1 / (values.clamp_min(0) + count * penalty)
-        fitted = told @ (inverses[:, None] * sums) + mean
+        fitted = projected_labelled @ (inverses[:, None] * sums) + mean
         weights = paired @ inverses + 1 / count  # H of each unlabelled point and its nearest labelled point
         fitted = fitted.index_add(0, nearest[:, 0], weights[:, None] * changes)
         leverage = squares @ inverses + 1 / count
@@ -119,8 +121,8 @@ def nearest_left_out_error(features: Tensor, targets: Tensor, nearest: Tensor, p
 def _two_nearest(features: Tensor, known: Tensor) -> Tensor:
     """(n, 2) the nearest and second nearest of the known points (m, D) to each point (n, D), computed in blocks."""
     search = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(known.cpu().numpy())
-    found = search.kneighbors(features.cpu().numpy(), return_distance=False)
-    return torch.from_numpy(found).to(features.device)
+    indices = search.kneighbors(features.cpu().numpy(), return_distance=False)
+    return torch.from_numpy(indices).to(features.device)
 
 
 def rounded_labels(
@@ -136,14 +138,14 @@ def rounded_labels(
         generator: random generator of the sample.
     """
     known, clusters = training.known, training.clusters
-    told = next(training.batches(_ROUNDED // 2, generator)).known
-    rest = generator.permutation(np.setdiff1d(training.others, told))
-    taken = np.concatenate([told, rest])[:_ROUNDED]
-    some = features[torch.from_numpy(taken).to(features.device)]
-    M, _ = training.equivalence(some, taken, penalty)
-    found = spectral_labels(M.cpu().numpy(), clusters, generator)
+    labelled = next(training.batches(_ROUNDED // 2, generator)).known
+    rest = generator.permutation(np.setdiff1d(training.others, labelled))
+    points = np.concatenate([labelled, rest])[:_ROUNDED]
+    sample = features[torch.from_numpy(points).to(features.device)]
+    M, _ = training.equivalence(sample, points, penalty)
+    assigned = spectral_labels(M.cpu().numpy(), clusters, generator)
     table = np.zeros((clusters, clusters))
-    named = known.labels[taken] >= 0
-    np.add.at(table, (found[named], known.labels[taken][named]), 1)
-    found = linear_sum_assignment(table, maximize=True)[1][found]
-    return nearest_labels(features.cpu().numpy(), some.cpu().numpy(), found)
+    named = known.labels[points] >= 0
+    np.add.at(table, (assigned[named], known.labels[points][named]), 1)
+    assigned = linear_sum_assignment(table, maximize=True)[1][assigned]
+    return nearest_labels(features.cpu().numpy(), sample.cpu().numpy(), assigned)

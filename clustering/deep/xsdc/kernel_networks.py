@@ -40,8 +40,8 @@ def inverse_square_root(gram: Tensor, ridge: float = 1e-3, iterations: int = 20)
     for _ in range(iterations):
         correction = (3 * identity - inverse @ root) / 2
         root, inverse = root @ correction, correction @ inverse
-    found: Tensor = inverse / size.sqrt()
-    return found
+    result: Tensor = inverse / size.sqrt()
+    return result
 
 
 class KernelLayer(nn.Module):
@@ -156,15 +156,15 @@ class KernelNetwork(nn.Sequential):
         """Initialise the filters with patches of a random subset of the images, layer by layer."""
         drawn = generator.permutation(len(images))[:_IMAGES]
         with torch.no_grad():
-            now = images[torch.from_numpy(np.sort(drawn)).to(images.device)]
+            maps = images[torch.from_numpy(np.sort(drawn)).to(images.device)]
             for layer in self:
                 if isinstance(layer, KernelLayer):
-                    layer.begin(now, generator)
-                now = layer(now)
+                    layer.begin(maps, generator)
+                maps = layer(maps)
 
     def optimizer(self, step: float, decay: float = 0.0) -> torch.optim.Optimizer:
         """Gradient steps along the sphere; `decay` is ignored."""
-        return SphereDescent([each for each in self.parameters() if each.requires_grad], step)
+        return SphereDescent([parameter for parameter in self.parameters() if parameter.requires_grad], step)
 
 
 def lenet5_kernel_network(filters: int = 32, bandwidth: float = 0.6, side: int = 28) -> KernelNetwork:
@@ -199,8 +199,8 @@ class OfRows(nn.Module):
         self.usual_step = network.usual_step
 
     def forward(self, rows: Tensor) -> Tensor:
-        found: Tensor = self.network(self._images(rows))
-        return found
+        features: Tensor = self.network(self._images(rows))
+        return features
 
     def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
         self.network.begin(self._images(inputs), generator)

@@ -22,13 +22,13 @@ def by_pseudo_labels(features: Tensor, known: Constraints, clusters: int) -> Ten
         known: labels and links of these points; a cluster without labelled points receives no points.
         clusters: K.
     """
-    told = torch.from_numpy(known.labels >= 0).to(features.device)
-    labels = torch.from_numpy(known.labels).to(features.device)[told]
+    labelled = torch.from_numpy(known.labels >= 0).to(features.device)
+    labels = torch.from_numpy(known.labels).to(features.device)[labelled]
     targets = torch.nn.functional.one_hot(labels, clusters).to(torch.float64)
-    scores = ridge(features[told], targets, best_penalty(features[told], targets)).scores(features)
+    scores = ridge(features[labelled], targets, best_penalty(features[labelled], targets)).scores(features)
     scores[:, targets.sum(0) == 0] = -torch.inf
-    found = torch.from_numpy(obeying_labels(scores.cpu().numpy(), known)).to(features.device)
-    return (found[:, None] == found).to(torch.float64)
+    assigned = torch.from_numpy(obeying_labels(scores.cpu().numpy(), known)).to(features.device)
+    return (assigned[:, None] == assigned).to(torch.float64)
 
 
 def by_eigenvectors(features: Tensor, known: Known, clusters: int, share: float = 0.1) -> Tensor:
@@ -56,7 +56,7 @@ def by_eigenvectors(features: Tensor, known: Known, clusters: int, share: float 
     centred = centred - centred.mean(dim=0)
     values, vectors = torch.linalg.eigh(centred.T @ centred)
     last = min(clusters - 1, points - 1)
-    along = centred @ vectors[:, dimensions - last :] / values[dimensions - last :].clamp_min(1e-300).sqrt()
+    projected = centred @ vectors[:, dimensions - last :] / values[dimensions - last :].clamp_min(1e-300).sqrt()
     least = min(share, 1 / clusters) * points
-    M = least * along @ along.T + (points - (clusters - 1) * least) / points
+    M = least * projected @ projected.T + (points - (clusters - 1) * least) / points
     return torch.where(known.mask, known.values.to(M), M)

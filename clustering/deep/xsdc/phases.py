@@ -133,19 +133,19 @@ def train(
     before, kept = 0, resumed_at
     start = _copied(network) if state is None else state["start"]
     for number, phase in enumerate(phases):
-        done = min(max(resumed_at - before, 0), phase.steps)
+        completed = min(max(resumed_at - before, 0), phase.steps)
         last = before + phase.steps
-        if done < phase.steps:
-            start = start if done else _copied(network)
+        if completed < phase.steps:
+            start = start if completed else _copied(network)
             optimizer = network.optimizer(phase.step_size, decay)
             sizes = [group["lr"] for group in optimizer.param_groups]
-            if state is not None and done:
+            if state is not None and completed:
                 optimizer.load_state_dict(state["optimizer"])
                 weight = float(state["penalty"])
             else:
                 weight = penalty() if callable(penalty) else penalty
             kind = training.supervised if phase.kind == "supervised" else training.assigned
-            steps = kind(weight, optimizer, batch_size, stream(seed, "batches", number), done=done)
+            steps = kind(weight, optimizer, batch_size, stream(seed, "batches", number), done=completed)
             while len(trace) < last:
                 for group, size in zip(optimizer.param_groups, sizes, strict=True):
                     group["lr"] = size * phase.size(len(trace) - before)
@@ -159,12 +159,12 @@ def train(
                     _keep(folder, identity, network, start, optimizer, weight, trace)
                     kept = len(trace)
         before = last
-    told = np.array(trace, dtype=np.float64).reshape(-1, 2)
-    return Trained(told[:, 0], told[:, 1], resumed_at, start)
+    pairs = np.array(trace, dtype=np.float64).reshape(-1, 2)
+    return Trained(pairs[:, 0], pairs[:, 1], resumed_at, start)
 
 
 def _copied(network: Any) -> dict[str, Tensor]:
-    return {name: each.detach().clone() for name, each in network.state_dict().items()}
+    return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
 
 
 def kept(
@@ -202,9 +202,11 @@ def _next(steps: Iterator[BatchStep], before: int, folder: Path | None, kept: in
         raise _broken(error.what, before + error.step, folder, kept) from error
 
 
-def _broken(what: str, step: int, folder: Path | None, kept: int) -> InputError:
-    where = f"; the state of step {kept} is kept in {folder}" if folder is not None and kept else ""
-    return InputError(f"training broke off at step {step}: {what} not finite any more{where}; lower the step size")
+def _broken(quantity: str, step: int, folder: Path | None, kept: int) -> InputError:
+    kept_at = f"; the state of step {kept} is kept in {folder}" if folder is not None and kept else ""
+    return InputError(
+        f"training broke off at step {step}: {quantity} not finite any more{kept_at}; lower the step size"
+    )
 
 
 def _seen(
@@ -228,15 +230,15 @@ def _seen(
 
 def _clusters(training: Reversal, step: BatchStep, M: Tensor, generator: np.random.Generator) -> NDArray[np.int64]:
     """(N,) cluster that each unlabelled point of the batch would get, -1 for all other points."""
-    found = np.full(len(training.inputs), -1, dtype=np.int64)
+    clusters = np.full(len(training.inputs), -1, dtype=np.int64)
     known = training.known.labels[step.points]
     others = known < 0
     if len(np.unique(known[~others])) == training.clusters:
         features = step.features.cpu().numpy()
-        found[step.points[others]] = nearest_labels(features[others], features[~others], known[~others])
+        clusters[step.points[others]] = nearest_labels(features[others], features[~others], known[~others])
     elif len(M) >= training.clusters:
-        found[step.points[others]] = spectral_labels(M.cpu().numpy(), training.clusters, generator)[others]
-    return found
+        clusters[step.points[others]] = spectral_labels(M.cpu().numpy(), training.clusters, generator)[others]
+    return clusters
 
 
 def _keep(
@@ -281,6 +283,6 @@ def _identity(
     )
     arrays = [known.groups, known.labels, known.apart.indptr, known.apart.indices, known.coarse]
     tensors = [training.inputs, *training.network.state_dict().values()]
-    arrays += [one.detach().cpu().contiguous().numpy() for one in tensors]
-    stored = [np.ascontiguousarray(one).reshape(-1).view(np.uint8).data for one in arrays if one.size]
+    arrays += [tensor.detach().cpu().contiguous().numpy() for tensor in tensors]
+    stored = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays if array.size]
     return fingerprint(repr(training.network), repr(settings), repr(tuple(phases)), seed, *stored)

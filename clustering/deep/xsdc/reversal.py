@@ -167,11 +167,11 @@ class Reversal:
         sums, whole = known.values.sum(1), known.mask.all(1)
         high = max(self.max_share * count, float(sums.max()))
         low = min(self.min_share * count, float(sums[whole].min())) if bool(whole.any()) else self.min_share * count
-        found = balance(
+        balanced = balance(
             dissimilarity(features, penalty), known.mask, known.values, low, high, rounds=self.rounds,
             reference=1 / self.clusters,
         )  # fmt: skip
-        return found.equivalence, float(found.residual)
+        return balanced.equivalence, float(balanced.residual)
 
     def loss(self, points: NDArray[np.int64], penalty: float) -> float:
         """F of these points for their M, without a step."""
@@ -212,10 +212,10 @@ class Reversal:
         return self.inputs[torch.from_numpy(points).to(self.inputs.device)]
 
     def _features(self, inputs: Tensor, number: int) -> Tensor:
-        found = normalised_features(self.network(inputs))
-        if not bool(found.isfinite().all()):
+        features = normalised_features(self.network(inputs))
+        if not bool(features.isfinite().all()):
             raise Diverged(number, "features")
-        return found
+        return features
 
     def _move(self, value: Tensor, optimizer: torch.optim.Optimizer, number: int) -> None:
         """Take one step of the optimiser. If the loss, gradients or new parameters are not finite, the network keeps
@@ -224,19 +224,19 @@ class Reversal:
         Raises:
             Diverged: the loss, gradients or new parameters are not finite.
         """
-        moved = [each for group in optimizer.param_groups for each in group["params"]]
+        moved = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         optimizer.zero_grad(set_to_none=True)
         value.backward()  # type: ignore[no-untyped-call]
-        if not _finite([value, *(each.grad for each in moved if each.grad is not None)]):
+        if not _finite([value, *(parameter.grad for parameter in moved if parameter.grad is not None)]):
             raise Diverged(number, "the loss or its slope")
-        before = [each.detach().clone() for each in moved]
+        before = [parameter.detach().clone() for parameter in moved]
         optimizer.step()
         if not _finite(moved):
             with torch.no_grad():
-                for each, old in zip(moved, before, strict=True):
-                    each.copy_(old)
+                for parameter, old in zip(moved, before, strict=True):
+                    parameter.copy_(old)
             raise Diverged(number, "weights")
 
 
 def _finite(tensors: list[Tensor]) -> bool:
-    return bool(torch.stack([each.detach().isfinite().all() for each in tensors]).all())
+    return bool(torch.stack([tensor.detach().isfinite().all() for tensor in tensors]).all())

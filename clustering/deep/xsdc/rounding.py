@@ -38,8 +38,8 @@ def spectral_labels(equivalence: Array, clusters: int, generator: np.random.Gene
     vectors = leading_eigenvectors(graph, clusters, 0.0, generator)
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-300)
     seed = int(generator.integers(np.iinfo(np.int32).max))
-    found = KMeans(clusters, n_init=10, max_iter=100, random_state=seed).fit(vectors)
-    return np.asarray(found.labels_, dtype=np.int64)
+    model = KMeans(clusters, n_init=10, max_iter=100, random_state=seed).fit(vectors)
+    return np.asarray(model.labels_, dtype=np.int64)
 
 
 def obeying_labels(scores: Array, known: Constraints) -> NDArray[np.int64]:
@@ -54,16 +54,16 @@ def obeying_labels(scores: Array, known: Constraints) -> NDArray[np.int64]:
     np.add.at(sums, known.groups, scores)
     barred = known.barred(scores.shape[1])
     sums[barred & ~barred.all(axis=1, keepdims=True)] = -np.inf
-    found = sums.argmax(axis=1)
-    told = known.labels >= 0
-    found[known.groups[told]] = known.labels[told]
-    settled = np.zeros(len(found), dtype=bool)
-    settled[known.groups[told]] = True
+    labels = sums.argmax(axis=1)
+    labelled = known.labels >= 0
+    labels[known.groups[labelled]] = known.labels[labelled]
+    settled = np.zeros(len(labels), dtype=bool)
+    settled[known.groups[labelled]] = True
     parted = np.flatnonzero(~settled & (np.diff(known.apart.indptr) > 0))
-    for one in parted[np.argsort(-np.bincount(known.groups)[parted], kind="stable")]:
-        others = known.apart.indices[known.apart.indptr[one] : known.apart.indptr[one + 1]]
-        free = np.setdiff1d(np.arange(scores.shape[1]), found[others[settled[others]]])
+    for group in parted[np.argsort(-np.bincount(known.groups)[parted], kind="stable")]:
+        others = known.apart.indices[known.apart.indptr[group] : known.apart.indptr[group + 1]]
+        free = np.setdiff1d(np.arange(scores.shape[1]), labels[others[settled[others]]])
         if len(free):
-            found[one] = free[sums[one, free].argmax()]
-        settled[one] = True
-    return np.asarray(found[known.groups], dtype=np.int64)
+            labels[group] = free[sums[group, free].argmax()]
+        settled[group] = True
+    return np.asarray(labels[known.groups], dtype=np.int64)

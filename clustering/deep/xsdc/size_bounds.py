@@ -40,17 +40,17 @@ def size_bounds(
     if not unknown:
         return low, high
     together = np.bincount(known.groups)
-    most, labelled = int(together.max()), np.bincount(known.labels[known.labels >= 0], minlength=clusters)
-    too_many = most > (high + 1e-9) * points
+    largest, labelled = int(together.max()), np.bincount(known.labels[known.labels >= 0], minlength=clusters)
+    too_many = largest > (high + 1e-9) * points
     if too_many and min_share is None and max_share is None:
         if labelled.all():
             shares = labelled / labelled.sum()
-            low, high = float(shares.min()), max(float(shares.max()), most / points)
+            low, high = float(shares.min()), max(float(shares.max()), largest / points)
         else:
-            high = most / points
+            high = largest / points
             low = min((1 - high) / (clusters - 1), (int(labelled.min()) + unknown) / points)
         warnings.warn(
-            f"{most} of {points} points are known to be in one cluster, which is more than 1 / {clusters} of them: "
+            f"{largest} of {points} points are known to be in one cluster, which is more than 1 / {clusters} of them: "
             f"clusters are taken to have shares of {low:.3g} to {high:.3g}; give min_share and max_share",
             stacklevel=3,
         )
@@ -58,8 +58,8 @@ def size_bounds(
     if too_many:
         point = int((known.groups == together.argmax()).argmax())
         raise InputError(
-            f"{most} of {points} points are known to be in one cluster (that of point {point}), but a cluster has at "
-            f"most {high * points:g}: raise max_share"
+            f"{largest} of {points} points are known to be in one cluster (that of point {point}), but a cluster has "
+            f"at most {high * points:g}: raise max_share"
         )
     if min_share is None and max_share is None and labelled.any() and not labelled.all():
         warnings.warn(
