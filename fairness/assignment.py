@@ -191,8 +191,8 @@ def _solved(
         multipliers, width = proposed, 2 * width
         if outside <= _MISSED:
             break
-    used = amounts > 0
-    entries = amounts[used] / weights[rows[used]], (rows[used], columns[used])
+    nonzero = amounts > 0
+    entries = amounts[nonzero] / weights[rows[nonzero]], (rows[nonzero], columns[nonzero])
     return csr_array(entries, shape=cost.shape), multipliers
 
 
@@ -237,16 +237,16 @@ def _near(programme: _Programme, prices: Floats, spare: int) -> tuple[Ints, floa
     return np.unique(np.concatenate([*best, as_good[:spare], keys])), scale
 
 
-def _cheaper(programme: _Programme, prices: Floats, least: Floats, most: int) -> Ints:
+def _cheaper(programme: _Programme, prices: Floats, least: Floats, limit: int) -> Ints:
     """Keys p K + k of the best column of each row that costs less than `least` (N,).
 
-    Of more than `most` such columns only those that save most are returned, since they may make the others unnecessary.
+    Of more than `limit` such columns only the best are returned, since they may make the others unnecessary.
     """
     keys, excess = np.empty(0, dtype=np.int64), np.empty(0)
     for block, priced in programme.priced(prices):
         lowest = priced.min(axis=1) - least[block]
         rows = np.flatnonzero(lowest < 0)
-        kept, excess = _least(np.concatenate([excess, lowest[rows]]), most)
+        kept, excess = _least(np.concatenate([excess, lowest[rows]]), limit)
         keys = np.concatenate([keys, (rows + block.start) * priced.shape[1] + priced[rows].argmin(axis=1)])[kept]
     return keys
 
@@ -289,10 +289,10 @@ def _restricted(
     each = np.arange(count)
     simplices = coo_array((np.ones(count), (place, each)), shape=(len(points), count))
     sums = coo_array((np.ones(count), (into[free], each)), shape=(totals, count))
-    one = eye_array(bounds)
+    identity = eye_array(bounds)
     paid = np.concatenate([dearer, np.zeros(totals), high, -low])
     constraints = block_array(
-        [[simplices, None, None, None], [sums, -eye_array(totals), None, None], [None, excess, -one, one]],
+        [[simplices, None, None, None], [sums, -eye_array(totals), None, None], [None, excess, -identity, identity]],
         format="csc",
     )
     required = np.concatenate([weights[points] / unit, -fixed, limits])

@@ -59,8 +59,8 @@ def check_bins(bins: Any, name: str | None = None) -> None:
             edges = np.empty(0)
         if edges.ndim == 1 and len(edges) >= 2 and np.all(np.diff(edges) > 0):
             return
-    of = "" if name is None else f" of {name!r}"
-    raise InputError(f"numeric_bins{of} must be 2 or more, or two or more rising edges, not {bins!r}")
+    owner = "" if name is None else f" of {name!r}"
+    raise InputError(f"numeric_bins{owner} must be 2 or more, or two or more rising edges, not {bins!r}")
 
 
 def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.float64]:

@@ -113,9 +113,11 @@ class ByGroup:
             low,
             high,
             shares - groups.target[:, None],
-            np.stack([terms[at].sum(axis=0) for at in own]),
-            np.stack([counts[at].min(axis=0) / np.maximum(counts[at].max(axis=0), 1) * filled for at in own]),
-            np.stack([_goodness_of_fit(counts[at], groups.target[at]) for at in own]),
+            np.stack([terms[columns].sum(axis=0) for columns in own]),
+            np.stack(
+                [counts[columns].min(axis=0) / np.maximum(counts[columns].max(axis=0), 1) * filled for columns in own]
+            ),
+            np.stack([_goodness_of_fit(counts[columns], groups.target[columns]) for columns in own]),
             confidence,
         )
 
@@ -220,9 +222,9 @@ def _goodness_of_fit(counts: NDArray[np.int64], target: NDArray[np.float64]) -> 
 
 def _independence(counts: NDArray[np.int64]) -> float:
     """p-value of Pearson's test that the rows and columns of counts (J, K) are independent."""
-    used = counts[:, counts.sum(axis=0) > 0]
-    freedom = (used.shape[0] - 1) * (used.shape[1] - 1)
+    occupied_counts = counts[:, counts.sum(axis=0) > 0]
+    freedom = (occupied_counts.shape[0] - 1) * (occupied_counts.shape[1] - 1)
     if freedom == 0:
         return 1.0
-    expected = used.sum(axis=1, keepdims=True) * used.sum(axis=0) / used.sum()
-    return float(chdtrc(freedom, ((used - expected) ** 2 / expected).sum()))
+    expected = occupied_counts.sum(axis=1, keepdims=True) * occupied_counts.sum(axis=0) / occupied_counts.sum()
+    return float(chdtrc(freedom, ((occupied_counts - expected) ** 2 / expected).sum()))

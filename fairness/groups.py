@@ -172,20 +172,20 @@ _Coded = tuple[NDArray[np.int64], list[Any], NDArray[np.float64] | None]
 """(N,) group numbers of one attribute, the sorted names of the groups, and the edges of its bins."""
 
 
-def _columns(given: Any, points: int) -> dict[str, Any]:
+def _columns(features: Any, points: int) -> dict[str, Any]:
     """The attributes by name."""
-    if given is None:
+    if features is None:
         return {"all": np.zeros(points, dtype=np.int64)}
-    if isinstance(given, Mapping):
-        columns = {str(name): values for name, values in given.items()}
-    elif isinstance(given, pd.DataFrame):
-        columns = {str(name): given.iloc[:, i] for i, name in enumerate(given.columns)}
-        if len(columns) < given.shape[1]:
+    if isinstance(features, Mapping):
+        columns = {str(name): values for name, values in features.items()}
+    elif isinstance(features, pd.DataFrame):
+        columns = {str(name): features.iloc[:, i] for i, name in enumerate(features.columns)}
+        if len(columns) < features.shape[1]:
             raise InputError("sensitive_features has two columns of the same name; rename one")
-    elif isinstance(given, pd.Series):
-        columns = {"group" if given.name is None else str(given.name): given}
+    elif isinstance(features, pd.Series):
+        columns = {"group" if features.name is None else str(features.name): features}
     else:
-        array = given if isinstance(given, np.ndarray) else _array(given)
+        array = features if isinstance(features, np.ndarray) else _array(features)
         if array.ndim == 2:
             columns = {str(i): array[:, i] for i in range(array.shape[1])}
         elif array.ndim == 1:
@@ -200,13 +200,13 @@ def _columns(given: Any, points: int) -> dict[str, Any]:
     return columns
 
 
-def _array(given: Any) -> NDArray[Any]:
+def _array(sequence: Any) -> NDArray[Any]:
     """Array of the values of a list, unchanged: numpy would convert None and NaN among strings to text."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(sequence, str) or not isinstance(sequence, Iterable):
         raise InputError(
-            f"sensitive_features must be N values, a table or a mapping from names to N values, not {given!r}"
+            f"sensitive_features must be N values, a table or a mapping from names to N values, not {sequence!r}"
         )
-    rows = list(given)
+    rows = list(sequence)
     wide = bool(rows) and all(isinstance(row, (list, tuple, np.ndarray)) for row in rows)
     if wide and len({len(row) for row in rows}) > 1:
         raise InputError("sensitive_features has rows of different lengths")
@@ -234,11 +234,11 @@ def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
         codes, names = bin_names(name, codes, ~gaps, edges)
     else:
         codes, unique = pd.factorize(series)
-        found = [value.item() if isinstance(value, np.generic) else value for value in unique]
-        order = _order(found, series.dtype)
-        rank = np.empty(len(found) + 1, dtype=np.int64)
-        rank[order], rank[-1] = np.arange(len(found)), -1
-        codes, names = rank[codes], [found[i] for i in order]
+        group_names = [value.item() if isinstance(value, np.generic) else value for value in unique]
+        order = _order(group_names, series.dtype)
+        rank = np.empty(len(group_names) + 1, dtype=np.int64)
+        rank[order], rank[-1] = np.arange(len(group_names)), -1
+        codes, names = rank[codes], [group_names[i] for i in order]
         if len(names) > _MANY:
             raise InputError(
                 f"sensitive_features: {name!r} has {len(names)} different values, more than {_MANY}; if it is "
@@ -280,14 +280,14 @@ def _crossed(coded: list[_Coded]) -> _Coded:
     return codes.ravel().astype(np.int64), names, None
 
 
-def _target(given: Any, groups: Groups, points: int) -> NDArray[np.float64]:
+def _target(wanted: Any, groups: Groups, points: int) -> NDArray[np.float64]:
     shares: NDArray[np.float64] = groups.sizes / points
-    if given is None:
+    if wanted is None:
         return shares
     if len(groups.attributes) == 1:
-        by_attribute = {groups.attributes[0]: given}
-    elif isinstance(given, Mapping):
-        by_attribute = dict(given)
+        by_attribute = {groups.attributes[0]: wanted}
+    elif isinstance(wanted, Mapping):
+        by_attribute = dict(wanted)
         unknown = [name for name in by_attribute if name not in groups.attributes]
         if unknown:
             raise InputError(f"target: unknown attribute {unknown[0]!r}; the attributes are {list(groups.attributes)}")
@@ -295,9 +295,9 @@ def _target(given: Any, groups: Groups, points: int) -> NDArray[np.float64]:
         raise InputError(f"target: with several attributes pass {{attribute: shares}}, for {list(groups.attributes)}")
     target = shares.copy()
     for attribute, own in by_attribute.items():
-        at = np.flatnonzero(groups.attribute_of == groups.attributes.index(attribute))
-        target[at] = _shares(own, [groups.names[i] for i in at])
-        bound = float((target[at] * np.log(target[at] / shares[at])).sum())
+        columns = np.flatnonzero(groups.attribute_of == groups.attributes.index(attribute))
+        target[columns] = _shares(own, [groups.names[i] for i in columns])
+        bound = float((target[columns] * np.log(target[columns] / shares[columns])).sum())
         if bound > 1e-3:
             warnings.warn(
                 f"the target of {attribute!r} differs from the shares in the data: in every clustering the "
@@ -307,27 +307,27 @@ def _target(given: Any, groups: Groups, points: int) -> NDArray[np.float64]:
     return target
 
 
-def _shares(given: Any, names: list[Any]) -> NDArray[np.float64]:
+def _shares(wanted: Any, names: list[Any]) -> NDArray[np.float64]:
     """J target shares in the order of the names."""
-    if isinstance(given, Mapping):
+    if isinstance(wanted, Mapping):
         if all(isinstance(name, str) for name in names):
-            given = {str(name): share for name, share in given.items()}  # a key 10 may refer to a group "10"
+            wanted = {str(name): share for name, share in wanted.items()}  # a key 10 may refer to a group "10"
         by_text = {_text(name): name for name in names if isinstance(name, tuple)}
-        given = {by_text.get(name, name): share for name, share in given.items()}
-        missing = [name for name in names if name not in given]
-        unknown = [name for name in given if name not in names]
+        wanted = {by_text.get(name, name): share for name, share in wanted.items()}
+        missing = [name for name in names if name not in wanted]
+        unknown = [name for name in wanted if name not in names]
         if missing or unknown:
-            what = (
+            mistake = (
                 f"lacks group {_shown(missing[0])!r}"
                 if missing
                 else f"names {_shown(unknown[0])!r}, a group without points"
             )
-            raise InputError(f"target {what}; the groups are {[_shown(name) for name in names]}")
-        given = [given[name] for name in names]
+            raise InputError(f"target {mistake}; the groups are {[_shown(name) for name in names]}")
+        wanted = [wanted[name] for name in names]
     try:
-        shares = np.asarray(given, dtype=np.float64)
+        shares = np.asarray(wanted, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"target must be {len(names)} shares or {{group: share}}, not {given!r}") from None
+        raise InputError(f"target must be {len(names)} shares or {{group: share}}, not {wanted!r}") from None
     if shares.shape != (len(names),):
         raise InputError(
             f"target has shape {shares.shape}; there are {len(names)} groups: {[_shown(name) for name in names]}"

@@ -45,16 +45,16 @@ class Fairness(NamedTuple):
     @classmethod
     def of(cls, counts: NDArray[np.int64], groups: Groups) -> "Fairness":
         """Fairness from the counts (J, K) of each group in each cluster."""
-        used = occupied(counts)
-        balances = cluster_balances(counts, groups.attribute_of)[used]
+        nonempty = occupied(counts)
+        balances = cluster_balances(counts, groups.attribute_of)[nonempty]
         rows, columns = np.nonzero(absent_groups(counts))
         names = groups.labels()
         return cls(
-            float(cluster_errors(counts, groups)[used].sum()),
+            float(cluster_errors(counts, groups)[nonempty].sum()),
             float(balances.min()),
             float(balances.mean()),
             counts,
-            int((~used).sum()),
+            int((~nonempty).sum()),
             tuple((names[j], int(k)) for j, k in zip(rows, columns, strict=True)),
         )
 
@@ -182,8 +182,8 @@ def total_variation(labels: ArrayLike, sensitive_features: Any, *, target: Any =
     It is the share of a cluster's points that would have to change group to reach the target.
     """
     counts, groups = _counted(labels, sensitive_features, target)
-    apart = np.abs(shares_of(counts, groups) - groups.target[:, None])
-    return _reduced(0.5 * apart.sum(axis=0), reduce)
+    differences = np.abs(shares_of(counts, groups) - groups.target[:, None])
+    return _reduced(0.5 * differences.sum(axis=0), reduce)
 
 
 def wasserstein(labels: ArrayLike, values: ArrayLike, *, reduce: Reduce = "max") -> Any:

@@ -238,10 +238,10 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         subset: Points | None = None
         seeds: Tensor | None = None
         if sampled is not None:
-            at = torch.from_numpy(sampled).to(values.device)
+            indices = torch.from_numpy(sampled).to(values.device)
             with suppress(TooFewDistinct):  # the full data may have enough distinct points
-                seeds = self._seeds(values[at]) - origin
-                subset = Points(values[at] - origin, cells[at], len(groups.membership), self._K)
+                seeds = self._seeds(values[indices]) - origin
+                subset = Points(values[indices] - origin, cells[indices], len(groups.membership), self._K)
         if seeds is None:
             seeds = self._seeds(values) - origin
         return _Problem(values, origin, groups, self._starts(groups, all_points, subset, seeds), watch.lap())
@@ -290,10 +290,10 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             return stage._replace(logs=[])
         assert isinstance(points, Points)
         labels, between = stage.labels.clone(), list(points.between(stage.logs))
-        cells = np.repeat(np.arange(len(between)), [len(at) for at, _ in between])
+        cells = np.repeat(np.arange(len(between)), [len(rows) for rows, _ in between])
         assignments = torch.cat([part for _, part in between]).double().cpu().numpy()
         rounded_labels = rounded_assignments(assignments, cells)
-        labels[torch.cat([at for at, _ in between])] = torch.from_numpy(rounded_labels).to(labels)
+        labels[torch.cat([rows for rows, _ in between])] = torch.from_numpy(rounded_labels).to(labels)
         return stage._replace(labels=labels, logs=[])
 
     def _numbered(self, stage: Stage, points: Store) -> Stage:

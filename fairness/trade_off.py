@@ -23,8 +23,8 @@ def path_weights(weights: Sequence[float] | None) -> list[float]:
     Raises:
         InputError: there are no weights, or one is not a number of 0 or more.
     """
-    given: Any = GRID if weights is None else weights
-    values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    requested: Any = GRID if weights is None else weights
+    values = list(requested) if isinstance(requested, Iterable) and not isinstance(requested, str) else [requested]
     real = (isinstance(weight, numbers.Real) and not isinstance(weight, bool) for weight in values)
     if not values or not all(real) or not all(0 <= weight < math.inf for weight in values):
         raise InputError(f"weights must be a non-empty sequence of numbers of 0 or more, not {values}")

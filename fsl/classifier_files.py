@@ -34,8 +34,8 @@ def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
         InputError: an entry is missing or has a wrong type.
     """
     try:
-        about = json.loads(header["classifier"])
-        classes, refined_by = about["classes"], about["refined_by"]
+        description = json.loads(header["classifier"])
+        classes, refined_by = description["classes"], description["refined_by"]
         kinds = {type(name) for name in classes}
         whole = (
             len(kinds) == 1
@@ -44,15 +44,15 @@ def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
             and np.array_equal(np.unique(classes), classes)
             and type(refined_by) is int
             and refined_by >= 0
-            and isinstance(about["strategy"], str)
-            and isinstance(about["fields"], dict)
-            and all(isinstance(about[name], str | None) for name in ("backbone", "weights", "encoder"))
+            and isinstance(description["strategy"], str)
+            and isinstance(description["fields"], dict)
+            and all(isinstance(description[name], str | None) for name in ("backbone", "weights", "encoder"))
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a complete classifier ({type(error).__name__} in header); {REMEDY}") from error
     if not whole:
         raise InputError(f"{path}: not a complete classifier (its header is damaged); {REMEDY}")
-    return dict(about)
+    return dict(description)
 
 
 def check_whole(

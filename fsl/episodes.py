@@ -240,9 +240,9 @@ class Episodes:
                 f"{tuple(self.query.shape)} do not agree in B and S"
             )
         sizes = {"task: B": len(self.query), "support: S": self.support_size, "query: Q": self.query_size}
-        for what, size in sizes.items():
+        for kind, size in sizes.items():
             if size == 0:
-                raise InputError(f"there is no {what} = 0")
+                raise InputError(f"there is no {kind} = 0")
         if self.support.dtype not in (torch.float32, torch.float64) or self.query.dtype != self.support.dtype:
             raise InputError(
                 f"features must all be float32, or all float64: support is {self.support.dtype}, query "

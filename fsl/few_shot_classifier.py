@@ -198,7 +198,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.classes_.tolist()
         if not all(isinstance(name, (str, int, float)) for name in classes):
             raise InputError("class names must be strings or numbers to be saved")
-        about = {
+        description = {
             "classes": classes,
             "strategy": name_of(self.strategy_),
             "fields": dataclasses.asdict(self.strategy_),  # type: ignore[call-overload]
@@ -213,7 +213,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "base_mean": torch.from_numpy(self.base_mean_),
             "prototypes": torch.from_numpy(self.prototypes_),
         }
-        write_tensors(path, tensors, {"format": FORMAT, "classifier": json.dumps(about)})
+        write_tensors(path, tensors, {"format": FORMAT, "classifier": json.dumps(description)})
 
     @classmethod
     def load(
@@ -239,20 +239,25 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         path = Path(path)
         tensors, header = read_tensors(path, FORMAT, REMEDY)
-        about = described(path, header)
-        chosen = strategy or stored(path, about["strategy"], about["fields"])
-        made = cls(chosen, backbone=backbone or about["backbone"], weights=weights or about["weights"], device=device)
-        made.classes_, made.refined_by_ = np.array(about["classes"]), about["refined_by"]
-        made.encoder_fingerprint_, made._read_from = about["encoder"], path
+        description = described(path, header)
+        chosen = strategy or stored(path, description["strategy"], description["fields"])
+        classifier = cls(
+            chosen,
+            backbone=backbone or description["backbone"],
+            weights=weights or description["weights"],
+            device=device,
+        )
+        classifier.classes_, classifier.refined_by_ = np.array(description["classes"]), description["refined_by"]
+        classifier.encoder_fingerprint_, classifier._read_from = description["encoder"], path
         try:
             for name in ("support", "support_labels", "base_mean", "prototypes"):
-                setattr(made, f"{name}_", tensors[name].numpy())
+                setattr(classifier, f"{name}_", tensors[name].numpy())
         except (KeyError, TypeError) as error:
             raise InputError(f"{path}: not a complete classifier ({error}); {REMEDY}") from error
-        made.strategy_, made.n_features_in_ = named(chosen), made.support_.shape[-1]
-        parts = made.support_, made.support_labels_, made.base_mean_, made.prototypes_
-        check_whole(path, len(made.classes_), *parts)
-        return made
+        classifier.strategy_, classifier.n_features_in_ = named(chosen), classifier.support_.shape[-1]
+        parts = classifier.support_, classifier.support_labels_, classifier.base_mean_, classifier.prototypes_
+        check_whole(path, len(classifier.classes_), *parts)
+        return classifier
 
     def encoder(self) -> "ImageEncoder":
         """The network, loaded on first use.
@@ -307,13 +312,13 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.asarray(means.mean(axis=0))
         check_no_dates(self.base_mean, "base_mean")
         try:
-            given = np.asarray(self.base_mean, dtype=self.support_.dtype)
+            base_mean = np.asarray(self.base_mean, dtype=self.support_.dtype)
         except (TypeError, ValueError):
-            given = np.empty(0)
-        if given.shape != self.support_.shape[1:] or not np.isfinite(given).all():
+            base_mean = np.empty(0)
+        if base_mean.shape != self.support_.shape[1:] or not np.isfinite(base_mean).all():
             raise InputError(f"base_mean must be {self.support_.shape[1]} finite numbers, one per feature")
-        check_base_mean(torch.from_numpy(given))
-        return given
+        check_base_mean(torch.from_numpy(base_mean))
+        return base_mean
 
     def _class_means(self, points: Tensor, labels: NDArray[np.integer]) -> NDArray[np.floating]:
         """(K, D) means of the points in each class."""

@@ -12,7 +12,7 @@ ANY_MIX = "soft_slk"  # a transductive strategy for queries with any class propo
 SHIFT = "shift"  # the field of strategies that can shift the queries' mean to the support's
 
 
-def named(given: str | Strategy) -> Strategy:
+def named(choice: str | Strategy) -> Strategy:
     """The strategy with that name and its defaults, except for `shift`, which is false: unlike tasks of a benchmark, a
     user's own pictures rarely have equal class proportions in support and queries. A strategy object is returned
     unchanged.
@@ -20,15 +20,15 @@ def named(given: str | Strategy) -> Strategy:
     Raises:
         InputError: the name is unknown, or the object is not a strategy.
     """
-    if isinstance(given, str):
-        made = STRATEGIES.load(given)
-        strategy: Strategy = made(
-            **({SHIFT: False} if SHIFT in (field.name for field in dataclasses.fields(made)) else {})
+    if isinstance(choice, str):
+        kind = STRATEGIES.load(choice)
+        strategy: Strategy = kind(
+            **({SHIFT: False} if SHIFT in (field.name for field in dataclasses.fields(kind)) else {})
         )
         return strategy
-    if isinstance(given, type) or not hasattr(given, "predict") or not hasattr(given, "transductive"):
-        raise InputError(f"strategy must be a name, or a strategy such as LaplacianShot(), not {given!r}")
-    return given
+    if isinstance(choice, type) or not hasattr(choice, "predict") or not hasattr(choice, "transductive"):
+        raise InputError(f"strategy must be a name, or a strategy such as LaplacianShot(), not {choice!r}")
+    return choice
 
 
 def name_of(strategy: Strategy) -> str:
@@ -51,12 +51,12 @@ def stored(path: Path, name: str, fields: dict[str, Any]) -> Strategy:
         )
     values = {field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()}
     try:
-        made: Strategy = STRATEGIES.load(name)(**values)
+        strategy: Strategy = STRATEGIES.load(name)(**values)
     except (TypeError, InputError) as error:
         raise InputError(
             f"{path}: {name} does not accept the stored fields ({error}); fit and save it again"
         ) from error
-    return made
+    return strategy
 
 
 def cautions(strategy: Strategy, queries: int) -> list[str]:

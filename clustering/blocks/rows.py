@@ -98,8 +98,8 @@ class BlockRows:
         return self.pick(owners, _values_at, self.parts, indices - torch.from_numpy(self.offsets)[owners])
 
     def pick(self, owners: Tensor, function: Any, parts: list["Future"], *arguments: Tensor) -> Tensor:
-        """(…, D) points of the blocks `owners` (…). For each block, `function(part, *arguments)` returns its points from
-        the part of the block and the entries of each of `arguments` (…) at which `owners` is this block."""
+        """(…, D) points of the blocks `owners` (…). For each block, `function(part, *arguments)` returns its points
+        from the part of the block and the entries of each of `arguments` (…) at which `owners` is this block."""
         values = torch.empty(*owners.shape, self.dimension, dtype=self.dtype)
         blocks = sorted(set(owners.flatten().tolist()))
         tasks = [

@@ -38,12 +38,12 @@ def rows_and_groups(model: Any, X: Any, sensitive_features: Any) -> tuple[BlockR
         InputError: the parameters, rows or groups are invalid, or an option is not supported for blocks.
     """
     validate_signature(model)
-    for given, what in (
+    for is_set, feature in (
         (model.fairness_weight == "auto", "fairness_weight='auto'"),
         (model.rounding == "flow", "rounding='flow'"),
     ):
-        if given:
-            raise InputError(f"{type(model).__name__}: {what} is not supported for a dask.array")
+        if is_set:
+            raise InputError(f"{type(model).__name__}: {feature} is not supported for a dask.array")
     rows = begin_fit(model, X)
     if hasattr(sensitive_features, "dask"):
         sensitive_features = sensitive_features.compute()

@@ -32,8 +32,8 @@ def medoids(points: BlockPoints, labels: Labels) -> Medoids:
     mass, sums = points.sums(logs, _weighed)
     means = sums / mass.clamp_min(1e-300)[:, None]
     medians = _MEDIANS.update(points, logs, means, Moments(mass[None], sums, mass))
-    totals, pulls, here, sums = points.sums(logs, Pulls(medians, 0.0))
-    slopes = ((sums - pulls[:, None] * medians).norm(dim=1) - here).clamp_min(0)
+    totals, pulls, at_median, sums = points.sums(logs, Pulls(medians, 0.0))
+    slopes = ((sums - pulls[:, None] * medians).norm(dim=1) - at_median).clamp_min(0)
     bounds = totals * (1 - 2 * slopes / sizes.clamp_min(1)).clamp_min(0)  # the bound of `geometric_median`
     indices, rows = points.nearest(labels, medians, _CANDIDATES)
     costs = points.distances(labels, rows).masked_fill(indices < 0, torch.inf)

@@ -49,8 +49,8 @@ class BlockPoints:
         return totals
 
     def take(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor) -> tuple[Logs, Moments]:
-        taken, moments = self._cluster.run(_taken, self._parts, logs, cost, scale, shift)
-        return taken, _added(moments)
+        states, moments = self._cluster.run(_taken, self._parts, logs, cost, scale, shift)
+        return states, _added(moments)
 
     def assign(self, cost: Cost, prices: Tensor | None = None) -> tuple[Labels, Moments]:
         labels, moments = self._cluster.run(_assigned, self._parts, cost, prices)
@@ -77,8 +77,8 @@ class BlockPoints:
         costs, rows = (torch.cat(each) for each in zip(*parts, strict=True))
         return rows[costs.topk(count).indices]
 
-    def sums(self, logs: Logs, of: Sums) -> tuple[Tensor, ...]:
-        sums: tuple[Tensor, ...] = _added(self._cluster.ask(_summed, self._parts, logs, of))
+    def sums(self, logs: Logs, statistic: Sums) -> tuple[Tensor, ...]:
+        sums: tuple[Tensor, ...] = _added(self._cluster.ask(_summed, self._parts, logs, statistic))
         return sums
 
     def rows_at(self, indices: Tensor) -> Tensor:
@@ -165,12 +165,12 @@ def _renumbered(labels: Tensor, numbers: Tensor) -> Kept:
 
 
 def _farthest(points: Points, cost: Cost, count: int) -> tuple[Tensor, Tensor]:
-    most = points.lowest(cost).topk(min(count, points.count))
-    return most.values, points.rows[most.indices]
+    farthest = points.lowest(cost).topk(min(count, points.count))
+    return farthest.values, points.rows[farthest.indices]
 
 
-def _summed(points: Points, logs: list[Tensor], of: Sums) -> tuple[Tensor, ...]:
-    return points.sums(logs, of)
+def _summed(points: Points, logs: list[Tensor], statistic: Sums) -> tuple[Tensor, ...]:
+    return points.sums(logs, statistic)
 
 
 def _nearest(points: Points, labels: Tensor, middles: Tensor, count: int, first: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -90,7 +90,7 @@ class Adult:
 
     def _file(self) -> Path:
         folder = folder_of(self.name, self.root, WANTED)
-        found = first_of(folder, "adult.data", "adult.data.csv", "adult.csv")
-        if found is None:
+        path = first_of(folder, "adult.data", "adult.data.csv", "adult.csv")
+        if path is None:
             raise missing(self.name, folder, WANTED)
-        return found
+        return path

@@ -60,7 +60,7 @@ class Bank:
 
     def _file(self) -> Path:
         folder = folder_of(self.name, self.root, WANTED)
-        found = first_of(folder, "bank-additional-full.csv", "bank-additional/bank-additional-full.csv")
-        if found is None:
+        path = first_of(folder, "bank-additional-full.csv", "bank-additional/bank-additional-full.csv")
+        if path is None:
             raise missing(self.name, folder, WANTED)
-        return found
+        return path

@@ -71,7 +71,7 @@ class Census:
 
     def _file(self) -> Path:
         folder = folder_of(self.name, self.root, WANTED)
-        found = first_of(folder, "USCensus1990raw.data.txt", "USCensus1990raw.data", "USCensus1990.data.txt")
-        if found is None:
+        path = first_of(folder, "USCensus1990raw.data.txt", "USCensus1990raw.data", "USCensus1990.data.txt")
+        if path is None:
             raise missing(self.name, folder, WANTED)
-        return found
+        return path

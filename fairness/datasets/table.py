@@ -215,8 +215,8 @@ class Table:
                 f"{file.path}: sensitive column {name!r} has {named}, which differ only in case or blanks. Set "
                 "spellings=merge to make them one group, or spellings=keep to keep them separate"
             )
-        one = {text: spellings[0] for spellings in spellings_of.values() for text in spellings}
-        return np.array([one[text] for text in texts.tolist()], dtype=texts.dtype)
+        spelling = {text: spellings[0] for spellings in spellings_of.values() for text in spellings}
+        return np.array([spelling[text] for text in texts.tolist()], dtype=texts.dtype)
 
     def _check_gaps(self, file: RowFile, name: str, kept: NDArray[np.intp]) -> None:
         gaps = _gaps(file, name)[kept]

@@ -158,9 +158,9 @@ class Climb:
         """Minimise E at this weight until convergence; the history covers the updates since the last end."""
         leading, sweeps = self.rule, self.course.max_sweeps
         if leading.ending != leading:
-            begun = len(self.history)
+            length = len(self.history)
             self.reach(weight, min(_LEADING, self.course.max_iterations), sweeps)
-            del self.history[begun:]  # these updates belong to other prototypes, with a lower E
+            del self.history[length:]  # these updates belong to other prototypes, with a lower E
             assert self._moments is not None
             self.rule = leading.ending
             self.prototypes = self.rule.begin(self.points, self.logs, self.prototypes, self._moments)
@@ -204,8 +204,8 @@ class Climb:
             if other is not None:
                 spent, rejected, settled = spent + other.sweeps + 2, rejected + other.rejected, other
             E, value = settled.objective, float(settled.reading.value)
-            seen = (settled.gap, spent, rejected, watch.lap())
-            self.history.append(Progress(weight, E, E - value, value / weight, *seen))
+            measured = (settled.gap, spent, rejected, watch.lap())
+            self.history.append(Progress(weight, E, E - value, value / weight, *measured))
             fell = abs(last - E) if course.hard else last - E
             calm = calm + 1 if fell <= course.tolerance * abs(E) else 0
             stationary = settled.status == Status.ROUNDING or settled.gap <= course.gap_tolerance * abs(E)
@@ -246,7 +246,9 @@ class Climb:
                 swaps -= 1
                 linear = settled.totals.cost + (prices * settled.totals.counts).sum()
                 worth = float(linear) - settled.gap - _WORTH * labelled.objective
-                proposals = (one for paid, one in self._exchange.swapped(before, prices, draw) if paid < worth)
+                proposals = (
+                    candidate for paid, candidate in self._exchange.swapped(before, prices, draw) if paid < worth
+                )
             else:
                 break
             for proposal in proposals:
@@ -278,11 +280,11 @@ class Climb:
             self.prototypes, self.logs, self._moments, self._kappa = kept
             del self.history[passed:]
             return None
-        new, before = self.history[passed:], [one for one in self.history[:passed] if one.weight == weight]
+        new, before = self.history[passed:], [entry for entry in self.history[:passed] if entry.weight == weight]
         if before and new[-1].objective > before[-1].objective:
-            self.history = [one for one in self.history[:passed] if one.weight != weight] + new
+            self.history = [entry for entry in self.history[:passed] if entry.weight != weight] + new
         else:
-            self.history[passed:] = [one for one in new if not before or one.objective <= before[-1].objective]
+            self.history[passed:] = [entry for entry in new if not before or entry.objective <= before[-1].objective]
         return other, trial
 
     def _labelled(self, weight: float) -> "_Labelled":
@@ -324,12 +326,12 @@ class Climb:
     def _reseeded(self, penalty: Penalty, settled: Settled, sweeps: int) -> Settled | None:
         """Reseed empty clusters at the points with the highest cost, if that lowers E; at most twice per cluster."""
         assert self._moments is not None
-        lost = self._moments.counts.sum(dim=0) < _LOST
-        if not lost.any() or self._reseeds <= 0:
+        empty = self._moments.counts.sum(dim=0) < _LOST
+        if not empty.any() or self._reseeds <= 0:
             return None
         self._reseeds -= 1
         prototypes = self.prototypes.clone()
-        prototypes[lost] = self.points.farthest(self.rule.cost(prototypes), int(lost.sum())).to(prototypes)
+        prototypes[empty] = self.points.farthest(self.rule.cost(prototypes), int(empty.sum())).to(prototypes)
         cost = self.rule.cost(prototypes)
         labels, _ = self.points.assign(cost, settled.reading.prices)
         logs = self.points.begin(labels, self.course.mixing)

@@ -44,7 +44,7 @@ class Totals(NamedTuple):
         return self.lowest.sum() + self.excess.sum()
 
     def __add__(self, other: "Totals") -> "Totals":  # type: ignore[override]
-        return Totals(*(mine + its for mine, its in zip(self, other, strict=True)))
+        return Totals(*(own + added for own, added in zip(self, other, strict=True)))
 
 
 Sweep = Callable[[Tensor, Tensor, Tensor | None], Totals]

@@ -66,14 +66,14 @@ class Exchange:
             draw: index of the draw of candidates.
         """
         candidates = self._candidates(draw)
-        apart = torch.cdist(candidates.double().cpu(), prototypes.double().cpu()).argmin(dim=1)
-        candidates = candidates[~lacking[apart].to(candidates.device)]  # such a cluster serves only its own points
+        nearest = torch.cdist(candidates.double().cpu(), prototypes.double().cpu()).argmin(dim=1)
+        candidates = candidates[~lacking[nearest].to(candidates.device)]  # such a cluster serves only its own points
         if not len(candidates):
             return
         free = torch.where(lacking.to(prices.device), 0.0, prices)  # prices of tiny clusters carry no information
-        which = lacking.nonzero()[:, 0].tolist()
-        which = sorted(which, key=lambda k: (float(sizes[k]), k))[:_MOVED]
-        for clusters in [which] if len(which) == 1 else [which, *([k] for k in which[:_ALTERNATIVES])]:
+        scattered = lacking.nonzero()[:, 0].tolist()
+        scattered = sorted(scattered, key=lambda k: (float(sizes[k]), k))[:_MOVED]
+        for clusters in [scattered] if len(scattered) == 1 else [scattered, *([k] for k in scattered[:_ALTERNATIVES])]:
             moved = prototypes.clone()
             for k in clusters:
                 totals = self._paid(moved, free, candidates)[:, k]
@@ -86,9 +86,9 @@ class Exchange:
         candidates = self._candidates(draw)
         totals = self._paid(prototypes, prices, candidates)
         least = totals.flatten().topk(min(1 + _ALTERNATIVES, totals.numel()), largest=False)
-        for value, at in zip(least.values.tolist(), least.indices.tolist(), strict=True):
+        for value, index in zip(least.values.tolist(), least.indices.tolist(), strict=True):
             moved = prototypes.clone()
-            moved[at % totals.shape[1]] = candidates[at // totals.shape[1]].to(moved)
+            moved[index % totals.shape[1]] = candidates[index // totals.shape[1]].to(moved)
             yield value, Proposal(moved, prices)
 
     def _candidates(self, draw: int) -> Tensor:

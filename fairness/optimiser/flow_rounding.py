@@ -52,8 +52,8 @@ def rounded(shares: csr_array, cost: NDArray[np.floating], cells: NDArray[np.int
     )
     if result.x is None:
         raise RuntimeError(f"HiGHS did not round the assignment: {result.message}")
-    taken = result.x > 0.5
-    labels[rows[taken]] = columns[taken]
+    chosen = result.x > 0.5
+    labels[rows[chosen]] = columns[chosen]
     return labels
 
 

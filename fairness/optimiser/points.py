@@ -232,16 +232,16 @@ class Points:
         for block in self.blocks:
             cell_prices = prices[block.cell].to(self.rows)[:, None]
             for first in range(block.at.start, block.at.stop, step):
-                rows, norms = (of[first : min(first + step, block.at.stop)] for of in (self.rows, self.norms))
-                now, other = (rows.new_empty(many, len(rows)) for many in (self.clusters, count))
-                for which, into in ((cost, now), (candidates, other)):
-                    left_out = which.into(into, rows, norms)
+                rows, norms = (array[first : min(first + step, block.at.stop)] for array in (self.rows, self.norms))
+                costs, other = (rows.new_empty(many, len(rows)) for many in (self.clusters, count))
+                for cost_of, output in ((cost, costs), (candidates, other)):
+                    left_out = cost_of.into(output, rows, norms)
                     if left_out is not None:
-                        into.add_(left_out)
-                least = now.add_(cell_prices).topk(min(2, self.clusters), dim=0, largest=False)
+                        output.add_(left_out)
+                least = costs.add_(cell_prices).topk(min(2, self.clusters), dim=0, largest=False)
                 second = least.values[1] if self.clusters > 1 else torch.full_like(least.values[0], torch.inf)
-                mine = torch.arange(self.clusters, device=rows.device)[:, None] == least.indices[0]
-                without = torch.where(mine, second, least.values[0])  # (K, n)
+                is_nearest = torch.arange(self.clusters, device=rows.device)[:, None] == least.indices[0]
+                without = torch.where(is_nearest, second, least.values[0])  # (K, n)
                 totals += torch.minimum(other[:, None] + cell_prices, without).sum(dim=2)
         return totals
 
@@ -249,12 +249,12 @@ class Points:
         """(N,) lowest cost of each row."""
         return torch.cat([own for _, own in self._each(lambda i, room, _: self._costs(self.blocks[i], cost, room)[1])])
 
-    def sums(self, logs: list[Tensor], of: Sums) -> tuple[Tensor, ...]:
-        """Sums over all points, float64, of the function `of` applied to blocks."""
+    def sums(self, logs: list[Tensor], statistic: Sums) -> tuple[Tensor, ...]:
+        """Sums over all points, float64, of the function `statistic` applied to blocks."""
 
         def summed(i: int, spare: Tensor, other: Tensor) -> tuple[Tensor, ...]:
-            at = self.blocks[i].at
-            return of(self.rows[at], self.norms[at], torch.exp(logs[i], out=other), spare)
+            rows = self.blocks[i].at
+            return statistic(self.rows[rows], self.norms[rows], torch.exp(logs[i], out=other), spare)
 
         block_sums = [tuple(part.double() for part in parts) for _, parts in self._each(summed)]
         return tuple(torch.stack(parts).sum(dim=0) for parts in zip(*block_sums, strict=True))
@@ -267,7 +267,7 @@ class Points:
         def worked(i: int) -> R:
             points, room = self.blocks[i].points, rooms.get()
             try:
-                return work(i, *(one[: self.clusters * points].view(self.clusters, points) for one in room))
+                return work(i, *(values[: self.clusters * points].view(self.clusters, points) for values in room))
             finally:
                 rooms.put(room)
 

@@ -225,12 +225,12 @@ def weiszfeld(points: Store, logs: Logs, medians: Tensor) -> tuple[Tensor, Tenso
     by s / d, and h = min(1, mass at y / ||sum of s / d (x - y)||).
     """
     # Points closer than this coincide with the median, up to rounding.
-    same = (8 * torch.finfo(points.dtype).eps * points.largest) ** 0.5
-    totals, pulls, here, sums = points.sums(logs, Pulls(medians, same))
+    radius = (8 * torch.finfo(points.dtype).eps * points.largest) ** 0.5
+    totals, pulls, at_median, sums = points.sums(logs, Pulls(medians, radius))
     pull = (sums - pulls[:, None] * medians).norm(dim=1)
-    held = (here / pull.clamp_min(1e-300)).clamp_max(1.0)[:, None]
+    fraction = (at_median / pull.clamp_min(1e-300)).clamp_max(1.0)[:, None]
     means = sums / pulls[:, None].clamp_min(1e-300)
-    return totals, torch.where(pulls[:, None] > 0, (1 - held) * means + held * medians, medians)
+    return totals, torch.where(pulls[:, None] > 0, (1 - fraction) * means + fraction * medians, medians)
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class Pulls:
         """Sums of s d (K,), of s / d (K,), of s over coincident points (K,), and of s / d x (K, D)."""
         Distances(self.medians).into(room, rows, norms)
         totals = torch.linalg.vecdot(s, room)
-        there = room <= self.same
-        here = (s * there).sum(dim=1)
-        weights = s.div_(room.clamp_(min=self.same or 1.0)).masked_fill_(there, 0.0)
-        return totals, weights.sum(dim=1), here, weights @ rows
+        at_median = room <= self.same
+        mass_there = (s * at_median).sum(dim=1)
+        weights = s.div_(room.clamp_(min=self.same or 1.0)).masked_fill_(at_median, 0.0)
+        return totals, weights.sum(dim=1), mass_there, weights @ rows

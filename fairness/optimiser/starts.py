@@ -124,12 +124,12 @@ class Starts:
         for stage in follow(points, self.rule, self.penalty, seed, scaled(), self.course, first, returning):
             yield stage._replace(weight=requested[-1])
 
-    def _with_all(self, begun: Stage) -> Stage:
-        return go_on(self.points, self.rule, self.penalty, begun, begun.weight, self.course)
+    def _with_all(self, stage: Stage) -> Stage:
+        return go_on(self.points, self.rule, self.penalty, stage, stage.weight, self.course)
 
 
-def _better(one: Stage, other: Stage, dtype: torch.dtype) -> bool:
-    """Whether stage `one` has fewer empty clusters than `other`, or as many and a lower E of the labels."""
-    if one.empty != other.empty:
-        return one.empty < other.empty
-    return one.of_labels < other.of_labels - rounding(dtype) * abs(other.of_labels)
+def _better(stage: Stage, other: Stage, dtype: torch.dtype) -> bool:
+    """Whether `stage` has fewer empty clusters than `other`, or as many and a lower E of the labels."""
+    if stage.empty != other.empty:
+        return stage.empty < other.empty
+    return stage.of_labels < other.of_labels - rounding(dtype) * abs(other.of_labels)

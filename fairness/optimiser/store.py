@@ -121,6 +121,6 @@ class Store(Protocol):
         cluster."""
         ...
 
-    def sums(self, logs: Logs, of: Sums) -> tuple[Tensor, ...]:
-        """Sums over all points, float64, of the function `of` applied to blocks."""
+    def sums(self, logs: Logs, statistic: Sums) -> tuple[Tensor, ...]:
+        """Sums over all points, float64, of the function `statistic` applied to blocks."""
         ...

@@ -53,17 +53,17 @@ def follow(
             increase, which is saved for this purpose.
     """
     labels, stage = unfair(points, rule, penalty, seeds.double(), course)
-    begun, history, reached, base = stage.prototypes, stage.history, 0.0, 0.0
+    start, history, reached, base = stage.prototypes, stage.history, 0.0, 0.0
     climb: Climb | None = None
     for weight in weights:
         if weight == 0:
             if rule.ending != rule:
-                stage = _unfair_end(points, rule, penalty, begun, labels, course)
+                stage = _unfair_end(points, rule, penalty, start, labels, course)
             yield stage
             history = ()
             continue
         if climb is None:
-            climb = Climb(points, rule, penalty, course, begun, points.begin(labels, course.mixing))
+            climb = Climb(points, rule, penalty, course, start, points.begin(labels, course.mixing))
         elif returning and weight < reached:
             climb.restore()
             reached = base
@@ -80,14 +80,14 @@ def follow(
         reached, history = weight, ()
 
 
-def go_on(points: Store, rule: Rule, penalty: Penalty, begun: Stage, weight: float, course: Course) -> Stage:
+def go_on(points: Store, rule: Rule, penalty: Penalty, stage: Stage, weight: float, course: Course) -> Stage:
     """Continue with all points from a stage of a sample, with its prototypes and prices; S is initialised from its
     labels."""
     rule = rule.ending
     if weight == 0:
-        return unfair(points, rule, penalty, begun.prototypes, course)[1]
-    labels, _ = points.assign(rule.cost(begun.prototypes), penalty.membership @ begun.group_prices)
-    climb = Climb(points, rule, penalty, course, begun.prototypes, points.begin(labels, course.mixing))
+        return unfair(points, rule, penalty, stage.prototypes, course)[1]
+    labels, _ = points.assign(rule.cost(stage.prototypes), penalty.membership @ stage.group_prices)
+    climb = Climb(points, rule, penalty, course, stage.prototypes, points.begin(labels, course.mixing))
     return climb.end_at(weight)
 
 
@@ -113,9 +113,9 @@ def unfair(points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, course: C
         objective = float(moments.costs.sum())
         empty = moments.counts.sum(dim=0) == 0
         history.append(Progress(0.0, objective, objective, 0.0, 0.0, 1, 0, watch.lap()))
-        same = labels is not None and points.same(new, labels)
+        unchanged = labels is not None and points.same(new, labels)
         labels = new
-        if not empty.any() and (same or last - objective <= course.tolerance * objective):
+        if not empty.any() and (unchanged or last - objective <= course.tolerance * objective):
             converged = True
             break
         if len(history) == course.max_iterations:
@@ -130,9 +130,21 @@ def unfair(points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, course: C
     counts = moments.counts.cpu()
     error = float(penalty.weighing(1.0).at(counts).value)
     prices = counts.new_zeros(len(penalty.target), counts.shape[1])
-    lost = int((counts.sum(dim=0) == 0).sum())
+    empty_clusters = int((counts.sum(dim=0) == 0).sum())
     stage = Stage(
-        0.0, labels, [], prototypes, prices, counts, objective, objective, lost, error, 0.0, converged, tuple(history)
+        0.0,
+        labels,
+        [],
+        prototypes,
+        prices,
+        counts,
+        objective,
+        objective,
+        empty_clusters,
+        error,
+        0.0,
+        converged,
+        tuple(history),
     )
     return labels, stage
 

@@ -100,11 +100,11 @@ class Goal:
             return None
         if goal == cls(None, None):
             raise InputError(f"{name}: fairness_weight='auto' needs a goal; set max_error, min_balance or both")
-        most = float(cluster_balances(groups.sizes[:, None], groups.attribute_of)[0])
-        if goal.min_balance is not None and goal.min_balance > most * (1 + _ROUNDING):
+        highest = float(cluster_balances(groups.sizes[:, None], groups.attribute_of)[0])
+        if goal.min_balance is not None and goal.min_balance > highest * (1 + _ROUNDING):
             raise InputError(
                 f"{name}: min_balance={goal.min_balance:g} is unreachable: the balance of the data is "
-                f"{most:.6g}, and in every clustering some cluster is no more balanced than that; set "
+                f"{highest:.6g}, and in every clustering some cluster is no more balanced than that; set "
                 "min_balance to less"
             )
         # The size-weighted mean of the clusters' shares equals the shares in the data, and KL is convex.
@@ -142,7 +142,7 @@ class Goal:
         search: _Search[End] = _Search(self, groups, clusters)
         paths = [search.follow(run(_Path(search, weights), False)) for run in runs]
         # Cheapest runs first: a better incumbent rules out more of the others.
-        for trials, run in sorted(zip(paths, runs, strict=True), key=lambda one: _cheapest(one[0])):
+        for trials, run in sorted(zip(paths, runs, strict=True), key=lambda pair: _cheapest(pair[0])):
             low, high = _about_the_cheapest(trials)
             floor = min((trial.objective for trial in trials if trial.weight == low), default=math.inf)
             if 0 < low * _NEAR < high and search.could_be(floor):
@@ -206,8 +206,8 @@ class _Search(Generic[End]):
             return best is None or (fairness.empty, not trial.reached) < (best.fairness.empty, not best.trial.reached)
         if not trial.reached:  # the error breaks ties: wherever a cluster lacks a group, the balance is 0
             return (self.goal.missed(fairness), fairness.error) < (self.goal.missed(best.fairness), best.fairness.error)
-        same = rounding(torch.float64) * abs(best.trial.objective)
-        if abs(trial.objective - best.trial.objective) <= same:
+        tolerance = rounding(torch.float64) * abs(best.trial.objective)
+        if abs(trial.objective - best.trial.objective) <= tolerance:
             return trial.weight < best.trial.weight
         return trial.objective < best.trial.objective
 

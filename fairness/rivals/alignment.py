@@ -188,8 +188,8 @@ def aligned(shares: csr_array, values: Floats, groups: Ints) -> tuple[Floats, Fl
         middles = cuts - widths / 2
         mean = np.zeros((len(cuts), values.shape[1]))
         for portion, lane, end in zip(portions, lanes, ends, strict=True):
-            at = np.minimum(np.searchsorted(end, middles), len(lane) - 1)
-            mean += portion * values[members[lane[at]]]
+            positions = np.minimum(np.searchsorted(end, middles), len(lane) - 1)
+            mean += portion * values[members[lane[positions]]]
         means.append(mean)
         masses.append(widths * mass.sum())
     return np.concatenate(means), np.concatenate(masses)

@@ -126,11 +126,11 @@ def tree_fairlets(values: Floats, colours: Ints, p: int, q: int, generator: np.r
         order = np.lexsort((colours[left], part, cells))
         left, cells, part, places = left[order], cells[order], part[order], places[order]
         parts = np.cumsum(_differs(cells) | _differs(part)) - 1
-        taken = _taken(cells, parts, colours[left], p, q)
-        fairlets[left[taken]], more = _decomposed(cells[taken], colours[left[taken]], p, q)
-        fairlets[left[taken]] += count
+        in_fairlet = _taken(cells, parts, colours[left], p, q)
+        fairlets[left[in_fairlet]], more = _decomposed(cells[in_fairlet], colours[left[in_fairlet]], p, q)
+        fairlets[left[in_fairlet]] += count
         count += more
-        left, cells, places = left[~taken], parts[~taken], places[~taken]
+        left, cells, places = left[~in_fairlet], parts[~in_fairlet], places[~in_fairlet]
         if not len(left):
             return fairlets
     fairlets[left], _ = _decomposed(cells, colours[left], p, q)
@@ -140,9 +140,9 @@ def tree_fairlets(values: Floats, colours: Ints, p: int, q: int, generator: np.r
 
 def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Where a value is not the one before it."""
-    found = np.ones(len(values), dtype=np.bool_)
-    found[1:] = values[1:] != values[:-1]
-    return found
+    begins = np.ones(len(values), dtype=np.bool_)
+    begins[1:] = values[1:] != values[:-1]
+    return begins
 
 
 def _before(values: Ints, segments: Ints) -> Ints:
@@ -188,8 +188,8 @@ def _taken(cells: Ints, parts: Ints, colours: Ints, p: int, q: int) -> NDArray[n
 
     segments = 2 * parts + colours
     rank = _before(np.ones(len(parts), dtype=np.int64), segments)
-    found: NDArray[np.bool_] = rank < take.reshape(-1)[segments]
-    return found
+    chosen: NDArray[np.bool_] = rank < take.reshape(-1)[segments]
+    return chosen
 
 
 def _by_cell(values: Ints, cell: Ints) -> Ints:

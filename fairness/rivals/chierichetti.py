@@ -153,8 +153,8 @@ def cheapest_fairlets(values: Floats, colours: Ints, t: int) -> Ints:
     distances = costs(values[blues], values[reds], "kmedian").T  # (R, B)
     ends = linear_sum_assignment(distances) if t == 1 else _cover(distances, t)
     joined = coo_array((np.ones(len(ends[0])), (reds[ends[0]], blues[ends[1]])), shape=(len(values), len(values)))
-    found: NDArray[np.int32] = connected_components(joined, directed=False)[1]
-    return found.astype(np.int64)
+    components: NDArray[np.int32] = connected_components(joined, directed=False)[1]
+    return components.astype(np.int64)
 
 
 def _cover(distances: Floats, t: int) -> tuple[Ints, Ints]:
@@ -164,7 +164,7 @@ def _cover(distances: Floats, t: int) -> tuple[Ints, Ints]:
     keys = np.arange(reds * blues) if reds * blues <= _AT_ONCE else _smallest(scaled)
     while True:
         endpoints = np.divmod(keys, blues)
-        used, price_of_red, price_of_blue = _covered(scaled[endpoints], endpoints, shape, t)
+        edges, price_of_red, price_of_blue = _covered(scaled[endpoints], endpoints, shape, t)
         reduced = scaled - price_of_red[:, None] - price_of_blue
         reduced[endpoints] = 0.0
         requested = _smallest(reduced)
@@ -172,7 +172,7 @@ def _cover(distances: Floats, t: int) -> tuple[Ints, Ints]:
         if not len(requested):
             break
         keys = np.union1d(keys, requested)
-    red, blue = endpoints[0][used], endpoints[1][used]
+    red, blue = endpoints[0][edges], endpoints[1][edges]
     degree_of_red, degree_of_blue = np.bincount(red, minlength=reds), np.bincount(blue, minlength=blues)
     kept = np.ones(len(red), dtype=np.bool_)
     surplus = (degree_of_red[red] > 1) & (degree_of_blue[blue] > 1)  # only edges of length 0, hence few
@@ -204,10 +204,10 @@ def _covered(
     degrees = vstack(
         [coo_array((each[0], (end, each[1])), shape=(n, edges)) for end, n in zip(endpoints, shape, strict=True)]
     )
-    one = eye_array(nodes)
+    identity = eye_array(nodes)
     result = linprog(
         np.concatenate([lengths, np.zeros(nodes), np.full(nodes, float(nodes))]),
-        A_eq=hstack([degrees, -one, one], format="csc"),
+        A_eq=hstack([degrees, -identity, identity], format="csc"),
         b_eq=np.zeros(nodes),
         bounds=np.repeat([[0, np.inf], [1, t], [0, np.inf]], [edges, nodes, nodes], axis=0),
         method="highs-ipm",  # with crossover to an integral vertex; several times faster here than the simplex method

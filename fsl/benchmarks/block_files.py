@@ -25,7 +25,7 @@ def write_blocks(
     shape: Sequence[int],
     blocks: Callable[[int], Iterable[Block]],
     header: Callable[[], Mapping[str, str]],
-    seen: Callable[[Block], None],
+    on_block: Callable[[Block], None],
 ) -> None:
     """Write a safetensors file with small tensors and one large tensor, of which only one block is in memory.
 
@@ -40,7 +40,7 @@ def write_blocks(
         blocks: function of a row that yields the blocks from this row on, in order.
         header: returns the header; called before and after the blocks. The second result may contain a checksum, but
             must have the same length.
-        seen: called with each block in order, including reused ones.
+        on_block: called with each block in order, including reused ones.
     """
     # The int64 tensors are first, so that their offsets are multiples of eight bytes.
     layout = [*((key, "I64", tensor.shape, 8) for key, tensor in counted.items()), (name, "U8", shape, 1)]
@@ -58,14 +58,14 @@ def write_blocks(
     first = head()
     start = first + b"".join(tensor.cpu().numpy().astype("<i8").tobytes() for tensor in counted.values())
     with _unfinished(path) as (file, journal):
-        rows = _take_over(file, journal, start, shape, seen)
+        rows = _take_over(file, journal, start, shape, on_block)
         for block in blocks(rows):
             block = np.ascontiguousarray(block)
             file.write(block.data)
             file.flush()
             journal.write(f"{len(block)} {hashlib.sha256(block.data).hexdigest()}\n".encode())
             journal.flush()
-            seen(block)
+            on_block(block)
         file.seek(0)
         if file.write(head()) != len(first):
             raise ValueError(f"{path}: its header has changed in length")
@@ -95,7 +95,7 @@ def _unfinished(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
 
 
 def _take_over(
-    file: BinaryIO, journal: BinaryIO, start: bytes, shape: Sequence[int], seen: Callable[[Block], None]
+    file: BinaryIO, journal: BinaryIO, start: bytes, shape: Sequence[int], on_block: Callable[[Block], None]
 ) -> int:
     """The number of rows of an earlier process that agree with its journal. Both files are truncated to these rows."""
     rows, end, lines = 0, len(start), 0
@@ -107,7 +107,7 @@ def _take_over(
             data = file.read(wanted) if 0 < wanted <= (shape[0] - rows) * row_bytes else b""
             if not data or hashlib.sha256(data).hexdigest() != digest:
                 break
-            seen(np.frombuffer(data, np.uint8).reshape(-1, *shape[1:]))
+            on_block(np.frombuffer(data, np.uint8).reshape(-1, *shape[1:]))
             rows, end, lines = rows + int(count), end + wanted, lines + len(line)
     file.seek(0)
     file.write(start)

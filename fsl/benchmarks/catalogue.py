@@ -60,7 +60,7 @@ def numbered_pictures(name: str) -> dict[str, frozenset[int]]:
     """The numbers of each class's pictures, from the file `classes/<name>.csv`. The file stores them as a hexadecimal
     number, whose bit i is set if picture i belongs to the class."""
     bits = {row["class"]: int(row["numbers"], 16) for row in _rows(name)}
-    return {name: frozenset(i for i in range(of.bit_length()) if of >> i & 1) for name, of in bits.items()}
+    return {name: frozenset(i for i in range(mask.bit_length()) if mask >> i & 1) for name, mask in bits.items()}
 
 
 def _rows(name: str) -> list[dict[str, str]]:

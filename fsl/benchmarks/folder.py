@@ -97,11 +97,11 @@ class Folder:
         """
         counts = {split: len(classes) for split, classes in self._classes().items()}
         total = sum(counts.values())
-        said = ", ".join(f"{counts[split]} {split}" for split in SPLITS)
+        listed = ", ".join(f"{counts[split]} {split}" for split in SPLITS)
         if self.split == "given":
-            return f"The {total} classes of benchmark folder are given as {said}; move folders, or use split=drawn"
+            return f"The {total} classes of benchmark folder are given as {listed}; move folders, or use split=drawn"
         return (
-            f"The {total} classes of benchmark folder are divided into {said} (novel={self.novel:g} "
+            f"The {total} classes of benchmark folder are divided into {listed} (novel={self.novel:g} "
             f"validation={self.validation:g}); other values of these two change that"
         )
 
@@ -116,13 +116,13 @@ class Folder:
     def _classes(self) -> dict[Split, Classes]:
         """The files of each class of each split."""
         folder = self._folder()
-        given = _by_lists(folder) or _by_folders(folder)
-        if self.split == "given" and not given:
+        classes = _by_lists(folder) or _by_folders(folder)
+        if self.split == "given" and not classes:
             raise InputError(f"benchmark folder: {folder} has no train/ and test/, and no train.csv; use split=drawn")
-        if given and self.split != "drawn":
-            return _disjoint(folder, given)
+        if classes and self.split != "drawn":
+            return _disjoint(folder, classes)
         pooled: defaultdict[str, list[str]] = defaultdict(list)
-        for part in given.values() if given else [_by_class(folder, folder)]:
+        for part in classes.values() if classes else [_by_class(folder, folder)]:
             for name, files in part.items():
                 pooled[name] += files
         return self._drawn(folder, pooled)

@@ -92,22 +92,22 @@ def find_places(folder: Path, catalogue: Catalogue) -> list[Place]:
 
 def _by_split(folder: Path, suffixes: Sequence[str]) -> list[tuple[Path, Split]]:
     """Files with these suffixes and a split in their name, sorted by split and number."""
-    found = []
+    files = []
     for path in folder.iterdir():
         if path.suffix not in suffixes or any(word in path.stem for word in LEFT_OUT):
             continue
         words = re.findall(r"[a-z]+", path.stem.lower())
         split = next((split for word in reversed(words) for split in SPLITS if word in FILES[split]), None)
         if split is not None:
-            found.append((path, split))
-    return sorted(found, key=lambda item: (SPLITS.index(item[1]), *map(int, re.findall(r"\d+", item[0].stem))))
+            files.append((path, split))
+    return sorted(files, key=lambda item: (SPLITS.index(item[1]), *map(int, re.findall(r"\d+", item[0].stem))))
 
 
 def _damaged(path: Path, error: BaseException) -> InputError:
     if isinstance(error, InputError):
         return error
-    why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-    return InputError(f"{path}: damaged, or not of this form ({why}); fetch it again")
+    reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    return InputError(f"{path}: damaged, or not of this form ({reason}); fetch it again")
 
 
 def _shard(path: Path) -> Holding:
@@ -146,8 +146,10 @@ def _cache(path: Path, labels: Path | None = None) -> Holding:
     content = _archive(path) if path.suffix == ".npz" else read_pickle(path)
     try:
         if labels is not None:
-            said = read_pickle(labels)
-            classes = _names(said.get("label_specific", said.get("labels")), said.get("label_specific_str"))
+            annotations = read_pickle(labels)
+            classes = _names(
+                annotations.get("label_specific", annotations.get("labels")), annotations.get("label_specific_str")
+            )
             images, turned = (content["images"], True) if isinstance(content, Mapping) else (content, False)
         elif "image_data" in content:
             images, turned, classes = content["image_data"], False, [""] * len(content["image_data"])
@@ -156,8 +158,10 @@ def _cache(path: Path, labels: Path | None = None) -> Holding:
                     classes[row] = str(name)
         else:
             images, turned = content["data"], False
-            said = content.get("catname2label")
-            classes = _names(content["labels"], {int(value): name for name, value in said.items()} if said else None)
+            annotations = content.get("catname2label")
+            classes = _names(
+                content["labels"], {int(value): name for name, value in annotations.items()} if annotations else None
+            )
         if len(images) != len(classes) or "" in classes:
             raise ValueError(f"{len(images)} pictures, {sum(name != '' for name in classes)} labels")
         pixels = isinstance(images, np.ndarray)
@@ -221,7 +225,7 @@ def _folder(folder: Path, catalogue: Catalogue) -> list[Place]:
     The split of a class that is not in the authors' lists is the name of the folder directly below the root. If there
     are folders named repr or query, support comes before query, and test/ contains the same pictures again.
     """
-    found: dict[tuple[Split | None, Role | None], tuple[list[str], list[str]]] = {}
+    members: dict[tuple[Split | None, Role | None], tuple[list[str], list[str]]] = {}
     below = len(f"{folder}{os.sep}")
     files = [(file, file[below:].partition(os.sep)[0].lower()) for file in pictures_under(folder)]
     divided = len({ROLES.get(word) for _, word in files} - {None}) == 2
@@ -236,15 +240,15 @@ def _folder(folder: Path, catalogue: Catalogue) -> list[Place]:
             place = (path.relative_to(folder).parts[0], path.parent.name)
             word, name = (numbered[1], numbered[2]) if numbered else place
             split = next((split for split in SPLITS if word.lower() in FILES[split]), None)
-        of_split = found.setdefault((split, role), ([], []))
+        of_split = members.setdefault((split, role), ([], []))
         of_split[0].append(file)
         of_split[1].append(name)
     roles: tuple[Role | None, ...] = (None, "support", "query")
     return [
-        replace(_of_files("folders of pictures", split, *found[split, role]), role=role)
+        replace(_of_files("folders of pictures", split, *members[split, role]), role=role)
         for split in (None, *SPLITS)
         for role in roles
-        if (split, role) in found
+        if (split, role) in members
     ]
 
 

@@ -85,14 +85,14 @@ def read_split(benchmark: Benchmark, split: Split, progress: Progress = quiet) -
     """
     _check_split(split)
     with progress.track(f"reading {benchmark.name}, {split}", 1) as advance, _named(benchmark, f"read({split!r})"):
-        found = Decoded(*benchmark.read(split))
+        decoded = Decoded(*benchmark.read(split))
         advance(1)
-    _check(benchmark, split, found)
-    return found
+    _check(benchmark, split, decoded)
+    return decoded
 
 
 def open_images(
-    benchmark: Benchmark, split: Split, cache: Path, progress: Progress = quiet, found: Decoded | None = None
+    benchmark: Benchmark, split: Split, cache: Path, progress: Progress = quiet, decoded: Decoded | None = None
 ) -> ImageSet:
     """Images of a split, from their `images_file`, written if missing.
 
@@ -104,7 +104,7 @@ def open_images(
         split: the split.
         cache: folder of the cache.
         progress: shows progress.
-        found: the result of `read_split`, if already available.
+        decoded: the result of `read_split`, if already available.
 
     Raises:
         InputError: see `read_split`; also if a class is in another split too.
@@ -117,9 +117,9 @@ def open_images(
     with FileLock(folder / f"{split}.lock"):
         images = _load(path, progress) if path.exists() else None
         if images is None:
-            found = found or read_split(benchmark, split, progress)
-            _check_disjoint(benchmark, split, found.class_names, folder)
-            _write(benchmark, split, found, path, progress)
+            decoded = decoded or read_split(benchmark, split, progress)
+            _check_disjoint(benchmark, split, decoded.class_names, folder)
+            _write(benchmark, split, decoded, path, progress)
             images = _load(path, progress)
     if images is None:
         raise OSError(errno.EIO, "what was written cannot be read back", str(path))
@@ -160,55 +160,57 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _check(benchmark: Benchmark, split: Split, found: Decoded) -> None:
-    shape = (len(found.labels), benchmark.channels, benchmark.size, benchmark.size)
-    if tuple(found.images.shape) != shape or len(found.labels) == 0:
+def _check(benchmark: Benchmark, split: Split, decoded: Decoded) -> None:
+    shape = (len(decoded.labels), benchmark.channels, benchmark.size, benchmark.size)
+    if tuple(decoded.images.shape) != shape or len(decoded.labels) == 0:
         raise InputError(
             f"benchmark {benchmark.name}: images of {split} must be uint8 of shape {shape}, at least one, "
-            f"not of shape {tuple(found.images.shape)}; mend its read()"
+            f"not of shape {tuple(decoded.images.shape)}; mend its read()"
         )
-    classes = len(found.class_names)
-    if found.labels.dtype != np.int64 or not np.array_equal(np.unique(found.labels), np.arange(classes)):
+    classes = len(decoded.class_names)
+    if decoded.labels.dtype != np.int64 or not np.array_equal(np.unique(decoded.labels), np.arange(classes)):
         raise InputError(
             f"benchmark {benchmark.name}: labels of {split} must be int64 and use each of 0..{classes - 1}, "
             "one for each class name; mend its read()"
         )
 
 
-def _write(benchmark: Benchmark, split: Split, found: Decoded, path: Path, progress: Progress) -> None:
+def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progress: Progress) -> None:
     """Decode a split into its file in blocks, and resume an interrupted decoding."""
-    labels = torch.from_numpy(found.labels)
-    size = int(np.prod(found.images.shape))
-    checksum = Fingerprint(json.dumps(list(found.images.shape)))
+    labels = torch.from_numpy(data.labels)
+    size = int(np.prod(data.images.shape))
+    checksum = Fingerprint(json.dumps(list(data.images.shape)))
     checksum.begin(size)
 
     def header() -> dict[str, str]:
-        return {"format": FORMAT, "class_names": json.dumps(found.class_names), "fingerprint": str(checksum)}
+        return {"format": FORMAT, "class_names": json.dumps(data.class_names), "fingerprint": str(checksum)}
 
     def decoded(part: slice) -> NDArray[np.uint8]:
         with _named(benchmark, f"images of {split}"):
-            return found.images[part]
+            return data.images[part]
 
-    def blocks(done: int) -> Iterator[NDArray[np.uint8]]:
+    def blocks(finished: int) -> Iterator[NDArray[np.uint8]]:
         with progress.track(f"decoding {benchmark.name}, {split}", len(labels)) as advance:
-            if done:
-                progress.note(f"decoding {benchmark.name}, {split}: going on after {done:,} of {len(labels):,} images")
-                advance(done)
+            if finished:
+                progress.note(
+                    f"decoding {benchmark.name}, {split}: going on after {finished:,} of {len(labels):,} images"
+                )
+                advance(finished)
             count = max(1, BLOCK_BYTES * len(labels) // size)
-            parts = (slice(start, start + count) for start in range(done, len(labels), count))
+            parts = (slice(start, start + count) for start in range(finished, len(labels), count))
             for _, block in on_each_core(decoded, parts):
                 if block.dtype != np.uint8:
                     problem = f"images of {split} must be uint8, not {block.dtype}"
                     raise InputError(f"benchmark {benchmark.name}: {problem}; mend its read()")
                 yield block
                 advance(len(block))
-        for rest in (found.labels.data, json.dumps(found.class_names)):
+        for rest in (data.labels.data, json.dumps(data.class_names)):
             checksum.add(rest)
 
     def seen(block: NDArray[np.uint8]) -> None:
         checksum.go_on(block.data)
 
-    write_blocks(path, {"labels": labels}, "images", found.images.shape, blocks, header, seen)
+    write_blocks(path, {"labels": labels}, "images", data.images.shape, blocks, header, seen)
 
 
 def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, ...], folder: Path) -> None:
@@ -241,18 +243,18 @@ def _mapped(path: Path) -> ImageSet:
 
 def _reopened(path: Path, fingerprint: str) -> ImageSet:
     """The memory-mapped images that another process has checked."""
-    found = _mapped(path)
-    if found.fingerprint != fingerprint:
+    images = _mapped(path)
+    if images.fingerprint != fingerprint:
         raise InputError(f"{path}: other images were put there meanwhile; give the same command again")
-    return found
+    return images
 
 
 def _load(path: Path, progress: Progress) -> ImageSet | None:
     """The memory-mapped images of a file, or None if the file is damaged."""
     try:
-        found = _mapped(path)
-        if found.fingerprint == _checksum(found.images, found.labels, found.class_names):
-            return found
+        images = _mapped(path)
+        if images.fingerprint == _checksum(images.images, images.labels, images.class_names):
+            return images
         problem = f"{path}: wrong checksum; it is made anew"
     except KeyError as error:
         problem = f"{path}: lacks {error}; it is made anew"

@@ -47,20 +47,20 @@ class INat(ListedBenchmark):
         Raises:
             InputError: a file cannot be read.
         """
-        found = super().listing("base" if split == "validation" else split)
+        listed = super().listing("base" if split == "validation" else split)
         if split == "novel":
-            return replace(found, faults=self._undivided(found))
-        return _validating(found) if split == "validation" else found
+            return replace(listed, faults=self._undivided(listed))
+        return _validating(listed) if split == "validation" else listed
 
-    def _undivided(self, found: Listing) -> list[str]:
+    def _undivided(self, listing: Listing) -> list[str]:
         """Differences from the authors' division of the novel pictures into support and query."""
-        counts = np.bincount(found.labels, minlength=len(found.class_names)).tolist()
+        counts = np.bincount(listing.labels, minlength=len(listing.class_names)).tolist()
         support = Counter[str]()
         for place in self.places():
             if place.role == "support":
                 support.update(place.open().classes)
-        there = [(name, count) for name, count in zip(found.class_names, counts, strict=True) if count]
-        wrong = [(name, count) for name, count in there if support[name] != max(count // SUPPORT, 1)]
+        occupied = [(name, count) for name, count in zip(listing.class_names, counts, strict=True) if count]
+        wrong = [(name, count) for name, count in occupied if support[name] != max(count // SUPPORT, 1)]
         if not wrong:
             return []
         name, count = wrong[0]
@@ -71,12 +71,14 @@ class INat(ListedBenchmark):
         ]
 
 
-def _validating(found: Listing) -> Listing:
+def _validating(listing: Listing) -> Listing:
     """Every tenth class of a listing."""
-    kept = np.arange(len(found.class_names)) % VALIDATES == VALIDATES - 1
-    rows = np.flatnonzero(kept[found.labels]).tolist()
+    kept = np.arange(len(listing.class_names)) % VALIDATES == VALIDATES - 1
+    rows = np.flatnonzero(kept[listing.labels]).tolist()
     pictures = EncodedPictures(
-        [found.pictures.names[row] for row in rows], lambda index: found.pictures.read(rows[index]), found.pictures.size
+        [listing.pictures.names[row] for row in rows],
+        lambda index: listing.pictures.read(rows[index]),
+        listing.pictures.size,
     )
-    names = tuple(name for name, is_kept in zip(found.class_names, kept, strict=True) if is_kept)
-    return Listing(pictures, np.cumsum(kept)[found.labels[rows]] - 1, names, {})
+    names = tuple(name for name, is_kept in zip(listing.class_names, kept, strict=True) if is_kept)
+    return Listing(pictures, np.cumsum(kept)[listing.labels[rows]] - 1, names, {})

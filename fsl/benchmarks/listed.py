@@ -129,10 +129,10 @@ def places_of(catalogue: Catalogue, root: str | None) -> list[Place]:
     folder = Path(root).expanduser()
     if not folder.is_dir():
         raise InputError(f"benchmark {catalogue.name}: {folder} is no folder; {remedy}")
-    found = find_places(folder, catalogue)
-    if not found:
+    places = find_places(folder, catalogue)
+    if not places:
         raise InputError(f"benchmark {catalogue.name}: {folder} holds no pictures of it; {remedy}")
-    return found
+    return places
 
 
 def source_of(catalogue: Catalogue, places: Iterable[Place], root: str | None) -> str:
@@ -164,22 +164,22 @@ class _Stamp(NamedTuple):
 
 def _stamp(place: Place, file: Path) -> _Stamp:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:  # reported when the file is read
         return _Stamp(place.layout, str(file), -1, 0, time.time())
-    return _Stamp(place.layout, str(file), found.st_size, found.st_mtime_ns, max(found.st_mtime, found.st_ctime))
+    return _Stamp(place.layout, str(file), status.st_size, status.st_mtime_ns, max(status.st_mtime, status.st_ctime))
 
 
 def _read_source(catalogue: Catalogue, places: Iterable[Place], root: str | None) -> str:
     folder = Path(root or "").expanduser()
-    found = Fingerprint(catalogue.name, RECIPE)
+    fingerprint = Fingerprint(catalogue.name, RECIPE)
     for place in places:
-        found.add(place.layout)
+        fingerprint.add(place.layout)
         for file in place.files:
-            _add_content(found, file)
+            _add_content(fingerprint, file)
         for picture in place.pictures:
-            found.add(f"{relative(picture, folder)} {size_of(picture)}")
-    return str(found)
+            fingerprint.add(f"{relative(picture, folder)} {size_of(picture)}")
+    return str(fingerprint)
 
 
 def relative(file: str, folder: Path) -> str:
@@ -196,17 +196,17 @@ def size_of(file: str) -> int:
         return -1
 
 
-def _add_content(found: Fingerprint, file: Path) -> None:
+def _add_content(fingerprint: Fingerprint, file: Path) -> None:
     try:
         size = file.stat().st_size
         with open_regular(file) as stream:
             if size <= HASHED:
-                found.add(stream.read())
+                fingerprint.add(stream.read())
                 return
-            found.add(size)
+            fingerprint.add(size)
             for block in range(SAMPLES):
                 stream.seek(block * (size - (1 << 20)) // (SAMPLES - 1))
-                found.add(stream.read(1 << 20))
+                fingerprint.add(stream.read(1 << 20))
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror}); put it beside the others") from error
 
@@ -220,13 +220,13 @@ def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size
     Raises:
         InputError: a file cannot be read.
     """
-    mine = [place for place in places if place.split in (None, split)]
-    holdings = [place.open() for place in mine]
+    relevant = [place for place in places if place.split in (None, split)]
+    holdings = [place.open() for place in relevant]
     owner = {name: catalogue.split_of(name) for holding in holdings for name in set(holding.classes)}
     listed = bool(catalogue.classes[split]) and any(owner.values())
     chosen: list[tuple[str, int, int]] = []  # class, holding, index
     strangers: defaultdict[str, list[str]] = defaultdict(list)
-    for number, (place, holding) in enumerate(zip(mine, holdings, strict=True)):
+    for number, (place, holding) in enumerate(zip(relevant, holdings, strict=True)):
         by_name = listed or place.split is None
         called = {name: name if by_name else _apart(name, split) for name in set(holding.classes)}
         for index, name in enumerate(holding.classes):
@@ -235,8 +235,8 @@ def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size
             elif place.split == split or owner[name] is None:
                 strangers[name].append(holding.names[index])
 
-    found = {name for name, _, _ in chosen}
-    names = tuple(sorted(found | set(catalogue.classes[split] if listed else ()), key=_natural))
+    chosen_names = {name for name, _, _ in chosen}
+    names = tuple(sorted(chosen_names | set(catalogue.classes[split] if listed else ()), key=_natural))
     labels_of = {name: label for label, name in enumerate(names)}
     labels = np.array([labels_of[name] for name, _, _ in chosen], np.int64)
     order = np.argsort(labels, kind="stable")
@@ -251,37 +251,37 @@ def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size
     return Listing(pictures, labels[order], names, strangers)
 
 
-def whole(catalogue: Catalogue, found: Listing, split: Split, root: str | None) -> Decoded:
+def whole(catalogue: Catalogue, listing: Listing, split: Split, root: str | None) -> Decoded:
     """Check that a split is complete.
 
     Raises:
         InputError: classes or pictures are missing, or do not belong to the split.
     """
     remedy = f"`transduce data check benchmark={catalogue.name} root={root}` names what is missing or too much"
-    where = f"benchmark {catalogue.name}: {root}"
-    counts = np.bincount(found.labels, minlength=len(found.class_names))
-    known = [name for name in found.strangers if catalogue.split_of(name)]
+    location = f"benchmark {catalogue.name}: {root}"
+    counts = np.bincount(listing.labels, minlength=len(listing.class_names))
+    known = [name for name in listing.strangers if catalogue.split_of(name)]
     if known:
         raise InputError(
-            f"{where} has {known[0]} among the {split} classes, which is a {catalogue.split_of(known[0])} class by the "
-            f"authors' lists ({len(found.strangers)} classes are not of this split); {remedy}"
+            f"{location} has {known[0]} among the {split} classes, which is a {catalogue.split_of(known[0])} class by "
+            f"the authors' lists ({len(listing.strangers)} classes are not of this split); {remedy}"
         )
     present = int((counts > 0).sum())
     if present != catalogue.counts[split]:
-        raise InputError(f"{where} has {present} of the {catalogue.counts[split]} {split} classes; {remedy}")
+        raise InputError(f"{location} has {present} of the {catalogue.counts[split]} {split} classes; {remedy}")
     short = np.flatnonzero(counts != catalogue.each) if catalogue.each else np.empty(0, np.int64)
     if len(short):
         raise InputError(
-            f"{where} holds {counts[short[0]]} pictures of the {split} class {found.class_names[short[0]]} "
+            f"{location} holds {counts[short[0]]} pictures of the {split} class {listing.class_names[short[0]]} "
             f"({len(short)} classes are not whole), not {catalogue.each}; {remedy}"
         )
-    if catalogue.images[split] not in (0, len(found.labels)):
+    if catalogue.images[split] not in (0, len(listing.labels)):
         raise InputError(
-            f"{where} holds {len(found.labels):,} {split} pictures, not {catalogue.images[split]:,}; {remedy}"
+            f"{location} holds {len(listing.labels):,} {split} pictures, not {catalogue.images[split]:,}; {remedy}"
         )
-    if found.faults:
-        raise InputError(f"{where}: {found.faults[0]}; {remedy}")
-    return Decoded(found.pictures, found.labels, found.class_names)
+    if listing.faults:
+        raise InputError(f"{location}: {listing.faults[0]}; {remedy}")
+    return Decoded(listing.pictures, listing.labels, listing.class_names)
 
 
 def _apart(name: str, split: Split) -> str:

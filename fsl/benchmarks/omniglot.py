@@ -123,14 +123,14 @@ class Omniglot:
             InputError: files are missing, damaged or incomplete.
         """
         drawings = load(find(self.root))
-        mine = self.members(drawings.alphabets, drawings.characters, split)
-        upright = shrink(drawings.ink[mine], self.size)
+        rows = self.members(drawings.alphabets, drawings.characters, split)
+        upright = shrink(drawings.ink[rows], self.size)
         turns = range(4) if self.split == "vinyals" else range(1)
         # (characters, rotations, drawers, 28, 28): rotated to the left, as in the lists of the split
         images = np.stack([np.rot90(upright, turn, (1, 2)) for turn in turns])
         images = images.reshape(len(turns), -1, DRAWERS, self.size, self.size).swapaxes(0, 1)
         images = np.ascontiguousarray(images).reshape(-1, 1, self.size, self.size)
-        first = np.flatnonzero(mine)[::DRAWERS]
+        first = np.flatnonzero(rows)[::DRAWERS]
         names = tuple(
             f"{alphabet}/character{character:02d}" + (f"/rot{90 * turn:03d}" if len(turns) > 1 else "")
             for alphabet, character in zip(drawings.alphabets[first], drawings.characters[first], strict=True)
@@ -168,15 +168,15 @@ def find(root: str | None) -> list[Path]:
         raise InputError(f"benchmark omniglot: {folder} is no folder; {remedy}")
     if (folder / "omniglot.npz").is_file():
         return [folder / "omniglot.npz"]
-    found = []
+    paths = []
     for part in PARTS:
         if (folder / part).is_dir():
-            found.append(folder / part)
+            paths.append(folder / part)
         elif (folder / f"{part}.zip").is_file():
-            found.append(folder / f"{part}.zip")
+            paths.append(folder / f"{part}.zip")
         else:
             raise InputError(f"benchmark omniglot: {folder} holds no {part} and no omniglot.npz; {remedy}")
-    return found
+    return paths
 
 
 def load(paths: list[Path]) -> Drawings:

@@ -49,7 +49,7 @@ def pictures_under(folder: Path) -> list[str]:
         InputError: a folder cannot be read or occurs twice (through circular links), or something with the name of a
             picture is not a file: reading a pipe or a device may never end.
     """
-    found: list[tuple[str, str]] = []
+    pictures: list[tuple[str, str]] = []
     known: dict[str, str] = {}
     waiting = [(str(folder), os.path.realpath(folder))]
     while waiting:
@@ -71,8 +71,8 @@ def pictures_under(folder: Path) -> list[str]:
             elif is_picture(entry.name):
                 if not entry.is_file(follow_symlinks=False) and _is_something_else(entry.path):
                     raise InputError(f"{entry.path}: is no file but a pipe, a device or the like; move it away")
-                found.append((entry.name, place))
-    return [f"{place}{os.sep}{name}" for name, place in sorted(found)]
+                pictures.append((entry.name, place))
+    return [f"{place}{os.sep}{name}" for name, place in sorted(pictures)]
 
 
 def _is_something_else(path: str) -> bool:
@@ -87,10 +87,10 @@ def find_lists(folder: Path, split: Split) -> list[Path]:
     """
     for place in PLACES:
         candidates = [folder / place / f"{name}.csv{packed}" for name in FILES[split] for packed in ("", ".gz")]
-        found = [path for path in candidates if path.is_file()]
-        divided = [path for path in found if role_of(path)]
-        if found:
-            return divided if len({role_of(path) for path in divided}) == 2 else found
+        paths = [path for path in candidates if path.is_file()]
+        divided = [path for path in paths if role_of(path)]
+        if paths:
+            return divided if len({role_of(path) for path in divided}) == 2 else paths
     return []
 
 
@@ -117,14 +117,14 @@ def read_list(path: Path) -> list[Row]:
         raise InputError(f"{path}: lists no picture; it needs lines of a file and its class, such as cat01.jpg,cat")
     column = next((place for place, cell in enumerate(lines[0][:2]) if is_picture(cell.strip())), 0)
     rows = []
-    seen = set()
+    names = set()
     for line in lines:
         cells = [cell.strip() for cell in line]
         if len(cells) < 2 or not is_picture(cells[column]) or not cells[1 - column]:
             raise InputError(f"{path}: {','.join(line)[:60]!r} is no file and its class, such as cat01.jpg,cat")
-        if cells[column] in seen:
+        if cells[column] in names:
             raise InputError(f"{path}: lists {cells[column]} twice; take one of the two lines out")
-        seen.add(cells[column])
+        names.add(cells[column])
         rows.append(Row(cells[column], cells[1 - column]))
     return rows
 

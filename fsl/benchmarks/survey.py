@@ -92,28 +92,30 @@ def survey(benchmark: Benchmark, progress: Progress = quiet) -> Survey:
     layout = benchmark.name
     if isinstance(benchmark, ListedBenchmark):
         layout = ", ".join(dict.fromkeys(place.layout for place in benchmark.places()))
-    same: defaultdict[bytes, list[Spot]] = defaultdict(list)
+    spots_by_digest: defaultdict[bytes, list[Spot]] = defaultdict(list)
     splits = []
     for split in SPLITS:
-        found, expected, broken = _listing(benchmark, split, progress)
+        listing, expected, broken = _listing(benchmark, split, progress)
         absent: list[int] = []
-        with progress.track(f"looking at {benchmark.name}, {split}", len(found.labels)) as advance:
-            starts = range(0, len(found.labels), BLOCK)
-            for start, looked in on_each_core(partial(_look, found), starts):
+        with progress.track(f"looking at {benchmark.name}, {split}", len(listing.labels)) as advance:
+            starts = range(0, len(listing.labels), BLOCK)
+            for start, looked in on_each_core(partial(_look, listing), starts):
                 for index, (digest, problem, is_there) in enumerate(looked, start):
                     if not is_there:
                         absent.append(index)
                     elif problem:
                         broken.append(problem)
                     if digest:
-                        class_name = found.class_names[found.labels[index]]
-                        same[digest].append(Spot(split, class_name, found.pictures.names[index]))
+                        class_name = listing.class_names[listing.labels[index]]
+                        spots_by_digest[digest].append(Spot(split, class_name, listing.pictures.names[index]))
                 advance(len(looked))
-        splits.append(_split_survey(split, found, expected, broken, absent))
+        splits.append(_split_survey(split, listing, expected, broken, absent))
     fingerprint = Fingerprint(benchmark.name)
-    for line in sorted(f"{spot.split} {spot.class_name} {key.hex()}" for key, spots in same.items() for spot in spots):
+    for line in sorted(
+        f"{spot.split} {spot.class_name} {key.hex()}" for key, spots in spots_by_digest.items() for spot in spots
+    ):
         fingerprint.add(line)
-    twins = tuple(tuple(spots) for spots in same.values() if len({spot.name for spot in spots}) > 1)
+    twins = tuple(tuple(spots) for spots in spots_by_digest.values() if len({spot.name for spot in spots}) > 1)
     return Survey(layout, tuple(splits), twins, str(fingerprint), known_copy(benchmark.name, str(fingerprint)))
 
 
@@ -141,8 +143,8 @@ def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Li
         facts = benchmark.catalogue
         expected = _Expected(facts.counts[split], facts.images[split], facts.each, facts.classes[split], facts.pictures)
         try:
-            found = benchmark.listing(split)
-            return found, expected, list(found.faults)
+            listing = benchmark.listing(split)
+            return listing, expected, list(listing.faults)
         except InputError as error:  # one archive is damaged; the others are still checked
             nothing = EncodedPictures([], lambda index: b"", benchmark.size)
             expected = expected._replace(names=(), each=0)
@@ -158,15 +160,15 @@ def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Li
     return Listing(pictures, labels, names, {}), _Expected(), []
 
 
-def _look(found: Listing, start: int) -> list[tuple[bytes, str, bool]]:
+def _look(listing: Listing, start: int) -> list[tuple[bytes, str, bool]]:
     """For each picture of a block: its digest, its defect, and whether it is present."""
     looked = []
-    for index in range(start, min(start + BLOCK, len(found.labels))):
+    for index in range(start, min(start + BLOCK, len(listing.labels))):
         digest, problem, is_there = b"", "", True
         try:
-            stored = found.pictures.stored(index)
+            stored = listing.pictures.stored(index)
             digest = hashlib.sha256(stored if isinstance(stored, bytes) else np.ascontiguousarray(stored).data).digest()
-            found.pictures.decoded(index, stored)
+            listing.pictures.decoded(index, stored)
         except InputError as error:
             problem, is_there = str(error), not isinstance(error.__cause__, FileNotFoundError)
         looked.append((digest, problem, is_there))
@@ -174,33 +176,35 @@ def _look(found: Listing, start: int) -> list[tuple[bytes, str, bool]]:
 
 
 def _split_survey(
-    split: Split, found: Listing, expected: _Expected, broken: Sequence[str], absent: Sequence[int]
+    split: Split, listing: Listing, expected: _Expected, broken: Sequence[str], absent: Sequence[int]
 ) -> SplitSurvey:
-    there, lacking = _by_class(found, absent)
-    pictures = len(found.labels) - len(absent)
-    missing = [f"class {name}" for name in expected.names if name not in there and name not in lacking]
-    extra = [f"{_count(names)} of {name or 'no class'}{_few(names)}" for name, names in sorted(found.strangers.items())]
-    if not missing and len(there.keys() | lacking) < expected.classes:
-        missing.append(f"{expected.classes - len(there.keys() | lacking)} classes")
-    if expected.classes and len(there) > expected.classes:
-        extra.append(f"{len(there) - expected.classes} classes")
-    for name in dict.fromkeys((*there, *lacking)):
-        names, called = there.get(name, []), expected.called(name)
+    present, lacking = _by_class(listing, absent)
+    pictures = len(listing.labels) - len(absent)
+    missing = [f"class {name}" for name in expected.names if name not in present and name not in lacking]
+    extra = [
+        f"{_count(names)} of {name or 'no class'}{_few(names)}" for name, names in sorted(listing.strangers.items())
+    ]
+    if not missing and len(present.keys() | lacking) < expected.classes:
+        missing.append(f"{expected.classes - len(present.keys() | lacking)} classes")
+    if expected.classes and len(present) > expected.classes:
+        extra.append(f"{len(present) - expected.classes} classes")
+    for name in dict.fromkeys((*present, *lacking)):
+        names, called = present.get(name, []), expected.called(name)
         named = not called.isdisjoint(names)  # otherwise the files have names of another scheme
         lacks = {*lacking.get(name, ()), *(called.difference(names) if named else ())}
-        more = [other for other in names if other not in called] if named else []
-        short, much = max(len(lacks), expected.each - len(names)), max(len(more), len(names) - expected.each)
+        unexpected = [other for other in names if other not in called] if named else []
+        short, much = max(len(lacks), expected.each - len(names)), max(len(unexpected), len(names) - expected.each)
         if short > 0:
-            of = f"{short} of {expected.each}" if expected.each else f"{short}"
-            missing.append(f"{of} pictures of class {name}{_few(lacks)}")
+            amount = f"{short} of {expected.each}" if expected.each else f"{short}"
+            missing.append(f"{amount} pictures of class {name}{_few(lacks)}")
         if much > 0 and expected.each:
-            extra.append(f"{much} pictures of class {name} ({len(names)}, not {expected.each}){_few(more)}")
+            extra.append(f"{much} pictures of class {name} ({len(names)}, not {expected.each}){_few(unexpected)}")
     if not (missing or extra) and expected.pictures and pictures != expected.pictures:
         differ = expected.pictures - pictures
         (missing if differ > 0 else extra).append(f"{abs(differ):,} pictures")
     return SplitSurvey(
         split,
-        len(there),
+        len(present),
         pictures,
         expected.classes,
         expected.pictures,
@@ -210,14 +214,14 @@ def _split_survey(
     )
 
 
-def _by_class(found: Listing, absent: Sequence[int]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def _by_class(listing: Listing, absent: Sequence[int]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """By class, the short names of the present pictures, and of the listed pictures that are absent."""
-    there: defaultdict[str, list[str]] = defaultdict(list)
+    present: defaultdict[str, list[str]] = defaultdict(list)
     lacking: defaultdict[str, list[str]] = defaultdict(list)
     gone = set(absent)
-    for index, (label, name) in enumerate(zip(found.labels.tolist(), found.pictures.names, strict=True)):
-        (lacking if index in gone else there)[found.class_names[label]].append(_file(name))
-    return there, lacking
+    for index, (label, name) in enumerate(zip(listing.labels.tolist(), listing.pictures.names, strict=True)):
+        (lacking if index in gone else present)[listing.class_names[label]].append(_file(name))
+    return present, lacking
 
 
 def _file(name: str) -> str:

@@ -112,26 +112,26 @@ class FeatureBank:
         return bank
 
 
-def _check(bank: FeatureBank, what: str) -> None:
+def _check(bank: FeatureBank, subject: str) -> None:
     features, labels, names, mean = bank.features, bank.labels, bank.class_names, bank.base_mean
     if features.ndim != 2 or features.dtype != torch.float32 or not features.numel():
-        raise InputError(f"{what}: features must be float32 of shape (N, D), not {_describe(features)}")
+        raise InputError(f"{subject}: features must be float32 of shape (N, D), not {_describe(features)}")
     if labels.dtype != torch.int64 or labels.shape != features.shape[:1]:
-        raise InputError(f"{what}: labels must be int64 of shape ({len(features)},), not {_describe(labels)}")
+        raise InputError(f"{subject}: labels must be int64 of shape ({len(features)},), not {_describe(labels)}")
     if bank.told is not None and (bank.told.dtype != torch.bool or bank.told.shape != labels.shape):
-        raise InputError(f"{what}: told must be bool of shape ({len(features)},), not {_describe(bank.told)}")
+        raise InputError(f"{subject}: told must be bool of shape ({len(features)},), not {_describe(bank.told)}")
     low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= len(names):
-        raise InputError(f"{what}: labels run from {low} to {high}, but there are {len(names)} class names")
+        raise InputError(f"{subject}: labels run from {low} to {high}, but there are {len(names)} class names")
     if mean is not None and (mean.dtype != torch.float32 or mean.shape != features.shape[1:]):
-        raise InputError(f"{what}: base_mean must be float32 of shape ({features.shape[1]},), not {_describe(mean)}")
+        raise InputError(f"{subject}: base_mean must be float32 of shape ({features.shape[1]},), not {_describe(mean)}")
     if mean is not None and not mean.square().sum().isfinite():
-        raise InputError(f"{what}: NaN or infinite values in base_mean, or too large to be squared")
+        raise InputError(f"{subject}: NaN or infinite values in base_mean, or too large to be squared")
     for start in range(0, len(features), _ROWS):
         finite = features[start : start + _ROWS].square().sum(dim=1).isfinite()
         if not finite.all():
             row = start + int((~finite).nonzero()[0])
-            raise InputError(f"{what}: NaN or infinite values in features, or too large to be squared: row {row}")
+            raise InputError(f"{subject}: NaN or infinite values in features, or too large to be squared: row {row}")
 
 
 def _describe(tensor: Tensor) -> str:
@@ -178,15 +178,15 @@ def extract(
         return forward(backbone, conform(batch.to(place), len(mean), side, interpolation), mean, std)
 
     batches = torch.split(images.images, batch_size)
-    features, done = torch.empty(0), 0
+    features, filled = torch.empty(0), 0
     try:
         with progress.track("extracting features", len(images.labels)) as advance:
             parts = ((batch, work(batch)) for batch in batches)
             for _, part in parts if place.type != "cpu" else on_each_core(work, batches):
-                if not done:
+                if not filled:
                     features = torch.empty(len(images.labels), part.shape[1])
-                features[done : done + len(part)] = part
-                done += len(part)
+                features[filled : filled + len(part)] = part
+                filled += len(part)
                 advance(len(part))
     finally:
         backbone.train(training)

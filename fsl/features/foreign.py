@@ -94,14 +94,14 @@ def _arrays(path: Path, split: Split) -> tuple[Mapping[str, NDArray[Any]], Seque
         raise InputError(f"{path}: damaged, or not an archive of arrays ({error}); download it again") from error
 
 
-def _of_arrays(arrays: Mapping[str, NDArray[Any]], held: Sequence[str], split: Split) -> _Content:
-    def first(names: Sequence[str], what: str) -> NDArray[Any]:
+def _of_arrays(arrays: Mapping[str, NDArray[Any]], names_in_file: Sequence[str], split: Split) -> _Content:
+    def first(names: Sequence[str], content: str) -> NDArray[Any]:
         for name in (*(f"{name}_{split}" for name in names), *names):
             if name in arrays:
                 return arrays[name]
         raise InputError(
-            f"contains {', '.join(map(str, held)) or 'nothing'}, but no {what}; name the array {names[0]} or "
-            f"{names[0]}_{split}"
+            f"contains {', '.join(map(str, names_in_file)) or 'nothing'}, but no {content}; name the array "
+            f"{names[0]} or {names[0]}_{split}"
         )
 
     names = arrays.get("class_names")

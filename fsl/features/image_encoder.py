@@ -228,10 +228,10 @@ def _read(picture: Picture, index: int, size: int) -> Image.Image:
 
 def _look_of_checkpoint(network: nn.Module, path: Path) -> Look:
     """The input format of a checkpoint's network, from its header or from the benchmark it names."""
-    channels, size, about = (getattr(network, key) for key in ("channels", "size", "about"))
-    if "mean" in about and "std" in about:
-        return Look(channels, size, about["mean"], about["std"])
-    named = about.get("benchmark") if isinstance(about, dict) else None
+    channels, size, details = (getattr(network, key) for key in ("channels", "size", "about"))
+    if "mean" in details and "std" in details:
+        return Look(channels, size, details["mean"], details["std"])
+    named = details.get("benchmark") if isinstance(details, dict) else None
     if named not in BENCHMARKS.names():  # a file must not choose which module is imported
         raise InputError(
             f"{path}: does not contain the normalisation of its training images; create it again with "

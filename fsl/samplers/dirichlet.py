@@ -62,9 +62,9 @@ class Dirichlet:
         counts = apportion(proportions, self.way * self.query, pool.counts[classes] - self.shot)
         samples = pool.samples(random, classes, self.shot + counts)
         support, others = samples[..., : self.shot], samples[..., self.shot :]
-        asked = np.arange(others.shape[2]) < counts[..., None]
+        used = np.arange(others.shape[2]) < counts[..., None]
         positions = np.broadcast_to(np.arange(self.way)[:, None], others.shape)
-        query, query_labels = (values[asked].reshape(BLOCK, -1) for values in (others, positions))
+        query, query_labels = (values[used].reshape(BLOCK, -1) for values in (others, positions))
         return assemble(random, classes, support, query, query_labels)
 
 

@@ -77,9 +77,9 @@ class FewClasses:
         left = pool.counts[classes[rows, effective]] - self.shot
         ends = left.cumsum(axis=1)
         ranks = subset(random, ends[:, -1], self.queries)  # among all remaining samples, sorted by class
-        which = (ranks[..., None] >= ends[:, None, :]).sum(axis=2)
-        place = ranks - (ends - left)[rows, which]
-        labels = effective[rows, which]
-        for taken in np.moveaxis(np.sort(places, axis=2)[rows, labels], 2, 0):
-            place = place + (place >= taken)  # skip the support samples
+        columns = (ranks[..., None] >= ends[:, None, :]).sum(axis=2)
+        place = ranks - (ends - left)[rows, columns]
+        labels = effective[rows, columns]
+        for support in np.moveaxis(np.sort(places, axis=2)[rows, labels], 2, 0):
+            place = place + (place >= support)  # skip the support samples
         return pool.members[classes[rows, labels], place], labels

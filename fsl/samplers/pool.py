@@ -28,12 +28,12 @@ class Pool:
     @classmethod
     def of(cls, labels: Tensor, names: tuple[str, ...] = ()) -> "Pool":
         """Group samples by their (N,) labels 0..K-1."""
-        given = labels.numpy()
-        counts = np.bincount(given)
-        order = np.argsort(given, kind="stable")
+        values = labels.numpy()
+        counts = np.bincount(values)
+        order = np.argsort(values, kind="stable")
         starts = np.cumsum(counts) - counts
         members = np.zeros((len(counts), counts.max()), dtype=np.int64)
-        members[given[order], np.arange(len(order)) - starts[given[order]]] = order
+        members[values[order], np.arange(len(order)) - starts[values[order]]] = order
         return cls(counts, members, names or tuple(str(k) for k in range(len(counts))))
 
     def require(self, way: int, each: int, reason: str, remedy: str) -> None:
@@ -109,8 +109,8 @@ def subset(random: np.random.Generator, counts: NDArray[np.int64], sizes: int | 
     for i, row in enumerate(drawn):
         last = counts - sizes + i
         row[...] = random.integers(0, np.minimum(last, counts - 1), endpoint=True)
-        again = (drawn[:i] == row).any(axis=0)
-        row[again] = last[again]
+        repeated = (drawn[:i] == row).any(axis=0)
+        row[repeated] = last[repeated]
         row[i >= np.broadcast_to(sizes, row.shape)] = -1
     return np.moveaxis(drawn, 0, -1)
 
@@ -121,7 +121,7 @@ def assemble(
     support: NDArray[np.int64],
     query: NDArray[np.int64],
     query_labels: NDArray[np.int64],
-    given: NDArray[np.bool_] | None = None,
+    is_support: NDArray[np.bool_] | None = None,
 ) -> Tasks:
     """Create tasks from drawn samples. The queries are shuffled, so that their order is independent of their classes.
 
@@ -131,13 +131,13 @@ def assemble(
         support: (B, way, shot) samples.
         query: (B, Q) samples.
         query_labels: (B, Q) labels in 0..way-1.
-        given: (B, way, shot) bool, False for padding of the support; None without padding.
+        is_support: (B, way, shot) bool, False for padding of the support; None without padding.
     """
     tasks, way, shot = support.shape
     support_labels = np.empty_like(support)
     support_labels[:] = np.arange(way)[:, None]
-    if given is not None:
-        support, support_labels = np.where(given, support, 0), np.where(given, support_labels, 0)
+    if is_support is not None:
+        support, support_labels = np.where(is_support, support, 0), np.where(is_support, support_labels, 0)
     order = np.argsort(random.random(query.shape), axis=1)
     return Tasks(
         support=torch.from_numpy(support.reshape(tasks, -1)),
@@ -145,7 +145,7 @@ def assemble(
         query=torch.from_numpy(np.take_along_axis(query, order, axis=1)),
         query_labels=torch.from_numpy(np.take_along_axis(query_labels, order, axis=1)),
         classes=torch.from_numpy(classes),
-        support_mask=None if given is None else torch.from_numpy(given.reshape(tasks, -1)),
+        support_mask=None if is_support is None else torch.from_numpy(is_support.reshape(tasks, -1)),
     )
 
 
@@ -154,7 +154,7 @@ def assemble_equal(
     classes: NDArray[np.int64],
     samples: NDArray[np.int64],
     shot: int,
-    given: NDArray[np.bool_] | None = None,
+    is_support: NDArray[np.bool_] | None = None,
 ) -> Tasks:
     """Create tasks with the same number of queries in each class.
 
@@ -163,12 +163,12 @@ def assemble_equal(
         classes: (B, way) classes.
         samples: (B, way, shot + query) samples of each class, support first.
         shot: number of support samples per class.
-        given: see `assemble`.
+        is_support: see `assemble`.
     """
     tasks, way, size = samples.shape
     query = samples[..., shot:].reshape(tasks, -1)
     query_labels = np.broadcast_to(np.arange(way).repeat(size - shot), query.shape)
-    return assemble(random, classes, samples[..., :shot], query, query_labels, given)
+    return assemble(random, classes, samples[..., :shot], query, query_labels, is_support)
 
 
 def smallest(keys: NDArray[np.float64], size: int) -> NDArray[np.int64]:

@@ -56,4 +56,4 @@ class UnequalShots:
         classes = pool.classes(random, BLOCK, self.way)
         shots = random.integers(self.shot_min, self.shot_max, (BLOCK, self.way, 1), endpoint=True)
         samples = pool.samples(random, classes, self.shot_max + self.query)
-        return assemble_equal(random, classes, samples, self.shot_max, given=np.arange(self.shot_max) < shots)
+        return assemble_equal(random, classes, samples, self.shot_max, is_support=np.arange(self.shot_max) < shots)

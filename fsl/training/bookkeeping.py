@@ -83,10 +83,10 @@ class Bookkeeping(lightning.Callback):
         self._losses = []
         self._shown["loss"] = self._means[-1][1]
 
-    def _diverged(self, module: Classification, what: str) -> InputError:
+    def _diverged(self, module: Classification, quantity: str) -> InputError:
         kept = f"epoch {self.standing.epoch} is kept" if self.standing.epoch else "nothing is kept"
         return InputError(
-            f"training diverged: {what} of epoch {module.epoch + 1} ({kept}); lower learning_rate "
+            f"training diverged: {quantity} of epoch {module.epoch + 1} ({kept}); lower learning_rate "
             f"({module.job.training.learning_rate:g}) or add warmup"
         )
 
@@ -169,7 +169,7 @@ class Bookkeeping(lightning.Callback):
             return
         standing.best_epoch, standing.best_accuracy, standing.stale = epoch, accuracy, 0
         standing.best_ci95 = ci95
-        about = {
+        details = {
             "benchmark": job.benchmark.name,
             "mean": list(job.benchmark.mean),
             "std": list(job.benchmark.std),
@@ -183,7 +183,7 @@ class Bookkeeping(lightning.Callback):
             job.backbone_name,
             channels=job.benchmark.channels,
             size=job.benchmark.size,
-            about=about,
+            about=details,
         )
 
 

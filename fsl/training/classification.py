@@ -47,8 +47,8 @@ class Classification(CountedEpochs):
     """Backbone and linear classifier, trained with cross-entropy and label smoothing."""
 
     def __init__(self, job: Job, state: Mapping[str, Any] | None) -> None:
-        done = 0 if state is None else state["standing"]["epoch"]
-        super().__init__(done, len(job.base.labels), job.batch_size, job.seed, "training")
+        epochs = 0 if state is None else state["standing"]["epoch"]
+        super().__init__(epochs, len(job.base.labels), job.batch_size, job.seed, "training")
         self.job, self._state = job, state
         self.backbone, self.head = job.backbone, job.head
         if state is not None:
@@ -75,8 +75,8 @@ class Classification(CountedEpochs):
     def on_train_epoch_start(self) -> None:
         # the random numbers of an epoch depend on its index only, so that a resumed training draws the same
         self._draws.manual_seed(stream_key(self.job.seed, "training", "augmentation", self.epoch))
-        apart = [self.job.rank] if self.job.rank else []  # each rank drops different activations
-        torch.manual_seed(stream_key(self.job.seed, "training", "dropout", self.epoch, *apart))
+        extra = [self.job.rank] if self.job.rank else []  # each rank drops different activations
+        torch.manual_seed(stream_key(self.job.seed, "training", "dropout", self.epoch, *extra))
 
     def rate(self, step: int) -> float:
         """The learning rate at a step, counted over all sessions."""
@@ -96,9 +96,9 @@ class Classification(CountedEpochs):
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         share = self.job.share(len(indices))
-        mine = indices[share]
-        images = self.job.base.images[mine].to(self.device)
-        labels = self.job.base.labels[mine].to(self.device)
+        own = indices[share]
+        images = self.job.base.images[own].to(self.device)
+        labels = self.job.base.labels[own].to(self.device)
         if self._augmentation is not None:
             # drawn for the whole batch, so that the change of an image does not depend on its rank
             images = self._augmentation.apply(images, self._augmentation.draw(len(indices), self._draws).of(share))
@@ -106,4 +106,4 @@ class Classification(CountedEpochs):
         logits = self.head(self.backbone(pixels.contiguous(memory_format=torch.channels_last)))
         loss = functional.cross_entropy(logits, labels, label_smoothing=self._smoothing)
         # the factor makes the mean over ranks the mean over images, even if one rank has one image more
-        return loss * (self.job.ranks * len(mine) / len(indices))
+        return loss * (self.job.ranks * len(own) / len(indices))

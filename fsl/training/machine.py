@@ -49,11 +49,11 @@ def resolve_devices(name: str, count: int) -> tuple[torch.device, ...]:
                 f"use devices={cores} at most"
             )
         return (first,) * count
-    start, there = first.index or 0, torch.cuda.device_count()
-    if first.type != "cuda" or start + count > there:
+    start, available = first.index or 0, torch.cuda.device_count()
+    if first.type != "cuda" or start + count > available:
         raise InputError(
-            f"devices={count} with device={name}: this machine has {there} GPU{'s' * (there != 1)}; "
-            f"use devices={max(1, there - start)}, or device=cpu"
+            f"devices={count} with device={name}: this machine has {available} GPU{'s' * (available != 1)}; "
+            f"use devices={max(1, available - start)}, or device=cpu"
         )
     return tuple(torch.device("cuda", index) for index in range(start, start + count))
 

@@ -68,14 +68,14 @@ def in_ranks(work: Work[R], ranks: int, backend: Literal["gloo", "nccl"], log: L
     members: list[_Member] = []
     with tempfile.TemporaryDirectory(prefix="transduce-ranks-") as folder, _ended(members):
         for rank in range(ranks):
-            ours, theirs = context.Pipe()
+            own_end, child_end = context.Pipe()
             place = _Place(rank, ranks, backend, Path(folder) / "meeting", threads, log is not None)
-            process = context.Process(target=_begin, args=(work, place, theirs), daemon=True)
+            process = context.Process(target=_begin, args=(work, place, child_end), daemon=True)
             process.start()
-            theirs.close()
-            members.append(_Member(rank, process, ours))
-        found: R = _listen(members, log, progress)
-        return found
+            child_end.close()
+            members.append(_Member(rank, process, own_end))
+        result: R = _listen(members, log, progress)
+        return result
 
 
 @dataclass(frozen=True)
@@ -134,20 +134,20 @@ def _listen(members: Sequence[_Member], log: Log | None, progress: Progress) -> 
         while under_way := [member for member in members if not member.done]:
             wait([*(m.pipe for m in under_way if m.process.is_alive()), *(m.process.sentinel for m in under_way)])
             for member in under_way:
-                lost = member.is_lost  # determined first, so that messages sent before its end are still read
-                while said := member.heard():
-                    _take(member, said, members, screen)
-                if lost and not member.done:
+                ended = member.is_lost  # determined first, so that messages sent before its end are still read
+                while message := member.heard():
+                    _take(member, message, members, screen)
+                if ended and not member.done:
                     raise _loss(member, len(members))
     return members[0].result
 
 
-def _take(member: _Member, said: tuple[Any, ...], members: Sequence[_Member], screen: "_Screen") -> None:
-    what, *given = said
-    if what == "done":
-        member.done, member.result = True, given[0]
-    elif what == "failed":
-        error: Exception = given[0]
+def _take(member: _Member, message: tuple[Any, ...], members: Sequence[_Member], screen: "_Screen") -> None:
+    kind, *contents = message
+    if kind == "done":
+        member.done, member.result = True, contents[0]
+    elif kind == "failed":
+        error: Exception = contents[0]
         others = [other for other in members if other is not member]
         if not isinstance(error, InputError) and wait([other.process.sentinel for other in others], timeout=1.0):
             # if one process is killed, the others fail because they can no longer reach it
@@ -156,16 +156,16 @@ def _take(member: _Member, said: tuple[Any, ...], members: Sequence[_Member], sc
                     raise _loss(other, len(members)) from error
         raise error
     else:
-        screen.show(what, *given)
-        if what == "metrics":
+        screen.show(kind, *contents)
+        if kind == "metrics":
             member.pipe.send(None)  # the process saves an epoch only after it is logged
 
 
 def _loss(member: _Member, ranks: int) -> ChildProcessError:
     code = member.process.exitcode or 0
-    why = f"was killed by signal {-code}, as where memory runs out" if code < 0 else f"ended with exit code {code}"
+    cause = f"was killed by signal {-code}, as where memory runs out" if code < 0 else f"ended with exit code {code}"
     return ChildProcessError(
-        f"process {member.rank + 1} of {ranks} {why}; what was saved last is kept: give the same command again"
+        f"process {member.rank + 1} of {ranks} {cause}; what was saved last is kept: give the same command again"
     )
 
 
@@ -176,17 +176,17 @@ class _Screen:
         self._log, self._progress = log, progress
         self._bar = contextlib.ExitStack()
 
-    def show(self, what: str, *given: Any) -> None:
-        if what == "metrics" and self._log is not None:
-            self._log.metrics(*given)
-        elif what == "note":
-            self._progress.note(*given)
-        elif what == "open":
-            self._advance: Advance = self._bar.enter_context(self._progress.track(*given))
-        elif what == "advance":
-            count, numbers = given
+    def show(self, kind: str, *contents: Any) -> None:
+        if kind == "metrics" and self._log is not None:
+            self._log.metrics(*contents)
+        elif kind == "note":
+            self._progress.note(*contents)
+        elif kind == "open":
+            self._advance: Advance = self._bar.enter_context(self._progress.track(*contents))
+        elif kind == "advance":
+            count, numbers = contents
             self._advance(count, **numbers)
-        elif what == "close":
+        elif kind == "close":
             self._bar.close()
 
     def close(self) -> None:

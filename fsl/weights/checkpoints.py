@@ -48,7 +48,7 @@ def load_backbone(path: Path) -> nn.Module:
     weights, header = read_tensors(path, FORMAT, _REMEDY)
     try:
         name, channels, size = header["backbone"], int(header["channels"]), int(header["size"])
-        about = json.loads(header["about"])
+        details = json.loads(header["about"])
         normalisation(path, header)
         # The random initial weights are replaced; drawing them must not change the caller's random state.
         with torch.random.fork_rng(devices=[]):
@@ -62,7 +62,7 @@ def load_backbone(path: Path) -> nn.Module:
     bad = [key for key, value in weights.items() if value.is_floating_point() and not value.isfinite().all()]
     if bad:
         raise InputError(f"{path}: NaN or infinite weights in {bad[0]}; {_REMEDY}")
-    for key, value in {"channels": channels, "size": size, "about": about}.items():
+    for key, value in {"channels": channels, "size": size, "about": details}.items():
         setattr(backbone, key, value)
     return backbone.eval()
 
@@ -87,10 +87,10 @@ def normalisation(path: Path, header: Mapping[str, str] | None = None) -> tuple[
     if header.get("format") != FORMAT:
         return None
     try:
-        about, channels = json.loads(header["about"]), int(header["channels"])
-        if "mean" not in about and "std" not in about:
+        details, channels = json.loads(header["about"]), int(header["channels"])
+        if "mean" not in details and "std" not in details:
             return None
-        mean, std = ([0.0 + value for value in about[name]] for name in ("mean", "std"))  # no text
+        mean, std = ([0.0 + value for value in details[name]] for name in ("mean", "std"))  # no text
         whole = len(mean) == len(std) == channels and all(map(math.isfinite, [*mean, *std])) and min(std) > 0
     except (KeyError, TypeError, ValueError, RecursionError):
         whole = False

@@ -55,20 +55,22 @@ def match_keys(weights: Weights, own: Weights) -> Matched:
     if not whole:
         raise Unmatched(_spell(max(tries, key=lambda pairing: len(pairing.pairs)), weights, wanted))
     pairs = whole[0].pairs
-    found = {key: weights[pairs[key]] if key in pairs else torch.zeros_like(own[key]) for key in own}
+    matched = {key: weights[pairs[key]] if key in pairs else torch.zeros_like(own[key]) for key in own}
     folded = []
     for convolution, norm in _normalised(wanted).items():
         bias = f"{_layer(pairs[f'{convolution}.weight'])}.bias"
         if bias in weights:
-            found[f"{norm}.running_mean"] = found[f"{norm}.running_mean"] - weights[bias]
+            matched[f"{norm}.running_mean"] = matched[f"{norm}.running_mean"] - weights[bias]
             folded.append(bias)
-    return Matched(found, tuple(folded))
+    return Matched(matched, tuple(folded))
 
 
 def classifier_keys(weights: Weights, own: Weights) -> list[str]:
     """The file's tensors that belong to a classifier, which the network does not have."""
     return [
-        key for key in weights if _is_head(key) and not any(key == mine or key.endswith(f".{mine}") for mine in own)
+        key
+        for key in weights
+        if _is_head(key) and not any(key == key_of_own or key.endswith(f".{key_of_own}") for key_of_own in own)
     ]
 
 
@@ -79,18 +81,21 @@ def _by_name(weights: Weights, own: Weights) -> _Pairing:
     pairs = {
         key: prefix + key for key in own if prefix + key in weights and weights[prefix + key].shape == own[key].shape
     }
-    taken = {*pairs.values(), *(f"{prefix}{convolution}.bias" for convolution in _normalised(own))}
-    rest = [key for key in weights if key.startswith(prefix) and key not in taken and not _is_head(key)]
+    used = {*pairs.values(), *(f"{prefix}{convolution}.bias" for convolution in _normalised(own))}
+    rest = [key for key in weights if key.startswith(prefix) and key not in used and not _is_head(key)]
     return _Pairing(pairs, [key for key in own if key not in pairs], rest)
 
 
 def _by_order(weights: Weights, own: Weights) -> _Pairing:
     """Match layers by their position if their tensors have the same names and shapes."""
-    mine, theirs = _layers(own), _layers({key: value for key, value in weights.items() if not _is_head(key)})
+    own_layers, their_layers = (
+        _layers(own),
+        _layers({key: value for key, value in weights.items() if not _is_head(key)}),
+    )
     normalised = _normalised(own)
     pairs: dict[str, str] = {}
-    rest = dict(theirs)
-    for (name, leaves), (other, others) in zip(mine.items(), theirs.items(), strict=False):
+    rest = dict(their_layers)
+    for (name, leaves), (other, others) in zip(own_layers.items(), their_layers.items(), strict=False):
         alike = all(leaf in others and others[leaf].shape == tensor.shape for leaf, tensor in leaves.items())
         if alike and not others.keys() - leaves.keys() - ({"bias"} if name in normalised else set()):
             pairs |= {_key(name, leaf): _key(other, leaf) for leaf in leaves}
@@ -101,10 +106,10 @@ def _by_order(weights: Weights, own: Weights) -> _Pairing:
 
 def _layers(weights: Weights) -> dict[str, dict[str, Tensor]]:
     """Tensors by layer and by their name in the layer: {"conv1.0": {"weight": ..., "bias": ...}}."""
-    found: dict[str, dict[str, Tensor]] = {}
+    layers: dict[str, dict[str, Tensor]] = {}
     for key, tensor in weights.items():
-        found.setdefault(_layer(key), {})[key.rpartition(".")[2]] = tensor
-    return found
+        layers.setdefault(_layer(key), {})[key.rpartition(".")[2]] = tensor
+    return layers
 
 
 def _layer(key: str) -> str:

@@ -37,9 +37,9 @@ def read_pickle(path: Path) -> Any:
     try:
         with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             _check_codes(content)
-            found = _Plain()(_Reader(file, encoding="bytes").load())
-            _extent(found, _UNNOTICED + 16 * len(content), {})
-            return found
+            value = _Plain()(_Reader(file, encoding="bytes").load())
+            _extent(value, _UNNOTICED + 16 * len(content), {})
+            return value
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file") from error
     except _ForbiddenError as error:
@@ -104,11 +104,11 @@ _STOP, _PUT, _LONG_BINPUT = pickle.STOP[0], pickle.PUT[0], pickle.LONG_BINPUT[0]
 _TWO_LINES = (pickle.GLOBAL[0], pickle.INST[0])
 
 
-def _extent(value: Any, most: int, known: dict[int, int]) -> int:
+def _extent(value: Any, limit: int, known: dict[int, int]) -> int:
     """Size in bytes of a value if it were converted to one array; an object counts at each place where it occurs.
 
     Raises:
-        ValueError: the size is above `most`. For example, thirty lists, each twice in the next, make an array of a
+        ValueError: the size is above `limit`. For example, thirty lists, each twice in the next, make an array of a
             thousand million numbers.
     """
     if isinstance(value, np.ndarray):
@@ -118,10 +118,10 @@ def _extent(value: Any, most: int, known: dict[int, int]) -> int:
     if not isinstance(value, (list, tuple, dict)):
         return 8
     if id(value) not in known:
-        known[id(value)] = most + 1  # a list that contains itself has infinite size
+        known[id(value)] = limit + 1  # a list that contains itself has infinite size
         items = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 8 + sum(_extent(item, most, known) for item in items)
-    if known[id(value)] > most:
+        known[id(value)] = 8 + sum(_extent(item, limit, known) for item in items)
+    if known[id(value)] > limit:
         raise ValueError("its lists stand in each other too often")
     return known[id(value)]
 

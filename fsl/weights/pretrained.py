@@ -52,7 +52,7 @@ class Look:
         """timm's evaluation transform without normalisation: RGB -> (3, size, size) uint8."""
         from timm.data import create_transform
 
-        made: Callable[[Image.Image], torch.Tensor] = create_transform(
+        built: Callable[[Image.Image], torch.Tensor] = create_transform(
             (3, self.size, self.size),
             is_training=False,
             use_prefetcher=True,
@@ -61,7 +61,7 @@ class Look:
             crop_pct=self.crop,
             crop_mode=self.mode,
         )
-        return made
+        return built
 
 
 def look_of(name: str, size: int | None = None) -> Look:
