@@ -109,7 +109,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         path = tuple(float(factor) for factor in (self.bandwidth_path if self.bandwidth_path is not None else ()))
         if not all(high > low > 0 for high, low in pairwise((*path, 1.0))):
             raise InputError(
-                f"GaussianKModes: bandwidth_path must be falling numbers above 1, not {self.bandwidth_path!r}"
+                f"GaussianKModes: bandwidth_path must be decreasing numbers above 1, not {self.bandwidth_path!r}"
             )
         if is_dask_array(X):
             from clustering.blocks.kmodes import fit_blocks

@@ -60,7 +60,7 @@ def configured(kind: Any, values: Mapping[str, Any]) -> Any:
     arguments = _asked_by_fit(kind)
     if arguments is None or len(arguments) > 1:
         lacks = "has no fit" if arguments is None else f"fits {' and '.join(arguments)}"
-        raise InputError(f"{kind.__name__} {lacks}, so it is not a clusterer, which fits X only")
+        raise InputError(f"{kind.__name__} {lacks}, but a clusterer needs a fit that requires only X")
     try:
         hints = get_type_hints(kind.__init__, include_extras=True)
     except NameError:  # annotations with names imported for type checkers only

@@ -60,7 +60,9 @@ def check_bins(bins: Any, name: str | None = None) -> None:
         if edges.ndim == 1 and len(edges) >= 2 and np.all(np.diff(edges) > 0):
             return
     owner = "" if name is None else f" of {name!r}"
-    raise InputError(f"numeric_bins{owner} must be 2 or more, or two or more rising edges, not {bins!r}")
+    raise InputError(
+        f"numeric_bins{owner} must be an integer of 2 or more, or at least two increasing edges, not {bins!r}"
+    )
 
 
 def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.float64]:

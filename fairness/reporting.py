@@ -13,9 +13,10 @@ from fairness.groups import Groups
 from fairness.metrics import Fairness
 
 _REMEDIES = {
-    "argmax": "some points are between clusters; set rounding='flow' to keep the counts of groups within one, or lower "
-    "gap_tol",
-    "flow": "counts are kept within one, which may leave none in a small cluster; set fewer n_clusters",
+    "argmax": "some points have fractional assignments; set rounding='flow', which changes the counts of groups by "
+    "less than one, or lower gap_tol",
+    "flow": "rounding changes the counts of groups by less than one, so a small cluster may lack a group; "
+    "set fewer n_clusters",
 }
 """Advice for labels that are less fair than the assignments, by the kind of rounding."""
 

@@ -233,16 +233,22 @@ class Episodes:
                 f"{tuple(self.query.shape)}; add a leading dimension for a single task"
             )
         if self.support.shape[2] != self.query.shape[2]:
-            raise InputError(f"support features have {self.support.shape[2]} dimensions, queries {self.query.shape[2]}")
+            raise InputError(
+                f"support features have {self.support.shape[2]} dimensions, but queries have {self.query.shape[2]}"
+            )
         if self.support.shape[0] != self.query.shape[0] or self.support_labels.shape != self.support.shape[:2]:
             raise InputError(
                 f"support {tuple(self.support.shape)}, support_labels {tuple(self.support_labels.shape)} and query "
                 f"{tuple(self.query.shape)} do not agree in B and S"
             )
-        sizes = {"task: B": len(self.query), "support: S": self.support_size, "query: Q": self.query_size}
+        sizes = {
+            "tasks (B)": len(self.query),
+            "support examples (S)": self.support_size,
+            "queries (Q)": self.query_size,
+        }
         for kind, size in sizes.items():
             if size == 0:
-                raise InputError(f"there is no {kind} = 0")
+                raise InputError(f"the number of {kind} is 0; it must be at least 1")
         if self.support.dtype not in (torch.float32, torch.float64) or self.query.dtype != self.support.dtype:
             raise InputError(
                 f"features must all be float32, or all float64: support is {self.support.dtype}, query "

@@ -152,7 +152,7 @@ class TaskSource:
         if tasks < 1:
             raise InputError(f"the number of tasks must be at least 1, not {tasks}")
         if self.limit is not None and tasks > self.limit:
-            raise InputError(f"{tasks} tasks requested, but there {_are(self.limit)}; give tasks={self.limit}")
+            raise InputError(f"{tasks} tasks requested, but there {_are(self.limit)}; set tasks={self.limit} or fewer")
         return (self.block(start // BLOCK)[: tasks - start] for start in range(0, tasks, BLOCK))
 
     def first(self, tasks: int) -> Tasks:

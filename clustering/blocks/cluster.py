@@ -52,14 +52,14 @@ class Cluster:
             from distributed import get_client
         except ModuleNotFoundError as error:
             raise InputError(
-                "a dask.array is clustered by the package distributed: pip install 'transduce[dask]'"
+                "clustering a dask.array requires the package distributed; run pip install 'transduce[dask]'"
             ) from error
         try:
             return cls(get_client(), count)
         except ValueError as error:
             raise InputError(
-                "a dask.array is clustered on a Dask cluster, and there is no client of one: make "
-                "`client = distributed.Client('tcp://HOST:8786')` first, or `distributed.Client()` for this machine"
+                "clustering a dask.array requires a Dask client; create one first: "
+                "`client = distributed.Client('tcp://HOST:8786')`, or `distributed.Client()` for this machine"
             ) from error
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future":
@@ -97,8 +97,8 @@ class Cluster:
             results: list[Any] = self.client.gather(futures)
         except KilledWorker as error:
             raise InputError(
-                "worker after worker died of the same block of rows, most likely for want of memory: "
-                "give more blocks, X.rechunk((FEWER, -1)), or workers with more memory"
+                "several workers died while processing the same block of rows, probably for lack of memory; "
+                "make smaller blocks with X.rechunk((FEWER_ROWS, -1)), or use workers with more memory"
             ) from error
         return results
 

@@ -53,7 +53,7 @@ class Bars:
         require(
             f"dataset bars, bars={self.bars} points={self.points}",
             {"values": 100 * self.bars * self.points},
-            "give fewer points",
+            "reduce points",
         )
         rng = stream(self.seed, "bars")
         labels = np.repeat(np.arange(self.bars), self.points)

@@ -69,8 +69,8 @@ class Features:
         """
         if not self.path:
             raise InputError(
-                "dataset features: no file given; add path=FILE.safetensors, such as the file that a training "
-                "with network=small_cnn names in its last lines"
+                "dataset features: no file given; add path=FILE.safetensors, a feature bank. `transduce cluster "
+                "network=small_cnn` prints the path of the one that it writes"
             )
         path = Path(self.path).expanduser()
         if not path.is_file():

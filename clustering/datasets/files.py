@@ -91,7 +91,7 @@ def open_bytes(path: Path) -> bytes:
         while piece := packed.read(1 << 22):
             size += len(piece)
             # A small compressed file can expand to a huge array.
-            memory.require(f"{path}: unpacking it", {"contents": size}, "give a smaller file")
+            memory.require(f"{path}: unpacking it", {"contents": size}, "use a smaller file")
             parts.append(piece)
     return b"".join(parts)
 
@@ -105,7 +105,7 @@ def arrays_of(path: Path) -> Arrays:
         try:
             with open_regular(path) as file:
                 sizes = {name: 8 * math.prod(shape) for name, shape, _ in whosmat(file)}
-            memory.require(f"{path}: unpacking it", sizes, "give a smaller file")
+            memory.require(f"{path}: unpacking it", sizes, "use a smaller file")
             return {key: value for key, value in loadmat(path).items() if not key.startswith("__")}
         except MatReadError as error:
             raise ValueError(error) from error

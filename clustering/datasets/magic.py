@@ -51,7 +51,10 @@ class MAGIC:
         except UNREADABLE as error:
             raise damaged(self.name, path, error) from error
         if values.shape != (19_020, 10) or set(letters) != {"g", "h"}:
-            raise InputError(f"dataset magic: {path} holds rows {values.shape}, not (19020, 10) of classes g and h")
+            raise InputError(
+                f"dataset magic: {path} has rows {values.shape}, but (19020, 10) with classes g and h are expected; "
+                "download it again"
+            )
         labels = (letters == "h").astype(np.int64)
         if self.balanced:
             few = int(labels.sum())

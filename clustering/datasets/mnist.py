@@ -75,7 +75,9 @@ def pixels(name: str, root: str | None) -> tuple[NDArray[np.float32], NDArray[np
     except UNREADABLE as error:
         raise damaged(name, paths[0], error) from error
     if images.shape != (70_000, 784) or classes.shape != (70_000,):
-        raise InputError(f"dataset {name}: {paths[0]} holds images {images.shape}, not (70000, 784) of MNIST")
+        raise InputError(
+            f"dataset {name}: {paths[0]} has images {images.shape}, but MNIST has (70000, 784); download it again"
+        )
     values = images.astype(np.float32)
     values /= 255 if images.max() > 1 else 1
     return values, numbered(classes.astype(np.int64))[0]

@@ -44,7 +44,7 @@ class Predictions:
         require(
             f"dataset predictions, classes={self.classes} entries={self.entries}",
             {"values": 20 * max(2 * self.classes, self.entries)},
-            "give fewer classes or entries",
+            "reduce classes or entries",
         )
         rng = stream(self.seed, "predictions")
         scores = self.sharpness * rng.standard_normal((max(2, self.entries // self.classes), self.classes))

@@ -39,7 +39,10 @@ class Shuttle:
         paths = self._files()
         values, classes = rows_and_classes(self.name, paths, _part)
         if values.shape != (58_000, 9) or set(np.unique(classes)) != set(range(1, 8)):
-            raise InputError(f"dataset shuttle: {paths[0]} holds rows {values.shape}, not (58000, 9) of seven classes")
+            raise InputError(
+                f"dataset shuttle: {paths[0]} has rows {values.shape}, but (58000, 9) with seven classes are expected; "
+                "download it again"
+            )
         return Dataset(values.astype(np.float32), numbered(classes.astype(np.int64))[0], CLASSES)
 
     def _files(self) -> list[Path]:

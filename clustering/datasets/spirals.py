@@ -42,7 +42,7 @@ class Spirals:
         require(
             f"dataset spirals, arms={self.arms} points={self.points}",
             {"values": 100 * self.arms * self.points},
-            "give fewer points",
+            "reduce points",
         )
         t = (4 * np.pi - np.pi / 4) * np.linspace(0, 1, self.points) ** 0.65 + np.pi / 4
         angles = t + 2 * np.pi * np.arange(self.arms)[:, None] / self.arms

@@ -152,7 +152,7 @@ def stored_features(name: str, path: Path, dimensions: int, classes: int) -> Dat
     names_in_file = [next((key for key in keys if key in arrays), None) for keys in (VALUES, CLASSES)]
     if None in names_in_file:
         listed = ", ".join(arrays) or "nothing"
-        raise InputError(f"dataset {name}: {path} contains {listed}; name the features x and the classes y")
+        raise InputError(f"dataset {name}: {path} contains {listed}; rename the features to x and the classes to y")
     values, numbers = arrays[str(names_in_file[0])], arrays[str(names_in_file[1])].ravel()
     if values.ndim != 2 or values.shape[1] != dimensions or len(numbers) != len(values):
         raise InputError(
@@ -161,5 +161,5 @@ def stored_features(name: str, path: Path, dimensions: int, classes: int) -> Dat
         )
     labels, names = numbered(numbers)
     if len(names) != classes:
-        raise InputError(f"dataset {name}: {path} has {len(names)} classes, not {classes}")
+        raise InputError(f"dataset {name}: {path} has {len(names)} classes, not {classes}; download it again")
     return Dataset(values.astype(np.float32), labels, names)

@@ -249,7 +249,7 @@ class Table:
         constant = (table == table[0]).all(axis=0)
         if constant.any() and self.scale == "standard":
             name = used[int(constant.argmax())].name
-            advice = f" that has a value{NO_MEANT}, or" if name in filled else ", so no clusters differ in it;"
+            advice = f" that has a value{NO_MEANT}, or" if name in filled else "; it cannot separate clusters:"
             raise InputError(f"{file.path}: column {name!r} is the same in every row{advice} remove it from columns=")
 
     def _filled(self, used: Sequence[Column], table: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -80,11 +80,11 @@ def read_column(file: RowFile, name: str) -> Column | Unfit:
 
 def _mistakes(file: RowFile, name: str, wrong: NDArray[np.bool_], present: int, expected: str) -> str:
     row = int(wrong.argmax())
-    cells = "1 cell is" if wrong.sum() == 1 else f"{wrong.sum():,} cells are"
+    verb = "is" if wrong.sum() == 1 else "are"
     first = str(file.column(name).iloc[row])[:40]
     return (
-        f"{cells} not {expected}, of {present:,}: {first!r} in row {row + 1}. Enter {expected}, or clear the cell "
-        "and set missing="
+        f"{wrong.sum():,} of {present:,} cells {verb} not {expected}, first {first!r} in row {row + 1}. Enter "
+        f"{expected}, or clear the cell and set missing="
     )
 
 

@@ -41,7 +41,9 @@ class USPS:
         paths = self._files()
         values, classes = rows_and_classes(self.name, paths, _part)
         if values.shape != (9298, 256) or classes.shape != (9298,):
-            raise InputError(f"dataset usps: {paths[0]} holds images {values.shape}, not (9298, 256) of USPS")
+            raise InputError(
+                f"dataset usps: {paths[0]} has images {values.shape}, but USPS has (9298, 256); download it again"
+            )
         labels, names = numbered(classes.astype(np.int64))
         return Dataset(_grey(values), labels, names, picture=(16, 16))
 

@@ -156,7 +156,7 @@ def newton_pseudo_labels(
     if size > LARGEST:
         raise InputError(
             f"Newton's method has {points:,} x {classes - 1:,} unknowns, but at most {LARGEST:,} are supported; "
-            "use exact or em"
+            "set solver to exact or em"
         )
     p = log_p.exp().clamp_min(FLOOR)
     y = p = p / p.sum(1, keepdim=True)

@@ -106,11 +106,11 @@ def fit_heads(
             targets = _targets(batch, weights, objective, prior, of_batch)
         loss, slope = _slope(batch, weights, targets, objective, prior, margin_weight, of_batch)
         if not bool(loss.isfinite().all() & slope.isfinite().all()):
-            raise _diverged("the loss or its slope is", step, steps, learning_rate, start_norm)
+            raise _diverged("the loss or its gradient is", step, steps, learning_rate, start_norm)
         adam.step(slope)
     candidates = _judged(standard, weights, prior, margin_weight, mean, scale)
     if not bool(candidates.values.isfinite().all() & candidates.weights.isfinite().all()):
-        raise _diverged("weights or objective are", steps - 1, steps, learning_rate, start_norm)
+        raise _diverged("the weights or the objective are", steps - 1, steps, learning_rate, start_norm)
     return candidates
 
 

@@ -38,7 +38,7 @@ def drawn_links(labels: NDArray[Any], count: int, seed: int) -> KnownLinks:
     points = len(labels)
     every = points * (points - 1) // 2
     if count > every:
-        raise InputError(f"links={count}: {points:,} points have {every:,} pairs; set fewer")
+        raise InputError(f"links={count}: {points:,} points have {every:,} pairs; set links to at most {every}")
     if every <= 4 * count or every <= 100_000:
         chosen = stream(seed, "known links").permutation(every)[:count]
     else:  # draws few of many pairs without listing all
@@ -67,6 +67,6 @@ def with_all_that_follows(known: KnownLabels, links: KnownLinks) -> KnownLabels:
     if (labels >= 0).all():
         raise InputError(
             f"links={len(joined) + len(parted)}: the labels of all {len(labels):,} points follow from these and the "
-            f"{int(known.known.sum()):,} known ones, so there is none to cluster; set fewer"
+            f"{int(known.known.sum()):,} known ones, so there is none to cluster; set fewer links or labels"
         )
     return known._replace(labels=labels)

@@ -44,7 +44,7 @@ def read_arrays(path: Path, wanted: Callable[[str], bool] = lambda name: True) -
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             members = {name: member for name, member in _members(archive).items() if wanted(name)}
             sizes = {name: _size(archive, member) for name, member in members.items()}
-            memory.require(f"{path}: unpacking it", sizes, "give a smaller file")
+            memory.require(f"{path}: unpacking it", sizes, "use a smaller file")
             return {name: _array(archive, member) for name, member in members.items()}
     except (*_DAMAGED, MemoryError) as error:
         raise ValueError(str(error) or type(error).__name__) from error

@@ -91,7 +91,7 @@ def _lines(file: TextIO) -> Iterator[str]:
 
 def _delimiter(path: Path) -> str:
     """The most frequent delimiter in the header; a file that is not text is rejected."""
-    memory.require("reading it", {"rows": 2 * _size(path)}, "give a smaller file")
+    memory.require("reading it", {"rows": 2 * _size(path)}, "use a smaller file")
     with open_text(path) as file:
         line = 1
         while block := file.read(1 << 20):
@@ -104,7 +104,9 @@ def _delimiter(path: Path) -> str:
         while first and not first.strip():
             first = file.readline(_LONGEST)
     if len(first) == _LONGEST:
-        raise InputError(f"{path}: its first line exceeds {_LONGEST:,} characters; pass a table with rows")
+        raise InputError(
+            f"{path}: its first line exceeds {_LONGEST:,} characters; check that it is a table with one line per row"
+        )
     return max(_DELIMITERS, key=first.count)
 
 
@@ -176,7 +178,9 @@ def _npz(path: Path) -> "pd.DataFrame":
             columns.append((name, array))
     lengths = {len(column) for _, column in columns}
     if len(lengths) != 1:
-        raise InputError(f"{path}: must have arrays (N,) or (N, D) of one N, and has N = {sorted(lengths) or 'none'}")
+        raise InputError(
+            f"{path}: all arrays must be (N,) or (N, D) with the same N, but N = {sorted(lengths) or 'none'}"
+        )
     _check_names(path, [name for name, _ in columns])
     return pd.DataFrame(dict(columns))
 
@@ -186,7 +190,7 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         problem = f"are called {twice!r}" if twice else "have no name"
-        raise InputError(f"{path}: two columns {problem}; give each a name of its own")
+        raise InputError(f"{path}: two columns {problem}; give each column a unique name")
 
 
 def _check_width(path: Path, columns: int) -> None:

@@ -115,8 +115,8 @@ class RowFile:
         if text.any():
             row = int(text.argmax())
             raise InputError(
-                f"{self.path}: column {name!r} has text in row {row + 1} ({str(column.iloc[row])[:40]!r}), and only "
-                "numbers can be clustered; leave it out, or put numbers in its place"
+                f"{self.path}: column {name!r} has text in row {row + 1} ({str(column.iloc[row])[:40]!r}), but only "
+                "numbers can be clustered; leave the column out, or replace the text by numbers"
             )
         return values
 
@@ -198,7 +198,8 @@ class RowFile:
         path = self._check_place(Path(path), added)
         if os.path.lexists(path) and not self._came_from_here(path, added):
             raise InputError(
-                f"output={path}: exists, and is not this table with its clusters; choose another name, or move the file"
+                f"output={path}: the file exists and is not this table with clusters; choose another name, or "
+                "move the file"
             )
         return path
 
@@ -221,9 +222,9 @@ class RowFile:
         if path.exists() and path.samefile(self.path):
             raise InputError(f"output={path}: is the table itself; choose another name")
         if not path.parent.is_dir():
-            raise InputError(f"output={path}: there is no folder {path.parent}")
+            raise InputError(f"output={path}: there is no folder {path.parent}; create it, or choose another path")
         if not os.access(path.parent, os.W_OK):
-            raise InputError(f"output={path}: the folder {path.parent} cannot be written to")
+            raise InputError(f"output={path}: no permission to write to the folder {path.parent}; choose another path")
         self.check_added(added)
         return path
 

@@ -52,7 +52,8 @@ def code_fingerprint(*modules: str, follow: bool = True) -> str:
         if path is None:
             if name in modules:
                 raise InputError(
-                    f"cannot find the source of {name}, which is needed to decide whether a result is up to date"
+                    f"cannot find the source code of {name}, which decides whether a stored result is up to date; "
+                    "define it in a file"
                 )
             continue
         own[name], imports = _read(name, path.name == "__init__.py", path.read_bytes())

@@ -34,7 +34,7 @@ def load(path: Path, shape: tuple[int, int]) -> tuple[NearestRows, float] | None
         if indices.shape != shape or squared.shape != shape or indices.dtype != np.int32:
             raise ValueError(f"neighbours of shape {indices.shape}, not {shape}")
         if not -1 <= indices.min() <= indices.max() < len(indices):
-            raise ValueError("places that are none")
+            raise ValueError("indices out of range")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError) as error:

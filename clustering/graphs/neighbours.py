@@ -151,7 +151,8 @@ def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:
     if isinstance(X, SparseTable):
         if not len(X) or not X.numbers.isfinite().all():
             raise InputError(
-                "neighbours: X must have rows, and no NaN or infinity; leave such rows out or fill them in"
+                "neighbours: X must have at least one row, and no NaN or infinity; remove such rows or fill in the "
+                "values"
             )
         return X
     try:
@@ -162,11 +163,11 @@ def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:
     except (TypeError, ValueError) as error:
         raise InputError(f"neighbours: X must be a table of numbers: {error}") from error
     if x.ndim != 2 or not x.numel():
-        raise InputError(f"neighbours: X must be a table (N, D) with rows and columns, not {tuple(x.shape)}")
+        raise InputError(f"neighbours: X must be a table (N, D) with N > 0 and D > 0, not {tuple(x.shape)}")
     finite = x.sum(dim=1, dtype=torch.float64).isfinite()
     if not finite.all():
         row = int((~finite).nonzero()[0])
-        raise InputError(f"neighbours: X contains NaN or infinity in row {row}; leave such rows out or fill them in")
+        raise InputError(f"neighbours: X contains NaN or infinity in row {row}; remove such rows or fill in the values")
     if float(torch.stack(x.aminmax()).abs().max()) > torch.finfo(x.dtype).max ** 0.5 / 4e4:
         raise InputError(f"neighbours: X has values whose squares exceed {x.dtype}; rescale its columns")
     return x.detach().contiguous()

@@ -58,7 +58,9 @@ def variance_above_rounding(squared: float, dtype: torch.dtype, largest: float, 
     if squared > 64 * torch.finfo(dtype).eps * largest:
         return squared
     if points > 1:
-        warnings.warn("neighbours have no distance from each other; bandwidth 1 is used", stacklevel=4)
+        warnings.warn(
+            "every point coincides with its neighbours, so bandwidth=1 is used; set bandwidth to a number", stacklevel=4
+        )
     return 1.0
 
 
@@ -113,7 +115,10 @@ def given_graph(graph: Any, points: int, *, directed: bool = False) -> SparseGra
     if not np.isfinite(matrix.data).all():
         raise InputError("graph has weights that are NaN or infinite; remove these arcs")
     if len(matrix.data) and matrix.data.min() < 0:
-        warnings.warn("graph has negative weights, which push neighbours apart", stacklevel=3)
+        warnings.warn(
+            "graph has negative weights, which separate neighbours; remove these arcs if this is not intended",
+            stacklevel=3,
+        )
     matrix.setdiag(0)
     asymmetry = abs(matrix - matrix.T)
     symmetric = not asymmetry.nnz or asymmetry.max() <= _ASYMMETRY * abs(matrix).max()

@@ -97,8 +97,8 @@ def descend(
     """
     if temperature < 0 or (step == "published" and temperature + proximal == 0):
         raise InputError(
-            f"temperature={temperature} with step={step}: it must be >= 0, and the published step divides by "
-            "temperature + proximal"
+            f"temperature={temperature} with step={step}: temperature must be >= 0, and temperature + proximal above 0 "
+            "for the published step"
         )
     batch, shape = cost.shape[:-2], cost.shape
     if clamp is not None:

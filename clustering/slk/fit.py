@@ -151,7 +151,9 @@ def weight_path(model: Parameters) -> tuple[float, ...]:
     except (TypeError, ValueError):
         path = (math.nan,)
     if not all(0 <= low < high for low, high in pairwise((*path, 1.0))):
-        raise InputError(f"SLK: weight_path must be rising shares of weight in [0, 1), not {model.weight_path!r}")
+        raise InputError(
+            f"SLK: weight_path must be increasing fractions of weight in [0, 1), not {model.weight_path!r}"
+        )
     return path
 
 

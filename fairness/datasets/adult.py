@@ -85,7 +85,7 @@ class Adult:
         of_size(self.name, path, len(values), ROWS)
         groups = table[self.sensitive].str.strip().to_numpy(dtype=str)
         if self.sensitive == "sex" and set(groups) != {"Female", "Male"}:
-            raise InputError(f"dataset adult: {path} has {sorted(set(groups))[:4]} for sex; fetch it again")
+            raise InputError(f"dataset adult: {path} has {sorted(set(groups))[:4]} for sex; download it again")
         return FairDataset(preprocessed(values, self.preprocess), columns, {self.sensitive: groups})
 
     def _file(self) -> Path:

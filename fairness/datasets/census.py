@@ -66,7 +66,7 @@ class Census:
         of_size(self.name, path, len(values), ROWS)
         groups = values[:, -1].astype(np.int64)
         if not set(np.unique(groups)) <= {0, 1}:
-            raise InputError(f"dataset census: {path} has values other than 0 and 1 in column {SEX}; fetch it again")
+            raise InputError(f"dataset census: {path} has values other than 0 and 1 in column {SEX}; download it again")
         return FairDataset(preprocessed(values[:, :-1], self.preprocess), tuple(COLUMNS.values()), {"sex": groups})
 
     def _file(self) -> Path:

@@ -75,4 +75,4 @@ def of_size(name: str, path: object, rows: int, expected: int) -> None:
         InputError: the file does not have the expected number of rows.
     """
     if rows != expected:
-        raise InputError(f"dataset {name}: {path} holds {rows:,} rows, not {expected:,}; fetch the whole file again")
+        raise InputError(f"dataset {name}: {path} has {rows:,} rows, not {expected:,}; download it again")

@@ -82,7 +82,7 @@ class Table:
         validate(self)
         bins = self.bins
         if not (np.diff(bins) > 0).all():
-            raise InputError(f"table: bins must be rising numbers, not {', '.join(map(str, bins))}")
+            raise InputError(f"table: bins must be increasing numbers, not {', '.join(map(str, bins))}")
         if len(bins) == 1 and not (2 <= bins[0] <= VALUES and float(bins[0]).is_integer()):
             raise InputError(
                 f"table: bins={bins[0]:g}: a single number is the number of groups, 2 to {VALUES}; to split "

@@ -69,9 +69,9 @@ def rounded_assignments(assignments: NDArray[np.floating], cells: NDArray[np.int
     """
     if assignments.size > _MOST:
         raise InputError(
-            f"rounding='flow': {len(assignments)} points are between clusters, a programme of "
-            f"{assignments.size} variables; lower tol, gap_tol and sweep_tol to reduce their number, or set "
-            "rounding='argmax'"
+            f"rounding='flow': {len(assignments)} points have fractional assignments, too many for a linear program "
+            f"({assignments.size} variables, at most {_MOST}); lower tol, gap_tol and sweep_tol to reduce them, "
+            "or set rounding='argmax'"
         )
     kept = np.where(assignments > _WHOLE, assignments, 0.0)
     return rounded(csr_array(kept / kept.sum(axis=1, keepdims=True)), -assignments, cells)

@@ -103,9 +103,8 @@ class Goal:
         highest = float(cluster_balances(groups.sizes[:, None], groups.attribute_of)[0])
         if goal.min_balance is not None and goal.min_balance > highest * (1 + _ROUNDING):
             raise InputError(
-                f"{name}: min_balance={goal.min_balance:g} is unreachable: the balance of the data is "
-                f"{highest:.6g}, and in every clustering some cluster is no more balanced than that; set "
-                "min_balance to less"
+                f"{name}: min_balance={goal.min_balance:g} is unreachable: the balance of the data, "
+                f"{highest:.6g}, is the largest possible minimum over clusters; lower min_balance"
             )
         # The size-weighted mean of the clusters' shares equals the shares in the data, and KL is convex.
         shares = groups.sizes / groups.sizes[groups.attribute_of == 0].sum()
@@ -113,7 +112,7 @@ class Goal:
         if goal.max_error is not None and goal.max_error < least * (1 - _ROUNDING) - _ROUNDING:
             raise InputError(
                 f"{name}: max_error={goal.max_error:g} is unreachable: the target differs from the shares in "
-                f"the data, so every clustering has an error of at least {least:.6g}; set max_error to more"
+                f"the data, so every clustering has an error of at least {least:.6g}; raise max_error"
             )
         return goal
 

@@ -122,7 +122,7 @@ class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             fairlet_balance = self.balance if self.balance is not None else (1, -(-more // fewer))
             p, q = self.balance_wanted_ = wanted_balance(fairlet_balance, data.groups, "Chierichetti", most=2)
             if p > 1:
-                raise InputError(f"Chierichetti: balance must be 1, t, not {p}, {q}; set balance=(1, {-(-q // p)})")
+                raise InputError(f"Chierichetti: balance must be (1, t), not {p}, {q}; set balance=(1, {-(-q // p)})")
             parts = _parts(data.groups.cells, -(-points // self.part_size), stream(data.seed, "parts"))
             self.n_parts_, count = len(parts), 0
             for part in parts:

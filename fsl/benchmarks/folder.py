@@ -99,10 +99,10 @@ class Folder:
         total = sum(counts.values())
         listed = ", ".join(f"{counts[split]} {split}" for split in SPLITS)
         if self.split == "given":
-            return f"The {total} classes of benchmark folder are given as {listed}; move folders, or use split=drawn"
+            return f"The {total} classes of benchmark folder are stored as {listed}; move folders, or use split=drawn"
         return (
             f"The {total} classes of benchmark folder are divided into {listed} (novel={self.novel:g} "
-            f"validation={self.validation:g}); other values of these two change that"
+            f"validation={self.validation:g}); set novel= and validation= to change this"
         )
 
     def _folder(self) -> Path:
@@ -133,7 +133,7 @@ class Folder:
         if len(names) - sum(shares) < FEWEST:
             raise InputError(
                 f"benchmark folder: {folder} has {len(names)} classes, of which {shares[0]} would be novel and "
-                f"{shares[1]} validation, and at least {FEWEST} base classes must be left; add classes, or lower "
+                f"{shares[1]} validation, and at least {FEWEST} base classes must remain; add classes, or lower "
                 f"novel= and validation=. It should contain {LAYOUT}. For few classes, use transduce classify, which "
                 "needs no training"
             )
@@ -165,8 +165,8 @@ def _by_folders(folder: Path) -> dict[Split, Classes]:
         return {}
     if not folders["validation"]:
         raise InputError(
-            f"benchmark folder: {folder} has {folders['base'][0].name}/ and {folders['novel'][0].name}/, no val/; add "
-            "it, or use split=drawn"
+            f"benchmark folder: {folder} has {folders['base'][0].name}/ and {folders['novel'][0].name}/, but no val/; "
+            "add it, or use split=drawn"
         )
     return {split: _merged(_by_class(folder, below) for below in folders[split]) for split in SPLITS}
 

@@ -81,7 +81,7 @@ class Glyphs:
         """Draw the samples of a split: images (N, 1, 28, 28), with classes in the order of code points."""
         letters = classes()[split]
         needed = len(letters) * self.samples * (self.size**2 + 1000)  # per sample: its pixels and its bend
-        require(f"benchmark glyphs, samples={self.samples}", {"images": needed}, "give fewer samples")
+        require(f"benchmark glyphs, samples={self.samples}", {"images": needed}, "reduce samples")
         labels = np.repeat(np.arange(len(letters)), self.samples)
         images = _samples(letters, labels, stream(self.seed, "glyphs", split), self.size)
         names = tuple(f"U+{ord(letter):04X} {unicodedata.name(letter)}" for letter in letters)

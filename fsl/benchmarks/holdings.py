@@ -107,7 +107,7 @@ def _damaged(path: Path, error: BaseException) -> InputError:
     if isinstance(error, InputError):
         return error
     reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-    return InputError(f"{path}: damaged, or not of this form ({reason}); fetch it again")
+    return InputError(f"{path}: damaged, or in another format ({reason}); download it again")
 
 
 def _shard(path: Path) -> Holding:
@@ -121,7 +121,7 @@ def _shard(path: Path) -> Holding:
     except UNREADABLE as error:
         raise _damaged(path, error) from error
     if len(offset) != len(ids) + 1 or len(classes) != len(ids) or (np.diff(offset, append=len(blob)) < 0).any():
-        raise InputError(f"{path}: its pictures, labels and names do not fit each other; fetch it again")
+        raise InputError(f"{path}: its pictures, labels and names are inconsistent; download it again")
     names = [f"{path}: {name}{number:08d}.jpg" for name, number in zip(classes, ids, strict=True)]
     return Holding(names, classes, lambda index: blob[offset[index] : offset[index + 1]].tobytes())
 

@@ -122,7 +122,7 @@ def open_images(
             _write(benchmark, split, decoded, path, progress)
             images = _load(path, progress)
     if images is None:
-        raise OSError(errno.EIO, "what was written cannot be read back", str(path))
+        raise OSError(errno.EIO, "the file just written cannot be read", str(path))
     return images
 
 
@@ -148,7 +148,7 @@ def _named(benchmark: Benchmark, doing: str) -> Iterator[None]:
         place = getattr(benchmark, "root", None)
         files = f"the files under root={place}" if place else "its files"
         raise InputError(
-            f"benchmark {benchmark.name}: {doing}: {_reason(error)}; see that {files} are there and whole"
+            f"benchmark {benchmark.name}: {doing}: {_reason(error)}; check that {files} exist and are complete"
         ) from error
     except Exception as error:
         raise RuntimeError(f"benchmark {benchmark.name}: {doing}: {_reason(error)}") from error
@@ -165,13 +165,13 @@ def _check(benchmark: Benchmark, split: Split, decoded: Decoded) -> None:
     if tuple(decoded.images.shape) != shape or len(decoded.labels) == 0:
         raise InputError(
             f"benchmark {benchmark.name}: images of {split} must be uint8 of shape {shape}, at least one, "
-            f"not of shape {tuple(decoded.images.shape)}; mend its read()"
+            f"not of shape {tuple(decoded.images.shape)}; correct its read()"
         )
     classes = len(decoded.class_names)
     if decoded.labels.dtype != np.int64 or not np.array_equal(np.unique(decoded.labels), np.arange(classes)):
         raise InputError(
             f"benchmark {benchmark.name}: labels of {split} must be int64 and use each of 0..{classes - 1}, "
-            "one for each class name; mend its read()"
+            "one for each class name; correct its read()"
         )
 
 
@@ -193,7 +193,7 @@ def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progre
         with progress.track(f"decoding {benchmark.name}, {split}", len(labels)) as advance:
             if finished:
                 progress.note(
-                    f"decoding {benchmark.name}, {split}: going on after {finished:,} of {len(labels):,} images"
+                    f"decoding {benchmark.name}, {split}: resuming after {finished:,} of {len(labels):,} images"
                 )
                 advance(finished)
             count = max(1, BLOCK_BYTES * len(labels) // size)
@@ -201,7 +201,7 @@ def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progre
             for _, block in on_each_core(decoded, parts):
                 if block.dtype != np.uint8:
                     problem = f"images of {split} must be uint8, not {block.dtype}"
-                    raise InputError(f"benchmark {benchmark.name}: {problem}; mend its read()")
+                    raise InputError(f"benchmark {benchmark.name}: {problem}; correct its read()")
                 yield block
                 advance(len(block))
         for rest in (data.labels.data, json.dumps(data.class_names)):
@@ -224,8 +224,8 @@ def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, 
             shared = sorted(set(class_names) & set(known.class_names))
             if shared:
                 raise InputError(
-                    f"benchmark {benchmark.name}: class {shared[0]!r} stands in {other} and in {split} ({len(shared)} "
-                    "do); the classes of the splits must be disjoint, and have names of their own"
+                    f"benchmark {benchmark.name}: class {shared[0]!r} is in {other} and in {split} ({len(shared)} "
+                    "such classes); each class must be in one split only, and class names must be unique"
                 )
 
 
@@ -236,7 +236,7 @@ def _checksum(images: Tensor, labels: Tensor, class_names: tuple[str, ...]) -> s
 
 def _mapped(path: Path) -> ImageSet:
     """The memory-mapped images of a file, according to its header."""
-    tensors, header = read_tensors(path, FORMAT, "it is made anew")
+    tensors, header = read_tensors(path, FORMAT, "it is written again")
     class_names = tuple(json.loads(header["class_names"]))
     return ImageSet(tensors["images"], tensors["labels"], class_names, header["fingerprint"], path)
 
@@ -245,7 +245,7 @@ def _reopened(path: Path, fingerprint: str) -> ImageSet:
     """The memory-mapped images that another process has checked."""
     images = _mapped(path)
     if images.fingerprint != fingerprint:
-        raise InputError(f"{path}: other images were put there meanwhile; give the same command again")
+        raise InputError(f"{path}: was replaced by another process; run the same command again")
     return images
 
 
@@ -255,9 +255,9 @@ def _load(path: Path, progress: Progress) -> ImageSet | None:
         images = _mapped(path)
         if images.fingerprint == _checksum(images.images, images.labels, images.class_names):
             return images
-        problem = f"{path}: wrong checksum; it is made anew"
+        problem = f"{path}: wrong checksum; it is written again"
     except KeyError as error:
-        problem = f"{path}: lacks {error}; it is made anew"
+        problem = f"{path}: lacks {error}; it is written again"
     except ValueError as error:
         problem = str(error)
     progress.note(problem)

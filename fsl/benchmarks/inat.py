@@ -66,8 +66,8 @@ class INat(ListedBenchmark):
         name, count = wrong[0]
         right = max(count // SUPPORT, 1)
         return [
-            f"{support[name]} of the {count} pictures of class {name} are in repr, which should be {right}, a fifth "
-            f"rounded down, with the others in query ({len(wrong)} classes are not so)"
+            f"{support[name]} of the {count} pictures of class {name} are in repr, but it should have {right} (a "
+            f"fifth, rounded down), and query the others ({len(wrong)} classes differ)"
         ]
 
 

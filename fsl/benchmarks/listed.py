@@ -93,7 +93,7 @@ class ListedBenchmark:
         for split in self.stored:
             if not any(place.split in (None, split) for place in places):
                 raise InputError(
-                    f"benchmark {self.name}: {self.root} holds {places[0].layout}, but none of {split} classes; pass "
+                    f"benchmark {self.name}: {self.root} has {places[0].layout}, but no {split} classes; pass "
                     f"root=FOLDER with {self.catalogue.wanted}"
                 )
         return source_of(self.catalogue, places, self.root)
@@ -128,10 +128,10 @@ def places_of(catalogue: Catalogue, root: str | None) -> list[Place]:
         raise InputError(f"benchmark {catalogue.name}: no folder given; {remedy}")
     folder = Path(root).expanduser()
     if not folder.is_dir():
-        raise InputError(f"benchmark {catalogue.name}: {folder} is no folder; {remedy}")
+        raise InputError(f"benchmark {catalogue.name}: {folder} is not a folder; {remedy}")
     places = find_places(folder, catalogue)
     if not places:
-        raise InputError(f"benchmark {catalogue.name}: {folder} holds no pictures of it; {remedy}")
+        raise InputError(f"benchmark {catalogue.name}: {folder} has no pictures of this benchmark; {remedy}")
     return places
 
 
@@ -208,7 +208,9 @@ def _add_content(fingerprint: Fingerprint, file: Path) -> None:
                 stream.seek(block * (size - (1 << 20)) // (SAMPLES - 1))
                 fingerprint.add(stream.read(1 << 20))
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); put it beside the others") from error
+        raise InputError(
+            f"{file}: cannot be read ({error.strerror}); move it to the folder of the other files"
+        ) from error
 
 
 def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size: int, fit: Fit) -> Listing:
@@ -257,7 +259,7 @@ def whole(catalogue: Catalogue, listing: Listing, split: Split, root: str | None
     Raises:
         InputError: classes or pictures are missing, or do not belong to the split.
     """
-    remedy = f"`transduce data check benchmark={catalogue.name} root={root}` names what is missing or too much"
+    remedy = f"`transduce data check benchmark={catalogue.name} root={root}` lists missing and extra files"
     location = f"benchmark {catalogue.name}: {root}"
     counts = np.bincount(listing.labels, minlength=len(listing.class_names))
     known = [name for name in listing.strangers if catalogue.split_of(name)]
@@ -272,12 +274,12 @@ def whole(catalogue: Catalogue, listing: Listing, split: Split, root: str | None
     short = np.flatnonzero(counts != catalogue.each) if catalogue.each else np.empty(0, np.int64)
     if len(short):
         raise InputError(
-            f"{location} holds {counts[short[0]]} pictures of the {split} class {listing.class_names[short[0]]} "
-            f"({len(short)} classes are not whole), not {catalogue.each}; {remedy}"
+            f"{location} has {counts[short[0]]} pictures of the {split} class {listing.class_names[short[0]]} "
+            f"({len(short)} classes differ), not {catalogue.each}; {remedy}"
         )
     if catalogue.images[split] not in (0, len(listing.labels)):
         raise InputError(
-            f"{location} holds {len(listing.labels):,} {split} pictures, not {catalogue.images[split]:,}; {remedy}"
+            f"{location} has {len(listing.labels):,} {split} pictures, not {catalogue.images[split]:,}; {remedy}"
         )
     if listing.faults:
         raise InputError(f"{location}: {listing.faults[0]}; {remedy}")

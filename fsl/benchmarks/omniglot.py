@@ -165,7 +165,7 @@ def find(root: str | None) -> list[Path]:
         raise InputError(f"benchmark omniglot: no folder given; {remedy}")
     folder = Path(root).expanduser()
     if not folder.is_dir():
-        raise InputError(f"benchmark omniglot: {folder} is no folder; {remedy}")
+        raise InputError(f"benchmark omniglot: {folder} is not a folder; {remedy}")
     if (folder / "omniglot.npz").is_file():
         return [folder / "omniglot.npz"]
     paths = []
@@ -175,7 +175,7 @@ def find(root: str | None) -> list[Path]:
         elif (folder / f"{part}.zip").is_file():
             paths.append(folder / f"{part}.zip")
         else:
-            raise InputError(f"benchmark omniglot: {folder} holds no {part} and no omniglot.npz; {remedy}")
+            raise InputError(f"benchmark omniglot: {folder} has neither {part} nor omniglot.npz; {remedy}")
     return paths
 
 
@@ -190,7 +190,7 @@ def load(paths: list[Path]) -> Drawings:
         try:
             parts.append(_archive(path) if path.suffix == ".npz" else _pictures(path))
         except UNREADABLE as error:
-            raise InputError(f"{path}: damaged, or not Omniglot ({error}); fetch it again") from error
+            raise InputError(f"{path}: damaged, or not Omniglot ({error}); download it again") from error
     ink, alphabets, characters, drawers = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((drawers, characters, alphabets))
     drawings = Drawings(ink[order], alphabets[order], characters[order], drawers[order])
@@ -200,7 +200,7 @@ def load(paths: list[Path]) -> Drawings:
         missing = f", none of {', '.join(sorted(lacking))}" if lacking else ""
         raise InputError(
             f"{paths[0].parent}: {len(order):,} drawings{missing}; Omniglot has {CHARACTERS:,} characters by "
-            f"{DRAWERS} people each; fetch the files again"
+            f"{DRAWERS} people each; download the files again"
         )
     return drawings
 
@@ -225,7 +225,7 @@ def _pictures(path: Path) -> Drawings:
         characters.append(int(character.removeprefix("character")))
         drawers.append(int(PurePath(file).stem.rpartition("_")[2]))
     if not ink:
-        raise ValueError("it holds no ALPHABET/characterNN/NNNN_DD.png")
+        raise ValueError("it contains no ALPHABET/characterNN/NNNN_DD.png")
     return Drawings(np.stack(ink), np.array(alphabets), np.array(characters), np.array(drawers))
 
 

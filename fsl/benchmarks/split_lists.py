@@ -55,14 +55,12 @@ def pictures_under(folder: Path) -> list[str]:
     while waiting:
         place, real = waiting.pop()
         if real in known:
-            raise InputError(f"{place} and {known[real]} are one folder, by a link; remove the link")
+            raise InputError(f"{place} and {known[real]} are the same folder because of a link; remove the link")
         known[real] = place
         try:
             entries = list(os.scandir(place))
         except OSError as error:
-            raise InputError(
-                f"{place}: cannot be read ({error.strerror}); make it readable, or move it away"
-            ) from error
+            raise InputError(f"{place}: cannot be read ({error.strerror}); make it readable, or remove it") from error
         for entry in entries:
             if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry.path)):
                 if not entry.name.startswith(HIDDEN):
@@ -70,7 +68,7 @@ def pictures_under(folder: Path) -> list[str]:
                     waiting.append((entry.path, below))
             elif is_picture(entry.name):
                 if not entry.is_file(follow_symlinks=False) and _is_something_else(entry.path):
-                    raise InputError(f"{entry.path}: is no file but a pipe, a device or the like; move it away")
+                    raise InputError(f"{entry.path}: is not a regular file (a pipe or device, for example); remove it")
                 pictures.append((entry.name, place))
     return [f"{place}{os.sep}{name}" for name, place in sorted(pictures)]
 
@@ -114,16 +112,16 @@ def read_list(path: Path) -> list[Row]:
     if lines and not any(is_picture(cell.strip()) for cell in lines[0]):
         del lines[0]  # the header
     if not lines:
-        raise InputError(f"{path}: lists no picture; it needs lines of a file and its class, such as cat01.jpg,cat")
+        raise InputError(f"{path}: lists no pictures; each line must have a file and its class, such as cat01.jpg,cat")
     column = next((place for place, cell in enumerate(lines[0][:2]) if is_picture(cell.strip())), 0)
     rows = []
     names = set()
     for line in lines:
         cells = [cell.strip() for cell in line]
         if len(cells) < 2 or not is_picture(cells[column]) or not cells[1 - column]:
-            raise InputError(f"{path}: {','.join(line)[:60]!r} is no file and its class, such as cat01.jpg,cat")
+            raise InputError(f"{path}: {','.join(line)[:60]!r} is not a file and its class, such as cat01.jpg,cat")
         if cells[column] in names:
-            raise InputError(f"{path}: lists {cells[column]} twice; take one of the two lines out")
+            raise InputError(f"{path}: lists {cells[column]} twice; remove one of the two lines")
         names.add(cells[column])
         rows.append(Row(cells[column], cells[1 - column]))
     return rows

@@ -38,7 +38,7 @@ class File:
         highest = max(int(tasks.support.max()), int(tasks.query.max()))
         if highest >= len(labels):
             raise InputError(
-                f"{self.path}: has image index {highest}, but the split has {len(labels)} images; give tasks of this "
+                f"{self.path}: has image index {highest}, but the split has {len(labels)} images; use tasks of this "
                 f"benchmark and split"
             )
         own = tasks.classes.gather(1, tasks.support_labels), tasks.classes.gather(1, tasks.query_labels)
@@ -48,6 +48,6 @@ class File:
             right = labels[samples] == classes
             if not bool((right if mask is None else right | ~mask).all()):
                 raise InputError(
-                    f"{self.path}: its labels differ from those of this split; give tasks of this benchmark and split"
+                    f"{self.path}: its labels differ from those of this split; use tasks of this benchmark and split"
                 )
         return tasks.source

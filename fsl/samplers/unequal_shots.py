@@ -34,7 +34,7 @@ class UnequalShots:
     def __post_init__(self) -> None:
         validate(self)
         if self.shot_min > self.shot_max:
-            raise InputError(f"shot_min={self.shot_min} is above shot_max={self.shot_max}; lower it")
+            raise InputError(f"shot_min={self.shot_min} is above shot_max={self.shot_max}; lower shot_min")
 
     @property
     def label(self) -> str:

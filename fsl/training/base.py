@@ -169,5 +169,5 @@ def _resumable(folder: Path, identity: str, progress: Progress) -> dict[str, Any
             progress.note(f"{error}; training begins anew")
             last.unlink()
             return None
-    progress.note(f"going on after epoch {state['standing']['epoch']} of {folder}")
+    progress.note(f"resuming after epoch {state['standing']['epoch']} of {folder}")
     return state

@@ -45,8 +45,8 @@ def resolve_devices(name: str, count: int) -> tuple[torch.device, ...]:
         cores = usable_cores()
         if count > cores:
             raise InputError(
-                f"devices={count} with device={name}: more processes than this program may use cores; "
-                f"use devices={cores} at most"
+                f"devices={count} with device={name}: each process needs a core, but only {cores} "
+                f"{'is' if cores == 1 else 'are'} available; use devices={cores} at most"
             )
         return (first,) * count
     start, available = first.index or 0, torch.cuda.device_count()

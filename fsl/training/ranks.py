@@ -60,8 +60,8 @@ def in_ranks(work: Work[R], ranks: int, backend: Literal["gloo", "nccl"], log: L
     """
     if multiprocessing.current_process().daemon:
         raise InputError(
-            f"devices={ranks}: this process may start no others, as a worker of Dask may not; "
-            "train with `transduce train` on that machine first"
+            f"devices={ranks}: this process cannot start others (a Dask worker, for example, cannot); "
+            "first run `transduce train` on that machine"
         )
     context = multiprocessing.get_context("spawn")
     threads = max(1, torch.get_num_threads() // ranks)
@@ -163,9 +163,11 @@ def _take(member: _Member, message: tuple[Any, ...], members: Sequence[_Member],
 
 def _loss(member: _Member, ranks: int) -> ChildProcessError:
     code = member.process.exitcode or 0
-    cause = f"was killed by signal {-code}, as where memory runs out" if code < 0 else f"ended with exit code {code}"
+    cause = (
+        f"was killed by signal {-code}, perhaps because memory ran out" if code < 0 else f"ended with exit code {code}"
+    )
     return ChildProcessError(
-        f"process {member.rank + 1} of {ranks} {cause}; what was saved last is kept: give the same command again"
+        f"process {member.rank + 1} of {ranks} {cause}; the last saved state is kept: run the same command again"
     )
 
 

@@ -58,7 +58,7 @@ def load_backbone(path: Path) -> nn.Module:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{path}: its weights do not fit what its header says ({reason}); {_REMEDY}") from error
+        raise InputError(f"{path}: its weights do not match its header ({reason}); {_REMEDY}") from error
     bad = [key for key, value in weights.items() if value.is_floating_point() and not value.isfinite().all()]
     if bad:
         raise InputError(f"{path}: NaN or infinite weights in {bad[0]}; {_REMEDY}")

@@ -88,7 +88,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise InputError(f"{path}: weights are read from .safetensors, .npz, {', '.join(TORCH)}; convert the file")
     try:
         if path.suffix == ".safetensors":
-            weights = read_any_tensors(path, "fetch it again")
+            weights = read_any_tensors(path, "download it again")
         elif path.suffix == ".npz":
             weights = {key: torch.from_numpy(array) for key, array in read_arrays(path).items()}
         else:

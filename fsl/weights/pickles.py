@@ -44,12 +44,12 @@ def read_pickle(path: Path) -> Any:
         raise InputError(f"{path}: no such file") from error
     except _ForbiddenError as error:
         raise InputError(
-            f"{path}: holds {error}, which only running code could build, so the file is not loaded; save its arrays "
-            "alone, as .npz"
+            f"{path}: contains {error}, which requires executing code, so the file is not loaded; save only its "
+            "arrays, as .npz"
         ) from error
     except Exception as error:  # a damaged pickle may raise any error
         reason = _printable(str(error)) or type(error).__name__
-        raise InputError(f"{path}: damaged, or no pickle ({reason}); fetch it again") from error
+        raise InputError(f"{path}: damaged, or not a pickle ({reason}); download it again") from error
 
 
 class _ForbiddenError(Exception):
@@ -67,7 +67,7 @@ def _check_codes(content: mmap.mmap) -> None:
         code = content[place]
         codes, place = codes + 1, place + 1
         if code not in _WIDTHS:
-            raise ValueError("a code that no pickle has")
+            raise ValueError("an unknown code")
         width = _WIDTHS[code]
         if width >= 0:
             argument = content[place : place + width] if code == _LONG_BINPUT else b""
@@ -78,19 +78,19 @@ def _check_codes(content: mmap.mmap) -> None:
             if code in _TWO_LINES:
                 end = content.find(b"\n", end + 1) if end >= 0 else end
             if end < 0:
-                raise ValueError("it is cut short")
+                raise ValueError("it is truncated")
             index = int(content[place:end]) if code == _PUT else 0
             place = end + 1
         else:
             prefix = _PREFIXES[width]
             index, place = 0, place + prefix + int.from_bytes(content[place : place + prefix], "little")
         if index > codes:
-            raise ValueError("it counts what it holds wrongly")
+            raise ValueError("an index exceeds the number of objects")
         if code == _STOP:
             break
     if place > size:
-        raise ValueError("it is cut short")
-    memory.require("reading it", {"objects": 64.0 * codes, "numbers": float(size)}, "give a smaller file")
+        raise ValueError("it is truncated")
+    memory.require("reading it", {"objects": 64.0 * codes, "numbers": float(size)}, "use a smaller file")
 
 
 _WIDTHS = {ord(code.code): 0 if code.arg is None else code.arg.n for code in pickletools.opcodes}
@@ -122,7 +122,7 @@ def _extent(value: Any, limit: int, known: dict[int, int]) -> int:
         items = value.values() if isinstance(value, dict) else value
         known[id(value)] = 8 + sum(_extent(item, limit, known) for item in items)
     if known[id(value)] > limit:
-        raise ValueError("its lists stand in each other too often")
+        raise ValueError("its lists are nested too often")
     return known[id(value)]
 
 
@@ -134,7 +134,7 @@ class _Reader(pickle.Unpickler):
         return _Name(full)
 
     def persistent_load(self, key: Any) -> Any:
-        raise _ForbiddenError("objects that lie outside of the file")
+        raise _ForbiddenError("objects outside the file")
 
 
 class _Name:
@@ -168,7 +168,7 @@ class _Dtype:
     def array(self, data: Any, shape: Any, fortran: bool) -> Any:
         """The array of these bytes, which are copied only if their byte order differs from the machine's."""
         if type(shape) is not tuple or not all(type(side) is int and side >= 0 for side in shape):
-            raise ValueError("an array of no shape")
+            raise ValueError("an array without a shape")
         if self.kind.startswith("O"):
             if type(data) is not list or shape != (len(data),):
                 raise ValueError("an array of objects in several dimensions")
@@ -214,7 +214,7 @@ def _encode(text: str, encoding: Any = "latin1") -> bytes:
 def _nothing_to_call(*arguments: Any) -> Any:
     """Replacement of a type that is only an argument: the class of an array, or the default of a defaultdict."""
     if arguments:
-        raise ValueError("a type that is called")
+        raise ValueError("a type that is called like a function")
     return []
 
 
@@ -252,7 +252,7 @@ class _Plain:
                 self._tuples[id(value)] = value, tuple(self(item) for item in value)
             return self._tuples[id(value)][1]
         if isinstance(value, (_Name, _Dtype)):
-            raise ValueError("a type in the place of a value")
+            raise ValueError("a type in place of a value")
         if not isinstance(value, (list, dict)) or id(value) in self._seen:
             return value
         self._seen.add(id(value))
@@ -273,7 +273,7 @@ def _as_dtype(value: Any) -> _Dtype:
 
 def _text(value: Any) -> str:
     if not isinstance(value, (bytes, str)):  # their own text may be endless
-        raise ValueError("no text where there should be")
+        raise ValueError("another value in place of text")
     return value.decode("latin1") if isinstance(value, bytes) else value
 
 

@@ -112,7 +112,7 @@ def test_a_damaged_file_is_made_anew_and_said_so(tmp_path, damage):
     assert torch.equal(again.images, want)
     assert len(shown.notes) == 1
     assert str(path) in shown.notes[0]
-    assert "made anew" in shown.notes[0]
+    assert "written again" in shown.notes[0]
     assert cached(tmp_path) == path
 
 
@@ -160,7 +160,7 @@ def test_what_a_killed_process_decoded_is_taken_over(tmp_path, monkeypatch, stop
     rest, shown = Counted(want.images.numpy()), Notes()
     found = decode(tmp_path, monkeypatch, rest, shown)
     assert rest.decoded == list(range(stop, 6))
-    assert f"going on after {stop} of 6 images" in shown.notes[0]
+    assert f"resuming after {stop} of 6 images" in shown.notes[0]
     assert found.fingerprint == want.fingerprint
     assert cached(tmp_path).read_bytes() == cached(tmp_path / "whole").read_bytes()
     assert sorted(path.name for path in cached(tmp_path).parent.iterdir()) == ["base.lock", "base.safetensors"]

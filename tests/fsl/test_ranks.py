@@ -125,7 +125,7 @@ def test_an_interrupted_training_goes_on_by_two_or_by_one(both: tuple[Path, Trai
     shutil.copytree(tmp_path / "again", tmp_path / "one")
     shown = Shown()
     assert run(tmp_path / "again", shown, 2).resumed_at == 2
-    assert shown.notes == [f"going on after epoch 2 of {tmp_path / 'again'}"]
+    assert shown.notes == [f"resuming after epoch 2 of {tmp_path / 'again'}"]
     assert list(shown.curves["train_loss"]) == [3]
     assert run(tmp_path / "one", Shown(), 1).resumed_at == 2
     for key, value in weights(both[0]).items():

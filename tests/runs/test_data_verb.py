@@ -160,7 +160,7 @@ def test_one_damaged_archive_does_not_hide_the_others(tmp_path):
 
 
 def test_nothing_there_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="holds no pictures of it"):
+    with pytest.raises(InputError, match="has no pictures of this benchmark"):
         survey(Cub(str(tmp_path)))
 
 

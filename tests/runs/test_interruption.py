@@ -92,7 +92,7 @@ def test_training(interrupt_at, store, tracker, config, notes, number):
     (result,) = evaluation([config], store, tracker, progress=notes)
     assert not result.reused
     assert "going on with the interrupted training of Tiny/conv4 s0" in notes
-    assert "going on after epoch 1" in notes
+    assert "resuming after epoch 1" in notes
     (training,) = runs_of(tracker, "train/Tiny")
     assert training.info.run_id == dead.info.run_id
     assert training.info.status == "FINISHED"

@@ -161,7 +161,7 @@ def check_room(known: Constraints, clusters: int) -> None:
         examples = ", ".join(str(np.flatnonzero(near & (known.labels == k))[0]) for k in range(clusters))
         raise InputError(
             f"cannot_link keeps point {point} apart from all {clusters} clusters, by points {examples} or points "
-            f"linked with them, whose labels are 0..{clusters - 1}: take a pair or a label out"
+            f"linked with them, whose labels are 0..{clusters - 1}: remove a pair or a label"
         )
 
 
@@ -233,7 +233,7 @@ def _of_groups(
         )
         raise InputError(
             f"coarse_labels has {coarse[first]} for point {first} and {coarse[other]} for point {other}, but {reason}: "
-            "take one out"
+            "remove one of them"
         )
     return of_group
 

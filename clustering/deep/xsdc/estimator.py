@@ -261,8 +261,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         broken = broken_links(known, self.labels_)
         if broken:
             warnings.warn(
-                f"XSDC: {broken} pairs of points, or of linked sets, that must be apart share a cluster: either "
-                f"{K} clusters are too few for these constraints, or no labels were found that satisfy them",
+                f"XSDC: the labels violate {broken} of the cannot-link constraints; {K} clusters may be too few "
+                "for them: raise n_clusters or remove constraints",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -299,7 +299,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if self.assignment in ("pseudo_labels", "eigenvectors") or (self.min_share, self.max_share) != (None, None):
             return ""
         labels = "labels of every cluster, or " if self.assignment == "auto" else ""
-        return f"give {labels}min_share and max_share, the smallest and largest share of the points"
+        return f"give {labels}min_share and max_share, the smallest and largest cluster size as a share of the points"
 
     @property
     def sizes_follow_labels(self) -> bool:
@@ -345,12 +345,12 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             spread, scale = weights["spread"], weights["scale"]
         except (KeyError, RuntimeError) as error:
             raise InputError(
-                f"XSDC: these are not the weights of representation={self.representation!r} with n_features="
+                f"XSDC: the weights do not fit representation={self.representation!r} with n_features="
                 f"{self.n_features} ({str(error).splitlines()[-1].strip()})"
             ) from error
         if len(classifier.intercept) != self.n_clusters:
             raise InputError(
-                f"XSDC: these weights are for {len(classifier.intercept)} clusters, but n_clusters={self.n_clusters}"
+                f"XSDC: the weights are those of {len(classifier.intercept)} clusters, but n_clusters={self.n_clusters}"
             )
         self.network_, self.classifier_ = network, classifier
         self._centre, self._spread, self._scale = centre, spread, scale
@@ -385,8 +385,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if self.copies == 1:
             return None
         if self.copies > self.batch_size:
-            raise InputError(f"XSDC: copies={self.copies} of a point exceed batch_size={self.batch_size}")
-        return Copies(self.copies, side_of(pixels, "copies are made of", "set copies to 1"), seed)
+            raise InputError(f"XSDC: copies={self.copies} exceeds batch_size={self.batch_size}; raise batch_size")
+        return Copies(self.copies, side_of(pixels, f"copies={self.copies} requires", "set copies to 1"), seed)
 
     def _phases(self, training: Reversal) -> list[Phase]:
         size = float(self.network_.usual_step) if self.step_size is None else self.step_size

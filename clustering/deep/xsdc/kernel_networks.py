@@ -105,7 +105,9 @@ class KernelLayer(nn.Module):
         present = (lengths > 1e-6).nonzero()[:, 0]
         wanted = len(self.filters)
         if not len(present):
-            raise InputError(f"all patches are zero, of which {wanted} filters should be taken; rescale the images")
+            raise InputError(
+                f"all image patches are zero, so {wanted} filters cannot be drawn from them; rescale the images"
+            )
         drawn = present[torch.from_numpy(generator.choice(len(present), wanted, replace=len(present) < wanted))]
         with torch.no_grad():
             self.filters.copy_(patches[drawn] / lengths[drawn, None])

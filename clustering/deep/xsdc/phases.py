@@ -204,9 +204,7 @@ def _next(steps: Iterator[BatchStep], before: int, folder: Path | None, kept: in
 
 def _broken(quantity: str, step: int, folder: Path | None, kept: int) -> InputError:
     kept_at = f"; the state of step {kept} is kept in {folder}" if folder is not None and kept else ""
-    return InputError(
-        f"training broke off at step {step}: {quantity} not finite any more{kept_at}; lower the step size"
-    )
+    return InputError(f"training diverged: {quantity} not finite at step {step}{kept_at}; lower the step size")
 
 
 def _seen(

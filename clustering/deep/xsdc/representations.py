@@ -11,7 +11,7 @@ from clustering.deep.xsdc.kernel_networks import OfRows, gradient_cells, gradien
 from clustering.deep.xsdc.vector_networks import KernelMap, LinearMap, Perceptron
 from clustering.foundation.errors import InputError
 
-_GREY = "colour=grey makes such of pictures of your own; or choose another representation"
+_GREY = "for pictures of your own set colour=grey, or choose another representation"
 _PARTS = ("begin", "optimizer", "usual_step")
 
 
@@ -52,12 +52,12 @@ def side_of(pixels: int, who: str, remedy: str) -> int:
     """
     side = math.isqrt(pixels)
     if side**2 != pixels:
-        raise InputError(f"XSDC: {who} square grey pictures, and {pixels} columns are none; {remedy}")
+        raise InputError(f"XSDC: {who} square grey pictures, but {pixels} is not a square number of columns; {remedy}")
     return side
 
 
 def _lenet5(columns: int, features: int) -> OfRows:
-    side = side_of(columns, "lenet5 takes", _GREY)
+    side = side_of(columns, "lenet5 requires", _GREY)
     return OfRows(lenet5_kernel_network(features, side=side), side)
 
 
@@ -65,13 +65,13 @@ def _ckn_gm(columns: int, features: int) -> OfRows:
     side = math.isqrt(columns // 3)
     if 3 * side**2 != columns or side < 6:
         raise InputError(
-            f"XSDC: ckn_gm takes square colour pictures of 6 x 6 or more, and {columns} columns are none; choose "
-            "another representation"
+            f"XSDC: ckn_gm requires square colour pictures of 6 x 6 or more, but {columns} columns are not 3 S^2 with "
+            "S >= 6; choose another representation"
         )
     filters, left = divmod(features, gradient_cells(side))
     if left or not filters:
         raise InputError(
-            f"XSDC: of pictures of {side} x {side} ckn_gm makes a multiple of {gradient_cells(side)} features, not "
-            f"{features}; set n_features to one, such as {32 * gradient_cells(side)}"
+            f"XSDC: for ckn_gm with pictures of {side} x {side}, n_features must be a multiple of "
+            f"{gradient_cells(side)}, not {features}; set n_features={32 * gradient_cells(side)}, for example"
         )
     return OfRows(gradient_kernel_network(filters), side, colour=True)

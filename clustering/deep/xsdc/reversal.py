@@ -44,7 +44,7 @@ class Diverged(InputError):
     """
 
     def __init__(self, step: int, what: str) -> None:
-        super().__init__(f"training broke off at step {step}: {what} not finite any more; lower the step size")
+        super().__init__(f"training diverged: {what} not finite at step {step}; lower the step size")
         self.step, self.what = step, what
 
 
@@ -189,8 +189,8 @@ class Reversal:
         count = len(next(self.batches(size, np.random.default_rng(0))).copied(self._times).points)
         if self._times > self.max_share * count + 1e-9 * count:
             raise InputError(
-                f"a cluster has at most {self.max_share * count:g} points of a batch of {count}, which is less than "
-                f"the {self._times} that are one and its copies: take more at a time (batch_size)"
+                f"max_share allows {self.max_share * count:g} points per cluster in a batch of {count}, fewer than the "
+                f"{self._times} copies of a point; raise batch_size or max_share"
             )
 
     def features(self, inputs: Tensor, scale: Tensor | None = None) -> Tensor:
@@ -228,7 +228,7 @@ class Reversal:
         optimizer.zero_grad(set_to_none=True)
         value.backward()  # type: ignore[no-untyped-call]
         if not _finite([value, *(parameter.grad for parameter in moved if parameter.grad is not None)]):
-            raise Diverged(number, "the loss or its slope")
+            raise Diverged(number, "the loss or its gradient")
         before = [parameter.detach().clone() for parameter in moved]
         optimizer.step()
         if not _finite(moved):

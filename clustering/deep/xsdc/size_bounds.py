@@ -33,8 +33,7 @@ def size_bounds(
     low, high = (equal if share is None else share for share in (min_share, max_share))
     if low > high or low > equal + 1e-9 or high < equal - 1e-9:
         raise InputError(
-            f"min_share={low:g} and max_share={high:g} must have the mean share, 1 / {clusters} = {equal:g}, between "
-            "them"
+            f"the mean share 1 / {clusters} = {equal:g} must lie between min_share={low:g} and max_share={high:g}"
         )
     unknown = int((known.labels < 0).sum())
     if not unknown:
@@ -51,7 +50,7 @@ def size_bounds(
             low = min((1 - high) / (clusters - 1), (int(labelled.min()) + unknown) / points)
         warnings.warn(
             f"{largest} of {points} points are known to be in one cluster, which is more than 1 / {clusters} of them: "
-            f"clusters are taken to have shares of {low:.3g} to {high:.3g}; give min_share and max_share",
+            f"shares of {low:.3g} to {high:.3g} are assumed; set min_share and max_share",
             stacklevel=3,
         )
         return low, high
@@ -63,14 +62,14 @@ def size_bounds(
         )
     if min_share is None and max_share is None and labelled.any() and not labelled.all():
         warnings.warn(
-            f"only some of the {clusters} clusters have labels, so all clusters are taken to be of the same size; give "
+            f"only some of the {clusters} clusters have labels, so equal cluster sizes are assumed; give "
             "labels of every cluster, or min_share and max_share",
             stacklevel=3,
         )
     least = int(labelled.argmin())
     if labelled[least] + unknown < (low - 1e-9) * points:
         raise InputError(
-            f"cluster {least} has {labelled[least]} of {points} points by their labels, and {unknown} have none, but a "
-            f"cluster has at least {low * points:g}: lower min_share"
+            f"cluster {least} has {labelled[least]} labelled points, and {unknown} of {points} points have no label, "
+            f"but min_share requires at least {low * points:g} points per cluster: lower min_share"
         )
     return low, high
