@@ -15,8 +15,7 @@ from fairness.metrics import Fairness
 _REMEDIES = {
     "argmax": "some points have fractional assignments; set rounding='flow', which changes the counts of groups by "
     "less than one, or lower gap_tol",
-    "flow": "rounding changes the counts of groups by less than one, so a small cluster may lack a group; "
-    "set fewer n_clusters",
+    "flow": "counts of groups change by less than one, so a small cluster may lack a group; set fewer n_clusters",
 }
 """Advice for labels that are less fair than the assignments, by the kind of rounding."""
 

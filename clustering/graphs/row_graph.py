@@ -59,7 +59,7 @@ def variance_above_rounding(squared: float, dtype: torch.dtype, largest: float, 
         return squared
     if points > 1:
         warnings.warn(
-            "every point coincides with its neighbours, so bandwidth=1 is used; set bandwidth to a number", stacklevel=4
+            "every point coincides with its neighbours, so bandwidth 1 is used; set bandwidth to a number", stacklevel=4
         )
     return 1.0
 

@@ -56,7 +56,7 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
     if not timm.is_model(name):
         raise unknown("backbone", name, backbone_names(), "transduce list backbones")
     if pretrained and name in OWN:
-        raise InputError(f"timm has no pretrained weights for backbone {name!r}; use a checkpoint")
+        raise InputError(f"backbone {name!r} has no pretrained weights in timm; use a checkpoint")
     options = {}
     config = timm.get_pretrained_cfg(name, allow_unregistered=True)
     if config is not None and config.fixed_input_size:

@@ -154,8 +154,7 @@ def _numbered(content: _Content) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         )
     if content.labels.shape != content.features.shape[:1]:
         raise InputError(
-            f"there are {len(content.features)} features, but labels have shape {content.labels.shape}; store one "
-            "label per feature"
+            f"{len(content.features)} features have labels of shape {content.labels.shape}; store one label per feature"
         )
     values, labels = np.unique(_as_text(content.labels), return_inverse=True)
     if values.dtype.kind == "f":

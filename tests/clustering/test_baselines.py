@@ -224,7 +224,7 @@ def test_data_that_cannot_be(name: str) -> None:
     with pytest.raises(InputError, match="row 7"):
         estimator(name).fit(broken)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="neighbours have no distance")
+        warnings.filterwarnings("ignore", message="every point coincides")
         with pytest.raises(InputError, match="1 distinct points"):
             estimator(name).fit(np.ones((30, 2)))
         with pytest.raises(InputError, match="2 distinct points"):

@@ -204,7 +204,7 @@ def test_new_points(client: Any) -> None:
         model.predict(X)
 
 
-@pytest.mark.filterwarnings("ignore:neighbours have no distance")
+@pytest.mark.filterwarnings("ignore:every point coincides")
 def test_input_that_cannot_be(client: Any) -> None:
     X = points()
     X[77, 1] = np.nan

@@ -127,7 +127,10 @@ def test_a_cell_of_text_in_a_column_of_numbers_is_named_by_row_and_value(tmp_pat
         ([""] * 60, "no values"),
         (["3/4/2020", "5/6/2020"] * 30, "ambiguous dates such as '3/4/2020'"),
         (["3/4/2020", "5/6/2020"] * 29 + ["none", "5/6/2020"], "ambiguous dates such as '3/4/2020'"),
-        (["2020-02-01", "none"] * 20 + ["2020-04-01"] * 19 + ["soon"], "1 cell is not a date, of 40: 'soon' in row 60"),
+        (
+            ["2020-02-01", "none"] * 20 + ["2020-04-01"] * 19 + ["soon"],
+            "1 of 40 cells is not a date, first 'soon' in row 60",
+        ),
         (["2020-02-01", "2020-03-05"] * 29 + ["2020-04-01", "soon"], "'soon' in row 60"),
         (["a"] * 60, "the same in every row"),
         (["yes", ""] * 30, "the same in every row that has a value"),

@@ -160,7 +160,7 @@ def test_names_of_intervals_differ(edges, whole):
         (TEXT, {"columns": ("agee",)}, "age"),
         (TEXT, {"bins": (1,)}, "bins=1"),
         (TEXT, {"bins": (2.5,)}, "bins=2.5"),
-        (TEXT, {"bins": (3, 2)}, "rising"),
+        (TEXT, {"bins": (3, 2)}, "increasing"),
         (TEXT, {"bins": (3, float("inf"))}, "bins"),
         (TEXT, {"bins": (float("nan"),)}, "bins"),
         (TEXT, {"missing_sensitive": "mean"}, "missing_sensitive"),

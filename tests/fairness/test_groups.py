@@ -122,7 +122,7 @@ def test_targets_by_order_and_by_name():
         (np.zeros((3, 1, 1)), {}, "not"),
         ([1.0, 2.0, 3.0], {"numeric_bins": 1}, "2 or more"),
         ([1.0, 2.0, 3.0], {"numeric_bins": [0, 2]}, "a value 3"),
-        ([1.0, 2.0, 3.0], {"numeric_bins": [2, 1]}, "rising edges"),
+        ([1.0, 2.0, 3.0], {"numeric_bins": [2, 1]}, "increasing edges"),
         ([1.0, 2.0, 3.0], {"numeric_bins": {"age": 4}}, "'age'"),
         (pd.DataFrame([[1, 2], [3, 4], [5, 6]], columns=["x", "x"]), {}, "same name"),
     ],

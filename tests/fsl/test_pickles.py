@@ -161,7 +161,7 @@ MUST_FAIL = {
 def test_what_is_no_data_is_refused(tmp_path, monkeypatch, what):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.pkl").write_bytes(MUST_FAIL[what])
-    with pytest.raises(InputError, match=r"bad\.pkl: (holds|damaged)") as error:
+    with pytest.raises(InputError, match=r"bad\.pkl: (contains|damaged)") as error:
         read_pickle(tmp_path / "bad.pkl")
     assert len(str(error.value).splitlines()) == 1
     assert os.listdir() == ["bad.pkl"]

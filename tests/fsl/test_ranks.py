@@ -177,7 +177,7 @@ def test_images_of_a_file_travel_as_its_path(tmp_path: Path) -> None:
     assert found.path is not None
     shutil.copy(open_images(Stripes(seed=1), "base", tmp_path).path or "", tmp_path / "other")
     (tmp_path / "other").replace(found.path)
-    with pytest.raises(InputError, match="other images"):
+    with pytest.raises(InputError, match="replaced by another process"):
         pickle.loads(parcel)
 
 

@@ -52,7 +52,7 @@ def side_of(pixels: int, who: str, remedy: str) -> int:
     """
     side = math.isqrt(pixels)
     if side**2 != pixels:
-        raise InputError(f"XSDC: {who} square grey pictures, but {pixels} is not a square number of columns; {remedy}")
+        raise InputError(f"XSDC: {who} square grey pictures, but {pixels} columns are not a square number; {remedy}")
     return side
 
 

@@ -33,7 +33,7 @@ def size_bounds(
     low, high = (equal if share is None else share for share in (min_share, max_share))
     if low > high or low > equal + 1e-9 or high < equal - 1e-9:
         raise InputError(
-            f"the mean share 1 / {clusters} = {equal:g} must lie between min_share={low:g} and max_share={high:g}"
+            f"min_share={low:g} and max_share={high:g} must enclose the mean share, 1 / {clusters} = {equal:g}"
         )
     unknown = int((known.labels < 0).sum())
     if not unknown:
@@ -50,7 +50,7 @@ def size_bounds(
             low = min((1 - high) / (clusters - 1), (int(labelled.min()) + unknown) / points)
         warnings.warn(
             f"{largest} of {points} points are known to be in one cluster, which is more than 1 / {clusters} of them: "
-            f"shares of {low:.3g} to {high:.3g} are assumed; set min_share and max_share",
+            f"the assumed cluster shares are {low:.3g} to {high:.3g}; set min_share and max_share",
             stacklevel=3,
         )
         return low, high
@@ -69,7 +69,7 @@ def size_bounds(
     least = int(labelled.argmin())
     if labelled[least] + unknown < (low - 1e-9) * points:
         raise InputError(
-            f"cluster {least} has {labelled[least]} labelled points, and {unknown} of {points} points have no label, "
-            f"but min_share requires at least {low * points:g} points per cluster: lower min_share"
+            f"cluster {least} has labels for {labelled[least]} of {points} points, and {unknown} points have no label, "
+            f"but a cluster needs at least {low * points:g}: lower min_share"
         )
     return low, high

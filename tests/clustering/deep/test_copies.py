@@ -103,5 +103,5 @@ def test_what_cannot_be_is_named(settings: dict[str, Any], said: str) -> None:
 
 
 def test_rows_that_are_no_pictures() -> None:
-    with pytest.raises(InputError, match=r"copies .*5 columns"):
+    with pytest.raises(InputError, match=r"copies=2 .*5 columns"):
         XSDC(2, copies=2).fit(np.random.default_rng(0).normal(size=(30, 5)))

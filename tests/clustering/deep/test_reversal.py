@@ -114,7 +114,7 @@ def test_training_that_leaves_the_range_of_numbers_breaks_off_with_the_last_good
     next(steps)
     good = network.landmarks.detach().clone()
     network.landmarks.register_hook(lambda slope: slope * torch.nan)
-    with pytest.raises(InputError, match=r"step 2: .*not finite"):
+    with pytest.raises(InputError, match=r"not finite at step 2;"):
         next(steps)
     assert torch.equal(network.landmarks, good)
 
@@ -125,7 +125,7 @@ def test_a_step_that_leads_out_of_the_range_of_numbers_is_taken_back() -> None:
     network.begin(inputs, np.random.default_rng(0))
     good = network.weights.detach().clone()
     trained = Reversal(network, inputs, constraints(300, labels=classes), 3, 1 / 3, 1 / 3)
-    with pytest.raises(InputError, match=r"step 1: .*not finite"):
+    with pytest.raises(InputError, match=r"not finite at step 1;"):
         next(
             trained.supervised(
                 0.1, torch.optim.SGD(network.parameters(), lr=float("inf")), 300, np.random.default_rng(0)

@@ -47,7 +47,7 @@ def test_labels_and_links_that_contradict_equal_sizes_are_said() -> None:
 def test_pairs_apart_that_clusters_do_not_allow_are_said() -> None:
     X, _ = blobs()
     clique = list(combinations(range(4), 2))
-    with pytest.warns(ConvergenceWarning, match="1 pairs"):
+    with pytest.warns(ConvergenceWarning, match="1 of the cannot-link"):
         small(steps=2).fit(X, cannot_link=clique)
     with pytest.raises(InputError, match=r"cannot_link .*point 3 .*3 clusters"):
         small(steps=2).fit(X, partial_labels=[0, 1, 2] + 147 * [-1], cannot_link=clique)
