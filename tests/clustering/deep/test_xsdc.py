@@ -244,7 +244,7 @@ def test_colour_pictures() -> None:
     assert model.transform(X).shape == (60, 8)
     shuffled = np.concatenate([noise[::-1, :1], grey[:, None], noise[::-1, 1:]], axis=1).reshape(60, -1)
     np.testing.assert_allclose(model.transform(shuffled), model.transform(X), atol=1e-5)
-    with pytest.raises(InputError, match=r"20 x 20 .*multiple of 4, not 9"):
+    with pytest.raises(InputError, match=r"20 x 20, .*multiple of 4, not 9"):
         small(**settings, n_features=9).fit(np.zeros((12, 1200)))
 
 
