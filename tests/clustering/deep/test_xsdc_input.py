@@ -23,7 +23,7 @@ def test_sizes_that_labels_leave_no_room_for_are_said_before_training(size: int)
     with pytest.raises(InputError, match=r"60 of 150 points .*max_share"):
         small(batch_size=size, max_share=0.35).fit(X, partial_labels=np.where(rows < 60, 0, -1), advance=count)
     labels = np.where(rows < 147, rows % 2, -1)
-    with pytest.raises(InputError, match=r"cluster 2 .*0 of 150 points .*15: lower min_share"):
+    with pytest.raises(InputError, match=r"cluster 2 .*0 of 150 points, .*15: lower min_share"):
         small(batch_size=size, min_share=0.1, max_share=0.6).fit(X, partial_labels=labels, advance=count)
     assert not steps
 
