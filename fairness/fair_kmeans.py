@@ -75,7 +75,7 @@ class FairKMeans(PrototypeClustering):
     n_empty_ : number of empty clusters.
     group_prices_ : (J, K) cost, beside the distance, of assigning a point of a group to a cluster, used by `predict`.
     relaxed_objective_ : E. gap_ : stationarity gap of S, in units of E.
-    history_ : `fairness.optimiser.climb.Progress` of each update with all points. n_iter_ : number of these updates.
+    history_ : `fairness.optimiser.climb.Update` of each update with all points. n_iter_ : number of these updates.
     converged_ : whether tol ended the updates.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`; after `path`, the share of one weight.
     n_features_in_, feature_names_in_ : as in scikit-learn.

@@ -17,7 +17,7 @@ from fairness.optimiser.prototypes import Rule
 from fairness.optimiser.store import Labels, Logs, Moments, Store
 
 
-class Progress(NamedTuple):
+class Update(NamedTuple):
     """One update of prototypes and assignments.
 
     Attributes:
@@ -70,7 +70,7 @@ class Stage(NamedTuple):
     error: float
     gap: float
     converged: bool
-    history: tuple[Progress, ...]
+    history: tuple[Update, ...]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Climb:
     ) -> None:
         self.points, self.rule, self.penalty, self.course = points, rule, penalty, course
         self.prototypes, self.logs = prototypes, logs
-        self.history: list[Progress] = []
+        self.history: list[Update] = []
         self._moments: Moments | None = None
         self._spread = rule.spread(points)
         self._kappa = 2.0
@@ -205,7 +205,7 @@ class Climb:
                 spent, rejected, settled = spent + other.sweeps + 2, rejected + other.rejected, other
             E, value = settled.objective, float(settled.reading.value)
             measured = (settled.gap, spent, rejected, watch.lap())
-            self.history.append(Progress(weight, E, E - value, value / weight, *measured))
+            self.history.append(Update(weight, E, E - value, value / weight, *measured))
             fell = abs(last - E) if course.hard else last - E
             calm = calm + 1 if fell <= course.tolerance * abs(E) else 0
             stationary = settled.status == Status.ROUNDING or settled.gap <= course.gap_tolerance * abs(E)

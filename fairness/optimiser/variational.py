@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.timing import Stopwatch
-from fairness.optimiser.climb import Climb, Course, Progress, Stage
+from fairness.optimiser.climb import Climb, Course, Stage, Update
 from fairness.optimiser.exchange import Exchange
 from fairness.optimiser.penalty import Penalty
 from fairness.optimiser.prototypes import Rule
@@ -112,7 +112,7 @@ def unfair(points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, course: C
         new, moments = points.assign(cost)
         objective = float(moments.costs.sum())
         empty = moments.counts.sum(dim=0) == 0
-        history.append(Progress(0.0, objective, objective, 0.0, 0.0, 1, 0, watch.lap()))
+        history.append(Update(0.0, objective, objective, 0.0, 0.0, 1, 0, watch.lap()))
         unchanged = labels is not None and points.same(new, labels)
         labels = new
         if not empty.any() and (unchanged or last - objective <= course.tolerance * objective):

@@ -15,7 +15,7 @@ Split = Literal["base", "validation", "novel"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 
-class Pictures(Protocol):
+class ImageArray(Protocol):
     """Images (N, C, H, W) that can be sliced: a numpy array, or an object that decodes images on demand."""
 
     @property
@@ -35,7 +35,7 @@ class Decoded(NamedTuple):
         class_names: K names.
     """
 
-    images: Pictures
+    images: ImageArray
     labels: NDArray[np.int64]
     class_names: tuple[str, ...]
 

@@ -26,7 +26,7 @@ FINGERPRINTS = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedRun:
     """The description of one run.
 
     Attributes:
@@ -57,7 +57,7 @@ class Leaf:
     path: str
     experiment: str
     number: int
-    entries: tuple[Entry, ...]
+    entries: tuple[ListedRun, ...]
 
 
 class Provenance:
@@ -102,9 +102,9 @@ class Provenance:
     def _path(self, experiment: str, number: int) -> str:
         return numbered(f"runs/{self._names[experiment]}.html", number + 1)
 
-    def _entry(self, row: RunRow) -> Entry:
+    def _entry(self, row: RunRow) -> ListedRun:
         link = f"{self._server.rstrip('/')}/#/runs/{row.run_id}" if self._server else None
-        return Entry(row, f"run-{row.run_id}", config_yaml(row.params), tuple(self._origins(row)), link)
+        return ListedRun(row, f"run-{row.run_id}", config_yaml(row.params), tuple(self._origins(row)), link)
 
     def _origins(self, row: RunRow) -> Iterator[tuple[str, str, str | None]]:
         if tuning := row.tags.get(TUNING_RUN):

@@ -56,12 +56,12 @@ def shape(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
     return (lineage.bank(config.split), *tasks, config.batch, config.device, alone)
 
 
-Inputs = tuple["FeatureBank", "Pictures | None"]
+EvaluationInputs = tuple["FeatureBank", "Pictures | None"]
 """The features of the classes; and, for strategies that need them, the images of the features and their network."""
 
 
 @dataclass(frozen=True)
-class EvaluationStage(Stage[Inputs, Evaluation, Result]):
+class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
     """One config whose strategy is evaluated.
 
     Attributes:
@@ -127,7 +127,7 @@ class EvaluationStage(Stage[Inputs, Evaluation, Result]):
         tuned = {"tuning_identity": self.tuned.identity, "tuning_run": self.tuned.run_id} if self.tuned else {}
         return parent | tuned
 
-    def prepare(self, work: Workspace) -> Inputs:
+    def prepare(self, work: Workspace) -> EvaluationInputs:
         config, (store, tracker, progress, _), lineage = self.config, work, self.lineage
         # The network is first: if it has to be trained, the features are computed with its weights.
         shown = None
@@ -135,14 +135,14 @@ class EvaluationStage(Stage[Inputs, Evaluation, Result]):
             shown = pictures(config, store, tracker, progress=progress, lineage=lineage)
         return features(config, config.split, store, tracker, progress=progress, lineage=lineage), shown
 
-    def kept(self, prepared: Inputs, work: Workspace) -> Made[Evaluation] | None:
+    def kept(self, prepared: EvaluationInputs, work: Workspace) -> Made[Evaluation] | None:
         kept, (bank, _) = super().kept(prepared, work), prepared
         if kept is None or (kept.facts["features"], kept.facts["chosen"]) != (bank.fingerprint(), _texts(self.chosen)):
             return None
         seconds = float(kept.facts["seconds_per_task"])
         return Made(dataclasses.replace(kept.content, seconds_per_task=seconds), kept.facts)
 
-    def begin(self, prepared: Inputs, work: Workspace) -> Begun:
+    def begin(self, prepared: EvaluationInputs, work: Workspace) -> Begun:
         config, lineage, (bank, _) = self.config, self.lineage, prepared
         strategy, target = config.strategy.kind, lineage.target[1] if lineage.target else ""
         run = work.tracker.start(
@@ -170,7 +170,7 @@ class EvaluationStage(Stage[Inputs, Evaluation, Result]):
 
     @classmethod
     def run_together(
-        cls, batch: Sequence[tuple[Self, Begun]], prepared: Inputs, work: Workspace
+        cls, batch: Sequence[tuple[Self, Begun]], prepared: EvaluationInputs, work: Workspace
     ) -> Iterator[Made[Evaluation] | Exception]:
         from fsl.evaluation.episodic import evaluate
         from fsl.training.machine import resolve_device

@@ -17,7 +17,7 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.record.passwords import without_passwords
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import PARENT, Tracker
-from runs.report.provenance import RUNS_A_PAGE, Entry, Provenance, config_yaml
+from runs.report.provenance import RUNS_A_PAGE, ListedRun, Provenance, config_yaml
 from runs.report.site import build_report
 from runs.storage.store import Store
 
@@ -200,7 +200,7 @@ def test_a_network_that_was_trained_here_is_an_entry_too(store, tracker, trained
 @pytest.mark.parametrize(("stage", "word"), [("evaluation", "images"), ("clustering", "points")])
 def test_the_data_of_a_run_have_their_name(stage, word):
     run = RunRow("a" * 32, "r", "x", 0, 1, "FINISHED", {}, {}, {"stage": stage, "data": "57db"}, "")
-    assert Entry(run, "", "", (), None).fingerprints == {word: "57db"}
+    assert ListedRun(run, "", "", (), None).fingerprints == {word: "57db"}
 
 
 WORD = st.from_regex(r"[\w.%-]{1,9}", fullmatch=True)

@@ -62,7 +62,7 @@ class Phase(NamedTuple):
         return (1 + math.cos(math.pi * done / self.steps)) / 2 if self.falling else 1.0
 
 
-class Trained(NamedTuple):
+class TrainedPhases(NamedTuple):
     """Result of `train`; the network is trained in place.
 
     Attributes:
@@ -90,7 +90,7 @@ def train(
     log: Log | None = None,
     observe: Observe | None = None,
     advance: Advance | None = None,
-) -> Trained:
+) -> TrainedPhases:
     """Train the network, or resume from the state in `folder`.
 
     On the same machine with the same number of threads, an interrupted and resumed training gives the same weights as
@@ -160,7 +160,7 @@ def train(
                     kept = len(trace)
         before = last
     pairs = np.array(trace, dtype=np.float64).reshape(-1, 2)
-    return Trained(pairs[:, 0], pairs[:, 1], resumed_at, start)
+    return TrainedPhases(pairs[:, 0], pairs[:, 1], resumed_at, start)
 
 
 def _copied(network: Any) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from clustering.deep.xsdc.constraints import constraints
-from clustering.deep.xsdc.phases import STATE, Phase, Trained, train
+from clustering.deep.xsdc.phases import STATE, Phase, TrainedPhases, train
 from clustering.deep.xsdc.reversal import Reversal
 from clustering.deep.xsdc.vector_networks import Perceptron
 from clustering.foundation.errors import InputError
@@ -55,7 +55,9 @@ def blobs(labelled: int = 12) -> tuple[Reversal, NDArray[np.int64]]:
     return Reversal(network, inputs, known, 3, 1 / 3, 1 / 3), classes
 
 
-def run(training: Reversal, folder: Path | None = None, recorder: Recorder | None = None, **kwargs: Any) -> Trained:
+def run(
+    training: Reversal, folder: Path | None = None, recorder: Recorder | None = None, **kwargs: Any
+) -> TrainedPhases:
     watch: dict[str, Any] = {}
     if recorder is not None:
         watch = {"log": recorder, "observe": recorder.observe, "advance": recorder.advance}
