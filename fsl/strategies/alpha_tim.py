@@ -61,17 +61,8 @@ class AlphaTIM:
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss before each step."""
-        return maximise_information(
-            episodes.transformed(self.transform),
-            temperature=self.temperature,
-            cross_entropy=self.cross_entropy,
-            marginal=self.marginal,
-            conditional=self.conditional,
-            alpha=_alpha_by_shots(episodes) if self.alpha is None else float(self.alpha),
-            learning_rate=self.learning_rate,
-            iterations=self.iterations,
-            moments=self.moments,
-        )
+        alpha = _alpha_by_shots(episodes) if self.alpha is None else float(self.alpha)
+        return maximise_information(episodes, **{**vars(self), "alpha": alpha})
 
 
 def _alpha_by_shots(episodes: Episodes) -> Tensor:

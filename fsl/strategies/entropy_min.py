@@ -48,7 +48,8 @@ class EntropyMin:
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss, which may increase in single steps of Adam."""
         return maximise_information(
-            episodes.transformed(self.transform),
+            episodes,
+            transform=self.transform,
             temperature=self.temperature,
             cross_entropy=1.0,
             marginal=0.0,

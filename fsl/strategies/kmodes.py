@@ -1,6 +1,6 @@
 """K-modes with known support (Ziko, Boudiaf, Dolz, Granger and Ben Ayed 2021, journal section 2.1)."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from clustering.foundation.parameters import Above, AtLeast, validate
@@ -69,4 +69,4 @@ class KModes:
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each step."""
-        return SLKMS(weight=0, **{field.name: getattr(self, field.name) for field in fields(self)}).predict(episodes)
+        return SLKMS(weight=0, **vars(self)).predict(episodes)

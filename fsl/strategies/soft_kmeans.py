@@ -49,12 +49,4 @@ class SoftKMeans:
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective."""
-        paddle = PADDLE(
-            transform=self.transform,
-            scaling=self.scaling,
-            beta=self.beta,
-            weight=0.0,
-            rounds=self.rounds,
-            tolerance=self.tolerance,
-        )
-        return paddle.predict(episodes)
+        return PADDLE(weight=0.0, **vars(self)).predict(episodes)

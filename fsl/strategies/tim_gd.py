@@ -57,13 +57,4 @@ class TIMGD:
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss before each step."""
-        return maximise_information(
-            episodes.transformed(self.transform),
-            temperature=self.temperature,
-            cross_entropy=self.cross_entropy,
-            marginal=self.marginal,
-            conditional=self.conditional,
-            learning_rate=self.learning_rate,
-            iterations=self.iterations,
-            moments=self.moments,
-        )
+        return maximise_information(episodes, **vars(self))

@@ -18,6 +18,7 @@ from clustering.optimiser.adam import Adam
 from clustering.optimiser.entropies import deformed_log
 from clustering.optimiser.points import Gram
 from fsl.episodes import Episodes, Predictions
+from fsl.transforms import Transform
 
 Moments = Literal["prototypes", "coordinates"]
 """Granularity of Adam's second moments: one per prototype, the mean over its coordinates, so that the fit depends on
@@ -187,6 +188,7 @@ def _are_apart(products: Tensor, weights: Tensor) -> Tensor:
 def maximise_information(
     episodes: Episodes,
     *,
+    transform: Transform,
     temperature: float,
     cross_entropy: float,
     marginal: float,
@@ -205,6 +207,7 @@ def maximise_information(
     Returns:
         Predictions with the loss as their trace; the loss may increase in single steps of Adam.
     """
+    episodes = episodes.transformed(transform)
     support, query = episodes.valid.to(episodes.dtype)[:, None].tensor_split([episodes.support_size], dim=2)
     loss = InformationLoss(
         targets=episodes.support_one_hot.mT.contiguous(),
