@@ -26,8 +26,8 @@ class Verdict:
 
     Attributes:
         status: reproduced, above or below (as numbers, whichever is better); other protocol: the result has another
-            setting; not run; cannot run here; no target: the printed number cannot be compared with; not printed: the
-            paper leaves the cell empty.
+            setting; not run: it can be run, even if the paper leaves it empty; cannot run here; no target: the printed
+            number cannot be compared with; not printed: it was run, and the paper leaves it empty.
         why: the keys that differ, what is missing, or the interval that decided.
         difference: result minus target; NaN without a result or a target.
     """

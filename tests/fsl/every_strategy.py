@@ -63,6 +63,26 @@ def clear(probabilities: torch.Tensor) -> torch.Tensor:
     return best[..., 0] - best[..., 1] > MARGIN
 
 
-def same_predictions(first: torch.Tensor, second: torch.Tensor) -> bool:
+TIES = (
+    "If two classes or examples are equally near, neither order nor rounding may decide: share the probability of "
+    "all within a tolerance, instead of argmin or argmax."
+)
+
+
+def assert_same_predictions(first: torch.Tensor, second: torch.Tensor) -> None:
+    """Fails if a clear prediction differs, or if more than a tenth of the predictions are unclear.
+
+    Args:
+        first: (B, Q, K) or (Q, K) probabilities.
+        second: others of the same tasks, queries and classes.
+    """
     sure = clear(first) & clear(second)
-    return bool((first.argmax(-1) == second.argmax(-1))[sure].all()) and bool(sure.float().mean() > 0.9)
+    differ = sure & (first.argmax(-1) != second.argmax(-1))
+    if bool(differ.any()):
+        at = tuple(differ.nonzero()[0].tolist())
+        raise AssertionError(
+            f"{int(differ.sum())} of {differ.numel()} predictions differ; the first at {at} (task, query): "
+            f"{first[at].tolist()} and {second[at].tolist()}. {TIES}"
+        )
+    share = float(sure.float().mean())
+    assert share > 0.9, f"only {share:.0%} of the predictions have one best class"

@@ -16,7 +16,7 @@ from fsl.strategies import STRATEGIES
 from fsl.strategies.bpa import BPA
 from fsl.strategies.shared import affinities, scaling, support_products
 from fsl.transforms import transform_features
-from tests.fsl.test_strategies import draw, every_strategy, same_predictions
+from tests.fsl.test_strategies import assert_same_predictions, draw, every_strategy
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def test_large_tasks_are_predicted_as_small_ones(strategy: Strategy) -> None:
     strategy = shortened(strategy)
     tasks = draw(1, batch=2, queries=40)
     assert isinstance(tasks.points, Features)
-    assert same_predictions(strategy.predict(tasks).probabilities, without_limit(strategy, tasks))
+    assert_same_predictions(strategy.predict(tasks).probabilities, without_limit(strategy, tasks))
 
 
 @every_strategy
@@ -57,7 +57,7 @@ def test_padding_of_large_tasks_weighs_nothing(strategy: Strategy) -> None:
     keep_support[0, 1] = keep_query[0, 31:] = keep_query[1, :5] = False
     padded = dataclasses.replace(tasks, support_mask=keep_support, query_mask=keep_query)
     found, expected = strategy.predict(padded).probabilities, without_limit(strategy, padded)
-    assert same_predictions(found[keep_query], expected[keep_query])
+    assert_same_predictions(found[keep_query], expected[keep_query])
 
 
 @pytest.mark.parametrize("name", ["simpleshot", "laplacianshot", "slk_ms", "tim_gd"])

@@ -15,8 +15,19 @@ from fsl.episodes import Episodes, Predictions, Strategy
 from fsl.features.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.transforms import Transform, transform_features
-from tests.fsl.every_strategy import draw, every_strategy, same_predictions
+from tests.fsl.every_strategy import assert_same_predictions, draw, every_strategy
 from tests.oracles.small_tasks import turned
+
+
+def test_a_difference_of_predictions_is_described() -> None:
+    first = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [1.0, 0.0]]]).repeat(1, 10, 1)
+    second = first.clone()
+    second[0, 1], second[0, 2], second[1, 0] = first[0, 1].flip(0), first[0, 2].flip(0), torch.tensor([0.0, 1.0])
+    with pytest.raises(AssertionError, match=r"^2 of 40 predictions differ; the first at \(0, 1\).*equally near"):
+        assert_same_predictions(first, second)
+    with pytest.raises(AssertionError, match=r"^only 75% of the predictions have one best class"):
+        assert_same_predictions(first, first)
+    assert_same_predictions(first[0], first[0])
 
 
 @every_strategy
@@ -56,7 +67,7 @@ def test_permuted_queries_permute_predictions(strategy: Strategy, seed: int) -> 
     episodes = draw(seed)
     order = torch.randperm(11, generator=torch.Generator().manual_seed(seed))
     permuted = strategy.predict(dataclasses.replace(episodes, query=episodes.query[:, order]))
-    assert same_predictions(strategy.predict(episodes).probabilities[:, order], permuted.probabilities)
+    assert_same_predictions(strategy.predict(episodes).probabilities[:, order], permuted.probabilities)
 
 
 @every_strategy
@@ -70,7 +81,7 @@ def test_relabelled_classes_and_reordered_support(strategy: Strategy, seed: int)
         episodes, support=episodes.support[:, order], support_labels=rename[episodes.support_labels[:, order]]
     )
     expected = strategy.predict(episodes).probabilities
-    assert same_predictions(expected, strategy.predict(renamed).probabilities[..., rename])
+    assert_same_predictions(expected, strategy.predict(renamed).probabilities[..., rename])
 
 
 @every_strategy
@@ -115,7 +126,7 @@ def test_a_rotation_of_the_features_changes_no_prediction(strategy: Strategy) ->
     first, second = strategy.predict(episodes).probabilities, strategy.predict(turned(episodes)).probabilities
     by_channels = getattr(strategy, "scaling", None) is not None or getattr(strategy, "moments", "") == "coordinates"
     if type(strategy).__name__ not in BY_CHANNELS and not by_channels:
-        assert same_predictions(first, second)
+        assert_same_predictions(first, second)
         torch.testing.assert_close(first, second, atol=2e-3, rtol=0)  # an iteration may stop a step earlier or later
     else:  # or the list would name too many
         assert float((first - second).abs().max()) > 2e-3
@@ -203,7 +214,7 @@ def test_double_precision_agrees(strategy: Strategy) -> None:
     )
     first, second = strategy.predict(single).probabilities, strategy.predict(double).probabilities
     assert second.dtype == torch.float64
-    assert same_predictions(first.double(), second)
+    assert_same_predictions(first.double(), second)
 
 
 @every_strategy
@@ -219,4 +230,4 @@ def test_the_device_does_not_matter(strategy: Strategy) -> None:
         query=cpu.query.cuda(),
         base_mean=cpu.base_mean.cuda(),
     )
-    assert same_predictions(strategy.predict(cpu).probabilities, strategy.predict(cuda).probabilities.cpu())
+    assert_same_predictions(strategy.predict(cpu).probabilities, strategy.predict(cuda).probabilities.cpu())

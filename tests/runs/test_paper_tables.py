@@ -181,6 +181,7 @@ def test_what_is_no_comparison():
     assert status(found(0.5, published=printed(corrected=50.0))) == "reproduced"
     assert status(found(0.6, published=printed(target=False))) == "no target"
     assert status(found(0.6, published=None)) == "not printed"
+    assert status(found(0.6, results=(), published=None)) == "not run", "a dash is run if its row has a method"
     assert status(found(0.6, differs=("tasks=9, not 10",))) == "other protocol"
     assert status(found(0.6, results=())) == "not run"
     assert status(found(0.6, results=(), near=Near(("tasks=9, not 10",), 0.6, "run"))) == "other protocol"

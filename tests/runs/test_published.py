@@ -16,7 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
+from runs.tables.papers import published
 from runs.tables.papers.published import (
+    NAME,
     Erratum,
     Place,
     errata,
@@ -90,6 +92,7 @@ def test_every_table_and_figure_of_the_source_is_there_in_its_order():
 
 
 def test_counts():
+    """Of all files together, to be changed with a new table."""
     assert sum(len(table.values) for table in TABLES) == 1110
     by_work = Counter()
     for table in TABLES:
@@ -128,18 +131,37 @@ def test_the_ablation_ends_are_the_methods():
         assert [v.corrected for v in printed] == [v.corrected for v in rows[row]]
 
 
+def heading(row, column):
+    """Method, network, data and shots of a cell as all works would write them; "" where it has no such heading."""
+    method = {"N(Y)+L(Y)+rectified prototype": "LaplacianShot"}.get(row.name, row.name.partition(" (")[0])
+    return method, row.group.partition(";")[0], column.group.replace("-", ""), column.name, column.metric
+
+
 def test_corrected_targets_are_what_their_source_prints():
-    journal = {
-        (row.group.partition(";")[0], row.name, column.group.replace("-", ""), column.name): value.value
-        for table, row, column, value in cells()
-        if table.name == "slk_fewshot/II"
-    }
-    corrected = [(row, column, value) for _, row, column, value in cells() if value.corrected is not None]
-    assert len(corrected) == 16
-    for row, column, value in corrected:
-        assert value.corrected_source == "slk_fewshot/II"
-        assert value.corrected == journal[row.group, "LaplacianShot", column.group.replace("-", ""), column.name]
-        assert "E34" in value.errata
+    corrected = [cell for cell in cells() if cell[-1].corrected is not None]
+    for table, row, column, value in corrected:
+        here = heading(row, column)
+        printed = {
+            other.value
+            for source, other_row, other_column, other in cells()
+            if source.name == value.corrected_source
+            and all(one in ("", two) for one, two in zip(here, heading(other_row, other_column), strict=True))
+        }
+        place = f"{table.name}, {row.group} {row.name}, {column.group} {column.name}"
+        assert value.corrected in printed, f"{place}: corrected to {value.corrected}, but its source prints {printed}"
+        assert len(printed) == 1 or "" in here, f"{place}: its source prints {printed}"
+    assert len(corrected) == 16, "the number of corrections, to be changed with a new one"
+
+
+def test_a_correction_names_an_erratum_about_its_cells():
+    for table in TABLES:
+        for entry in raw(table.name).get("corrected", ()):
+            row = next(row for row in table.rows if (row.group, row.name) == (entry.get("group", ""), entry["row"]))
+            places = [place for place in errata()[entry["erratum"]].where if place.table == table.name]
+            for column, number in zip(table.columns, entry["values"], strict=False):
+                place = f"{table.name}, {row.group} {row.name}, {column.group} {column.name}"
+                about = any(place.holds(row, column) for place in places)
+                assert number is None or about, f"{place}: errata.yaml does not list this cell under {entry['erratum']}"
 
 
 def test_every_laplacianshot_number_of_the_thesis_says_how_it_was_scored():
@@ -289,6 +311,22 @@ def schema():
     content = json.loads((FOLDER / "table.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(content)
     return jsonschema.Draft202012Validator(content)
+
+
+def test_names_of_tables(schema):
+    pattern = schema.schema["$defs"]["correction"]["properties"]["source"]["pattern"]
+    assert pattern == f"^{NAME.pattern}$"
+    for name in ("thesis/4.1", "zhang2024/3", "slk_fewshot/II", "_2/A.1"):
+        assert NAME.fullmatch(name)
+    for name in ("Zhang/1", "2024/1", "zhang-2024/1", "zhang/one", "zhang/", "a/b/1", "../1"):
+        assert not NAME.fullmatch(name)
+
+
+def test_a_name_that_the_schema_refuses_is_refused_at_once(monkeypatch):
+    works = {"Zhang-2024": {"title": "A paper", "tables": ["1"]}}
+    monkeypatch.setattr("runs.tables.papers.published.read_published", lambda file: works)
+    with pytest.raises(InputError, match=r"works\.yaml: table name 'Zhang-2024/1'.*lower-case"):
+        published._works.__wrapped__()
 
 
 @pytest.mark.parametrize("name", published_names())

@@ -153,7 +153,7 @@ class PublishedTable:
     """One table of a work.
 
     Attributes:
-        work: "thesis", "slk", "slk_fewshot", "xsdc" or "entropy".
+        work: its short name, such as "thesis" or "slk_fewshot".
         number: as printed, "4.1" or "II".
         caption: what it shows, in our words.
         columns, rows: in printed order.

@@ -8,6 +8,7 @@ How a cell is run here is in `configs/table/`. `runs/published/table.schema.json
 """
 
 import importlib.resources
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -28,6 +29,7 @@ from runs.tables.papers.printed import (
 from runs.tables.papers.published_files import build, erratum_from, table_from
 
 __all__ = [
+    "NAME",
     "Erratum",
     "Place",
     "PublishedColumn",
@@ -45,6 +47,7 @@ __all__ = [
     "works",
 ]
 
+NAME = re.compile(r"[a-z_][a-z0-9_]*/[0-9A-Z][0-9A-Z.]*")  # WORK/NUMBER, as in table.schema.json
 FOLDER = importlib.resources.files("runs") / "published"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader in C, if available, takes a tenth of the time
 
@@ -87,7 +90,14 @@ def stated() -> tuple[Statement, ...]:
 
 @cache
 def _works() -> dict[str, Any]:
-    return read_published("works.yaml")
+    works = read_published("works.yaml")
+    for name in (f"{work}/{number}" for work, content in works.items() for number in content["tables"]):
+        if not NAME.fullmatch(name):
+            raise InputError(
+                f"runs/published/works.yaml: table name {name!r}: write lower-case letters, digits and _ for the work "
+                "(no digit first), and digits, capitals and dots for the number"
+            )
+    return works
 
 
 @cache
