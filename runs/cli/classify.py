@@ -1,6 +1,5 @@
 """`transduce classify`: classify a user's own pictures, given a few labelled ones of each class."""
 
-import shlex
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from runs.stages.lineage import short
 
 if TYPE_CHECKING:
     from runs.own_data.classification import Classified
-    from runs.own_data.own_pictures import Pictures
+    from runs.own_data.picture_features import Pictures
 
 FLAGS = ("json",)
 KEYS = ("support", "query", "backbone", "pretrained", "strategy", "classifier", "save", "output")
@@ -63,12 +62,13 @@ def run(flags: Flags, console: Console) -> int:
 
     from runs.cli.session import Session
     from runs.own_data.classification import classify
-    from runs.own_data.classified_outputs import check_outputs, record, said, write_outputs
+    from runs.own_data.page import Command
+    from runs.own_data.picture_outputs import check_outputs, record, said, write_outputs
 
     session = Session(configs, console)
     for config in configs:
         check_outputs(config)
-    command = shlex.join(["transduce", "classify", *flags.settings])
+    command = Command("classify", flags.settings)
     results, facts = [], []
     known: dict[tuple[str, ...], Pictures] = {}
     for config in configs:

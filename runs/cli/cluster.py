@@ -52,21 +52,21 @@ def run(flags: Flags, console: Console) -> int:
     """Run the clusterings of the settings, and show them as a table."""
     configs = parse(ClusterConfig, flags.settings)
     from runs.cli.session import Session
-    from runs.own_data.clustered_pictures import check_pictures, is_folder, write_pictures
-    from runs.own_data.own_table import check_tables, write_outputs
-    from runs.own_data.table_outputs import is_table, typed
+    from runs.own_data.picture_outputs import check_clusters_file, is_folder, write_clusters_file
+    from runs.own_data.table_checks import check_tables, is_table
+    from runs.own_data.table_outputs import settings_of, write_clusters
 
     for columns in check_tables(configs):
         columns.say(console.note)
     for config in filter(is_folder, configs):
-        check_pictures(config)
+        check_clusters_file(config)
     session = Session(configs, console)
     if flags.dry_run:
         session.show_plan()
         return 0
     results = session.clustering(configs, force=flags.force)
     written = [
-        write_outputs(result, session.store, typed(result.config, configs, flags.settings))
+        write_clusters(result, session.store, settings_of(result.config, configs, flags.settings))
         if is_table(result.config)
         else None
         for result in results
@@ -78,7 +78,7 @@ def run(flags: Flags, console: Console) -> int:
             show([result for result in results if result.config.dataset.name == name], session.varying, console)
     for result in results:
         if is_folder(result.config):
-            console.note(f"pictures with their clusters: {write_pictures(result, session.store)}")
+            console.note(f"pictures with their clusters: {write_clusters_file(result, session.store)}")
     for files in filter(None, written):
         console.note(f"rows with their clusters: {files.rows}")
         console.note(f"description of the clusters: {files.page.resolve().as_uri()}")

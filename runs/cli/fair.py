@@ -47,8 +47,8 @@ def run(flags: Flags, console: Console) -> int:
     """Run the fair clusterings of the settings, and show the price of fairness."""
     configs = parse(FairConfig, flags.settings)
     from runs.cli.session import Session
-    from runs.own_data.own_fair_table import check_fair_tables, write_fair_outputs
-    from runs.own_data.table_outputs import is_table, typed
+    from runs.own_data.table_checks import check_fair_tables, is_table
+    from runs.own_data.table_outputs import settings_of, write_fair_clusters
 
     for columns in check_fair_tables(configs):
         columns.say(console.note)
@@ -65,7 +65,7 @@ def run(flags: Flags, console: Console) -> int:
         return fitted[0]
 
     written = [
-        write_fair_outputs(result, session.store, typed(result.config, configs, flags.settings), fit)
+        write_fair_clusters(result, session.store, settings_of(result.config, configs, flags.settings), fit)
         if is_table(result.config)
         else None
         for result in results
@@ -117,7 +117,7 @@ def _figure(points: str, results: "Sequence[FairResult]", session: "Session") ->
 
 def _points(config: FairConfig) -> str:
     """Return the name of the points: the data set, or the file of a user's own table."""
-    from runs.own_data.table_outputs import is_table
+    from runs.own_data.table_checks import is_table
 
     return str(config.dataset.options["path"]) if is_table(config) else config.dataset.name
 

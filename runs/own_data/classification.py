@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from fsl.picture_folders import check_apart, copies, in_both, labelled_pictures,
 from runs.config.base import content, identity
 from runs.config.classify import ClassifyConfig
 from runs.config.groups import Choice, freeze
-from runs.own_data.own_pictures import Pictures, encode
+from runs.own_data.picture_features import Pictures, encode
 from runs.own_data.trained_networks import networks_here
 from runs.storage.store import Store
 
@@ -57,12 +58,12 @@ class Classified:
         """The K sorted class names."""
         return tuple(map(str, self.classifier.classes_))
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """The predicted class of each picture."""
         return [self.classes[place] for place in self.probabilities.argmax(axis=1)]
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The paths of the pictures, relative to the query folder."""
         return _relative(self.config, self.query.files)
@@ -72,7 +73,7 @@ class Classified:
         """The same, including pictures that could not be read."""
         return _relative(self.config, self.query.paths)
 
-    @property
+    @cached_property
     def truth(self) -> list[str] | None:
         """The class of each picture by the name of its folder; None unless every picture is in such a folder."""
         known = set(self.classes)

@@ -62,32 +62,15 @@ def scatter(plane: NDArray[np.floating], places: NDArray[np.integer], names: lis
 
 
 def _shape(shape: str, x: float, y: float, r: float) -> Markup:
+    d, s, w = 2 * r, 1.3 * r, r / 2.2
+    a, b = 1.2 * r - w, 2 * w
     if shape == "circle":
         return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>').format(x, y, r)
-    if shape == "square":
-        return Markup('<path d="M{:.1f} {:.1f}h{:.1f}v{:.1f}h-{:.1f}z"/>').format(x - r, y - r, 2 * r, 2 * r, 2 * r)
-    if shape == "triangle":
-        return Markup('<path d="M{:.1f} {:.1f}l{:.1f} {:.1f}h-{:.1f}z"/>').format(x, y - r, r, 2 * r, 2 * r)
-    if shape == "diamond":
-        s = 1.3 * r
-        return Markup('<path d="M{:.1f} {:.1f}l{:.1f} {:.1f}l-{:.1f} {:.1f}l-{:.1f} -{:.1f}z"/>').format(
-            x, y - s, s, s, s, s, s, s
-        )
-    w = r / 2.2
-    return Markup(
-        '<path d="M{:.1f} {:.1f}h{:.1f}v{:.1f}h{:.1f}v{:.1f}h-{:.1f}v{:.1f}h-{:.1f}v-{:.1f}h-{:.1f}v-{:.1f}h{:.1f}z"/>'
-    ).format(
-        x - w,
-        y - 1.2 * r,
-        2 * w,
-        1.2 * r - w,
-        1.2 * r - w,
-        2 * w,
-        1.2 * r - w,
-        1.2 * r - w,
-        2 * w,
-        1.2 * r - w,
-        1.2 * r - w,
-        2 * w,
-        1.2 * r - w,
-    )
+    path = {
+        "square": f"M{x - r:.1f} {y - r:.1f}h{d:.1f}v{d:.1f}h-{d:.1f}z",
+        "triangle": f"M{x:.1f} {y - r:.1f}l{r:.1f} {d:.1f}h-{d:.1f}z",
+        "diamond": f"M{x:.1f} {y - s:.1f}l{s:.1f} {s:.1f}l-{s:.1f} {s:.1f}l-{s:.1f} -{s:.1f}z",
+        "cross": f"M{x - w:.1f} {y - 1.2 * r:.1f}h{b:.1f}v{a:.1f}h{a:.1f}v{b:.1f}h-{a:.1f}v{a:.1f}h-{b:.1f}v-{a:.1f}"
+        f"h-{a:.1f}v-{b:.1f}h{a:.1f}z",
+    }[shape]
+    return Markup('<path d="{}"/>').format(path)

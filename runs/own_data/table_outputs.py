@@ -1,46 +1,40 @@
-"""Shared parts of the outputs for a user's own clustered table: paths of rows and page, and checks."""
+"""Outputs for a user's own clustered table: the rows with their clusters, and a page beside them."""
 
-import os
-import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from clustering.files.regular import head_of
-from clustering.foundation.errors import InputError
-from runs.config.groups import Choice, comment
+import numpy as np
+
+from runs.config.cluster import ClusterConfig
+from runs.config.fair import FairConfig
+from runs.config.overrides import spell, write
+from runs.own_data.plain_words import weight_name
+from runs.own_data.table_checks import page_beside, stem_and_ending
 from runs.own_data.table_columns import TableColumns
+from runs.stages.clustering.results import named_clusters
+from runs.stages.clustering.trials import known_labels
 from runs.stages.lineage import short
+from runs.storage.store import write_text
+from runs.storage.together import Output, write_together
 
 if TYPE_CHECKING:
     from clustering.datasets.table import Contents
-    from clustering.files.tables import RowFile
+    from clustering.evaluation.known_labels import KnownLabels
+    from fairness.datasets.dataset import FairDataset
+    from fairness.datasets.table import Table as FairTable
+    from fairness.groups import Groups
+    from runs.own_data.page import Command, TablePage
+    from runs.stages.clustering.results import Clustered
+    from runs.stages.fair.results import FairResult, TradeOff
     from runs.storage.store import Store
 
-TABLE = "table"  # the data set
-OWN = (TABLE, "folder")  # data sets whose points have an output
-PAGE_MARK = b'<meta name="generator" content="transduce">'
-"""Contained in every page written beside rows; a page without it is never overwritten."""
+OTHERS = ("slk_means", "slk_mean_shift")  # suggested if groups depend on the start: the first method that was not used
 
-
-class TableConfig(Protocol):
-    """A config that may have dataset=table."""
-
-    @property
-    def dataset(self) -> Choice:
-        """The data set."""
-
-    @property
-    def method(self) -> Choice:
-        """The method."""
-
-    @property
-    def output(self) -> str | None:
-        """The file for the rows."""
-
-    def arguments(self) -> list[str]:
-        """Return the command-line arguments of the config."""
+Fit = Callable[[FairConfig], "FairResult"]
+"""Function that clusters one config, or reads its result from the record."""
 
 
 @dataclass(frozen=True)
@@ -56,96 +50,199 @@ class Written:
         return {"rows": str(self.rows), "page": str(self.page), "columns": self.columns.record()}
 
 
-def is_table(config: TableConfig) -> bool:
-    """Return whether the config clusters a user's own table."""
-    return config.dataset.plugin == TABLE
+def write_clusters(result: "Clustered", store: "Store", settings: Sequence[str]) -> Written:
+    """Write the rows and the page of a clustered table. With known labels, clusters have their names in the rows, and
+    numbers with names on the page.
 
-
-def check_outputs(configs: Sequence[TableConfig]) -> None:
-    """Check that an output belongs to one table.
-
-    Raises:
-        InputError: an output is given without a table, or for several configs.
+    Args:
+        result: the result of a config with dataset=table.
+        store: the store, for the default folder.
+        settings: the settings of the command line that produce this result.
     """
-    asked = [config for config in configs if config.output is not None]
-    if any(config.dataset.plugin not in OWN for config in asked):
-        raise InputError(f"output= applies to the rows of a table; add dataset={TABLE} path=FILE, or omit it")
-    if asked and len(configs) > 1:
-        raise InputError(f"output={asked[0].output}: one file for {len(configs)} clusterings; omit output")
+    from runs.own_data.clusters_page import ClustersPage
+    from runs.own_data.page import Command
 
-
-def check_files(config: TableConfig, file: "RowFile", added: Sequence[str]) -> None:
-    """Check that the rows can be written with the added columns.
-
-    Raises:
-        InputError: the output cannot be written, or the table already has such a column.
-    """
-    if config.output is not None:
-        page = _page_beside(file.check_output(config.output, added))
-        if os.path.lexists(page) and PAGE_MARK not in head_of(page):
-            raise InputError(
-                f"output={config.output}: its page would overwrite {page}, which is another file; give another name, "
-                "or move that file"
-            )
-    file.check_added(added)
-
-
-def check_clusters(contents: "Contents", clusters: int | None) -> None:
-    """Check the number of clusters.
-
-    Raises:
-        InputError: it is missing, or exceeds the number of distinct rows.
-    """
-    if clusters is None:
-        raise InputError(
-            f"{contents.file.path}: the number of clusters is missing; add, for example, n_clusters=3, and try other "
-            "numbers after reading the page"
-        )
-    for values in (contents.values[:1000], contents.values):  # usually the first thousand rows suffice
-        distinct = len({row.tobytes() for row in values + 0.0})  # -0.0 becomes 0.0
-        if distinct >= clusters:
-            return
-    raise InputError(
-        f"{contents.file.path}: only {distinct} distinct rows for {clusters} clusters; set n_clusters to at most "
-        f"{distinct}"
+    config, trials = result.config, result.trials
+    table = config.dataset.build()
+    contents: Contents = table.contents()
+    labels = trials.labels[trials.chosen].astype(np.int64)
+    unknown = np.full(len(labels), np.nan, dtype=np.float32)
+    confidence = unknown if trials.confidence is None else trials.confidence
+    known = None if config.asked_labels() is None else known_labels(config, table.read())
+    classes = None if table.label is None else contents.file.column(table.label).astype("str").to_numpy()[contents.rows]
+    return _write(
+        result,
+        contents,
+        store,
+        {"cluster": named_clusters(labels, known), "confidence": np.round(confidence, 4)},
+        ClustersPage,
+        Command("cluster", settings),
+        {"starts": str(int(trials.given.sum()))},
+        labels=labels,
+        confidence=confidence,
+        others=[trials.labels[i].astype(np.int64) for i in np.flatnonzero(trials.given) if i != trials.chosen],
+        other_method=OTHERS[short(config.method) == OTHERS[0]],
+        classes=classes,
+        given=_given_to_method(config, known),
+        names=() if known is None else known.class_names,
     )
 
 
-def places(config: TableConfig, clusters: int, identity: str, contents: "Contents", store: "Store") -> Written:
-    """Return the paths of the rows and the page, from the config or in the results folder."""
-    columns = TableColumns.of(contents)
-    if config.output is not None:
-        rows = Path(config.output)
-        return Written(rows, _page_beside(rows), columns)
-    own, ending = stem_and_ending(contents.file.path)
-    stem = f"{own}-{short(config.method)}-{clusters}-{identity[:6]}"
-    folder = store.root / "clusters"
-    return Written(folder / f"{stem}{ending}", folder / f"{stem}.html", columns)
+def write_fair_clusters(result: "FairResult", store: "Store", settings: Sequence[str], fit: Fit) -> Written:
+    """Write the rows and the page of a table with fair clusters.
+
+    Args:
+        result: the result of a config with dataset=table.
+        store: the store, for the default folder.
+        settings: the settings of the command line that produce this result.
+        fit: computes the clusters without fairness for a method without weights.
+    """
+    from runs.own_data.fairness_page import FairnessPage
+    from runs.own_data.page import Command
+    from runs.stages.fair.stage import knows_groups
+
+    config, found = result.config, result.found
+    table: FairTable = config.dataset.build()
+    data = table.read()
+    place = _selected_weight(result)
+    weights, labels, settled, chosen = found.weights.tolist(), found.labels, found.converged.tolist(), place
+    aware, targeted = knows_groups(config.method.kind), config.method.options.get("target") is not None
+    if weights[0] != 0 and aware:
+        unfair = fit(_unfair(result)).found.labels[:1]
+        weights, labels, settled = [0.0, *weights], np.concatenate([unfair, labels]), [True, *settled]
+        chosen = place + 1
+    price = float(found.price[place]) if aware else math.nan
+    command = Command("fair", settings)
+    return _write(
+        result,
+        table.contents(),
+        store,
+        {"cluster": labels[chosen].astype(np.int64)},
+        FairnessPage,
+        command,
+        {
+            "fairness error": f"{found.fairness_error[place]:.4g} (sum of KL over clusters, in nats)",
+            **({} if math.isnan(price) else {"price of fairness": f"{price:.4g} of the objective without"}),
+            **({"least fairness error": f"{_least(found):.4g} (lower bound)"} if targeted else {}),
+            "minimum balance": f"{found.balance_min[place]:.3f} (whole table {found.data_balance:.3f})",
+        },
+        groups=_groups(result, data),
+        targeted=targeted,
+        points=data.values,
+        weights=weights,
+        labels=labels,
+        chosen=chosen,
+        command_at=lambda weight: _at(weight, command, config.output),
+        aware=aware,
+        settled=settled,
+    )
 
 
-def method_name(config: TableConfig) -> str:
-    """Return the displayed name of the method, with its description."""
-    said = comment(config.method.group, config.method.name).rstrip(".")
-    return f"{short(config.method)}, {said}" if said else short(config.method)
-
-
-def typed(config: TableConfig, configs: Sequence[TableConfig], settings: Sequence[str]) -> list[str]:
+def settings_of(
+    config: ClusterConfig | FairConfig, configs: Sequence[ClusterConfig | FairConfig], settings: Sequence[str]
+) -> list[str]:
     """Return the settings of the command line if they produce one result, otherwise those of this config alone."""
     return list(settings) if len(configs) == 1 else config.arguments()
 
 
-def command(verb: str, words: Sequence[str], changed: Mapping[str, str]) -> str:
-    """Return the command line with some keys changed; a changed command does not keep the output file."""
-    dropped = tuple(f"{name}=" for name in (*changed, *(["output"] if changed else [])))
-    kept = [word for word in words if not word.startswith(dropped)]
-    return shlex.join(["transduce", verb, *kept, *(f"{name}={value}" for name, value in changed.items())])
+def _write(
+    result: "Clustered | FairResult",
+    contents: "Contents",
+    store: "Store",
+    added: Mapping[str, Any],
+    page: "type[TablePage]",
+    command: "Command",
+    facts: Mapping[str, str],
+    **parts: Any,
+) -> Written:
+    """Write the rows with the added columns, and the page: both of them, or none."""
+    from runs.own_data.page import method_name
+
+    config = result.config
+    if config.output is not None:
+        rows = Path(config.output)
+    else:
+        stem, ending = stem_and_ending(contents.file.path)
+        name = f"{stem}-{short(config.method)}-{result.n_clusters}-{result.identity[:6]}{ending}"
+        rows = store.root / "clusters" / name
+    html = page(
+        contents=contents,
+        clusters=result.n_clusters,
+        method=method_name(config.method),
+        command=command,
+        output=rows.name,
+        facts={
+            "run in MLflow": result.run_id,
+            "identity": result.identity,
+            "seed": str(config.seed),
+            "columns": "not scaled" if config.dataset.options["scale"] is None else "in their standard deviations",
+            **facts,
+            "settings": spell(config.method.options),
+        },
+        **parts,
+    ).html()
+    written = Written(rows, page_beside(rows), TableColumns.of(contents))
+    with store.watched():
+        rows.parent.mkdir(parents=True, exist_ok=True)
+        write_together(
+            [
+                Output(rows, "output=FILE", lambda path: contents.file.save(path, added, contents.rows)),
+                Output(written.page, "output=FILE", lambda path: write_text(path, html)),
+            ]
+        )
+    return written
 
 
-def _page_beside(rows: Path) -> Path:
-    return rows.with_name(f"{stem_and_ending(rows)[0]}.html")
+def _given_to_method(config: ClusterConfig, known: "KnownLabels | None") -> list[str]:
+    """Return the known facts about rows given to the method, as objects of the sentence "The method was given ...\""""
+    given = [] if known is None else [f"the groups of {int(known.known.sum()):,} rows"]
+    if config.links is not None:
+        given.append(f"for {config.links:,} pairs of rows, whether they belong together")
+    if config.coarse is not None:
+        given.append(f"for half of the rows, whether they belong to {' or '.join(map(str, config.coarse))}")
+    return given
 
 
-def stem_and_ending(path: Path) -> tuple[str, str]:
-    """Split a file name into stem and ending, where .csv.gz is one ending."""
-    stem = Path(path.name.removesuffix(".gz")).stem
-    return stem, path.name.removeprefix(stem)
+def _selected_weight(result: "FairResult") -> int:
+    """Return the index of the selected weight: the only given one, otherwise the smallest with the least error."""
+    positive = np.flatnonzero(result.found.weights > 0)
+    asked = result.config.fairness_weight is not None and len(positive) == 1
+    return int(positive[0]) if asked else result.found.chosen
+
+
+def _at(weight: float, command: "Command", output: str | None) -> str:
+    """Return the command line for one weight; if an output is given, with its own output file."""
+    changed = {"fairness_weight": weight_name(weight)}
+    if output is not None:
+        stem, ending = stem_and_ending(Path(output))
+        changed["output"] = write(str(Path(output).with_name(f"{stem}-{weight_name(weight)}{ending}")))
+    return command.changed(**changed)
+
+
+def _least(found: "TradeOff") -> float:
+    """Return a lower bound of the fairness error.
+
+    It holds because the clusters' shares, weighted by size, average to those of the whole table, and KL is convex.
+    """
+    shares = found.group_sizes / found.labels.shape[1]
+    return float((found.target * np.log(found.target / shares)).sum())
+
+
+def _unfair(result: "FairResult") -> FairConfig:
+    """Return the config of a method that minimises the same objective without fairness."""
+    from fairness.methods import UNFAIR
+    from runs.config.groups import option
+
+    method = option("fair_method", UNFAIR.get(result.kind, UNFAIR["kmeans"]))
+    return result.config.replace(method=method, fairness_weight=(0.0,), output=None)
+
+
+def _groups(result: "FairResult", data: "FairDataset") -> "Groups":
+    """Return the groups of the sensitive columns, or of their combinations, with their target."""
+    from fairness.groups import groups_of
+
+    crossed = bool(result.config.method.options.get("intersectional"))
+    groups = replace(groups_of(data.sensitive, len(data.values), intersectional=crossed), target=result.found.target)
+    if not groups.crossed:
+        return groups
+    return replace(groups, names=tuple(map(" / ".join, groups.names)), attributes=(" / ".join(groups.crossed),))

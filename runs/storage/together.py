@@ -21,7 +21,7 @@ class Output(NamedTuple):
 
     place: Path
     key: str
-    write: Callable[[Path], None]
+    write: Callable[[Path], object]
 
 
 def write_together(outputs: Sequence[Output]) -> None:

@@ -256,7 +256,7 @@ def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
     from runs.cli.classify import DEFAULTS
     from runs.config.classify import ClassifyConfig
     from runs.config.configs import parse
-    from runs.own_data.classified_outputs import check_outputs
+    from runs.own_data.picture_outputs import check_outputs
     from runs.stages.clustering.network_runs import FORMAT as NETWORK
 
     path = tmp_path / "kept.safetensors"

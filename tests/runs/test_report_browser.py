@@ -7,9 +7,8 @@ import threading
 import pandas as pd
 import pytest
 
-from runs.own_data.fair_page import fair_page
 from tests.runs.browser import CHROMIUM, Browser
-from tests.runs.test_fair_page import APART, MIXED, found
+from tests.runs.test_fairness_page import APART, MIXED, found
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed")]
 PHONE, DESK = 360, 1280
@@ -53,7 +52,7 @@ def test_pages_about_a_table_of_ones_own(tmp_path, browser):
     wide = "w" * 60
     frame = pd.DataFrame({wide: [1, 2, 3, 5] * 2, "sex": [*"ffff", *[wide] * 4]})
     page = tmp_path / "page.html"
-    page.write_text(fair_page(found(tmp_path, frame, [APART, MIXED], output=f"{wide}.csv")))
+    page.write_text(found(tmp_path, frame, [APART, MIXED], output=f"{wide}.csv").html())
     browser.requests.clear()
     browser.complaints.clear()
     for width, dark in [(PHONE, True), (DESK, False)]:

@@ -1,30 +1,35 @@
-"""Outputs for classified pictures: the predictions, a page, the classifier, and a run in the record."""
+"""Outputs for a user's own pictures: their classes, with a page and a run in the record, or their clusters."""
 
 import csv
 import io
 import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from clustering.files.regular import head_of
 from clustering.files.spreadsheets import as_text
 from clustering.foundation.errors import InputError
-from fsl.classifier_files import check_replaceable
-from fsl.named_strategies import said_of
 from runs.config.classify import ClassifyConfig
-from runs.config.groups import comment
+from runs.config.cluster import ClusterConfig
 from runs.config.overrides import spell
-from runs.own_data.classification import STAGE, Classified
-from runs.own_data.table_outputs import PAGE_MARK
+from runs.own_data.table_checks import check_page
 from runs.stages.lineage import short
 from runs.storage.store import Store, write_text
 from runs.storage.together import Output, write_together
 
 if TYPE_CHECKING:
     from clustering.foundation.progress import Progress
+    from runs.own_data.classification import Classified
+    from runs.own_data.page import Command
     from runs.record.tracking import Tracker
+    from runs.stages.clustering.results import Clustered
 
-COLUMNS = ("picture", "class", "confidence")
+FOLDER = "folder"  # the data set of `transduce cluster`
+CLUSTERS = ("file", "cluster", "confidence")
+CLASSES = ("picture", "class", "confidence")
 
 
 class Written(NamedTuple):
@@ -32,6 +37,21 @@ class Written(NamedTuple):
 
     rows: Path
     page: Path
+
+
+def is_folder(config: ClusterConfig) -> bool:
+    """Return whether the config clusters a folder of a user's own pictures."""
+    return config.dataset.plugin == FOLDER
+
+
+def check_clusters_file(config: ClusterConfig) -> None:
+    """Check before clustering that the clusters can be written.
+
+    Raises:
+        InputError: the output cannot be written, or would overwrite another file.
+    """
+    if config.output is not None:
+        _check_rows(Path(config.output), CLUSTERS, "clusters")
 
 
 def check_outputs(config: ClassifyConfig) -> None:
@@ -42,16 +62,13 @@ def check_outputs(config: ClassifyConfig) -> None:
     """
     if config.output is not None:
         rows = Path(config.output).expanduser()
-        _check_place("output", rows, ".csv")
-        if rows.exists() and not head_of(rows).startswith(",".join(COLUMNS).encode()):
-            raise InputError(f"output={rows}: exists, and does not contain predictions; give another name")
+        _check_rows(rows, CLASSES, "predictions")
         page = rows.with_suffix(".html")
         _check_place("output", page, ".html")
-        if page.exists() and PAGE_MARK not in head_of(page):
-            raise InputError(
-                f"output={rows}: its page would overwrite {page}, which is another file; give another name"
-            )
+        check_page(page, str(rows))
     if config.save is not None:
+        from fsl.classifier_files import check_replaceable
+
         place = Path(config.save).expanduser()
         _check_place("save", place, ".safetensors")
         try:
@@ -60,7 +77,32 @@ def check_outputs(config: ClassifyConfig) -> None:
             raise InputError(f"save={error}") from None
 
 
-def write_outputs(result: Classified, store: Store, command: str, progress: "Progress") -> Written:
+def write_clusters_file(result: "Clustered", store: Store) -> Path:
+    """Write file, cluster and confidence of each picture. With given labels, clusters have the names of their classes,
+    otherwise numbers.
+
+    Args:
+        result: the clustering.
+        store: the store, for the default folder.
+    """
+    from runs.stages.clustering.results import named_clusters
+    from runs.stages.clustering.stage import points_of
+    from runs.stages.clustering.trials import known_labels
+
+    config, data, trials = result.config, points_of(result.config), result.trials
+    labels = named_clusters(trials.labels[trials.chosen].astype(np.int64), known_labels(config, data)).tolist()
+    confidence = np.full(len(labels), np.nan) if trials.confidence is None else trials.confidence
+    chances = ("" if np.isnan(sure) else f"{sure:.4f}" for sure in confidence.tolist())
+    lines = zip(data.names, map(str, labels), chances, strict=True)
+    name = f"{FOLDER}-{short(config.method)}-{result.n_clusters}-{result.identity[:6]}.csv"
+    path = Path(config.output) if config.output else store.root / "clusters" / name
+    with store.watched():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, _csv(CLUSTERS, lines))
+    return path
+
+
+def write_outputs(result: "Classified", store: Store, command: "Command", progress: "Progress") -> Written:
     """Write the predictions, the page and optionally the classifier: all of them, or none.
 
     Args:
@@ -72,71 +114,71 @@ def write_outputs(result: Classified, store: Store, command: str, progress: "Pro
     Raises:
         InputError: the disk is full or not writable.
     """
-    from runs.own_data.contact_sheet import Sheet, contact_sheet
+    from runs.own_data.contact_sheet import ContactSheet
+    from runs.own_data.page import method_name
 
-    config, strategy = result.config, result.classifier.strategy_
-    about = comment("strategy", config.strategy.name).rstrip(".")
-    written = _places(result, store)
-    page = contact_sheet(
-        Sheet(
-            title=Path(config.query or "").expanduser().resolve().name,
-            files=result.query.files,
-            names=result.names,
-            classes=result.classes,
-            probabilities=result.probabilities,
-            examples=result.support,
-            truth=result.truth,
-            said=said(result),
-            warnings=result.warnings,
-            broken=result.broken,
-            method=f"{short(config.strategy)}, {about}" if about else short(config.strategy),
-            command=command,
-            rows=written.rows.name,
-            facts={
-                "network": f"{result.classifier.backbone} ({result.classifier.encoder_fingerprint_})",
-                "labelled pictures": f"{len(result.classifier.support_):,}",
-                "identity": result.identity,
-                "settings": spell(config.strategy.options),
-                "transform": strategy.transform,
-            },
-        ),
-        progress,
-    )
+    config, classifier = result.config, result.classifier
+    name = f"{_name(config)}-{short(config.strategy)}-{result.identity[:6]}.csv"
+    rows = Path(config.output).expanduser() if config.output is not None else store.root / "classified" / name
+    page = ContactSheet(
+        title=Path(config.query or "").expanduser().resolve().name,
+        result=result,
+        said=said(result),
+        progress=progress,
+        method=method_name(config.strategy),
+        command=command,
+        output=rows.name,
+        facts={
+            "network": f"{classifier.backbone} ({classifier.encoder_fingerprint_})",
+            "labelled pictures": f"{len(classifier.support_):,}",
+            "identity": result.identity,
+            "settings": spell(config.strategy.options),
+            "transform": classifier.strategy_.transform,
+        },
+    ).html()
+    written = Written(rows, rows.with_suffix(".html"))
     with store.watched():
-        written.rows.parent.mkdir(parents=True, exist_ok=True)
+        rows.parent.mkdir(parents=True, exist_ok=True)
     key = "results=FOLDER" if config.output is None else "--output FILE"
     outputs = [
-        Output(written.rows, key, lambda path: write_text(path, predictions(result))),
+        Output(rows, key, lambda path: write_text(path, predictions(result))),
         Output(written.page, key, lambda path: write_text(path, _writable(page))),
     ]
     if config.save is not None:
-        outputs.append(Output(Path(config.save).expanduser(), "--save FILE", result.classifier.save))
+        outputs.append(Output(Path(config.save).expanduser(), "--save FILE", classifier.save))
     write_together(outputs)
     return written
 
 
-def predictions(result: Classified) -> str:
+def predictions(result: "Classified") -> str:
     """Return the predictions as CSV, with one line per picture.
 
     A line has the name, the class, the confidence, and the probability of each class; only the name for a picture that
-    could not be read. Names are escaped so that spreadsheets do not read them as formulas: `=1.png` becomes
-    `./=1.png`, and the class `=1` becomes `'=1`.
+    could not be read.
+    """
+    lines = [[name, *[""] * (2 + len(result.classes))] for name in result.all_names]
+    for place, label, chances in zip(result.query.kept.tolist(), result.labels, result.probabilities, strict=True):
+        lines[place][1:] = [label, *(f"{chance:.6f}" for chance in (chances.max(), *chances))]
+    return _csv([*CLASSES, *(f"p({name})" for name in result.classes)], lines)
+
+
+def _csv(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Return a CSV file of pictures.
+
+    The first two columns, files and classes, are escaped so that spreadsheets do not read them as formulas: the file
+    `=1.png` becomes `./=1.png`, and the class `=1` becomes `'=1`.
     """
     stream = io.StringIO()
-    lines = csv.writer(stream, lineterminator="\n")
-    lines.writerow([*COLUMNS, *(f"p({name})" for name in result.classes)])
-    rows = dict(zip(result.query.kept.tolist(), zip(result.labels, result.probabilities, strict=True), strict=True))
-    for place, name in enumerate(as_text(name, "./") for name in result.all_names):
-        if place not in rows:
-            lines.writerow([name, *[""] * (2 + len(result.classes))])
-            continue
-        label, chances = rows[place]
-        lines.writerow([name, as_text(label), f"{chances.max():.6f}", *(f"{chance:.6f}" for chance in chances)])
+    table = csv.writer(stream, lineterminator="\n")
+    table.writerow(header)
+    table.writerows([as_text(file, "./"), as_text(label), *numbers] for file, label, *numbers in lines)
     return _writable(stream.getvalue())
 
 
-def said(result: Classified) -> list[str]:
+def said(result: "Classified") -> list[str]:
     """Return sentences that explain how the pictures were classified."""
+    from fsl.named_strategies import said_of
+
     classifier, strategy = result.classifier, result.classifier.strategy_
     name = short(result.config.strategy)
     if strategy.transductive and result.config.by_itself:
@@ -155,8 +197,12 @@ def said(result: Classified) -> list[str]:
     return lines
 
 
-def record(result: Classified, written: Written, store: Store, tracker: "Tracker", seconds: float) -> tuple[str, bool]:
+def record(
+    result: "Classified", written: Written, store: Store, tracker: "Tracker", seconds: float
+) -> tuple[str, bool]:
     """Record the result as a run, unless a run with its identity exists; return its id, and whether it existed."""
+    from runs.own_data.classification import STAGE
+
     config = result.config
     experiment = f"{STAGE}/{_name(config)}"
     name = f"{short(config.strategy)} {len(result.classes)} classes {Path(result.classifier.backbone or '').name}"
@@ -195,6 +241,13 @@ def _writable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def _check_rows(rows: Path, columns: Sequence[str], what: str) -> None:
+    """Check that a CSV file can be written, and that it replaces only one with these columns."""
+    _check_place("output", rows, ".csv")
+    if rows.exists() and not head_of(rows).startswith(",".join(columns).encode()):
+        raise InputError(f"output={rows}: exists, and does not contain {what}; give another name, or move it")
+
+
 def _check_place(key: str, place: Path, ending: str) -> None:
     if place.suffix != ending:
         raise InputError(f"{key}={place}: the output is a {ending} file; use that ending")
@@ -209,14 +262,6 @@ def _check_place(key: str, place: Path, ending: str) -> None:
             pass
     except OSError as error:
         raise InputError(f"{key}={place}: its folder is not writable ({error.strerror}); give another path") from error
-
-
-def _places(result: Classified, store: Store) -> Written:
-    if result.config.output is not None:
-        rows = Path(result.config.output).expanduser()
-        return Written(rows, rows.with_suffix(".html"))
-    stem = f"{_name(result.config)}-{short(result.config.strategy)}-{result.identity[:6]}"
-    return Written(store.root / "classified" / f"{stem}.csv", store.root / "classified" / f"{stem}.html")
 
 
 def _name(config: ClassifyConfig) -> str:

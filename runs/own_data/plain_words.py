@@ -1,4 +1,4 @@
-"""Statistics of groups of rows in words, for readers without knowledge of statistics."""
+"""Statistics of groups of rows in plain words, for readers without knowledge of statistics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from clustering.files.cells import date_of
 SMALL, MEDIUM, LARGE = 0.2, 0.5, 0.8  # standard deviations (Cohen 1988)
 NAMED = 4  # maximum number of columns in the description of a group
 SETTLED = 0.85
+SAME = 0.005  # relative differences of distances below this are ignored
 STABLE = ((0.95, "very stable"), (SETTLED, "mostly stable"), (0.7, "only partly stable"), (0.0, "not stable"))
 APART = (  # by the mean silhouette (Kaufman and Rousseeuw 1990, p. 88)
     (0.5, "The groups are clearly apart: rows are much nearer to their own group than to the next one."),
@@ -77,13 +78,18 @@ def number(value: float) -> str:
     return f"{value:.3g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.1e}"
 
 
+def of_hundred(share: float) -> str:
+    """Return a share as rows of 100; 0 and 100 only if exact."""
+    if 0 < share <= 0.005:
+        return "under 1"
+    if 0.995 <= share < 1:
+        return "over 99"
+    return f"{100 * share:.0f}"
+
+
 def percent(share: float) -> str:
     """Return a share in percent; 0 % and 100 % only if exact."""
-    if 0 < share <= 0.005:
-        return "under 1 %"
-    if 0.995 <= share < 1:
-        return "over 99 %"
-    return f"{100 * share:.0f} %"
+    return f"{of_hundred(share)} %"
 
 
 def compared(trait: Trait, kind: Kind | None = None) -> Phrase:
@@ -135,3 +141,29 @@ def stability(share: float) -> str:
 def separation(silhouette: float) -> str:
     """Return a sentence for the mean silhouette, in [-1, 1]."""
     return next(sentence for least, sentence in APART if silhouette >= least)
+
+
+def between(least: float, most: float) -> str:
+    """Return a range of shares as rows of 100."""
+    low, high = f"{100 * least:.0f}", f"{100 * most:.0f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def farther(ratio: float) -> str:
+    """Return a ratio of distances in words, such as "4 % farther"."""
+    change = abs(ratio - 1)
+    if ratio == float("inf"):
+        return "farther"
+    if change < SAME:
+        return "as far"
+    if ratio >= 3:
+        return f"{ratio:.1f} times as far"
+    return f"{max(1, round(100 * change))} % {'farther' if ratio > 1 else 'nearer'}"
+
+
+def weight_name(weight: float) -> str:
+    """Return a weight as text for the command line, with four digits unless it is an integer."""
+    if weight % 1 == 0 and weight < 1e15:
+        return f"{weight:.0f}"
+    short = float(f"{weight:.4g}")
+    return f"{short:.0f}" if 1000 <= short < 1e15 else f"{short:g}"

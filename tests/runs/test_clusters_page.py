@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from clustering.datasets.table import Table
 from clustering.evaluation.profiles import Profile, Trait
-from runs.own_data.group_words import compared, described, in_a_line, number, percent
-from runs.own_data.table_page import DOTS, PageContent, table_page
+from runs.own_data.clusters_page import DOTS, ClustersPage
+from runs.own_data.page import Command
+from runs.own_data.plain_words import compared, described, in_a_line, number, percent
 from tests.runs.pages import text
 
 
-def found(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> PageContent:
+def found(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> ClustersPage:
     """Labels of a table that is written to a file."""
     path = folder / "rows.csv"
     frame.to_csv(path, index=False)
@@ -27,12 +28,11 @@ def found(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> Pa
         "others": [np.array(labels)] * 3,
         "clusters": len(set(labels)),
         "method": "K-means",
-        "command": "transduce cluster dataset=table",
-        "other_method": "transduce cluster method=other",
-        "next_commands": {4: "transduce cluster n_clusters=4"},
+        "command": Command("cluster", ["dataset=table"]),
+        "other_method": "other",
         "output": "out.csv",
     }
-    return PageContent(**settings | changes)
+    return ClustersPage(**settings | changes)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def ages():
 
 
 def test_it_says_what_is_so(tmp_path, ages):
-    seen = text(table_page(found(tmp_path, ages, [0, 0, 0, 1, 1, 1])))
+    seen = text(found(tmp_path, ages, [0, 0, 0, 1, 1, 1]).html())
     assert "The 6 rows were divided into 2 groups of similar rows, compared in 2 columns (age, member)" in seen
     assert "age is much higher: 62 on average, 22 in the other rows." in seen
     assert "member is much more often 1: 100 % of its rows, 33 % of the other rows." in seen
@@ -49,13 +49,13 @@ def test_it_says_what_is_so(tmp_path, ages):
     assert "100 % of the rows were in the same group" in seen
     assert "1 row is below 50 %" in seen
     assert "Not used: who (text that differs in every row, such as names)" in seen
-    assert "transduce cluster n_clusters=4" in seen
+    assert "transduce cluster dataset=table n_clusters=3" in seen
 
 
 def test_what_the_computer_was_told_is_said_and_names_are_beside_the_numbers(tmp_path, ages):
     labels, classes = [1, 1, 1, 0, 0, 2], np.array(["young"] * 3 + ["old"] * 3)
     told = {"given": ["the groups of 2 rows", "of 3 pairs of rows whether they belong together"]}
-    seen = text(table_page(found(tmp_path, ages, labels, classes=classes, names=["<old>", "young"], **told)))
+    seen = text(found(tmp_path, ages, labels, classes=classes, names=["<old>", "young"], **told).html())
     assert (
         "The method was given the groups of 2 rows, and of 3 pairs of rows whether they belong together; for the other"
         in seen
@@ -65,7 +65,7 @@ def test_what_the_computer_was_told_is_said_and_names_are_beside_the_numbers(tmp
     assert "random start with the same given knowledge" in seen
     assert "Group 0 (<old>): 2 rows" in seen
     assert "Group 2: 1 row" in seen
-    seen = text(table_page(found(tmp_path, ages, labels, classes=classes)))
+    seen = text(found(tmp_path, ages, labels, classes=classes).html())
     assert "The method used only these columns" in seen
     assert "The classes were not used to find the groups." in seen
 
@@ -74,7 +74,7 @@ def test_known_classes_lost_groups_and_silent_methods(tmp_path, ages):
     nothing = np.full(6, np.nan)
     classes = np.array(["young"] * 3 + ["old"] * 3)
     labels = [1, 1, 1, 1, 0, 0]
-    seen = text(table_page(found(tmp_path, ages, labels, confidence=nothing, clusters=3, others=[], classes=classes)))
+    seen = text(found(tmp_path, ages, labels, confidence=nothing, clusters=3, others=[], classes=classes).html())
     assert "3 groups were requested, but 1 of them has no rows" in seen
     assert "class group 1 group 0 old 1 2 young 3 0" in seen
     assert "This method does not report how clearly" in seen
@@ -83,7 +83,7 @@ def test_known_classes_lost_groups_and_silent_methods(tmp_path, ages):
 
 def test_rows_in_no_group(tmp_path, ages):
     others = [np.array([0, 0, -1, 1, 1, 1])]
-    page = table_page(found(tmp_path, ages, [0, 0, -1, 1, 1, 1], others=others))
+    page = found(tmp_path, ages, [0, 0, -1, 1, 1, 1], others=others).html()
     assert "divided into 2 groups" in text(page)
     assert "1 row is in no group" in text(page)
     assert "100 % of the rows were in the same group" in text(page)
@@ -92,8 +92,8 @@ def test_rows_in_no_group(tmp_path, ages):
 
 def test_groups_that_depend_on_the_start_come_with_advice(tmp_path, ages):
     labels, other = [0, 0, 0, 1, 1, 1], np.array([0, 1, 0, 1, 0, 1])
-    assert "method=other" not in text(table_page(found(tmp_path, ages, labels)))
-    seen = text(table_page(found(tmp_path, ages, labels, others=[other] * 3)))
+    assert "method=other" not in text(found(tmp_path, ages, labels).html())
+    seen = text(found(tmp_path, ages, labels, others=[other] * 3).html())
     assert "67 % of the rows" in seen
     assert "not stable" in seen
     assert "method=other" in seen
@@ -102,7 +102,9 @@ def test_groups_that_depend_on_the_start_come_with_advice(tmp_path, ages):
 def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages):
     bad = "<script>alert(1)</script>"
     frame = ages.rename(columns={"age": bad}).assign(who=[bad] * 6)
-    page = table_page(found(tmp_path, frame, [0, 0, 0, 1, 1, 1], method=bad, command=bad, output=bad, facts={bad: bad}))
+    page = found(
+        tmp_path, frame, [0, 0, 0, 1, 1, 1], method=bad, command=Command(bad, [bad]), output=bad, facts={bad: bad}
+    ).html()
     assert "<script" not in page
     assert not re.search(r"(?:src|href)=\"(?!#)", page)
     assert "url(" not in page
@@ -113,7 +115,7 @@ def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages):
 def test_categories_are_described_by_their_shares_and_dates_as_dates(tmp_path, ages):
     frame = ages.assign(job=["cook"] * 3 + ["clerk"] * 3, since=["2020-01-01", "2020-01-03"] * 3)
     frame.loc[3:, "since"] = ["2021-05-01", "2021-05-02", "2021-05-03"]
-    seen = text(table_page(found(tmp_path, frame, [0, 0, 0, 1, 1, 1])))
+    seen = text(found(tmp_path, frame, [0, 0, 0, 1, 1, 1]).html())
     assert "in 4 columns (age, member, job, since)" in seen
     assert "job is much more often clerk: 100 % of its rows, 0 % of the other rows." in seen
     assert "since is much later: 2021-05-02 on average, 2020-01-01 in the other rows." in seen
@@ -123,14 +125,14 @@ def test_categories_are_described_by_their_shares_and_dates_as_dates(tmp_path, a
 
 @pytest.mark.parametrize("labels", [[0] * 6, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 1]])
 def test_unusual_groups(tmp_path, ages, labels):
-    page = table_page(found(tmp_path, ages, labels))
+    page = found(tmp_path, ages, labels).html()
     assert page.count('<section class="group"') == len(set(labels))
 
 
 def test_the_picture_of_many_rows_stays_small(tmp_path):
     generator = np.random.default_rng(0)
     frame = pd.DataFrame(generator.normal(size=(5000, 3)), columns=list("abc"))
-    page = table_page(found(tmp_path, frame, generator.integers(0, 9, 5000).tolist()))
+    page = found(tmp_path, frame, generator.integers(0, 9, 5000).tolist()).html()
     assert len(page) < 300_000
     assert f"{DOTS:,} rows" in page
 
