@@ -1,11 +1,11 @@
-"""Accuracy of clusterings as one of their settings varies: the number of labels or links, or a step size."""
+"""Accuracy, or another value, of clusterings as one of their settings varies: the number of labels, a weight."""
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
@@ -17,19 +17,61 @@ from runs.stages.clustering.stage import recorded_clustering
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Line = Mapping[float, Mapping[int, float]]
-"""Accuracies by value on the x axis, by seed."""
+Line = dict[float, dict[int, float]]
+"""Values by position on the x axis, by seed or start."""
+Panels = Mapping[str, Mapping[str, Line]]
+"""Lines by the title of their panel and their name."""
 
-Lines = Mapping[str, Line]
-Panels = Mapping[str, Lines]
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a row of panels shows.
+
+    Attributes:
+        label: of the y axis.
+        values: gives the values of a clustering by seed or start.
+        factor: from these values to the unit of the axis.
+    """
+
+    label: str
+    values: Callable[[Clustered], Mapping[int, float]]
+    factor: float = 1.0
 
 
-def dataset_name(config: ClusterConfig) -> str:
-    """Return the name of a config's data set."""
-    return short(config.dataset)
+def by_seed(result: Clustered) -> dict[int, float]:
+    """Return the accuracy of the clustering that is chosen without labels.
+
+    Where labels are known, they name the clusters, and only points without a label count; else clusters and classes are
+    matched as well as possible.
+    """
+    scores = result.trials.scores
+    if not scores:
+        raise InputError(f"dataset {result.config.dataset.name} has no classes for the figure to compare with")
+    values = scores["accuracy" if "accuracy" in scores else "acc_hungarian"]
+    return {result.config.seed: float(values[result.trials.chosen])}
+
+
+def by_start(name: str) -> Callable[[Clustered], dict[int, float]]:
+    """Return a function that gives the objective, or a score, of every start at the given setting."""
+
+    def values(result: Clustered) -> dict[int, float]:
+        trials = result.trials
+        of = trials.objective if name == "objective" else trials.scores.get(name)
+        if of is None:
+            return {}
+        return dict(zip(trials.seeds[trials.given].tolist(), of[trials.given].tolist(), strict=True))
+
+    return values
+
+
+ACCURACY = Quantity("accuracy (%)", by_seed, 100.0)
+
+
+def each(name: Callable[[ClusterConfig], str]) -> Callable[[Sequence[ClusterConfig]], list[str]]:
+    """Return a function that gives the name of each config."""
+    return lambda configs: [name(config) for config in configs]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,58 +79,121 @@ class Along:
     """How clusterings are drawn as lines.
 
     Attributes:
-        axis: label of the x axis; a mapping from panels to labels if they differ.
-        value: position of a config on the x axis.
-        line: name of the line that a config belongs to.
-        panel: name of its panel.
+        axis: label of the x axis; by panel where panels have different ones.
+        value: position of a clustering on the x axis.
+        lines: names of the lines that configs belong to.
+        panel: name of the panel of a config, by default its data set.
         about: what the figure shows, for the caption.
-        leader: line that the caption compares with all other lines; empty: each line is compared with those before it.
+        rows: what the rows of panels show, the last one accuracies.
+        over: what the mean of a point is over.
+        ranges: show ranges from the lowest to the highest value, not standard deviations and differences.
         logarithmic: whether the x axis is logarithmic, of base 2.
     """
 
     axis: str | Mapping[str, str]
-    value: Callable[[ClusterConfig], float]
-    line: Callable[[ClusterConfig], str]
-    panel: Callable[[ClusterConfig], str] = dataset_name
+    value: Callable[[Clustered], float]
+    lines: Callable[[Sequence[ClusterConfig]], Sequence[str]]
+    panel: Callable[[ClusterConfig], str] = lambda config: short(config.dataset)
     about: str
-    leader: str = ""
+    rows: tuple[Quantity, ...] = (ACCURACY,)
+    over: str = "seeds"
+    ranges: bool = False
     logarithmic: bool = False
 
-    def panels(self, results: Sequence[Clustered]) -> dict[str, dict[str, dict[float, dict[int, float]]]]:
-        """Return the accuracies by panel, line, value and seed."""
-        panels: dict[str, dict[str, dict[float, dict[int, float]]]] = {}
-        for result in results:
-            config = result.config
-            line = panels.setdefault(self.panel(config), {}).setdefault(self.line(config), {})
-            line.setdefault(self.value(config), {})[config.seed] = accuracy(result)
+    def panels(self, results: Sequence[Clustered], quantity: Quantity) -> Panels:
+        """Return the lines of one row of panels."""
+        panels: dict[str, dict[str, Line]] = {}
+        names = self.lines([result.config for result in results])
+        for result, name in zip(results, names, strict=True):
+            line = panels.setdefault(self.panel(result.config), {}).setdefault(name, {})
+            line.setdefault(self.value(result), {}).update(quantity.values(result))
         return panels
 
     def draw(self, results: Sequence[Clustered]) -> "Figure":
-        """Draw a panel for each data set or setting, with a line for each method."""
-        return lines_figure(self.panels(results), self.axis, self.logarithmic)
+        """Draw a column of panels for each data set or setting, a line for each method."""
+        rows = [(quantity, self.panels(results, quantity)) for quantity in self.rows]
+        return lines_figure(rows, self.axis, ranges=self.ranges, logarithmic=self.logarithmic)
 
     def caption(self, results: Sequence[Clustered]) -> str:
-        """Return a caption: what is drawn, the number of seeds, and the differences between lines."""
-        panels = self.panels(results)
-        counts = {len(seeds) for lines in panels.values() for line in lines.values() for seeds in line.values()}
-        over = f"{either(counts)} seeds"
-        return f"{self.about} Means and standard deviations over {over}.{differences(panels, self.leader)}"
+        """Return a caption with the number of seeds or starts and the differences between lines."""
+        counts = {len(values) for values in _points(self.panels(results, self.rows[0]))}
+        over = f"over {either(counts)} {self.over}."
+        if self.ranges:
+            return f"{self.about} Means and ranges from the lowest to the highest {over}"
+        accuracies = self.panels(results, self.rows[-1])
+        return f"{self.about} Means and standard deviations {over}{differences(accuracies)}"
 
 
-def accuracy(result: Clustered) -> float:
-    """Return the accuracy of the clustering that is selected without labels, in [0, 1].
+@styled
+def lines_figure(
+    rows: Sequence[tuple[Quantity, Panels]],
+    axis: str | Mapping[str, str],
+    *,
+    ranges: bool = False,
+    logarithmic: bool = False,
+) -> "Figure":
+    """Draw means along the x axis, with bars of one standard deviation.
 
-    With known labels, which name the clusters, it is the accuracy on the points without a label; otherwise the
-    accuracy of the best matching of clusters and classes.
-
-    Raises:
-        InputError: the data set has no classes.
+    Args:
+        rows: what each row of panels shows, and its lines; a row without values is left out.
+        axis: label of the x axis; by panel where they differ.
+        ranges: let bars reach from the lowest to the highest value.
+        logarithmic: whether the x axis is logarithmic, of base 2.
     """
-    trials = result.trials
-    scores = trials.scores
-    if not scores:
-        raise InputError(f"dataset {result.config.dataset.name} has no classes for the figure to compare with")
-    return float(scores["accuracy" if "accuracy" in scores else "acc_hungarian"][trials.chosen])
+    rows = [(quantity, panels) for quantity, panels in rows if _points(panels)]
+    down, across = len(rows), len(rows[0][1])
+    figure, grid = new_grid(down, across, COLUMN if across == 1 else PAGE, 0.6 + 1.9 * down)
+    names = list(dict.fromkeys(name for lines in rows[0][1].values() for name in lines))
+    drawn: dict[str, Any] = {}
+    for line_of_axes, (quantity, panels) in zip(grid, rows, strict=True):
+        for axes, (title, lines) in zip(line_of_axes, panels.items(), strict=True):
+            for name, line in lines.items():
+                places = sorted(x for x in line if line[x])
+                values = [quantity.factor * np.array(list(line[x].values())) for x in places]
+                bars = np.array([_bar(one, ranges) for one in values]).reshape(-1, 2).T
+                look = series(names.index(name)) | {"capsize": 2, "elinewidth": 0.8}
+                drawn[name] = axes.errorbar(places, [one.mean() for one in values], bars, label=name, **look)
+            if line_of_axes is grid[0]:
+                axes.set_title(title)
+            if line_of_axes is grid[-1]:
+                axes.set_xlabel(axis if isinstance(axis, str) else axis[title])
+            axes.grid(axis="y", alpha=0.3)
+            if logarithmic:
+                axes.set_xscale("log", base=2)
+        line_of_axes[0].set_ylabel(quantity.label)
+    columns = min(2 if across == 1 else 4, len(drawn))
+    figure.legend(list(drawn.values()), list(drawn), loc="outside upper center", ncols=columns)
+    return figure
+
+
+def differences(panels: Panels) -> str:
+    """Describe the differences of each line to the first of its panel, in points, over the seeds that both have."""
+    sentences = []
+    for title, lines in panels.items():
+        (first, reference), *others = lines.items()
+        for name, line in others:
+            parts = []
+            for x in sorted(line.keys() & reference.keys()):
+                pairs = [line[x][seed] - reference[x][seed] for seed in line[x].keys() & reference[x].keys()]
+                above = sum(difference > 0 for difference in pairs)
+                parts += [f"{100 * np.mean(pairs):+.1f} at {x:g} ({above} of {len(pairs)})"] if pairs else []
+            place = f" ({title})" if len(panels) > 1 else ""
+            sentences += [f"{name} over {first}{place}: {', '.join(parts)}"] if parts else []
+    if not sentences:
+        return ""
+    return f" Differences in points, and how many of the pairs are above 0: {'; '.join(sentences)}."
+
+
+def _points(panels: Panels) -> list[dict[int, float]]:
+    return [values for lines in panels.values() for line in lines.values() for values in line.values() if values]
+
+
+def _bar(values: NDArray[np.float64], ranges: bool) -> tuple[float, float]:
+    """Length of the bar below and above the mean."""
+    if ranges:
+        return float(values.mean() - values.min()), float(values.max() - values.mean())
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return deviation, deviation
 
 
 def drawing(
@@ -114,69 +219,3 @@ def drawing(
         draw=along.draw,
         caption=along.caption,
     )
-
-
-@styled
-def lines_figure(panels: Panels, axis: str | Mapping[str, str], logarithmic: bool = False) -> "Figure":
-    """Draw a column for each panel: mean accuracy along the x axis, with bars of one standard deviation over seeds.
-
-    Args:
-        panels: accuracies in [0, 1].
-        axis: label of the x axis; a mapping from panels to labels if they differ.
-        logarithmic: whether the x axis is logarithmic, of base 2.
-    """
-    figure, grid = new_grid(1, len(panels), COLUMN if len(panels) == 1 else PAGE, 2.5)
-    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
-    for axes, (title, lines) in zip(grid[0], panels.items(), strict=True):
-        for name, line in lines.items():
-            draw_line(axes, name, line, series(names.index(name)))
-        axes.set_title(title)
-        axes.set_xlabel(axis if isinstance(axis, str) else axis[title])
-        axes.grid(axis="y", alpha=0.3)
-        if logarithmic:
-            axes.set_xscale("log", base=2)
-    grid[0][0].set_ylabel("accuracy (%)")
-    drawn = {label: handle for axes in grid[0] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    wide = 2 if len(panels) == 1 else 4
-    figure.legend(list(drawn.values()), list(drawn), loc="outside upper center", ncols=min(wide, len(drawn)))
-    return figure
-
-
-def draw_line(axes: "Axes", name: str, line: Line, look: dict[str, Any], factor: float = 100.0) -> None:
-    """Draw the means over seeds, multiplied by `factor`, with bars of one standard deviation."""
-    values = sorted(line)
-    reached = [factor * np.array(list(line[value].values())) for value in values]
-    means = [one.mean() for one in reached]
-    spreads = [one.std(ddof=1) if len(one) > 1 else 0.0 for one in reached]
-    axes.errorbar(values, means, yerr=spreads, label=name, capsize=2, elinewidth=0.8, **look)
-
-
-def differences(panels: Panels, leader: str = "") -> str:
-    """Return the differences between lines for a caption.
-
-    They are the leader minus each other line or, without a leader, each line minus each line before it.
-    """
-    sentences = []
-    for name, lines in panels.items():
-        others = [(leader, other) for other in lines if other != leader]
-        for better, than in others if leader else [(b, a) for a, b in itertools.combinations(lines, 2)]:
-            parts = [
-                f"{100 * np.mean(pairs):+.1f} at {value:g} ({sum(one > 0 for one in pairs)} of {len(pairs)})"
-                for value, pairs in paired(lines, better, than).items()
-            ]
-            place = f" ({name})" if len(panels) > 1 else ""
-            sentences += [f"{better} over {than}{place}: {', '.join(parts)}"] if parts else []
-    if not sentences:
-        return ""
-    return f" Differences in points, and how many of the pairs are above 0: {'; '.join(sentences)}."
-
-
-def paired(lines: Lines, better: str, than: str) -> dict[float, list[float]]:
-    """Return the differences `better` - `than`, one per common seed, by common value on the x axis."""
-    by_value = {}
-    for value, seeds in sorted(lines.get(better, {}).items()):
-        others = lines.get(than, {}).get(value, {})
-        pairs = [seeds[seed] - others[seed] for seed in seeds if seed in others]
-        if pairs:
-            by_value[value] = pairs
-    return by_value

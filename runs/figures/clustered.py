@@ -1,8 +1,7 @@
-"""Recorded clusterings with their points, from which the figures of clustering are drawn."""
+"""What the figures of clustering share: names of methods and data sets, and the clustering that is drawn."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +10,7 @@ from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig, FairConfig
 from runs.config.overrides import write
 from runs.stages.clustering.results import Clustered
-from runs.stages.clustering.stage import points_of, recorded_clustering
 from runs.stages.lineage import short
-from runs.storage.locks import Say
-
-if TYPE_CHECKING:
-    from clustering.datasets.dataset import Dataset
-    from runs.record.tracking import Tracker
 
 TITLES = {  # names of the methods in the papers
     "kmeans": "K-means",
@@ -33,37 +26,9 @@ TITLES = {  # names of the methods in the papers
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """A clustering with its points.
-
-    Attributes:
-        clustered: the recorded clustering.
-        data: its points, in the same order.
-    """
-
-    clustered: Clustered
-    data: "Dataset"
-
-    @property
-    def config(self) -> ClusterConfig:
-        return self.clustered.config
-
-    @property
-    def run_id(self) -> str:
-        return self.clustered.run_id
-
-    @property
-    def labels(self) -> NDArray[np.integer[Any]]:
-        """(N,) clusters of the clustering chosen without labels."""
-        trials = self.clustered.trials
-        return np.asarray(trials.labels[trials.chosen], dtype=np.int64)
-
-
-def drawn(config: ClusterConfig, tracker: "Tracker", say: Say) -> Drawn | None:
-    """The recorded clustering of a config; None if there is no complete one."""
-    recorded = recorded_clustering(config, tracker, say)
-    return None if recorded is None else Drawn(recorded, points_of(config))
+def chosen_labels(result: Clustered) -> NDArray[np.integer[Any]]:
+    """(N,) clusters of the clustering chosen without labels."""
+    return np.asarray(result.trials.labels[result.trials.chosen], dtype=np.int64)
 
 
 def on_dataset(name: str) -> dict[str, str]:

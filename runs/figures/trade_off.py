@@ -91,27 +91,12 @@ def draw(results: Sequence[FairResult]) -> "Figure":
 
 
 def caption(results: Sequence[FairResult]) -> str:
-    """What is drawn, over how many seeds, and the fairest method of each front."""
-    all_series = series_of(results)
-    on_front = fronts(all_series)
-    ends = []
-    for key in dict.fromkeys(one.comparable for one in all_series):
-        end = [
-            (one.mean("fairness_error")[step], one.mean("objective")[step], one.first)
-            for position, one in enumerate(all_series)
-            for step in on_front[position]
-            if one.comparable == key
-        ]
-        if end:
-            error, objective, first = min(end, key=lambda point: point[:2])
-            name = OBJECTIVES.get(first.kind, first.kind)
-            ends.append(f"{name} of the fairest, {short(first.config.method)}: {objective:.6g} with error {error:.4g}")
-    seeds = max(len(one.results) for one in all_series)
+    """What is drawn, and over how many seeds."""
+    seeds = max(len(one.results) for one in series_of(results))
     over = f", mean over {seeds} seeds" if seeds > 1 else ""
     return (
         f"Objective and fairness error (sum over clusters of KL(target || proportions)) of fair clusterings of "
-        f"{short(results[0].config.dataset)}{over}; a circle marks the smallest weight that reaches the least error. "
-        f"{'; '.join(ends)}."
+        f"{short(results[0].config.dataset)}{over}; a circle marks the smallest weight that reaches the least error."
     )
 
 

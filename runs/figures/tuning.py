@@ -27,9 +27,9 @@ def tuning_figure(curves: Sequence[Curve], title: str, novel: Curve | None = Non
     held: dict[str, Any] = {}
     for axes, curve in zip(plots, curves, strict=True):
         places = _places(axes, curve)
-        _draw(axes, places, curve, f"{curve.step.split} classes", 0)
+        draw_curve(axes, places, curve, f"{curve.step.split} classes, {_tasks(curve)}", 0)
         if novel is not None and curve is curves[-1]:
-            _draw(axes, places, novel, "novel classes, after the choice", 1)
+            draw_curve(axes, places, novel, f"novel classes, after the choice, {_tasks(novel)}", 1)
         chosen = places[curve.trials.index(curve.chosen)]
         axes.axvline(chosen, color=COLOURS[6], linewidth=1, linestyle=":", label=f"chosen: {curve.chosen}")
         axes.set_ylabel("accuracy (%), 95 % interval")
@@ -40,6 +40,10 @@ def tuning_figure(curves: Sequence[Curve], title: str, novel: Curve | None = Non
         axes.legend()
     figure.suptitle(title)
     return figure
+
+
+def _tasks(curve: Curve) -> str:
+    return f"{len(curve.chosen.result.accuracies):,} tasks"
 
 
 def _places(axes: "Axes", curve: Curve) -> list[float]:
@@ -56,9 +60,9 @@ def _places(axes: "Axes", curve: Curve) -> list[float]:
     return places
 
 
-def _draw(axes: "Axes", places: Sequence[float], curve: Curve, label: str, i: int) -> None:
+def draw_curve(axes: "Axes", places: Sequence[float], curve: Curve, label: str, i: int) -> None:
+    """Draw the i-th curve: mean accuracies in %, with their 95 % intervals as a band."""
     means = np.array([100 * trial.result.accuracy for trial in curve.trials])
     widths = np.array([100 * trial.result.ci95 for trial in curve.trials])
-    tasks = len(curve.chosen.result.accuracies)
-    axes.plot(places, means, label=f"{label}, {tasks:,} tasks", **series(i))
+    axes.plot(places, means, label=label, **series(i))
     axes.fill_between(places, means - widths, means + widths, color=COLOURS[i], alpha=0.15, linewidth=0)

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
-from runs.figures.clustered import Drawn, method_titles
+from runs.figures.accuracy_along import ACCURACY, lines_figure
+from runs.figures.clustered import chosen_labels, method_titles
 from runs.figures.style import COLOURS
 from runs.figures.thesis import energy_by_weight, mode_images, mode_movements, partitions
-from runs.figures.thesis.energy_by_weight import energy_figure
 from runs.figures.thesis.mode_images import cluster_pictures
 from runs.figures.thesis.partitions import matched, partitions_figure
 from runs.stages.clustering.stage import clustering, points_of
+from tests.runs.test_xsdc_figures import lines_of
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=3", "selection=null"]
 
@@ -25,7 +26,7 @@ SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=3", "selection=null"]
 def drawn(store, tracker):
     def make(*settings):
         configs = parse(ClusterConfig, [*SMALL, *settings])
-        return [Drawn(found, points_of(found.config)) for found in clustering(configs, store, tracker)]
+        return clustering(configs, store, tracker)
 
     return make
 
@@ -43,11 +44,11 @@ def test_partitions_are_those_of_the_runs(drawn):
     figure = partitions.draw(results)
     for axes, result in zip(figure.axes, results, strict=False):
         (dots,) = axes.collections
-        np.testing.assert_array_equal(dots.get_offsets(), result.data.values)
-        trials = result.clustered.trials
+        np.testing.assert_array_equal(dots.get_offsets(), points_of(result.config).values)
+        trials = result.trials
         colours = [tuple(colour) for colour in dots.get_facecolor()]
         for one in range(3):
-            assert len({colours[i] for i in np.flatnonzero(result.labels == one)}) <= 1
+            assert len({colours[i] for i in np.flatnonzero(chosen_labels(result) == one)}) <= 1
         accuracy = trials.scores["acc_hungarian"][trials.chosen]
         assert axes.get_title().endswith(f"ACC {accuracy:.2f}")
     assert "90 points" in partitions.caption(results)
@@ -95,33 +96,35 @@ def test_modes_that_are_no_pictures_say_why(drawn):
 @pytest.mark.slow
 def test_energies_are_those_of_every_start(drawn):
     results = drawn("method=slk_means,slk_mean_shift", "weight=0.25,1.0")
-    figure = energy_by_weight.draw(results)
+    figure = energy_by_weight.DRAWING.draw(results)
     energies, accuracies = figure.axes
     for axes, name, unit in ((energies, "objective", 1), (accuracies, "acc_hungarian", 100)):
-        for line, method in zip(axes.lines, ("slk_means", "slk_mean_shift"), strict=True):
-            trials = [r.clustered.trials for r in results if r.config.method.name == method]
+        for (x, y), method in zip(lines_of(axes).values(), ("slk_means", "slk_mean_shift"), strict=True):
+            trials = [r.trials for r in results if r.config.method.name == method]
             values = [one.objective if name == "objective" else one.scores[name] for one in trials]
-            np.testing.assert_allclose(line.get_xdata(), [0.25, 1])
+            np.testing.assert_allclose(x, [0.25, 1])
             np.testing.assert_allclose(
-                line.get_ydata(), [unit * value[one.given].mean() for value, one in zip(values, trials, strict=True)]
+                y, [unit * value[one.given].mean() for value, one in zip(values, trials, strict=True)]
             )
-    assert "mean over 3 starts" in energy_by_weight.caption(results)
+    assert "over 3 starts" in energy_by_weight.DRAWING.caption(results)
 
 
 def test_curves_have_colours_of_their_own():
-    curves = {name: {1.0: np.array([1.0, 2.0])} for name in "ab"}
-    figure = energy_figure({"data": curves}, {})
-    assert [line.get_color() for line in figure.axes[0].lines] == list(COLOURS[:2])
+    lines = {name: {1.0: {0: 1.0, 1: 2.0, 2: 4.0}} for name in "ab"}
+    (axes,) = lines_figure([(ACCURACY, {"data": lines})], "weight", ranges=True).axes
+    assert [bars[0].get_color() for bars in axes.containers] == list(COLOURS[:2])
+    for _, _, (ends,) in axes.containers:
+        np.testing.assert_allclose(ends.get_segments()[0][:, 1], [100, 400])
 
 
 def test_movements_are_those_of_the_run(drawn):
     (result,) = drawn("method=slk_mean_shift")
     figure = mode_movements.draw([result])
-    movements = result.clustered.trials.mode_movements
+    movements = result.trials.mode_movements
     assert movements.shape[1] == 3
     for line, column in zip(figure.axes[0].lines, movements.T, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), column)
-    assert f"SLK-MS: {len(movements)}." in mode_movements.caption([result])
+    assert "of 3 starts" in mode_movements.caption([result])
 
 
 def test_titles_say_what_differs():

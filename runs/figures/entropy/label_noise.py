@@ -5,7 +5,7 @@ the absolute error times a number.
 """
 
 from runs.config.configs import ClusterConfig
-from runs.figures.accuracy_along import Along, drawing
+from runs.figures.accuracy_along import Along, drawing, each
 from runs.stages.lineage import short
 
 LOSSES = {
@@ -38,12 +38,11 @@ def loss(config: ClusterConfig) -> str:
 DRAWING = drawing(
     Along(
         axis="wrong labels (%)",
-        value=lambda config: round(100 * config.wrong, 6),
-        line=loss,
+        value=lambda result: round(100 * result.config.wrong, 6),
+        lines=each(loss),
         about="Accuracy of points whose label is not known against the share of known labels that are random. Both "
         "cross-entropies, forward and reverse, smooth labels by this share; the paper has the reverse one ahead where "
         "the share is large. Up to a factor the reverse one is the absolute error.",
-        leader=LOSSES["labelled_reverse"],
     ),
     (NOISE,),
     ({"labels": "1000", **{key: NOISE[key] for key in ("wrong", "method", "seed")}, "starts": "1"},),

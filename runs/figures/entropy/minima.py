@@ -7,27 +7,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runs.config.configs import ClusterConfig
-from runs.figures.clustered import Drawn, drawn, method_titles, of_one_dataset, on_dataset
+from runs.figures.clustered import method_titles, of_one_dataset, on_dataset
 from runs.figures.drawing import Drawing
 from runs.figures.entropy.partitions import BARS, LONG_STARTS
 from runs.figures.thesis.partitions import clusterings, partitions_of
+from runs.stages.clustering.results import Clustered
+from runs.stages.clustering.stage import recorded_clustering
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw(results: Sequence[Drawn]) -> "Figure":
+def draw(results: Sequence[Clustered]) -> "Figure":
     """Two plots for each method: its starts of lowest and of highest objective."""
     plots = []
     for title, result in zip(method_titles([result.config for result in results]), results, strict=True):
-        trials = result.clustered.trials
+        trials = result.trials
         given = np.flatnonzero(trials.given)
         for one in (given[trials.objective[given].argmin()], given[trials.objective[given].argmax()]):
             plots.append((f"{title}: {trials.objective[one]:.4g}", trials.labels[one].astype(np.int64)))
     return partitions_of(results, plots)
 
 
-def caption(results: Sequence[Drawn]) -> str:
+def caption(results: Sequence[Clustered]) -> str:
     """What is drawn, and over how many starts."""
     return (
         f"{clusterings(results)} the lowest and the highest objective, shown above; objectives of different methods "
@@ -41,7 +43,7 @@ DRAWING = Drawing(
     networks=(BARS,),
     elsewhere=on_dataset,
     check=of_one_dataset,
-    read=drawn,
+    read=recorded_clustering,
     draw=draw,
     caption=caption,
 )

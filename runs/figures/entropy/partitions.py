@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runs.config.configs import ClusterConfig
-from runs.figures.clustered import Drawn, on_dataset
+from runs.figures.clustered import on_dataset
 from runs.figures.drawing import Drawing
 from runs.figures.thesis import partitions
+from runs.stages.clustering.results import Clustered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,12 +17,12 @@ LONG_STARTS = "entropy_margins"  # the method with long first weights
 BARS = {"dataset": "bars"}
 
 
-def draw(results: Sequence[Drawn]) -> "Figure":
+def draw(results: Sequence[Clustered]) -> "Figure":
     """K-means first, then entropy clustering by rising weight of the norm."""
     return partitions.draw(sorted(results, key=lambda one: one.config.method.options.get("margin_weight", 0.0)))
 
 
-PARTITIONS: Drawing[ClusterConfig, Drawn] = dataclasses.replace(
+PARTITIONS: Drawing[ClusterConfig, Clustered] = dataclasses.replace(
     partitions.DRAWING,
     settings={"method": f"kmeans,{LONG_STARTS}", "starts": "20", "selection": "null"},
     networks=(BARS,),

@@ -10,7 +10,7 @@ from clustering.foundation.errors import InputError
 from runs.config.configs import FairConfig
 from runs.figures.drawing import Drawing
 from runs.figures.style import COLUMN, PAGE, new_row, series, styled
-from runs.figures.thesis.fair_drawn import data_title, method_title, of_paths
+from runs.figures.thesis.fair_drawn import method_title, of_paths
 from runs.figures.thesis.fair_trade_off import check
 from runs.stages.fair.results import FairResult
 from runs.stages.fair.stage import recorded_fair
@@ -59,14 +59,11 @@ def trace(result: FairResult) -> NDArray[np.float64]:
 
 
 def caption(results: Sequence[FairResult]) -> str:
-    """What is drawn, and how many updates there were."""
-    updates = [
-        f"{method_title(result.config)}, {data_title(result.config)}: {len(trace(result))}" for result in results
-    ]
+    """What is drawn."""
     return (
         "E, the clustering objective of the assignments plus the weighted fairness term, after each update of "
         "prototypes and assignments (of the cut: of assignments), at the largest weight of the path, which starts "
-        f"where the weight before it ended ({of_paths(results)}). Updates: {'; '.join(updates)}."
+        f"where the weight before it ended ({of_paths(results)})."
     )
 
 

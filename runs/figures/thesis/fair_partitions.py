@@ -2,8 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,51 +17,34 @@ from runs.figures.thesis.fair_trade_off import check
 from runs.figures.thesis.partitions import matched
 from runs.stages.fair.results import FairResult
 from runs.stages.fair.stage import points_of, recorded_fair
-from runs.storage.locks import Say
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from runs.record.tracking import Tracker
 
 ACROSS = 5  # plots in a row at most, the first of the groups
 SHAPES = ("o", "^", "s", "D", "v", "P", "X")  # of groups
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """A recorded path with its points, before rows are scaled.
+class Points(NamedTuple):
+    """The points of a data set, before rows are scaled.
 
     Attributes:
-        result: the recorded path.
         plane: (N, 2) points, or their coordinates in the principal plane.
         groups: (N,) index of the group of each point.
         names: names of the groups.
     """
 
-    result: FairResult
     plane: NDArray[Any]
-    groups: NDArray[np.int64]
-    names: tuple[str, ...]
-
-    @property
-    def config(self) -> FairConfig:
-        return self.result.config
-
-    @property
-    def run_id(self) -> str:
-        return self.result.run_id
+    groups: NDArray[np.integer]
+    names: NDArray[Any]
 
 
-def drawn(config: FairConfig, tracker: "Tracker", say: Say) -> Drawn | None:
-    """The recorded path of a config with its points; None if there is no complete one."""
-    result = recorded_fair(config, tracker, say)
-    if result is None:
-        return None
+def points(config: FairConfig) -> Points:
+    """The points of a config's data set."""
     data = points_of(_unscaled(config))
     names, groups = np.unique(next(iter(data.sensitive.values())), return_inverse=True)
     plane = data.values if data.values.shape[1] == 2 else principal_plane(data.values)[0]
-    return Drawn(result, np.asarray(plane), groups.astype(np.int64), tuple(map(str, names)))
+    return Points(np.asarray(plane), groups, names)
 
 
 def _unscaled(config: FairConfig) -> FairConfig:
@@ -74,20 +56,21 @@ def _unscaled(config: FairConfig) -> FairConfig:
 
 
 @styled
-def partitions_figure(results: Sequence[Drawn]) -> "Figure":
+def partitions_figure(results: Sequence[FairResult]) -> "Figure":
     """A row for each data set: its groups, then its clusters at each weight. Colours: clusters; shapes: groups."""
-    steps = [_shown(len(one.result.found.weights)) for one in results]
+    steps = [_shown(len(result.found.weights)) for result in results]
     across = 1 + max(len(some) for some in steps)
-    figure, grid = new_grid(len(results), across, PAGE, 1.75 * len(results) + 0.2)
-    for row, one, some in zip(grid, results, steps, strict=True):
-        path, first = one.result.found, None
-        _scatter(row[0], one, one.groups + 2)
-        row[0].set_title(f"{data_title(one.config)}:\n{len(one.names)} groups")
+    figure, grid = new_grid(len(results), across, PAGE, 1.85 * len(results) + 0.2)
+    for row, result, some in zip(grid, results, steps, strict=True):
+        path, known, first = result.found, points(result.config), None
+        _scatter(row[0], known, known.groups + 2)
+        row[0].set_title(f"{data_title(result.config)}:\n{len(known.names)} groups")
         for axes, step in zip(row[1:], some, strict=False):
             labels = path.labels[step].astype(np.int64)
             first = labels if first is None else first
-            _scatter(axes, one, matched(labels, first))
-            axes.set_title(f"λ = {path.weights[step]:g}\nerror {path.fairness_error[step]:.2g}")
+            _scatter(axes, known, matched(labels, first))
+            values = f"error {path.fairness_error[step]:.2g}\nleast balance {path.balance_min[step]:.2f}"
+            axes.set_title(f"λ = {path.weights[step]:g}\n{values}")
         for axes in row[: 1 + len(some)]:
             axes.set_xticks([])
             axes.set_yticks([])
@@ -102,7 +85,7 @@ def _shown(count: int) -> list[int]:
     return sorted({round(step) for step in np.linspace(0, count - 1, min(count, ACROSS - 1))})
 
 
-def _scatter(axes: Any, one: Drawn, colours: NDArray[np.integer]) -> None:
+def _scatter(axes: Any, one: Points, colours: NDArray[np.integer]) -> None:
     for group in range(len(one.names)):
         of = one.groups == group
         axes.scatter(
@@ -116,19 +99,13 @@ def _scatter(axes: Any, one: Drawn, colours: NDArray[np.integer]) -> None:
         )
 
 
-def caption(results: Sequence[Drawn]) -> str:
-    """What is drawn, and the least balance at each weight."""
-    balances = []
-    for one in results:
-        path = one.result.found
-        least = ", ".join(f"{path.balance_min[step]:.2f}" for step in _shown(len(path.weights)))
-        balances.append(f"{data_title(one.config)} {least}")
-    methods = ", ".join(dict.fromkeys(method_title(one.config) for one in results))
-    paths = of_paths([one.result for one in results])
+def caption(results: Sequence[FairResult]) -> str:
+    """What is drawn."""
+    methods = ", ".join(dict.fromkeys(method_title(result.config) for result in results))
     return (
         f"Left: the groups; then the clusters of {methods} as the weight λ of fairness grows, with the fairness error, "
-        f"the sum over clusters of KL(U || P) ({paths}). Shapes are groups, colours are clusters. The method sees rows "
-        f"divided by their length, that is, angles. Least balance: {'; '.join(balances)}."
+        f"the sum over clusters of KL(U || P), and the least balance of a cluster ({of_paths(results)}). Shapes are "
+        "groups, colours are clusters. The method sees rows divided by their length, that is, angles."
     )
 
 
@@ -150,7 +127,7 @@ DRAWING = Drawing(
     networks=({"dataset": "synthetic"}, {"dataset": "synthetic_unequal"}),
     elsewhere=lambda name: {"dataset": name, "fairness_weight": "null"},
     check=of_points,
-    read=drawn,
+    read=recorded_fair,
     draw=partitions_figure,
     caption=caption,
 )

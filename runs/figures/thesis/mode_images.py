@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
-from runs.figures.clustered import Drawn, datasets, drawn, method_titles, on_dataset
+from runs.figures.clustered import chosen_labels, datasets, method_titles, on_dataset
 from runs.figures.drawing import Drawing
 from runs.figures.style import PAGE, new_grid, styled
+from runs.stages.clustering.results import Clustered
+from runs.stages.clustering.stage import points_of, recorded_clustering
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,27 +65,27 @@ def cluster_pictures(
     return [values[mode], mean, *values[nearest]]
 
 
-def draw(results: Sequence[Drawn]) -> "Figure":
+def draw(results: Sequence[Clustered]) -> "Figure":
     """Draw the clustering chosen without labels.
 
     Raises:
         InputError: the points are no pictures, or the prototypes are no points.
     """
     (result,) = results
-    size = result.data.picture
-    if size is None or result.data.channels > 1:
+    data = points_of(result.config)
+    if data.picture is None or data.channels > 1:
         raise InputError(f"{datasets([result.config])} has no grey pictures to draw; give one that has, as mnist")
-    modes = result.clustered.trials.mode_indices
+    modes = result.trials.mode_indices
     if modes is None:
         name = result.config.method.name
         raise InputError(f"the prototypes of {name} are no points of the data; give method=slk_byproduct")
-    return mode_images_figure(result.data.values, result.labels, modes, size)
+    return mode_images_figure(data.values, chosen_labels(result), modes, data.picture)
 
 
-def caption(results: Sequence[Drawn]) -> str:
+def caption(results: Sequence[Clustered]) -> str:
     """What is drawn."""
     (result,) = results
-    clusters = result.clustered.n_clusters
+    clusters = result.n_clusters
     left_out = f" The first {MOST} of {clusters} clusters." if clusters > MOST else ""
     return (
         f"Clusters of {datasets([result.config])} by {method_titles([result.config])[0]}, a column each: the mode, "
@@ -104,7 +106,7 @@ DRAWING = Drawing(
     networks=({"dataset": "mnist", "normalize": "l2"},),
     elsewhere=on_dataset,
     check=check,
-    read=drawn,
+    read=recorded_clustering,
     draw=draw,
     caption=caption,
 )

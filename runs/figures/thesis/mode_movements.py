@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
-from runs.figures.clustered import Drawn, datasets, drawn, method_titles, on_dataset
+from runs.figures.clustered import datasets, method_titles, on_dataset
 from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLUMN, PAGE, new_row, series, styled
+from runs.stages.clustering.results import Clustered
+from runs.stages.clustering.stage import recorded_clustering
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def movements_figure(panels: Mapping[str, NDArray[np.floating]]) -> "Figure":
     return figure
 
 
-def draw(results: Sequence[Drawn]) -> "Figure":
+def draw(results: Sequence[Clustered]) -> "Figure":
     """Draw a plot for each clustering.
 
     Raises:
@@ -49,19 +51,17 @@ def draw(results: Sequence[Drawn]) -> "Figure":
     return movements_figure(dict(zip(_titles(results), map(_movements, results), strict=True)))
 
 
-def caption(results: Sequence[Drawn]) -> str:
-    """Return a caption with the number of updates."""
-    counts = [f"{title}: {len(_movements(result))}" for title, result in zip(_titles(results), results, strict=True)]
+def caption(results: Sequence[Clustered]) -> str:
+    """Return a caption with the number of starts."""
     configs = [result.config for result in results]
     starts = either(config.fits for config in configs)
     return (
         "Euclidean distance from each cluster's mode to its place after the next update, a line for each cluster of "
-        f"{datasets(configs)}; the best of {starts} starts by the method's own criterion. Updates until the end: "
-        f"{'; '.join(counts)}."
+        f"{datasets(configs)}; the best of {starts} starts by the method's own criterion."
     )
 
 
-def _titles(results: Sequence[Drawn]) -> list[str]:
+def _titles(results: Sequence[Clustered]) -> list[str]:
     configs = [result.config for result in results]
     names = method_titles(configs)
     several = len({short(config.dataset) for config in configs}) > 1
@@ -70,8 +70,8 @@ def _titles(results: Sequence[Drawn]) -> list[str]:
     ]
 
 
-def _movements(result: Drawn) -> NDArray[np.floating]:
-    movements = result.clustered.trials.mode_movements
+def _movements(result: Clustered) -> NDArray[np.floating]:
+    movements = result.trials.mode_movements
     if movements is None:
         raise InputError(
             f"{short(result.config.method)} records no movements of modes; give method=slk_byproduct,slk_mean_shift"
@@ -84,7 +84,7 @@ DRAWING = Drawing(
     settings={"method": "slk_byproduct_as_published,slk_mean_shift_as_published", "selection": "null"},
     networks=({"dataset": "mnist_gan"},),
     elsewhere=on_dataset,
-    read=drawn,
+    read=recorded_clustering,
     draw=draw,
     caption=caption,
 )

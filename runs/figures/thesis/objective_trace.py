@@ -45,18 +45,14 @@ def trace_figure(results: Sequence[Result]) -> "Figure":
 
 
 def trace_caption(results: Sequence[Result]) -> str:
-    """What is drawn, and the number of iterations until tasks stopped."""
+    """What is drawn."""
     strategies = ", ".join(
         dict.fromkeys(f"{short(r.config.strategy)} at λ = {r.config.strategy.options.get('weight')}" for r in results)
     )
     benchmarks = ", ".join(dict.fromkeys(short(result.config.benchmark) for result in results))
-    stopped = [
-        f"{name}: {int(np.median(result.iterations))} ({result.iterations.max()} at most)"
-        for result, name in zip(results, plot_names([result.config for result in results]), strict=True)
-    ]
     return (
         f"The objective of {strategies} at the start and after each iteration, for the first task on {benchmarks} "
-        f"({in_common(results)}). Iterations until a task stopped, median over all tasks: {'; '.join(stopped)}."
+        f"({in_common(results)})."
     )
 
 

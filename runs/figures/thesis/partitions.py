@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from clustering.evaluation.profiles import principal_plane
 from runs.config.configs import ClusterConfig
-from runs.figures.clustered import Drawn, datasets, drawn, method_titles, of_one_dataset, on_dataset
+from runs.figures.clustered import chosen_labels, datasets, method_titles, of_one_dataset, on_dataset
 from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLOURS, MARKERS, PAGE, new_grid, styled
+from runs.stages.clustering.results import Clustered
+from runs.stages.clustering.stage import points_of, recorded_clustering
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,36 +77,38 @@ def matched(labels: NDArray[np.integer], reference: NDArray[np.integer]) -> NDAr
     return np.asarray(linear_sum_assignment(-table)[1][of])
 
 
-def partitions_of(results: Sequence[Drawn], partitions: Sequence[tuple[str, NDArray[np.integer]]]) -> "Figure":
+def partitions_of(results: Sequence[Clustered], partitions: Sequence[tuple[str, NDArray[np.integer]]]) -> "Figure":
     """`partitions_figure` of results on the same points."""
     of_one_dataset([result.config for result in results])
-    values = results[0].data.values
-    dense = values if isinstance(values, np.ndarray) else values.toarray()
-    return partitions_figure(dense, partitions, results[0].data.labels)
+    data = points_of(results[0].config)
+    dense = data.values if isinstance(data.values, np.ndarray) else data.values.toarray()
+    return partitions_figure(dense, partitions, data.labels)
 
 
-def clusterings(results: Sequence[Drawn]) -> str:
+def clusterings(results: Sequence[Clustered]) -> str:
     """Beginning of a caption: the data set, the methods and the number of starts."""
     configs = [result.config for result in results]
     starts = either(config.fits for config in configs)
     return (
-        f"Clusterings of {datasets(configs)} ({results[0].data.values.shape[0]:,} points) by "
+        f"Clusterings of {datasets(configs)} ({results[0].shape[0]:,} points) by "
         f"{', '.join(method_titles(configs))}: of {starts} starts"
     )
 
 
-def draw(results: Sequence[Drawn]) -> "Figure":
+def draw(results: Sequence[Clustered]) -> "Figure":
     """A plot for each method: its clustering chosen without labels."""
     titles = method_titles([result.config for result in results])
     if len(max(titles, key=len)) > LONGEST:
         titles = [title.replace(", ", "\n", 1) for title in titles]
-    partitions = [(title + _accuracy(result), result.labels) for title, result in zip(titles, results, strict=True)]
+    partitions = [
+        (title + _accuracy(result), chosen_labels(result)) for title, result in zip(titles, results, strict=True)
+    ]
     return partitions_of(results, partitions)
 
 
-def caption(results: Sequence[Drawn]) -> str:
+def caption(results: Sequence[Clustered]) -> str:
     """What is drawn, and over how many starts."""
-    most = max(int(result.labels.max()) + 1 for result in results)
+    most = max(int(chosen_labels(result).max()) + 1 for result in results)
     again = f" There are {len(COLOURS)} colours; further clusters have other marks." if most > len(COLOURS) else ""
     return (
         f"{clusterings(results)} the best by each method's own criterion. Colours are those of the classes that "
@@ -112,8 +116,8 @@ def caption(results: Sequence[Drawn]) -> str:
     )
 
 
-def _accuracy(result: Drawn) -> str:
-    trials = result.clustered.trials
+def _accuracy(result: Clustered) -> str:
+    trials = result.trials
     return f", ACC {trials.scores['acc_hungarian'][trials.chosen]:.2f}" if trials.scores else ""
 
 
@@ -130,7 +134,7 @@ DRAWING = Drawing(
     networks=({"dataset": "spirals"},),
     elsewhere=on_dataset,
     check=of_one_dataset,
-    read=drawn,
+    read=recorded_clustering,
     draw=draw,
     caption=caption,
 )

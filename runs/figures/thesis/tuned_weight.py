@@ -3,21 +3,17 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from clustering.foundation.errors import InputError
 from runs.config.configs import TuneConfig
-from runs.config.overrides import write
 from runs.config.tuning_protocol import steps_of
 from runs.figures.drawing import Drawing, plot_names
-from runs.figures.style import COLOURS, COLUMN, PAGE, new_grid, series, styled
+from runs.figures.style import COLUMN, PAGE, new_grid, styled
+from runs.figures.tuning import draw_curve
 from runs.record.recorded import RecordedTuning, recorded_tuning
 from runs.stages.lineage import short
 from runs.stages.results import in_common
-from runs.stages.tuning_curves import Curve
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FIELD = "weight"
@@ -36,8 +32,9 @@ def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
     for (row, column), axes in drawn.items():
         tuning = plots[row, column]
         assert tuning.novel is not None
-        _draw(axes, tuning.curve, 0, f"{tuning.curve.step.split} classes")
-        _draw(axes, tuning.novel, 1, "novel classes")
+        for i, curve in enumerate((tuning.curve, tuning.novel)):
+            name = f"{tuning.curve.step.split if i == 0 else 'novel'} classes"
+            draw_curve(axes, [trial.values[FIELD] for trial in curve.trials], curve, name, i)
         chosen = tuning.curve.chosen.values[FIELD]
         axes.axvline(chosen, color="#555555", linewidth=0.8, linestyle=":", label="chosen")
         axes.grid(axis="y", alpha=0.3)
@@ -55,7 +52,7 @@ def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
 
 
 def weight_caption(tunings: Sequence[RecordedTuning]) -> str:
-    """What is drawn, on how many tasks, and the difference of each chosen weight to the best one on novel classes."""
+    """What is drawn, and on how many tasks."""
     curves = [curve for tuning in tunings for curve in (tuning.curve, tuning.novel) if curve]
     strategies, benchmarks = (
         ", ".join(dict.fromkeys(short(choice) for choice in choices))
@@ -63,23 +60,12 @@ def weight_caption(tunings: Sequence[RecordedTuning]) -> str:
     )
     chosen_on = " and ".join(sorted({f"{t.curve.step.tasks:,} of {t.curve.step.split} classes" for t in tunings}))
     novel = " and ".join(sorted({f"{t.config.novel_tasks:,}" for t in tunings}))
-    chosen = "; ".join(f"{row} {column} {_choice(tuning)}" for (row, column), tuning in _plots(tunings).items())
     return (
         f"Mean accuracy of {strategies} on {benchmarks} against the weight λ of the neighbour graph, with 95 % "
         f"intervals over tasks; all weights of a curve are on the same tasks: {chosen_on}, where the marked weight was "
         f"chosen, and {novel} of novel classes, evaluated after the choice "
-        f"({in_common([trial.result for curve in curves for trial in curve.trials])}). Chosen weight, "
-        f"and the best one on novel classes: {chosen}."
+        f"({in_common([trial.result for curve in curves for trial in curve.trials])})."
     )
-
-
-def _choice(tuning: RecordedTuning) -> str:
-    assert tuning.novel is not None
-    chosen, best, lost = tuning.novel.chosen, tuning.novel.best, tuning.novel.lost
-    if best is chosen:
-        return f"{write(chosen.values[FIELD])}, the same"
-    gap = f"{100 * lost.mean:+.2f} points, {100 * lost.low:+.2f} to {100 * lost.high:+.2f}"
-    return f"{write(chosen.values[FIELD])}, {write(best.values[FIELD])} ({gap})"
 
 
 def places(configs: Sequence[TuneConfig]) -> list[tuple[str, str]]:
@@ -108,14 +94,6 @@ def places(configs: Sequence[TuneConfig]) -> list[tuple[str, str]]:
 def _plots(tunings: Sequence[RecordedTuning]) -> dict[tuple[str, str], RecordedTuning]:
     """Tunings by row and column of their plot."""
     return dict(zip(places([tuning.config for tuning in tunings]), tunings, strict=True))
-
-
-def _draw(axes: "Axes", curve: Curve, i: int, label: str) -> None:
-    weights = [trial.values[FIELD] for trial in curve.trials]
-    means = np.array([100 * trial.result.accuracy for trial in curve.trials])
-    widths = np.array([100 * trial.result.ci95 for trial in curve.trials])
-    axes.plot(weights, means, label=label, **series(i))
-    axes.fill_between(weights, means - widths, means + widths, color=COLOURS[i], alpha=0.15, linewidth=0)
 
 
 DRAWING = Drawing(

@@ -1,5 +1,5 @@
-"""The figures of XSDC (Jones, Roulet and Harchaoui): accuracy along labels, sizes of clusters and settings, compared
-with other methods.
+"""The figures of XSDC (Jones, Roulet and Harchaoui): accuracy along labels, sizes of clusters and settings, beside
+other methods.
 
 The paper measures accuracy on a test set, at the step that is best on 10,000 labelled points for validation. Here it is
 measured on all points whose class is not known, after the last step. Figures of many runs take `SHORT` ones, of 20,000
@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from runs.config import groups
 from runs.config.configs import ClusterConfig
 from runs.config.overrides import write
-from runs.figures.accuracy_along import Along, drawing
+from runs.figures.accuracy_along import Along, drawing, each
+from runs.stages.clustering.results import Clustered
 
 ALL, SUPERVISED, UNTRAINED = "XSDC", "supervised steps alone", "untrained"
 SEEDS = "1,2,3"
@@ -36,7 +37,7 @@ def stage(config: ClusterConfig) -> str:
     """Name of the training of a network: all steps, or some of them."""
     options = config.method.options
     if options.get("steps"):
-        return ALL if options.get("supervised_steps") or not _known(config) else "without supervised steps"
+        return ALL if options.get("supervised_steps") or not config.asked_labels() else "without supervised steps"
     return SUPERVISED if options.get("supervised_steps") else UNTRAINED
 
 
@@ -53,9 +54,8 @@ def stages(settings: Mapping[str, str], each: Sequence[Mapping[str, str]]) -> li
     return variants
 
 
-def _known(config: ClusterConfig) -> float:
-    asked = config.asked_labels()
-    return 0.0 if asked is None else float(asked)
+def _labels(result: Clustered) -> float:
+    return float(result.config.asked_labels() or 0)
 
 
 def _assignment(config: ClusterConfig) -> str:
@@ -65,11 +65,10 @@ def _assignment(config: ClusterConfig) -> str:
 BY_LABELS = drawing(
     Along(
         axis="known labels",
-        value=_known,
-        line=stage,
+        value=_labels,
+        lines=each(stage),
         about="Accuracy of points whose class is not known against the number of known labels: features of the "
         "untrained network, after supervised steps, and after steps on all points.",
-        leader=ALL,
     ),
     (
         *stages(MNIST, MNIST_AT),
@@ -91,12 +90,11 @@ def _metric(config: ClusterConfig) -> str:
 BY_METRIC = drawing(
     Along(
         axis="known labels",
-        value=_known,
-        line=_metric,
+        value=_labels,
+        lines=each(_metric),
         about="Accuracy against the number of known labels; without labels, under the best match of clusters and "
         "classes. XSDC, and K-means on fixed features with three similarities, whose first means are those of the "
         "labelled points, which stay in their clusters.",
-        leader=ALL,
     ),
     (
         {**MNIST, "step_size": str(2.0**-2), "supervised_steps": "0"},
@@ -114,12 +112,11 @@ _BOTH = "balancing,pseudo_labels"
 BY_ASSIGNMENT = drawing(
     Along(
         axis="known labels",
-        value=_known,
-        line=_assignment,
+        value=_labels,
+        lines=each(_assignment),
         about="Accuracy against the number of known labels, where the matrix M is balanced, and where it is made of "
         "the labels that a ridge regression on the labelled points predicts, which the paper has ahead on MNIST. Its "
         "third way, the labels of deep clustering, is not drawn.",
-        leader="balancing",
     ),
     tuple(MNIST | at | {"assignment": _BOTH} for at in MNIST_AT),
     ({**ELSEWHERE, "labels": "50,100,500", "assignment": _BOTH},),
@@ -134,12 +131,11 @@ _COPIES = "balancing of copies"
 BY_COPIES = drawing(
     Along(
         axis="known labels",
-        value=_known,
-        line=_copied,
+        value=_labels,
+        lines=each(_copied),
         about="Accuracy against the number of known labels, where the matrix M is balanced, where it is made of "
         "pseudo-labels, and where a batch has each picture without label together with changed copies (turned, "
         "widened, moved, partly erased) that are known to be of its cluster.",
-        leader=_COPIES,
     ),
     (
         *(MNIST | at | {"assignment": _BOTH} for at in MNIST_AT),
@@ -155,12 +151,11 @@ BY_COPIES = drawing(
 UNLABELLED = drawing(
     Along(
         axis="penalty",
-        value=lambda config: float(config.method.options["penalty"]),
-        line=_assignment,
+        value=lambda result: float(result.config.method.options["penalty"]),
+        lines=each(_assignment),
         about="Accuracy without labels under the best match of clusters and classes, after 50 steps, against the ridge "
         "penalty: where the matrix M is balanced, and where it is made of the eigenvectors of its relaxation. The "
         "paper's third way, K-means on these, is not drawn.",
-        leader="balancing",
         logarithmic=True,
     ),
     (
@@ -186,8 +181,8 @@ _AT_LABELS = [MNIST_SHORT | at for at in MNIST_AT]
 BY_CONSTRAINTS = drawing(
     Along(
         axis="known labels",
-        value=_known,
-        line=_constraints,
+        value=_labels,
+        lines=each(_constraints),
         about="Accuracy against the number of known labels: with labels alone; where it is known of half the points "
         "whether their digit is one of two, and only the other half is judged; and where it is known of some random "
         "pairs whether their digits are equal. The paper knows the membership of all points, and a third of the pairs "
@@ -203,12 +198,11 @@ _UNEVEN = MNIST | AT | SHORT | {"dataset": "mnist_uneven", "share": "0.1,0.3,0.5
 BY_SHARE = drawing(
     Along(
         axis="share of digits 0 to 4",
-        value=lambda config: float(config.dataset.options.get("share", 0.5)),
-        line=stage,
+        value=lambda result: float(result.config.dataset.options.get("share", 0.5)),
+        lines=each(stage),
         panel=lambda config: config.dataset.name,
         about="Accuracy with 50 labels against the share of digits 0 to 4 among 25,000, where the method is told that "
         "clusters are of one size.",
-        leader=ALL,
     ),
     (_UNEVEN, _UNEVEN | {"steps": "0"}),
     ({**ELSEWHERE, "labels": "50", "steps": "60,0", "share": "0.1,0.3,0.5,0.7,0.9"},),
@@ -224,9 +218,11 @@ def _varied(config: ClusterConfig) -> str:
     return "step" if options["step_size"] != 2.0**-6 else "penalty"
 
 
-def _setting(config: ClusterConfig) -> float:
-    options = config.method.options
-    name = {"supervised step": "supervised_step_size", "step": "step_size", "penalty": "penalty"}[_varied(config)]
+def _setting(result: Clustered) -> float:
+    options = result.config.method.options
+    name = {"supervised step": "supervised_step_size", "step": "step_size", "penalty": "penalty"}[
+        _varied(result.config)
+    ]
     return float(options[name])
 
 
@@ -239,7 +235,7 @@ SENSITIVITY = drawing(
     Along(
         axis={"supervised step": "size of supervised steps", "step": "size of steps", "penalty": "penalty"},
         value=_setting,
-        line=lambda config: ALL,
+        lines=each(lambda config: ALL),
         panel=_varied,
         about="Accuracy on MNIST with 50 labels against each setting, with the others fixed: the size of supervised "
         "steps, the size of steps on all points, and the ridge penalty.",
