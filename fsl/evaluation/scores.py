@@ -125,7 +125,7 @@ class Evaluation:
         return values | {"seconds_per_task": self.seconds_per_task}
 
     def save(self, path: Path) -> None:
-        """Write the scores to a compressed .npz file."""
+        """Write the scores to a compressed file; `path` ends in .npz."""
         arrays = {
             "accuracies": self.accuracies,
             "iterations": self.iterations,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -103,6 +104,25 @@ def test_mean_and_interval() -> None:
     found = Evaluation(np.array([0.5, 0.7, 0.6, 0.8]), np.zeros(4, dtype=np.int64), classes, ("a",))
     assert found.accuracy == pytest.approx(0.65)
     assert found.ci95 == pytest.approx(1.96 * 0.0125**0.5 / 2)  # population variance 0.0125
+
+
+def test_a_file_has_all_scores_but_the_time(tmp_path: Path) -> None:
+    """The names of the arrays are those of files in the record."""
+    bank = make_bank()
+    evaluated = evaluate(STRATEGIES, bank, Balanced().tasks(bank.labels), 1, audits=["best_permutation"])
+    for name in STRATEGIES:
+        evaluated[name].save(tmp_path / "scores.npz")
+        loaded = Evaluation.load(tmp_path / "scores.npz")
+        for field in ("accuracies", "iterations", "query_right", "trace"):
+            np.testing.assert_array_equal(getattr(loaded, field), getattr(evaluated[name], field))
+        np.testing.assert_array_equal(loaded.classes.right, evaluated[name].classes.right)
+        np.testing.assert_array_equal(loaded.classes.asked, evaluated[name].classes.asked)
+        assert loaded.audits == evaluated[name].audits
+        assert loaded.class_names == bank.class_names
+        assert {**evaluated[name].metrics(), "seconds_per_task": 0} == {**loaded.metrics(), "seconds_per_task": 0}
+        with np.load(tmp_path / "scores.npz") as file:
+            required = {"accuracies", "iterations", "class_asked", "class_right", "class_names", "query_right"}
+            assert set(file) - {"trace"} == required | {"audit_best_permutation"}
 
 
 def unequal(tasks: Tasks) -> Tasks:
