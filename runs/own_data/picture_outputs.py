@@ -210,7 +210,7 @@ def record(
         earlier = tracker.find(experiment, result.identity)
         if earlier is not None:
             return str(earlier.info.run_id), True
-        tracker.bury(experiment, result.identity)
+        tracker.mark_orphans_killed(experiment, result.identity)
         tags = {
             "strategy": config.strategy.name,
             "encoder": result.classifier.encoder_fingerprint_,

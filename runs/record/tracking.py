@@ -183,7 +183,7 @@ class Tracker(RecordPlace):
             return None
         return run if run.info.lifecycle_stage == "active" else None
 
-    def bury(self, prefix: str = "", identity: str | None = None) -> int:
+    def mark_orphans_killed(self, prefix: str = "", identity: str | None = None) -> int:
         """Mark RUNNING runs of this store KILLED if their process has ended (their lock is free); return their number.
 
         Without arguments, the kept copies of results that are now in the record are removed, too.

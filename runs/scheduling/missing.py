@@ -11,7 +11,7 @@ from runs.config.configs import EvaluateConfig
 from runs.record.tracking import Tracker
 from runs.scheduling.jobs import Failure, Job, Kind
 from runs.scheduling.planning import Plan, PlannedStage, Planner, arranged
-from runs.stages.evaluations import shape
+from runs.stages.evaluations import batch_key
 from runs.stages.lineage import evaluate_name, short, train_name
 from runs.storage.store import Store
 
@@ -79,7 +79,7 @@ def plan_missing(configs: Sequence[EvaluateConfig], store: Store, tracker: Track
             continue
         # A tuning takes longer than the time that joint evaluation saves.
         tuning = [step.identity for step in steps if step.stage == "tuning" and not step.is_cached]
-        group = groups.setdefault((*shape(config, lineage), *tuning), _Group())
+        group = groups.setdefault((*batch_key(config, lineage), *tuning), _Group())
         group.configs.append(config)
         for step in steps:
             (group.results if step.stage in ("tuning", "evaluation") else group.sources).append(step)

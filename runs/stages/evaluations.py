@@ -45,7 +45,7 @@ class Parent:
     fields: tuple[str, ...]
 
 
-def shape(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
+def batch_key(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
     """Return a key that is equal for configs with the same features and tasks, which are evaluated together.
 
     A config that trains a network on each task is evaluated alone, task by task.
@@ -112,7 +112,7 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
 
     @property
     def together(self) -> Hashable:
-        return shape(self.config, self.lineage)
+        return batch_key(self.config, self.lineage)
 
     @property
     def params(self) -> dict[str, Any]:

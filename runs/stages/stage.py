@@ -186,7 +186,7 @@ def execute(
         Results by identity, and (name, error) of each stage that failed.
     """
     tracker, progress = work.tracker, work.progress
-    tracker.bury()  # even if all results are reused: a killed run may have been forced
+    tracker.mark_orphans_killed()  # even if all results are reused: a killed run may have been forced
     waiting = {stage.identity: stage for stage in stages}
     results: dict[str, Any] = {}
     for identity, stage in waiting.items() if not work.force else ():
@@ -228,7 +228,7 @@ def _execute(batch: list[S], prepared: Any, work: Workspace, fail: Fail) -> dict
             locks.enter_context(work.store.lock(stage.kind, stage.identity, what, work.progress.note))
         rest = []
         for stage in batch:
-            work.tracker.bury(stage.experiment, stage.identity)
+            work.tracker.mark_orphans_killed(stage.experiment, stage.identity)
             if not work.force:
                 stage.settle(work)
             if (kept := stage.kept(prepared, work)) is not None:

@@ -71,8 +71,8 @@ def test_what_was_under_way_is_marked_in_a_copy_and_goes_on_in_the_original(trac
     start(tracker)
     with store.lock("evaluation", "a" * 16, "x"):
         copy = Tracker(Store(shutil.copytree(store.root, tmp_path / "copy")), say=notes.note)
-        assert copy.bury() == 1
-        assert tracker.bury() == 0
+        assert copy.mark_orphans_killed() == 1
+        assert tracker.mark_orphans_killed() == 0
     assert str(store.root) in "".join(notes.notes)
 
 

@@ -91,7 +91,7 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     assert not trained.database.exists()
     assert tracker.address(run.info.run_id).endswith(f"/runs/{run.info.run_id}")
     dead = tracker.start("evaluate/Tiny", "x", stage="evaluation", identity="d", params={}, config="", tags={})
-    assert tracker.bury() == 1
+    assert tracker.mark_orphans_killed() == 1
     assert tracker.get(dead.run_id).info.status == "KILLED"
     site = build_report(trained, tracker).parent
     assert "polyline" in (site / "methods" / "laplacianshot.html").read_text(), "the server gives the traces"

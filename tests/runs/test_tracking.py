@@ -142,13 +142,15 @@ def test_dead_runs_are_marked_and_living_ones_left(tracker, store, notes):
     dead, alive, elsewhere = start(tracker, "d" * 16), start(tracker, "e" * 16), start(tracker, "f" * 16)
     elsewhere.log(tags={"origin": "another machine:/results"})
     with store.lock("evaluation", "e" * 16, "x"):
-        assert tracker.bury("evaluate/") == 1
-        assert tracker.bury("evaluate/") == 0
+        assert tracker.mark_orphans_killed("evaluate/") == 1
+        assert tracker.mark_orphans_killed("evaluate/") == 0
     assert [status(tracker, run) for run in (dead, alive, elsewhere)] == ["KILLED", "RUNNING", "RUNNING"]
     assert "marked as KILLED" in notes
     assert tracker.get(dead.run_id).data.tags["ended"] == "its process ended without a word"
     with store.lock("evaluation", "e" * 16, "x"):
-        assert tracker.bury("evaluate/", "e" * 16) == 1, "who holds the lock knows that nobody else works on it"
+        assert tracker.mark_orphans_killed("evaluate/", "e" * 16) == 1, (
+            "who holds the lock knows that nobody else works on it"
+        )
 
 
 def test_a_deleted_experiment_is_restored(tracker, store, notes):
@@ -180,7 +182,7 @@ def test_nothing_is_made_before_it_is_needed(tmp_path):
     assert not tracker.exists()
     assert tracker.find("evaluate/tiny", "a") is None
     assert read_runs(tracker, "evaluate/") == []
-    assert tracker.bury() == 0
+    assert tracker.mark_orphans_killed() == 0
     assert not any(tmp_path.iterdir())
 
 

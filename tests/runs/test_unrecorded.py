@@ -39,7 +39,7 @@ def test_a_result_whose_run_is_finished_is_removed_by_the_owner_of_its_lock(kept
 @pytest.mark.parametrize("finished", [True, False])
 def test_what_nobody_asks_for_again_goes_with_the_next_command(kept, store, tracker, finished):
     kept(finished)
-    tracker.bury("train/")
+    tracker.mark_orphans_killed("train/")
     assert store.peek("unrecorded", f"evaluation-{IDENTITY}")
-    tracker.bury()
+    tracker.mark_orphans_killed()
     assert (store.peek("unrecorded", f"evaluation-{IDENTITY}") is None) == finished
