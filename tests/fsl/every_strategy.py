@@ -64,8 +64,8 @@ def clear(probabilities: torch.Tensor) -> torch.Tensor:
 
 
 TIES = (
-    "If two classes or examples are equally near, neither order nor rounding may decide: share the probability of "
-    "all within a tolerance, instead of argmin or argmax."
+    "If two classes or examples are equally near, neither order nor rounding may decide: give equal weights to all "
+    "within a tolerance, instead of argmin or argmax."
 )
 
 

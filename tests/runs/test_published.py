@@ -150,7 +150,8 @@ def test_corrected_targets_are_what_their_source_prints():
         place = f"{table.name}, {row.group} {row.name}, {column.group} {column.name}"
         assert value.corrected in printed, f"{place}: corrected to {value.corrected}, but its source prints {printed}"
         assert len(printed) == 1 or "" in here, f"{place}: its source prints {printed}"
-    assert len(corrected) == 16, "the number of corrections, to be changed with a new one"
+    count = len(corrected)
+    assert count == 16, "the number of corrections, to be changed with a new one"
 
 
 def test_a_correction_names_an_erratum_about_its_cells():
