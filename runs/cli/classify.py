@@ -79,7 +79,7 @@ def run(flags: Flags, console: Console) -> int:
         for words in result.warnings:
             console.error(f"warning: {words}")
         about = {"identity": result.identity, "run": run_id, "reused": reused}
-        facts.append({**_facts(result), **about, "rows": str(written.rows), "page": str(written.page)})
+        facts.append({**_facts(result), **about, **written.record()})
         results.append(result)
         for words in said(result):
             console.note(words)

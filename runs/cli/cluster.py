@@ -10,7 +10,7 @@ from runs.console.output import Console
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
-    from runs.own_data.table_outputs import Written
+    from runs.own_data.page import Written
     from runs.stages.clustering.results import Clustered
 
 FLAGS = ("dry-run", "force", "json")

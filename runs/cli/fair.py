@@ -14,7 +14,7 @@ from runs.stages.lineage import short_name
 if TYPE_CHECKING:
     from runs.cli.session import Session
     from runs.figures.logged import LoggedFigure
-    from runs.own_data.table_outputs import Written
+    from runs.own_data.page import Written
     from runs.stages.fair.results import FairResult
 
 FLAGS = ("dry-run", "force", "json")

@@ -13,6 +13,7 @@ from runs.config.timm_names import check_backbone
 from runs.console.output import Console
 from runs.storage import cards
 from runs.storage.store import content_hash, write_text
+from runs.storage.together import check_place
 
 FLAGS = ("json",)
 KEYS = ("split", "backbone", "benchmark", "output")
@@ -133,13 +134,8 @@ def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
 
     stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
     place = Path(output).expanduser() if output else Path(f"{stem}.safetensors")
-    if place.suffix != ".safetensors":
-        raise InputError(f"output={place}: the output is a .safetensors file; use that ending")
-    if not place.absolute().parent.is_dir():
-        raise InputError(f"output={place}: its folder does not exist; create it, or give another path")
-    if os.path.lexists(place):
-        if not place.is_file():
-            raise InputError(f"output={place} is not a file; give another path")
+    check_place("output", place, ".safetensors")
+    if place.exists():
         if path.exists() and place.samefile(path):
             raise InputError(f"output={place} is the file to import; give another path with output=FILE")
         remedy = "only imported files are overwritten; give another path with output=FILE"

@@ -9,21 +9,21 @@ from clustering.foundation.parameters import AtLeast
 from runs.config.base import RunConfig, key
 from runs.config.groups import Choice
 
-METRICS = (
-    "fairness_weight",
-    "objective",
-    "price_of_fairness",
-    "fairness_error",
-    "soft_fairness_error",
-    "balance",
-    "balance_mean",
-    "clusters_found",
-    "absent_groups",
-    "converged",
-    "iterations",
-    "seconds_fit",
-)
-"""Metrics recorded for each weight, see `runs.stages.fair.results.TradeOff.metrics`."""
+METRICS = {
+    "fairness_weight": "weights",
+    "objective": "objective",
+    "price_of_fairness": "price",
+    "fairness_error": "fairness_error",
+    "soft_fairness_error": "soft_error",
+    "balance": "balance_min",
+    "balance_mean": "balance_mean",
+    "clusters_found": "clusters",
+    "absent_groups": "absent",
+    "converged": "converged",
+    "iterations": "iterations",
+    "seconds_fit": "seconds",
+}
+"""Metrics recorded for each weight, with the attribute of `runs.stages.fair.results.TradeOff` that holds them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,16 +2,20 @@
 
 import shlex
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from clustering.datasets.table import Contents
 from runs.config.groups import Choice, comment
 from runs.own_data.plain_words import percent
+from runs.own_data.table_checks import page_beside
 from runs.own_data.table_columns import TableColumns
 from runs.report.rendering import environment
 from runs.stages.lineage import short
+from runs.storage.store import Store, write_text
+from runs.storage.together import Output, write_together
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,20 @@ def method_name(choice: Choice) -> str:
     """Return the displayed name of a method, with its description."""
     about = comment(choice.group, choice.name).rstrip(".")
     return f"{short(choice)}, {about}" if about else short(choice)
+
+
+@dataclass(frozen=True)
+class Written:
+    """The output files of a result; of a table, with the summary of its columns."""
+
+    rows: Path
+    page: Path
+    columns: TableColumns | None = None
+
+    def record(self) -> dict[str, Any]:
+        """Return the record as a dictionary for JSON."""
+        columns = {} if self.columns is None else {"columns": self.columns.record()}
+        return {"rows": str(self.rows), "page": str(self.page), **columns}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,6 +82,29 @@ class Page:
         values: dict[str, Any] = {"page": self, "percent": percent, **self.content()}
         return environment().get_template(self.template).render(values)
 
+    def write(self, rows: Path, write_rows: Callable[[Path], object], store: Store, *others: Output) -> Written:
+        """Write the file of rows and others, and the page beside the rows: all of them, or none.
+
+        Args:
+            rows: path of the rows.
+            write_rows: function that writes the rows to a path.
+            store: the store, which may contain the folder.
+
+        Raises:
+            InputError: the disk is full or not writable.
+        """
+        place, html = page_beside(rows), as_utf8(self.html())
+        with store.watched():
+            rows.parent.mkdir(parents=True, exist_ok=True)
+            page = Output(place, "output=FILE", lambda path: write_text(path, html))
+            write_together([Output(rows, "output=FILE", write_rows), page, *others])
+        return Written(rows, place)
+
+
+def as_utf8(text: str) -> str:
+    """Escape bytes of file names that are not UTF-8: caf\\udce9.png."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TablePage(Page):
@@ -76,6 +117,9 @@ class TablePage(Page):
 
     contents: Contents
     clusters: int
+
+    def write(self, rows: Path, write_rows: Callable[[Path], object], store: Store, *others: Output) -> Written:
+        return replace(super().write(rows, write_rows, store, *others), columns=TableColumns.of(self.contents))
 
     def content(self) -> dict[str, Any]:
         return {

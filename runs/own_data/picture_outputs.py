@@ -2,10 +2,9 @@
 
 import csv
 import io
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,25 +17,18 @@ from runs.config.overrides import spell
 from runs.own_data.table_checks import check_page
 from runs.stages.lineage import short
 from runs.storage.store import Store, write_text
-from runs.storage.together import Output, write_together
+from runs.storage.together import Output, check_place
 
 if TYPE_CHECKING:
     from clustering.foundation.progress import Progress
     from runs.own_data.classification import Classified
-    from runs.own_data.page import Command
+    from runs.own_data.page import Command, Written
     from runs.record.tracking import Tracker
     from runs.stages.clustering.results import Clustered
 
 FOLDER = "folder"  # the data set of `transduce cluster`
 CLUSTERS = ("file", "cluster", "confidence")
 CLASSES = ("picture", "class", "confidence")
-
-
-class Written(NamedTuple):
-    """The output files for classified pictures."""
-
-    rows: Path
-    page: Path
 
 
 def is_folder(config: ClusterConfig) -> bool:
@@ -64,13 +56,13 @@ def check_outputs(config: ClassifyConfig) -> None:
         rows = Path(config.output).expanduser()
         _check_rows(rows, CLASSES, "predictions")
         page = rows.with_suffix(".html")
-        _check_place("output", page, ".html")
+        check_place("output", page, ".html")
         check_page(page, str(rows))
     if config.save is not None:
         from fsl.classifier_files import check_replaceable
 
         place = Path(config.save).expanduser()
-        _check_place("save", place, ".safetensors")
+        check_place("save", place, ".safetensors")
         try:
             check_replaceable(place)
         except InputError as error:
@@ -102,7 +94,7 @@ def write_clusters_file(result: "Clustered", store: Store) -> Path:
     return path
 
 
-def write_outputs(result: "Classified", store: Store, command: "Command", progress: "Progress") -> Written:
+def write_outputs(result: "Classified", store: Store, command: "Command", progress: "Progress") -> "Written":
     """Write the predictions, the page and optionally the classifier: all of them, or none.
 
     Args:
@@ -135,19 +127,9 @@ def write_outputs(result: "Classified", store: Store, command: "Command", progre
             "settings": spell(config.strategy.options),
             "transform": classifier.strategy_.transform,
         },
-    ).html()
-    written = Written(rows, rows.with_suffix(".html"))
-    with store.watched():
-        rows.parent.mkdir(parents=True, exist_ok=True)
-    key = "results=FOLDER" if config.output is None else "--output FILE"
-    outputs = [
-        Output(rows, key, lambda path: write_text(path, predictions(result))),
-        Output(written.page, key, lambda path: write_text(path, _writable(page))),
-    ]
-    if config.save is not None:
-        outputs.append(Output(Path(config.save).expanduser(), "--save FILE", classifier.save))
-    write_together(outputs)
-    return written
+    )
+    save = [] if config.save is None else [Output(Path(config.save).expanduser(), "save=FILE", classifier.save)]
+    return page.write(rows, lambda path: write_text(path, predictions(result)), store, *save)
 
 
 def predictions(result: "Classified") -> str:
@@ -168,11 +150,13 @@ def _csv(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     The first two columns, files and classes, are escaped so that spreadsheets do not read them as formulas: the file
     `=1.png` becomes `./=1.png`, and the class `=1` becomes `'=1`.
     """
+    from runs.own_data.page import as_utf8
+
     stream = io.StringIO()
     table = csv.writer(stream, lineterminator="\n")
     table.writerow(header)
     table.writerows([as_text(file, "./"), as_text(label), *numbers] for file, label, *numbers in lines)
-    return _writable(stream.getvalue())
+    return as_utf8(stream.getvalue())
 
 
 def said(result: "Classified") -> list[str]:
@@ -198,7 +182,7 @@ def said(result: "Classified") -> list[str]:
 
 
 def record(
-    result: "Classified", written: Written, store: Store, tracker: "Tracker", seconds: float
+    result: "Classified", written: "Written", store: Store, tracker: "Tracker", seconds: float
 ) -> tuple[str, bool]:
     """Record the result as a run, unless a run with its identity exists; return its id, and whether it existed."""
     from runs.own_data.classification import STAGE
@@ -236,32 +220,11 @@ def record(
     return run.run_id, False
 
 
-def _writable(text: str) -> str:
-    """Escape bytes of file names that are not UTF-8: caf\\udce9.png."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def _check_rows(rows: Path, columns: Sequence[str], what: str) -> None:
     """Check that a CSV file can be written, and that it replaces only one with these columns."""
-    _check_place("output", rows, ".csv")
+    check_place("output", rows, ".csv")
     if rows.exists() and not head_of(rows).startswith(",".join(columns).encode()):
         raise InputError(f"output={rows}: exists, and does not contain {what}; give another name, or move it")
-
-
-def _check_place(key: str, place: Path, ending: str) -> None:
-    if place.suffix != ending:
-        raise InputError(f"{key}={place}: the output is a {ending} file; use that ending")
-    if not place.absolute().parent.is_dir():
-        raise InputError(f"{key}={place}: its folder does not exist; create it, or give another path")
-    if place.is_symlink():
-        raise InputError(f"{key}={place} is a link, which the file would replace; give the path it points to")
-    if place.exists() and not place.is_file():
-        raise InputError(f"{key}={place} is not a file; give another path")
-    try:
-        with tempfile.TemporaryFile(dir=place.absolute().parent):
-            pass
-    except OSError as error:
-        raise InputError(f"{key}={place}: its folder is not writable ({error.strerror}); give another path") from error
 
 
 def _name(config: ClassifyConfig) -> str:

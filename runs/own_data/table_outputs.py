@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,10 @@ from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
 from runs.config.overrides import spell, write
 from runs.own_data.plain_words import weight_name
-from runs.own_data.table_checks import page_beside, stem_and_ending
-from runs.own_data.table_columns import TableColumns
+from runs.own_data.table_checks import stem_and_ending
 from runs.stages.clustering.results import named_clusters
 from runs.stages.clustering.trials import known_labels
 from runs.stages.lineage import short
-from runs.storage.store import write_text
-from runs.storage.together import Output, write_together
 
 if TYPE_CHECKING:
     from clustering.datasets.table import Contents
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from fairness.datasets.dataset import FairDataset
     from fairness.datasets.table import Table as FairTable
     from fairness.groups import Groups
-    from runs.own_data.page import Command, TablePage
+    from runs.own_data.page import Command, TablePage, Written
     from runs.stages.clustering.results import Clustered
     from runs.stages.fair.results import FairResult, TradeOff
     from runs.storage.store import Store
@@ -37,20 +34,7 @@ Fit = Callable[[FairConfig], "FairResult"]
 """Function that clusters one config, or reads its result from the record."""
 
 
-@dataclass(frozen=True)
-class Written:
-    """The output files of a clustered table, and the summary of its columns."""
-
-    rows: Path
-    page: Path
-    columns: TableColumns
-
-    def record(self) -> dict[str, Any]:
-        """Return the record as a dictionary for JSON."""
-        return {"rows": str(self.rows), "page": str(self.page), "columns": self.columns.record()}
-
-
-def write_clusters(result: "Clustered", store: "Store", settings: Sequence[str]) -> Written:
+def write_clusters(result: "Clustered", store: "Store", settings: Sequence[str]) -> "Written":
     """Write the rows and the page of a clustered table. With known labels, clusters have their names in the rows, and
     numbers with names on the page.
 
@@ -88,7 +72,7 @@ def write_clusters(result: "Clustered", store: "Store", settings: Sequence[str])
     )
 
 
-def write_fair_clusters(result: "FairResult", store: "Store", settings: Sequence[str], fit: Fit) -> Written:
+def write_fair_clusters(result: "FairResult", store: "Store", settings: Sequence[str], fit: Fit) -> "Written":
     """Write the rows and the page of a table with fair clusters.
 
     Args:
@@ -154,7 +138,7 @@ def _write(
     command: "Command",
     facts: Mapping[str, str],
     **parts: Any,
-) -> Written:
+) -> "Written":
     """Write the rows with the added columns, and the page: both of them, or none."""
     from runs.own_data.page import method_name
 
@@ -165,7 +149,7 @@ def _write(
         stem, ending = stem_and_ending(contents.file.path)
         name = f"{stem}-{short(config.method)}-{result.n_clusters}-{result.identity[:6]}{ending}"
         rows = store.root / "clusters" / name
-    html = page(
+    made = page(
         contents=contents,
         clusters=result.n_clusters,
         method=method_name(config.method),
@@ -180,17 +164,8 @@ def _write(
             "settings": spell(config.method.options),
         },
         **parts,
-    ).html()
-    written = Written(rows, page_beside(rows), TableColumns.of(contents))
-    with store.watched():
-        rows.parent.mkdir(parents=True, exist_ok=True)
-        write_together(
-            [
-                Output(rows, "output=FILE", lambda path: contents.file.save(path, added, contents.rows)),
-                Output(written.page, "output=FILE", lambda path: write_text(path, html)),
-            ]
-        )
-    return written
+    )
+    return made.write(rows, lambda path: contents.file.save(path, added, contents.rows), store)
 
 
 def _given_to_method(config: ClusterConfig, known: "KnownLabels | None") -> list[str]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -44,3 +45,29 @@ def write_together(outputs: Sequence[Output]) -> None:
         raise InputError(
             f"{output.place}: cannot be written ({error.strerror}); make room, or give another place with {output.key}"
         ) from error
+
+
+def check_place(key: str, place: Path, ending: str) -> None:
+    """Check that a file can be written.
+
+    Args:
+        key: the key that sets the path, for messages.
+        place: path of the file.
+        ending: the required extension.
+
+    Raises:
+        InputError: the file has another extension, is a link or no file, or its folder is missing or not writable.
+    """
+    if place.suffix != ending:
+        raise InputError(f"{key}={place}: the output is a {ending} file; use that ending")
+    if not place.absolute().parent.is_dir():
+        raise InputError(f"{key}={place}: its folder does not exist; create it, or give another path")
+    if place.is_symlink():
+        raise InputError(f"{key}={place} is a link, which the file would replace; give the path it points to")
+    if place.exists() and not place.is_file():
+        raise InputError(f"{key}={place} is not a file; give another path")
+    try:
+        with tempfile.TemporaryFile(dir=place.absolute().parent):
+            pass
+    except OSError as error:
+        raise InputError(f"{key}={place}: its folder is not writable ({error.strerror}); give another path") from error

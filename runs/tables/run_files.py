@@ -1,6 +1,7 @@
 """The files of the runs that fill cells: scores by task, trials of clusterings, paths of fair clusterings."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from runs.tables.table import Cell, SeedResult
@@ -29,21 +30,26 @@ class RunFiles:
         """Evaluation of a cell's runs, task by task, by seed."""
         from runs.stages.results import PER_TASK, recorded_evaluation
 
-        read = {r.seed: self._read(PER_TASK, recorded_evaluation, r.run_id, r.value, r.artifacts) for r in cell.results}
+        recorded = partial(recorded_evaluation, self._tracker)
+        read = {r.seed: self._read(PER_TASK, recorded, r.run_id, r.value, r.artifacts) for r in cell.results}
         return {seed: scores for seed, scores in read.items() if scores is not None}
 
     def trials(self, result: SeedResult) -> "Trials | None":
         """Trials of a clustering."""
-        from runs.stages.clustering.results import TRIALS, recorded_trials
+        from runs.stages.clustering.results import TRIALS, Trials
 
-        trials: Trials | None = self._read(TRIALS, recorded_trials, result.run_id, result.artifacts)
+        trials: Trials | None = self._read(
+            TRIALS, self._tracker.read, result.run_id, TRIALS, Trials.load, result.artifacts
+        )
         return trials
 
     def trade_off(self, run_id: str, artifacts: str) -> "TradeOff | None":
         """Path of a fair clustering."""
-        from runs.stages.fair.results import PATH, recorded_trade_off
+        from runs.stages.fair.results import PATH, TradeOff
 
-        path: TradeOff | None = self._read(PATH, recorded_trade_off, run_id, artifacts, lost="it fills no cell")
+        path: TradeOff | None = self._read(
+            PATH, self._tracker.read, run_id, PATH, TradeOff.load, artifacts, lost="it fills no cell"
+        )
         return path
 
     def _read(
@@ -51,7 +57,7 @@ class RunFiles:
     ) -> Any:
         if run_id not in self._known:
             try:
-                self._known[run_id] = recorded(self._tracker, run_id, *arguments)
+                self._known[run_id] = recorded(run_id, *arguments)
             except ValueError as error:
                 self._known[run_id] = None
                 self._tracker.say(f"{file} of run {run_id} is no longer whole ({error}): {lost}")

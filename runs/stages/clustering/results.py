@@ -17,7 +17,6 @@ from runs.stages.points import ClusteringResult
 
 if TYPE_CHECKING:
     from clustering.evaluation.known_labels import KnownLabels
-    from runs.record.tracking import Tracker
 
 TRIALS = "trials.npz"
 OPTIONAL = ("confidence", "mode_indices", "mode_movements", "validation")
@@ -131,18 +130,6 @@ class Trials:
         found = cls(**given)
         found.metrics()  # reads every field, and so raises if one is damaged
         return found
-
-
-def recorded_trials(tracker: "Tracker", run_id: str, artifacts: str = "") -> Trials:
-    """Return the trials of a run from the record.
-
-    Args:
-        artifacts: URI of the run's files, if it is known; files on this machine are then read directly.
-
-    Raises:
-        ValueError: they are missing or damaged.
-    """
-    return tracker.read(run_id, TRIALS, Trials.load, artifacts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from clustering.files.arrays import read_arrays
 from fairness.metrics import absent_groups, cluster_balances, occupied, price_of_fairness
 from fairness.trade_off import smallest_best
-from runs.config.fair import FairConfig
+from runs.config.fair import METRICS, FairConfig
 from runs.stages.points import ClusteringResult
-
-if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
 
 PATH = "path.npz"
 Floats = NDArray[np.float64]
@@ -119,21 +116,7 @@ class TradeOff:
 
     def metrics(self, step: int) -> dict[str, float]:
         """Return the metrics of one weight by their names in the record."""
-        values = {
-            "fairness_weight": self.weights,
-            "objective": self.objective,
-            "price_of_fairness": self.price,
-            "fairness_error": self.fairness_error,
-            "soft_fairness_error": self.soft_error,
-            "balance": self.balance_min,
-            "balance_mean": self.balance_mean,
-            "clusters_found": self.clusters,
-            "absent_groups": self.absent,
-            "converged": self.converged,
-            "iterations": self.iterations,
-            "seconds_fit": self.seconds,
-        }
-        found = {name: float(of[step]) for name, of in values.items()}
+        found = {name: float(getattr(self, attribute)[step]) for name, attribute in METRICS.items()}
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
     def best(self) -> dict[str, float]:
@@ -161,18 +144,6 @@ class TradeOff:
             found.metrics(step)  # reads every field, and so raises if one is damaged
         found.best()
         return found
-
-
-def recorded_trade_off(tracker: "Tracker", run_id: str, artifacts: str = "") -> TradeOff:
-    """Return the trade-off of a run from the record.
-
-    Args:
-        artifacts: URI of the run's files, if it is known; files on this machine are then read directly.
-
-    Raises:
-        ValueError: it is missing or damaged.
-    """
-    return tracker.read(run_id, PATH, TradeOff.load, artifacts)
 
 
 @dataclass(frozen=True, eq=False)
