@@ -69,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 success, 1 failure, 2 an error in the input, 130 interrupted.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
     _make_streams_writable()
     _interrupt_on_termination()
     start_no_more_threads()
@@ -81,9 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not debug and not sys.warnoptions and "PYTEST_CURRENT_TEST" not in os.environ:
             warnings.simplefilter("ignore")  # users cannot act on deprecation warnings between libraries
         try:
-            return _dispatch(given)
+            return _dispatch(words)
         except KeyboardInterrupt:
-            console.error(_interrupted(given))
+            console.error(_interrupted(words))
             return INTERRUPTED
         except BrokenPipeError:
             # The reader of standard output has exited; avoid a second error when the interpreter flushes.
@@ -124,8 +124,8 @@ def _make_streams_writable() -> None:
             getattr(sys, name).reconfigure(errors="replace")
 
 
-def _dispatch(given: list[str]) -> int:
-    words = [word for word in given if word != "--debug"]
+def _dispatch(arguments: list[str]) -> int:
+    words = [word for word in arguments if word != "--debug"]
     if not words or words[0] in ("--help", "-h", "help"):
         width = max(map(len, VERBS))
         Console().write(USAGE.format(verbs="\n".join(f"  {v:{width}}  {VERBS[v][1]}" for v in VERBS)))
@@ -155,24 +155,24 @@ def _version() -> str:
         return "(not installed)"
 
 
-def _interrupted(given: Sequence[str]) -> str:
-    if not given or given[0] not in RESUMABLE:
+def _interrupted(words: Sequence[str]) -> str:
+    if not words or words[0] not in RESUMABLE:
         return "\ntransduce: interrupted."
-    again = "\nRerun the same command to continue."
-    trains = any(word.startswith("network=") and word != "network=none" for word in given)
-    if given[0] == "fair":
+    advice = "\nRerun the same command to continue."
+    trains = any(word.startswith("network=") and word != "network=none" for word in words)
+    if words[0] == "fair":
         return (
             "\ntransduce: interrupted. Finished runs are kept. All weights of a path are one run; the interrupted run "
-            f"starts again from its first weight.{again}"
+            f"starts again from its first weight.{advice}"
         )
-    if given[0] == "cluster" and not trains:
+    if words[0] == "cluster" and not trains:
         return (
             "\ntransduce: interrupted. Finished runs are kept. All starts and settings of a method are one run; the "
-            f"interrupted run starts again, but training of a network resumes.{again}"
+            f"interrupted run starts again, but training of a network resumes.{advice}"
         )
     return (
         "\ntransduce: interrupted. Finished runs, features and checkpoints are kept; training resumes after its last "
-        f"finished epoch.{again}"
+        f"finished epoch.{advice}"
     )
 
 

@@ -78,8 +78,8 @@ def run(flags: Flags, console: Console) -> int:
         run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
         for words in result.warnings:
             console.error(f"warning: {words}")
-        about = {"identity": result.identity, "run": run_id, "reused": reused}
-        facts.append({**_facts(result), **about, **written.record()})
+        shared = {"identity": result.identity, "run": run_id, "reused": reused}
+        facts.append({**_facts(result), **shared, **written.record()})
         results.append(result)
         for words in said(result):
             console.note(words)
@@ -118,8 +118,8 @@ def _configs(settings: Sequence[str]) -> list[ClassifyConfig]:
 
 def _unshifted(config: ClassifyConfig, settings: Sequence[str]) -> ClassifyConfig:
     """Set `shift` to false unless the user set it: the class proportions of own pictures are unknown."""
-    asked = any(split(setting)[0].rpartition(".")[2] == SHIFT for setting in settings)
-    if SHIFT in config.strategy.options and not asked:
+    is_set = any(split(setting)[0].rpartition(".")[2] == SHIFT for setting in settings)
+    if SHIFT in config.strategy.options and not is_set:
         return config.replace(strategy=config.strategy.at({SHIFT: False}))
     return config
 
@@ -143,17 +143,17 @@ def _show(result: "Classified", console: Console) -> None:
     truth = result.truth
     rows = []
     for place, name in enumerate(result.classes):
-        mine = [row for row, label in enumerate(result.labels) if label == name]
-        certain = [float(result.probabilities[row].max()) for row in mine]
+        predicted = [row for row, label in enumerate(result.labels) if label == name]
+        certain = [float(result.probabilities[row].max()) for row in predicted]
         right = {}
         if truth is not None:
-            right["correct"] = f"{sum(truth[row] == name for row in mine):,}"
+            right["correct"] = f"{sum(truth[row] == name for row in predicted):,}"
             right["in its folder"] = f"{truth.count(name):,}"
         rows.append(
             {
                 "class": name,
                 "labelled": f"{int((result.classifier.support_labels_ == place).sum()):,}",
-                "predicted": f"{len(mine):,}",
+                "predicted": f"{len(predicted):,}",
                 **right,
                 "confidence": f"{sum(certain) / len(certain):.2f}" if certain else "",
             }
@@ -169,7 +169,7 @@ def _compare(results: "Sequence[Classified]", console: Console) -> None:
     first = results[0]
     rows = []
     for result in results:
-        same = sum(mine == other for mine, other in zip(result.labels, first.labels, strict=True))
+        equal = sum(own == other for own, other in zip(result.labels, first.labels, strict=True))
         right = {} if result.accuracy is None else {"correct": f"{100 * result.accuracy:.1f} %"}
         rows.append(
             {
@@ -177,7 +177,7 @@ def _compare(results: "Sequence[Classified]", console: Console) -> None:
                 **{f"in {name}": f"{result.labels.count(name):,}" for name in first.classes},
                 **right,
                 "confidence": f"{float(result.probabilities.max(axis=1).mean()):.2f}",
-                "same as first": f"{same:,} of {len(first.labels):,}",
+                "same as first": f"{equal:,} of {len(first.labels):,}",
             }
         )
     title = f"{len(first.names):,} pictures in {len(first.classes)} classes, by strategy"

@@ -102,15 +102,15 @@ def _save(comparisons: "Sequence[Comparison]", name: str, store: "Store", consol
 
 def _reference(settings: Sequence[str]) -> tuple[str | None, list[str]]:
     """Split off the value of reference=NAME; returns it and the other settings."""
-    mine = [setting for setting in settings if setting.partition("=")[0].strip() == "reference"]
-    if len(mine) > 1:
+    references = [setting for setting in settings if setting.partition("=")[0].strip() == "reference"]
+    if len(references) > 1:
         raise InputError("reference= is given twice; give one reference strategy")
-    if not mine:
+    if not references:
         return None, list(settings)
-    values = overrides.values(*overrides.split(mine[0]))
+    values = overrides.values(*overrides.split(references[0]))
     if len(values) > 1:
         raise InputError("reference= takes one strategy, not several; the others are compared with it")
-    return values[0].text, [setting for setting in settings if setting not in mine]
+    return values[0].text, [setting for setting in settings if setting not in references]
 
 
 def _name(settings: Sequence[str], configs: Sequence[EvaluateConfig]) -> str:

@@ -57,7 +57,7 @@ def completions(line: str) -> list[str]:
     from runs.cli import VERBS
 
     *before, word = line.lstrip().split(" ")
-    words = [each for each in before[1:] if each]
+    words = [word for word in before[1:] if word]
     if not words:
         return [f"{verb} " for verb in VERBS if verb.startswith(word)]
     verb = words[0]
@@ -72,8 +72,8 @@ def completions(line: str) -> list[str]:
     key, equals, value = word.partition("=")
     if not equals:
         return [f"{name}=" for name in dict.fromkeys(_keys(schema, words[1:])) if name.startswith(word)]
-    given, comma, last = value.rpartition(",")
-    return [f"{given}{comma}{name}" for name in _options(schema, key) if name.startswith(last)]
+    typed, comma, last = value.rpartition(",")
+    return [f"{typed}{comma}{name}" for name in _options(schema, key) if name.startswith(last)]
 
 
 def _keys(schema: type[RunConfig], settings: Sequence[str]) -> Iterator[str]:

@@ -69,18 +69,21 @@ def _where(name: str, console: Console) -> int:
     chosen = groups.option("benchmark", name)
     from fsl.benchmarks.listed import ListedBenchmark
 
-    about: dict[str, str] = {"benchmark": name, "about": groups.comment("benchmark", name)}
+    description: dict[str, str] = {"benchmark": name, "about": groups.comment("benchmark", name)}
     if issubclass(chosen.kind, ListedBenchmark):
-        about |= {"from": chosen.kind.catalogue.home, "root": f"a folder with {chosen.kind.catalogue.wanted}"}
+        description |= {"from": chosen.kind.catalogue.home, "root": f"a folder with {chosen.kind.catalogue.wanted}"}
     elif "root" in chosen.options:
-        about["root"] = groups.comments("benchmark", name).get("root", "")
+        description["root"] = groups.comments("benchmark", name).get("root", "")
     else:
-        about["from"] = "this benchmark needs no files"
+        description["from"] = "this benchmark needs no files"
     if console.as_json:
-        console.json(about)
+        console.json(description)
         return 0
-    lines = [about["about"] or name, *(f"{key}: {about[key]}" for key in ("from", "root") if about.get(key))]
-    if "root" in about:
+    lines = [
+        description["about"] or name,
+        *(f"{key}: {description[key]}" for key in ("from", "root") if description.get(key)),
+    ]
+    if "root" in description:
         lines.append(f"then: transduce data check benchmark={name} root=FOLDER")
     console.write("\n".join(lines))
     return 0

@@ -64,11 +64,11 @@ def run(flags: Flags, console: Console) -> int:
         return 0
     failures = _make(drawn, configs, session, flags) if flags.run_missing else []
     results = _read(drawn, configs, session)
-    again = f"to start the missing runs: transduce figure {' '.join(flags.settings)} --run-missing"
+    advice = f"to start the missing runs: transduce figure {' '.join(flags.settings)} --run-missing"
     if not results:
-        raise failures[0] if failures else InputError(f"the record has no run for this figure; {again}")
+        raise failures[0] if failures else InputError(f"the record has no run for this figure; {advice}")
     if len(results) < len(configs):
-        console.note(again)
+        console.note(advice)
     from runs.figures.logged import logged_figure
 
     figure = logged_figure(name, drawn, results, session.store, session.tracker, say=console.note, force=flags.force)

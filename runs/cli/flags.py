@@ -58,7 +58,7 @@ def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str], key
         InputError: the verb does not have the flag, or the flag does not accept the value.
     """
     settings: list[str] = []
-    given: dict[str, Any] = {}
+    flags: dict[str, Any] = {}
     left = iter(arguments)
     for argument in left:
         if not argument.startswith("-"):
@@ -82,8 +82,8 @@ def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str], key
         if equals and name not in VALUES:
             raise InputError(f"{argument!r}: --{name} takes no value")
         value = True if name not in VALUES else _value(name, text if equals else next(left, ""))
-        given[name.replace("-", "_")] = value
-    return Flags(settings=tuple(settings), **given)
+        flags[name.replace("-", "_")] = value
+    return Flags(settings=tuple(settings), **flags)
 
 
 def _value(name: str, text: str) -> str | float:
@@ -110,5 +110,5 @@ def describe(allowed: Sequence[str]) -> str:
     """Return the section of a verb's help text that describes its flags."""
     names = {f"--{name} X" if name in VALUES else f"--{name}": name for name in FLAGS if name in (*allowed, *ALWAYS)}
     width = max(map(len, names))
-    takes = {name: f"; X is {about}" for name, about in VALUES.items()}
+    takes = {name: f"; X is {meaning}" for name, meaning in VALUES.items()}
     return "\n".join(f"  {shown:<{width}} {FLAGS[name]}{takes.get(name, '')}" for shown, name in names.items())

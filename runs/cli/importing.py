@@ -74,20 +74,20 @@ def run(flags: Flags, console: Console) -> int:
     return 0
 
 
-def _features(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    if given["split"] not in SPLITS:
-        raise unknown("split", given["split"], SPLITS)
+def _features(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    if values["split"] not in SPLITS:
+        raise unknown("split", values["split"], SPLITS)
     from fsl.features.bank import FORMAT
     from fsl.features.foreign import import_features
 
-    output, card = _places(path, given["output"], FORMAT)
-    bank = import_features(path, given["split"])
+    output, card = _places(path, values["output"], FORMAT)
+    bank = import_features(path, values["split"])
     bank.save(output)
     write_text(card, cards.bank(bank, f"Features from {path.name}", output.name).text(bank.fingerprint()))
     return {
         "features": str(output),
         "form": bank.provenance["form"],
-        "split": given["split"],
+        "split": values["split"],
         "images": len(bank.features),
         "dimension": bank.dimension,
         "classes": len(bank.class_names),
@@ -97,22 +97,22 @@ def _features(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    check_backbone(given["backbone"], groups.names("backbone"))
-    name = given["backbone"].removeprefix(groups.TIMM)
-    kind = groups.option("benchmark", given["benchmark"]).kind
+def _checkpoint(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    check_backbone(values["backbone"], groups.names("backbone"))
+    name = values["backbone"].removeprefix(groups.TIMM)
+    kind = groups.option("benchmark", values["benchmark"]).kind
     from clustering.foundation.fingerprint import fingerprint
     from fsl.weights.checkpoints import FORMAT, is_checkpoint, save_backbone
     from fsl.weights.foreign import import_backbone
 
     if is_checkpoint(path):
         raise InputError(f"{path}: is already a checkpoint of this project; use checkpoint={path}")
-    output, card = _places(path, given["output"], FORMAT)
-    look = {"channels": kind.channels, "size": kind.size}
-    backbone = import_backbone(path, name, **look)
+    output, card = _places(path, values["output"], FORMAT)
+    form = {"channels": kind.channels, "size": kind.size}
+    backbone = import_backbone(path, name, **form)
     content = fingerprint(path.read_bytes())
-    about = {"imported": path.name, "content": content, "mean": list(kind.mean), "std": list(kind.std)}
-    save_backbone(output, backbone, name, **look, about={"benchmark": kind.name, **about})
+    details = {"imported": path.name, "content": content, "mean": list(kind.mean), "std": list(kind.std)}
+    save_backbone(output, backbone, name, **form, about={"benchmark": kind.name, **details})
     folded: Sequence[str] = backbone.folded  # type: ignore[assignment]
     described = cards.given(name, kind, path.name, content, output.name, folded=folded)
     write_text(card, described.text(content_hash(output)[:16]))

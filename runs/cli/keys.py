@@ -13,13 +13,13 @@ def read_keys(settings: Sequence[str], defaults: Mapping[str, Any]) -> dict[str,
     Raises:
         InputError: a key is unknown, has several values, or has a value of another type than its default.
     """
-    given = dict(defaults)
+    values_by_key = dict(defaults)
     for setting in settings:
         key, text = overrides.split(setting)
         if key not in defaults:
             raise unknown("key", key, defaults)
-        (value, *more) = overrides.values(key, text)
-        if more:
+        (value, *rest) = overrides.values(key, text)
+        if rest:
             raise InputError(f"{key}= takes one value, not {text!r}")
-        given[key] = overrides.coerce(key, value, defaults[key])
-    return given
+        values_by_key[key] = overrides.coerce(key, value, defaults[key])
+    return values_by_key

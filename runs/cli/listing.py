@@ -71,14 +71,14 @@ def _spell(value: Any) -> str:
 def _strategies() -> list[dict[str, Any]]:
     rows = []
     for name in groups.names("strategy"):
-        kind, about = _class("strategy", name)
+        kind, default = _class("strategy", name)
         rows.append(
             {
                 "name": name,
                 "transductive": getattr(kind, "transductive", None),
                 "assumes_balance": getattr(kind, "assumes_balance", None),
                 "needs": getattr(kind, "needs", ""),
-                "about": groups.comment("strategy", name) or about,
+                "about": groups.comment("strategy", name) or default,
             }
         )
     return rows
@@ -96,13 +96,15 @@ def _tables() -> list[dict[str, Any]]:
     rows = []
     for printed in map(published_table, published_names()):
         cells = paper_table(printed.name).cells.values()
-        here = sum(cell.config is not None and cell.published is not None for cell in cells)  # with a published value
+        runnable = sum(
+            cell.config is not None and cell.published is not None for cell in cells
+        )  # with a published value
         rows.append(
             {
                 "name": printed.name,
                 "kind": printed.kind,
                 "cells": len(printed.values),
-                "runnable": here,
+                "runnable": runnable,
                 "about": printed.caption,
             }
         )
@@ -129,12 +131,12 @@ def _objectives() -> list[dict[str, Any]]:
     """Return the objectives, described by the config of their method (without torch) or else by their docstring."""
     rows = []
     for name in OBJECTIVES.names():
-        about = groups.comment("method", name)
+        comment = groups.comment("method", name)
         try:
-            about = about or _first_line(OBJECTIVES.load(name).__doc__)
+            comment = comment or _first_line(OBJECTIVES.load(name).__doc__)
         except InputError as error:
-            about = str(error)
-        rows.append({"name": name, "about": about})
+            comment = str(error)
+        rows.append({"name": name, "about": comment})
     return rows
 
 

@@ -89,8 +89,8 @@ def _cluster_missing(
             finished.add(stage.identity)
         else:
             waiting[stage.identity] = stage
-    for why, what in blocked.items():
-        console.note(f"cannot be run: {', '.join(what)}: {why}")
+    for reason, blocked_names in blocked.items():
+        console.note(f"cannot be run: {', '.join(blocked_names)}: {reason}")
     if not waiting:
         return 0
     for stage in list(waiting.values())[:SHOWN]:
@@ -148,8 +148,8 @@ def _show_plan(missing: "Missing", console: Console) -> None:
         console.note(f"  {job.name}{f', about {duration(job.seconds)}' if job.seconds >= 1 else ''}")
     if len(missing.jobs) > SHOWN:
         console.note(f"  and {len(missing.jobs) - SHOWN} more")
-    what = f"{_count(missing.count, 'evaluation')} in {_count(len(missing.jobs), 'job')}"
-    console.note(f"{what}: {missing.plan.summary}")
+    work = f"{_count(missing.count, 'evaluation')} in {_count(len(missing.jobs), 'job')}"
+    console.note(f"{work}: {missing.plan.summary}")
 
 
 def _show_outcome(outcome: "Outcome", console: Console, limit: float | None) -> None:
@@ -158,13 +158,13 @@ def _show_outcome(outcome: "Outcome", console: Console, limit: float | None) -> 
     if outcome.not_started:
         names = ", ".join(job.name for job in outcome.not_started[:SHOWN])
         rest = len(outcome.not_started) - SHOWN
-        more = f" and {rest} more" if rest > 0 else ""
-        console.note(f"not started{_within(limit)}: {names}{more}; rerun the same command")
+        others = f" and {rest} more" if rest > 0 else ""
+        console.note(f"not started{_within(limit)}: {names}{others}; rerun the same command")
 
 
 def _within(limit: float | None) -> str:
     return "" if limit is None else f" within --limit-minutes {limit:g}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"

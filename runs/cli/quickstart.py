@@ -58,8 +58,8 @@ def run(flags: Flags, console: Console) -> int:
         pictures["descent"] = (descent_figure(trace, name), f"objective of {name} at each step")
     folder = session.store.figures
     with session.store.watched():
-        for name, (figure, about) in pictures.items():
-            save_for_print(figure, folder, f"{NAME}-{name}", title=f"{NAME}: {name}", about=about)
+        for name, (figure, caption) in pictures.items():
+            save_for_print(figure, folder, f"{NAME}-{name}", title=f"{NAME}: {name}", about=caption)
             console.note(f"saved: {folder / NAME}-{name}.pdf, .svg and .png")
     page = build_report(session.store, session.tracker, experiments={NAME: configs}, say=console.note)
     console.note(f"report: {page.as_uri()}")

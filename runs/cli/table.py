@@ -64,11 +64,11 @@ def run(flags: Flags, console: Console) -> int:
     return code
 
 
-def show(table: "Table", again: str, store: "Store", console: Console) -> None:
+def show(table: "Table", arguments: str, store: "Store", console: Console) -> None:
     """Print a table; save it in every format if there is any result.
 
     Args:
-        again: the verb and settings that run the missing cells.
+        arguments: the verb and settings that run the missing cells.
     """
     from runs.storage.store import write_text
     from runs.tables.formats import FILES, records, terminal
@@ -82,7 +82,7 @@ def show(table: "Table", again: str, store: "Store", console: Console) -> None:
         console.note(note)
     if table.missing:
         lacking = {f for cell in table.missing if cell.obstacle and cell.config for f in lacking_folders(cell.config)}
-        command = " ".join(["transduce", again, *sorted(lacking)])
+        command = " ".join(["transduce", arguments, *sorted(lacking)])
         console.note(f"{len(table.missing)} missing cells can be run: {command}")
     if any(cell.results for cell in table.cells.values()):
         with store.watched():

@@ -45,15 +45,15 @@ def run(flags: Flags, console: Console) -> int:
         return 0
     rows = []
     for config in configs:
-        made = session.checkpoint(config, force=flags.force)
+        checkpoint = session.checkpoint(config, force=flags.force)
         rows.append(
             {
                 "config": config.as_json(),
-                "checkpoint": str(made.path / CHECKPOINT),
-                "identity": made.identity,
-                "run": made.run_id,
-                "reused": made.reused,
-                **{key: value for key, value in made.facts.items() if isinstance(value, (int, float))},
+                "checkpoint": str(checkpoint.path / CHECKPOINT),
+                "identity": checkpoint.identity,
+                "run": checkpoint.run_id,
+                "reused": checkpoint.reused,
+                **{key: value for key, value in checkpoint.facts.items() if isinstance(value, (int, float))},
             }
         )
     if console.as_json:

@@ -113,10 +113,10 @@ def _statement(tuning: "Tuning", novel: "Curve") -> str:
     """Return the accuracy of the chosen values on the novel classes, compared with the best values there."""
     chosen, best = novel.chosen, novel.best
     name = f"{evaluate_name(tuning.config)}, {len(chosen.result.accuracies):,} novel tasks"
-    at = f"{chosen} (chosen): {100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} %"
+    result = f"{chosen} (chosen): {100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} %"
     if best is chosen:
-        return f"{name}: {at}, the best of {len(novel.trials)}"
-    return f"{name}: {at}; the best, {best}: {_points(novel.lost)}"
+        return f"{name}: {result}, the best of {len(novel.trials)}"
+    return f"{name}: {result}; the best, {best}: {_points(novel.lost)}"
 
 
 def _record(tuning: "Tuning") -> dict[str, Any]:

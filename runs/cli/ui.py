@@ -36,10 +36,10 @@ def usage(settings: Sequence[str]) -> str:
 
 def run(flags: Flags, console: Console) -> int:
     """Start the UI and wait for Ctrl-C."""
-    given = read_keys(flags.settings, KEYS)
+    values = read_keys(flags.settings, KEYS)
     from runs.record.server import serve
     from runs.storage.store import Store
 
-    store = Store(given["results"])
-    serve(store, host=given["host"], port=given["port"], browse=given["browse"], say=console.error)
+    store = Store(values["results"])
+    serve(store, host=values["host"], port=values["port"], browse=values["browse"], say=console.error)
     return 0

@@ -15,7 +15,7 @@ WIDTH = 108
 
 def usage(
     verb: str,
-    about: str,
+    summary: str,
     schema: type[RunConfig],
     allowed: Sequence[str],
     examples: Sequence[str],
@@ -37,7 +37,7 @@ def usage(
     offered = [_group(group_of(schema, key), defaults) for key in group_names(schema)]
     parts = [
         f"usage: transduce {verb} [key=value ...] [--flag ...]",
-        about,
+        summary,
         "groups (GROUP=OPTION):\n" + "\n".join([*offered, _files(schema)]),
         "keys:\n" + _columns([(f"{f.name}={write(f.default)}", f.metadata["about"]) for f in top_level(schema)]),
         "\n\n".join(_option(choice) for choice in chosen if choice.options),
@@ -67,13 +67,13 @@ def _files(schema: type[RunConfig]) -> str:
         rows["tuning"] = "protocol for choosing a strategy's parameters"
     own = "benchmark" in group_names(schema)  # packaged experiments need a benchmark
     offers = {name: [*(groups.names(name) if own or name != "experiment" else ()), "or FILE.yaml"] for name in rows}
-    lines = [f"{name:<11} {about}: {', '.join(offers[name]).removeprefix('or ')}" for name, about in rows.items()]
+    lines = [f"{name:<11} {comment}: {', '.join(offers[name]).removeprefix('or ')}" for name, comment in rows.items()]
     return "\n".join(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=" " * 14) for line in lines)
 
 
 def _option(choice: Choice) -> str:
-    about = groups.comments(choice.group, choice.name)
-    rows = [(f"{choice.key}.{key}={write(value)}", about.get(key, "")) for key, value in choice.options.items()]
+    comments = groups.comments(choice.group, choice.name)
+    rows = [(f"{choice.key}.{key}={write(value)}", comments.get(key, "")) for key, value in choice.options.items()]
     return f"fields of {choice.key}={choice.name}:\n" + _columns(rows)
 
 

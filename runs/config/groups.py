@@ -194,8 +194,8 @@ class Choice:
         built = load(group, self.plugin)
         surplus = self.options.keys() - fields_of(group, built).keys()
         if surplus:
-            where = f"configs/{self.group}/{self.name}.yaml"
-            raise InputError(f"{where}: {self.plugin} has no field {', '.join(sorted(surplus))}; delete it there")
+            file = f"configs/{self.group}/{self.name}.yaml"
+            raise InputError(f"{file}: {self.plugin} has no field {', '.join(sorted(surplus))}; delete it there")
         try:
             return configured(built, self.options) if group.estimators else built(**self.options)
         except InputError as error:
@@ -227,8 +227,8 @@ def _remedy(built: Any) -> str:
 @cache
 def folder() -> pathlib.Path:
     """Return the folder `configs/`: beside the packages in a checkout, inside `runs/` in an installation."""
-    here = pathlib.Path(__file__).resolve().parents[1]
-    return here / "configs" if (here / "configs").is_dir() else here.parent / "configs"
+    root = pathlib.Path(__file__).resolve().parents[1]
+    return root / "configs" if (root / "configs").is_dir() else root.parent / "configs"
 
 
 def options_folder(group: str) -> pathlib.Path:
@@ -351,7 +351,7 @@ def _content(path: pathlib.Path, changed: int, size: int) -> dict[str, Any]:
     return {str(key): _literal(value, f"{path}: {key}") for key, value in content.items()}
 
 
-def _literal(value: Any, where: str) -> Any:
+def _literal(value: Any, place: str) -> Any:
     r"""Return the literal value; neither environment variables nor other keys are substituted.
 
     `\${`, as written by `as_yaml`, becomes `${`.
@@ -360,14 +360,14 @@ def _literal(value: Any, where: str) -> Any:
         InputError: the value has an unescaped ${...} or a NUL character; the message names the file and the key.
     """
     if isinstance(value, dict):
-        return {key: _literal(item, f"{where}.{key}") for key, item in value.items()}
+        return {key: _literal(item, f"{place}.{key}") for key, item in value.items()}
     if isinstance(value, list):
-        return [_literal(item, where) for item in value]
+        return [_literal(item, place) for item in value]
     if isinstance(value, str) and "\0" in value:
-        raise InputError(f"{where}: {value!r} has a NUL character, which names and paths cannot have; delete it")
+        raise InputError(f"{place}: {value!r} has a NUL character, which names and paths cannot have; delete it")
     if isinstance(value, str) and re.search(r"(?<!\\)\$\{", value):
         raise InputError(
-            f"{where}: {value!r}: ${{...}} is not substituted, to keep secrets of the environment out of the record; "
+            f"{place}: {value!r}: ${{...}} is not substituted, to keep secrets of the environment out of the record; "
             r"write the value itself, or \${ for these characters"
         )
     return value.replace(r"\${", "${") if isinstance(value, str) else value

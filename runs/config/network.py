@@ -87,10 +87,10 @@ class DeepNetwork:
 
         def make() -> nn.Module:
             if build is None:
-                made: object = create_backbone(self.architecture, channels=channels, size=size)
+                network: object = create_backbone(self.architecture, channels=channels, size=size)
             else:
-                made = _made(build, self.architecture, channels)
-            return cast(nn.Module, made.to(memory_format=torch.channels_last))  # type: ignore[attr-defined]
+                network = _made(build, self.architecture, channels)
+            return cast(nn.Module, network.to(memory_format=torch.channels_last))  # type: ignore[attr-defined]
 
         return make
 
@@ -103,14 +103,14 @@ def _made(build: Any, architecture: str, channels: int) -> nn.Module:
     """
     wanted = "it must be a function of the number of channels that returns a torch.nn.Module"
     try:
-        made = build(channels)
+        network = build(channels)
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # a user's function may raise anything
         raise InputError(f"network.architecture={architecture}: {type(error).__name__}: {error}; {wanted}") from error
-    if not isinstance(made, nn.Module):
-        raise InputError(f"network.architecture={architecture}: returned a {type(made).__name__}; {wanted}")
-    return made
+    if not isinstance(network, nn.Module):
+        raise InputError(f"network.architecture={architecture}: returned a {type(network).__name__}; {wanted}")
+    return network
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def _value(key: str, text: str) -> Value:
     return Value(text, float(text) if NUMBER.fullmatch(text) else text)
 
 
-def coerce(key: str, given: Value, default: Any) -> Any:
+def coerce(key: str, typed: Value, default: Any) -> Any:
     """Convert `given` to the type of `default`.
 
     Null is accepted, and so is any value if the default is null. The bounds are checked later, by the dataclass that
@@ -133,7 +133,7 @@ def coerce(key: str, given: Value, default: Any) -> Any:
     Raises:
         InputError: the value has another type; the message names the key, the expected type and the text.
     """
-    value = given.value
+    value = typed.value
     if default is None or value is None:
         return value
     number = is_number(value)
@@ -145,12 +145,12 @@ def coerce(key: str, given: Value, default: Any) -> Any:
         fits, kind = number, "a number"
         value = _float(value) if number else value
     elif isinstance(default, str):
-        return given.text
+        return typed.text
     else:
         fits, kind = isinstance(value, list), f"a list, such as {write(default)}"
         value = _items(key, value, default) if fits else value
     if not fits:
-        raise InputError(f"{key} must be {kind}, not {given.text!r}")
+        raise InputError(f"{key} must be {kind}, not {typed.text!r}")
     return value
 
 

@@ -87,11 +87,11 @@ def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignm
             several = ",".join(map(str, value))
             raise InputError(f"{path}: {key} is a list; separate several options by commas, as `{key}: {several}`")
     together = list(dict.fromkeys(str(key) for line in each for key in line))
-    given = {item.key.rpartition(".")[2] for item in typed}.intersection(together)
-    if 0 < len(given) < len(together):
+    present = {item.key.rpartition(".")[2] for item in typed}.intersection(together)
+    if 0 < len(present) < len(together):
         raise InputError(
             f"experiment {name}: {', '.join(together)} vary together; give all of them or none, not only "
-            f"{', '.join(sorted(given))}"
+            f"{', '.join(sorted(present))}"
         )
     return [
         [
@@ -124,14 +124,14 @@ def _resolve(
         if not any(item.key == group for item in (*overlay, *typed)) and group != "training":
             axes[Target(group, "")] = list(chosen[group])
     for source in (overlay, typed):
-        given: dict[Target, Assignment] = {}
+        assignments: dict[Target, Assignment] = {}
         for item in source:
             target = _target(schema, item, candidates)
-            if target in given:
-                first, second = given[target].key, item.key
+            if target in assignments:
+                first, second = assignments[target].key, item.key
                 names = f"{first} and {second}: both mean {_dotted(target)}" if first != second else first
                 raise InputError(f"given twice: {names}; give it once (several values: {first}=a,b)")
-            given[target] = item
+            assignments[target] = item
             axes[target] = chosen[target.group] if not target.field else _values(schema, item, target, candidates)
     configs: list[dict[str, Any]] = []
     for protocol in _protocols(schema, axes):
@@ -328,16 +328,16 @@ def _is_null(item: Assignment) -> bool:
     return item.text.lower() in ("null", "none")
 
 
-def _top_level(schema: type[RunConfig], item: Assignment, given: Value, candidates: Sequence[Choice]) -> Any:
+def _top_level(schema: type[RunConfig], item: Assignment, typed: Value, candidates: Sequence[Choice]) -> Any:
     hint = hints_of(schema)[item.key]
-    value = groups.freeze(given.value)
+    value = groups.freeze(typed.value)
     if value is not None and not isinstance(value, str) and mismatch("", hint) is None:
-        value = given.text  # 2024 stays text in a field of type text
+        value = typed.text  # 2024 stays text in a field of type text
     problem = mismatch(value, hint)
     if problem:
         others = [f"{choice.key}.{item.key}" for choice in candidates if item.key in choice.options]
         also = f" (another key is {others[0]})" if others else ""
-        raise InputError(f"{item} must be {problem}, not {given.text!r}{also}")
+        raise InputError(f"{item} must be {problem}, not {typed.text!r}{also}")
     return value
 
 

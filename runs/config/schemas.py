@@ -266,9 +266,9 @@ class TuneConfig(TrainConfig):
 
     def trial(self, strategy: Choice, split: str, tasks: int) -> EvaluateConfig:
         """Return the config that evaluates one choice of values."""
-        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
-        given |= {"strategy": strategy, "sampler": self.sampler, "batch": self.batch, "crop_pct": self.crop_pct}
-        return EvaluateConfig(**given | {"target": Choice("target", SAME), "split": split, "tasks": tasks})
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
+        values |= {"strategy": strategy, "sampler": self.sampler, "batch": self.batch, "crop_pct": self.crop_pct}
+        return EvaluateConfig(**values | {"target": Choice("target", SAME), "split": split, "tasks": tasks})
 
 
 SCHEMAS: Mapping[str, type[RunConfig]] = {

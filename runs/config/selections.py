@@ -51,12 +51,12 @@ def selection_of(config: ClusterConfig) -> Selection | None:
 
 def _points(config: ClusterConfig, grid: Any, path: Path) -> list[dict[str, Any]]:
     """Return all combinations of the values of a method."""
-    where = f"{path}: {config.method.name}"
+    place = f"{path}: {config.method.name}"
     if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
-        raise InputError(f"{where} must map parameters to lists of values, as in {{weight: [0.5, 1.0]}}")
+        raise InputError(f"{place} must map parameters to lists of values, as in {{weight: [0.5, 1.0]}}")
     for name in grid:
         if name not in config.method.options:
-            raise InputError(f"{where}: {unknown('parameter', name, sorted(config.method.options))}")
+            raise InputError(f"{place}: {unknown('parameter', name, sorted(config.method.options))}")
     frozen = [[groups.freeze(value) for value in values] for values in grid.values()]
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*frozen)]
 

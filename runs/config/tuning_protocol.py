@@ -72,9 +72,9 @@ def steps_of(protocol: str, strategy: Choice) -> tuple[TuningStep, ...]:
     for i, step in enumerate(written):
         own = {field: grids[field] for field in step.grids if field in grids}
         later = {field for other in written[i + 1 :] for field in other.grids if field in grids}
-        at = {field: value for field, value in step.at.items() if field in later}
+        fixed = {field: value for field, value in step.at.items() if field in later}
         if own:
-            steps.append(TuningStep(step.split, step.tasks, own, at))
+            steps.append(TuningStep(step.split, step.tasks, own, fixed))
     rest = {field: grid for field, grid in grids.items() if not any(field in step.grids for step in steps)}
     if rest:
         last = steps.pop() if steps else TuningStep("validation", tasks, {}, {})
@@ -125,45 +125,45 @@ EXAMPLE = "{split: validation, grid: {weight: [0.1, 1.0]}}"
 KEYS = ("split", "grid", "at", "tasks")
 
 
-def _step(path: pathlib.Path, where: str, written: Any, options: Mapping[str, Any], tasks: int) -> TuningStep:
+def _step(path: pathlib.Path, place: str, written: Any, options: Mapping[str, Any], tasks: int) -> TuningStep:
     if not isinstance(written, dict) or not isinstance(written.get("grid"), dict) or not written["grid"]:
-        raise InputError(f"{path}: {where}: must have a grid, such as {EXAMPLE}")
+        raise InputError(f"{path}: {place}: must have a grid, such as {EXAMPLE}")
     for key in written:
         if key not in KEYS:
-            raise InputError(f"{path}: {where}: {unknown('key', str(key), KEYS)}")
+            raise InputError(f"{path}: {place}: {unknown('key', str(key), KEYS)}")
     split = written.get("split", "validation")
     if split not in TUNABLE:
-        raise InputError(f"{path}: {where}: split must be one of {', '.join(TUNABLE)}, not {split!r}")
+        raise InputError(f"{path}: {place}: split must be one of {', '.join(TUNABLE)}, not {split!r}")
     at = written.get("at") or {}
     if not isinstance(at, dict):
-        raise InputError(f"{path}: {where}: at must map fields to values, such as {{weight: 1.0}}, not {at!r}")
+        raise InputError(f"{path}: {place}: at must map fields to values, such as {{weight: 1.0}}, not {at!r}")
     for field in [*written["grid"], *at]:
         if field not in options:
-            raise InputError(f"{path}: {where}: {unknown('field', str(field), options)}")
+            raise InputError(f"{path}: {place}: {unknown('field', str(field), options)}")
     grids = {
-        field: grid_of(f"{path}: {where}: {field}", values, options[field]) for field, values in written["grid"].items()
+        field: grid_of(f"{path}: {place}: {field}", values, options[field]) for field, values in written["grid"].items()
     }
-    fixed = {field: _coerced(f"{path}: {where}: {field}", value, options[field]) for field, value in at.items()}
+    fixed = {field: _coerced(f"{path}: {place}: {field}", value, options[field]) for field, value in at.items()}
     return TuningStep(split, _count(path, written.get("tasks", tasks)), grids, fixed)
 
 
-def grid_of(where: str, values: Any, default: Any) -> Grid:
+def grid_of(place: str, values: Any, default: Any) -> Grid:
     """Return the distinct values of a field, converted to its type, with numbers in ascending order.
 
     Raises:
         InputError: there are fewer than two values, or one has another type; the message starts with `where`.
     """
     if not isinstance(values, (list, tuple)):
-        raise InputError(f"{where}: must be a list of values, such as [0.1, 1.0], not {values!r}")
-    kept = list(dict.fromkeys(_coerced(where, value, default) for value in values))
+        raise InputError(f"{place}: must be a list of values, such as [0.1, 1.0], not {values!r}")
+    kept = list(dict.fromkeys(_coerced(place, value, default) for value in values))
     if len(kept) < 2:
-        raise InputError(f"{where}: at least two values are required, not {overrides.write(kept)}")
+        raise InputError(f"{place}: at least two values are required, not {overrides.write(kept)}")
     return Grid(sorted(kept) if all(overrides.is_number(value) for value in kept) else kept)
 
 
-def _coerced(where: str, value: Any, default: Any) -> Any:
+def _coerced(place: str, value: Any, default: Any) -> Any:
     text = value if isinstance(value, str) else overrides.write(value)
-    return groups.freeze(overrides.coerce(where, Value(text, value), None if default == groups.REQUIRED else default))
+    return groups.freeze(overrides.coerce(place, Value(text, value), None if default == groups.REQUIRED else default))
 
 
 def _count(path: pathlib.Path, value: Any) -> int:

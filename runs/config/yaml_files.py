@@ -15,14 +15,14 @@ class _Loader(BASE):  # type: ignore[misc]
     """Loader with the rules of YAML 1.2: 1e-3 is a number, a date is a string, and duplicate keys are errors."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
+        keys = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
+                if key.value in keys:
                     raise yaml.constructor.ConstructorError(
                         None, None, f"found duplicate key {key.value}", key.start_mark
                     )
-                seen.add(key.value)
+                keys.add(key.value)
         return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
 
 

@@ -32,8 +32,8 @@ def _explained(error: BaseException) -> tuple[str, int]:
             return f"not enough memory{needed}; reduce the number of points, tasks or samples", MISTAKE
         full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         if full or "disk is full" in str(cause).lower() or "no space left" in str(cause).lower():
-            where = getattr(cause, "filename", None)
-            place = f" at {where}" if where else ""
+            filename = getattr(cause, "filename", None)
+            place = f" at {filename}" if filename else ""
             return (
                 f"the disk is full{place}. Finished results are intact. Free some space and rerun the same command to "
                 "continue, or choose another folder with results=FOLDER",
@@ -57,9 +57,9 @@ def _explained(error: BaseException) -> tuple[str, int]:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
+    visited: set[int] = set()
     current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
+    while current is not None and id(current) not in visited:
+        visited.add(id(current))
         yield current
         current = current.__cause__ or current.__context__

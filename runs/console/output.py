@@ -84,8 +84,8 @@ class Console:
     def width(self) -> int:
         """The width available for tables, in characters."""
         if not sys.stdout.isatty():
-            asked = os.environ.get("COLUMNS", "")
-            return int(asked) if asked.isdigit() and int(asked) > 0 else WIDE
+            columns = os.environ.get("COLUMNS", "")
+            return int(columns) if columns.isdigit() and int(columns) > 0 else WIDE
         from rich.console import Console as RichConsole
 
         return RichConsole(file=sys.stdout).width

@@ -31,11 +31,11 @@ def without_passwords(text: str) -> str:
 @functools.lru_cache(maxsize=8)
 def _secrets(address: str) -> Mapping[str, str]:
     """Return the secrets of an address, both as written and decoded, with their replacements."""
-    found = {}
+    secrets = {}
     user = _USER.match(address)
     if user:
-        found = {user[1]: "", unquote(user[1]): ""}
+        secrets = {user[1]: "", unquote(user[1]): ""}
     for name, value in _WHOLE_PARAMETER.findall(address):
         if value:
-            found |= {f"{name}={value}": f"{name}=***", f"{name}={unquote(value)}": f"{name}=***"}
-    return found
+            secrets |= {f"{name}={value}": f"{name}=***", f"{name}={unquote(value)}": f"{name}=***"}
+    return secrets

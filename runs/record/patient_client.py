@@ -138,8 +138,8 @@ def _reason(error: Exception) -> str | None:
         return _short(text) if error.error_code == "TEMPORARILY_UNAVAILABLE" else None
     if isinstance(error, RequestException):
         return _short(text)
-    lost = isinstance(error, OperationalError | InterfaceError)  # other errors may also mean a lost connection
-    return _short(text) if lost or (isinstance(error, DBAPIError) and error.connection_invalidated) else None
+    disconnected = isinstance(error, OperationalError | InterfaceError)  # other errors may also mean a lost connection
+    return _short(text) if disconnected or (isinstance(error, DBAPIError) and error.connection_invalidated) else None
 
 
 def _refused(error: Any, text: str) -> bool:

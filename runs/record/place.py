@@ -28,17 +28,17 @@ class RecordPlace:
     """
 
     def __init__(self, store: Store, *, uri: str | None = None, say: Say = silent) -> None:
-        given = uri or os.environ.get(ENVIRONMENT)
+        address = uri or os.environ.get(ENVIRONMENT)
         self.store = store
-        self.own = given is None
-        self.uri = given or f"sqlite:///{store.database}"
+        self.own = address is None
+        self.uri = address or f"sqlite:///{store.database}"
         self.say = say
-        if given and (given.startswith("file:") or "://" not in given) and not given.startswith("databricks"):
+        if address and (address.startswith("file:") or "://" not in address) and not address.startswith("databricks"):
             raise InputError(
                 f"{ENVIRONMENT}={self.place}: MLflow keeps no runs in a plain folder any more; "
                 "give sqlite:////absolute/path.db or the address of a server, or unset it"
             )
-        if given and given.partition("?")[0] in ("sqlite://", "sqlite:///", "sqlite:///:memory:"):
+        if address and address.partition("?")[0] in ("sqlite://", "sqlite:///", "sqlite:///:memory:"):
             raise InputError(
                 f"{ENVIRONMENT}={self.place}: a record in memory is lost when the command ends; "
                 "give sqlite:////absolute/path.db, or unset it"

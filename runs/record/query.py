@@ -75,10 +75,10 @@ def finished(tracker: Tracker, experiments: Collection[str], identities: Collect
     Raises:
         InputError: the record cannot be read.
     """
-    found: dict[str, RunRow] = {}
+    rows: dict[str, RunRow] = {}
     for row in _read(tracker, lambda name: name in experiments, {"identity": identities}, FINISHED):
-        found.setdefault(row.tags["identity"], row)
-    return found
+        rows.setdefault(row.tags["identity"], row)
+    return rows
 
 
 def _read(tracker: Tracker, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
@@ -156,7 +156,7 @@ def _newest_first(row: RunRow) -> tuple[int, str]:
 def _ask(client: Any, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
     """Return the runs of a server. The filters of its API have no OR."""
     pages = _pages(lambda token: client.search_experiments(page_token=token))
-    experiments = {found.experiment_id: found.name for found in pages if named(found.name)}
+    experiments = {experiment.experiment_id: experiment.name for experiment in pages if named(experiment.name)}
     rows = {}  # by id: a run that starts in the meantime shifts the last run of a page to the next page
     keys = ["attributes.status", *(f"tags.`{key}`" for key in tags)]
     for values in itertools.product(statuses, *tags.values()) if experiments else ():

@@ -53,9 +53,11 @@ def recorded_evaluation(config: EvaluateConfig, tracker: "Tracker", say: Say = s
         say: called with a message about an incomplete run.
     """
     runs = _runs(f"evaluate/{short(config.benchmark)}", config, tracker, {"stage": ["evaluation"]})
-    for run in _of_identity(runs, evaluate_name(config), lambda at: Lineage.on(config, *at).evaluation(config), say):
-        if found := _result(config, run, tracker, say):
-            return found
+    for run in _of_identity(
+        runs, evaluate_name(config), lambda states: Lineage.on(config, *states).evaluation(config), say
+    ):
+        if result := _result(config, run, tracker, say):
+            return result
     return None
 
 
@@ -68,7 +70,9 @@ def recorded_tuning(config: TuneConfig, tracker: "Tracker", say: Say = silent) -
     experiment = f"tune/{short(config.benchmark)}"
     runs = _runs(experiment, config, tracker, {"stage": ["tuning"]})
     step = steps_of(config.tuning, config.strategy)[-1]
-    for run in _of_identity(runs, evaluate_name(config), lambda at: Lineage.on(config, *at).tuning(config), say):
+    for run in _of_identity(
+        runs, evaluate_name(config), lambda states: Lineage.on(config, *states).tuning(config), say
+    ):
         children = _runs(experiment, config, tracker, {"stage": ["evaluation"], PARENT: [run.run_id]})
         chosen = chosen_values(config, run.tags)
         if chosen is None:
@@ -98,17 +102,17 @@ def _of_identity(
 ) -> list[RunRow]:
     """Return the runs whose identity is that of the config on the images of the run."""
     identities: dict[tuple[str, str], str] = {}
-    found = []
+    matches = []
     for run in runs:
         images = (run.tags.get("data", ""), run.tags.get("target_data", ""))
         if images not in identities:
             identities[images] = identity_on(images)
         if run.tags.get("identity") == identities[images]:
-            found.append(run)
+            matches.append(run)
     namesake = next((run for run in runs if run.name == name), None)
-    if namesake and not found:
+    if namesake and not matches:
         say(f"run {namesake.run_id} ({name}) is of other settings or of earlier code")
-    return found
+    return matches
 
 
 def _curve(
@@ -129,8 +133,8 @@ def _curve(
         values = {field: point.options[field] for field in step.grids}
         trial = config.trial(point, split, tasks)
         identity = lineage.evaluation(trial)
-        found = [_result(trial, child, tracker, say) for child in children if child.tags.get("identity") == identity]
-        result = next((result for result in found if result), None)
+        results = [_result(trial, child, tracker, say) for child in children if child.tags.get("identity") == identity]
+        result = next((result for result in results if result), None)
         if result is None:
             say(f"run {run.run_id} ({run.name}) lacks {spell(values)} on {tasks:,} tasks of {split} classes")
             return None

@@ -39,7 +39,7 @@ def relocate(store: Store, say: Say) -> dict[str, str]:
         if not moved:
             return {}
         bases = dict.fromkeys(moved.values())
-        said = f"{store.root} was moved or copied from {' and '.join(str(_folder(base).parent) for base in bases)}"
+        message = f"{store.root} was moved or copied from {' and '.join(str(_folder(base).parent) for base in bases)}"
         try:
             with connection:  # one transaction
                 connection.execute("begin immediate")
@@ -49,9 +49,9 @@ def relocate(store: Store, say: Say) -> dict[str, str]:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
                 raise
-            say(f"{said}, and its record cannot be written: it is only read")
+            say(f"{message}, and its record cannot be written: it is only read")
             return moved
-    say(f"{said}: the record has its new place now")
+    say(f"{message}: the record has its new place now")
     return {}
 
 
@@ -67,10 +67,10 @@ def _moved(connection: sqlite3.Connection, artifacts: Path) -> dict[str, str]:
     """Return artefact addresses in other folders, by the names of the experiments that were moved from there."""
     moved = {}
     for name, location in connection.execute("select name, artifact_location from experiments"):
-        here = (artifacts / name).as_uri()
-        ending = here.removeprefix(artifacts.as_uri())
+        folder = (artifacts / name).as_uri()
+        ending = folder.removeprefix(artifacts.as_uri())
         place = (location or "").removesuffix("/")
-        if place != here and place.startswith("file://") and place.endswith("/artifacts" + ending):
+        if place != folder and place.startswith("file://") and place.endswith("/artifacts" + ending):
             base = place.removesuffix(ending)
             if (artifacts / name).exists() or not (_folder(base) / name).is_dir():
                 moved[name] = base

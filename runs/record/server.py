@@ -71,12 +71,12 @@ def served(
 @contextmanager
 def _leash() -> Iterator[tuple[int, list[str]]]:
     """Yield a pipe, and the prefix of a command that ends with this process (see `runs/record/leash.py`)."""
-    ours, theirs = os.pipe()
+    own_end, child_end = os.pipe()
     try:
-        yield ours, [sys.executable, "-I", "-S", str(Path(leash.__file__)), str(ours)]
+        yield own_end, [sys.executable, "-I", "-S", str(Path(leash.__file__)), str(own_end)]
     finally:
-        os.close(ours)
-        os.close(theirs)
+        os.close(own_end)
+        os.close(child_end)
 
 
 def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bool = False, say: Say = silent) -> None:

@@ -25,11 +25,11 @@ class TrackedRun:
         seen: the last recorded step of each metric; earlier steps are not recorded twice.
     """
 
-    def __init__(self, client: Any, store: Store, run_id: str, seen: Mapping[str, int] | None = None) -> None:
+    def __init__(self, client: Any, store: Store, run_id: str, last_steps: Mapping[str, int] | None = None) -> None:
         self._client = client
         self._store = store
         self.run_id = run_id
-        self._seen = dict(seen or {})
+        self._seen = dict(last_steps or {})
         self._undefined: set[str] = set()
         self._finished = False
 
@@ -50,13 +50,13 @@ class TrackedRun:
         """Record metrics, parameters and tags in one batch, or in several if they exceed the limits of one batch."""
         from mlflow.entities import Metric, Param, RunTag
 
-        now = int(time.time() * 1000)
+        timestamp = int(time.time() * 1000)
         metrics, tags = dict(metrics or {}), dict(tags or {})
         undefined = {key for key, value in metrics.items() if not math.isfinite(value)}
         if undefined - self._undefined:
             self._undefined |= undefined
             tags["undefined"] = ", ".join(sorted(self._undefined))
-        rows = [Metric(key, float(value), now, step) for key, value in metrics.items() if key not in undefined]
+        rows = [Metric(key, float(value), timestamp, step) for key, value in metrics.items() if key not in undefined]
         pairs = [Param(key, _shorten(value, PARAM_LENGTH)) for key, value in (params or {}).items()]
         labels = [RunTag(key, _shorten(value, TAG_LENGTH)) for key, value in tags.items()]
         for long in [key for key in [*metrics, *(params or {}), *tags] if len(key) > KEY_LENGTH]:

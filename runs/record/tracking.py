@@ -130,21 +130,21 @@ class Tracker(RecordPlace):
             return self._experiments[name]
         from mlflow.exceptions import MlflowException
 
-        found = self.client.get_experiment_by_name(name)
-        if found is None:
+        entry = self.client.get_experiment_by_name(name)
+        if entry is None:
             # Without a location, MLflow would store the files below the current folder of this process.
             place = None if self.is_server else (self.store.artifacts / name).as_uri()
             with self.watched(), suppress(MlflowException):  # another process may have created it
                 self.client.create_experiment(name, artifact_location=place)
-            found = self.client.get_experiment_by_name(name)
-            if found is None:
+            entry = self.client.get_experiment_by_name(name)
+            if entry is None:
                 raise InputError(f"{self.place}: cannot make the experiment {name!r}")
-        if found.lifecycle_stage == "deleted":
-            self.client.restore_experiment(found.experiment_id)
+        if entry.lifecycle_stage == "deleted":
+            self.client.restore_experiment(entry.experiment_id)
             self.say(f"the experiment {name} had been deleted: restored")
-        self._check_place(name, found.artifact_location)
-        self._experiments[name] = found.experiment_id
-        return str(found.experiment_id)
+        self._check_place(name, entry.artifact_location)
+        self._experiments[name] = entry.experiment_id
+        return str(entry.experiment_id)
 
     def _check_place(self, name: str, location: str) -> None:
         """Check that a database was not copied without its artefacts: new ones would be stored beside the old ones."""
@@ -168,8 +168,8 @@ class Tracker(RecordPlace):
         wanted = [f"tags.identity = '{identity}'", f"attributes.status = '{status}'"]
         wanted += [f"tags.`{PARENT}` = '{parent}'"] if parent else []
         order = ["attributes.start_time DESC"]
-        found = self.client.search_runs([known.experiment_id], " and ".join(wanted), max_results=1, order_by=order)
-        return found[0] if found else None
+        rows = self.client.search_runs([known.experiment_id], " and ".join(wanted), max_results=1, order_by=order)
+        return rows[0] if rows else None
 
     def get(self, run_id: str) -> Any | None:
         """Return MLflow's `Run` of that id, or None if it does not exist or was deleted."""
@@ -196,10 +196,12 @@ class Tracker(RecordPlace):
             return 0
         if not prefix and identity is None:
             drop_recorded(self.store, self)
-        found = [e.experiment_id for e in self.client.search_experiments() if e.name.startswith(prefix)]
-        which = f" and tags.identity = '{identity}'" if identity else ""
+        experiments = [e.experiment_id for e in self.client.search_experiments() if e.name.startswith(prefix)]
+        condition = f" and tags.identity = '{identity}'" if identity else ""
         dead = 0
-        for run in self.client.search_runs(found, "attributes.status = 'RUNNING'" + which) if found else []:
+        for run in (
+            self.client.search_runs(experiments, "attributes.status = 'RUNNING'" + condition) if experiments else []
+        ):
             tags = run.data.tags
             if tags.get("origin") != self.origin or "identity" not in tags:
                 continue  # a run of another machine or program, whose process is unknown
@@ -238,24 +240,24 @@ class Tracker(RecordPlace):
                 run.text("config.yaml", config)
         return run
 
-    def tracked(self, run_id: str, seen: Mapping[str, int] | None = None) -> TrackedRun:
+    def tracked(self, run_id: str, last_steps: Mapping[str, int] | None = None) -> TrackedRun:
         """Return an existing run, opened for writing; `seen` as in `TrackedRun`."""
-        return TrackedRun(self.client, self.store, run_id, seen)
+        return TrackedRun(self.client, self.store, run_id, last_steps)
 
     def resume(self, run_id: str) -> TrackedRun | None:
         """Resume an interrupted run; None if it was deleted or belongs to another record."""
         run = self.get(run_id)
         if run is None:
             return None
-        seen = {}
+        last_steps = {}
         for key in run.data.metrics:
-            seen[key] = max(point.step for point in self.client.get_metric_history(run_id, key))
+            last_steps[key] = max(point.step for point in self.client.get_metric_history(run_id, key))
         with self.watched():
             self.client.update_run(run_id, status="RUNNING")
             if "ended" in run.data.tags:  # the reason of the interruption
                 self.client.delete_tag(run_id, "ended")
             times = int(run.data.tags.get("resumed", 0)) + 1
-            resumed = self.tracked(run_id, seen)
+            resumed = self.tracked(run_id, last_steps)
             resumed.log(tags={"resumed": times, "origin": self.origin})
         return resumed
 

@@ -48,8 +48,8 @@ def first_page(tracker: "Tracker", address: str) -> str:
     """Return the address of the experiment with the newest result, with its columns; the start page without results."""
     rows = read_runs(tracker, "")
     results = [row for row in rows if row.experiment.partition("/")[0] in RESULTS] or rows
-    found = tracker.client.get_experiment_by_name(results[0].experiment) if results else None
-    if found is None:
+    experiment = tracker.client.get_experiment_by_name(results[0].experiment) if results else None
+    if experiment is None:
         return address
-    view = f"?viewStateShareKey={VIEW}" if SHARED + VIEW in found.tags else ""
-    return f"{address}/#/experiments/{found.experiment_id}/runs{view}"
+    view = f"?viewStateShareKey={VIEW}" if SHARED + VIEW in experiment.tags else ""
+    return f"{address}/#/experiments/{experiment.experiment_id}/runs{view}"

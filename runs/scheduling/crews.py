@@ -46,8 +46,8 @@ class Crew:
 
 
 @contextlib.contextmanager
-def crew(where: str, jobs: Sequence[Job], console: Console, *, on_gpu: bool) -> Iterator[Crew]:
-    """Yield the crew with the name `where`, "local" or "dask://HOST:PORT".
+def crew(executor: str, jobs: Sequence[Job], console: Console, *, on_gpu: bool) -> Iterator[Crew]:
+    """Yield the crew with the name `executor`, "local" or "dask://HOST:PORT".
 
     Args:
         jobs: the jobs that it will run, at least one.
@@ -56,9 +56,9 @@ def crew(where: str, jobs: Sequence[Job], console: Console, *, on_gpu: bool) -> 
     Raises:
         InputError: the cluster cannot be used.
     """
-    if where.startswith(DASK):
-        with _dask(where, jobs[0]) as found:
-            yield found
+    if executor.startswith(DASK):
+        with _dask(executor, jobs[0]) as workers:
+            yield workers
         return
     cores = usable_cores()
     gpus = _gpus() if on_gpu else []
@@ -81,19 +81,19 @@ def _gpus() -> list[str]:
 
 
 @contextlib.contextmanager
-def _dask(where: str, job: Job) -> Iterator[Crew]:
+def _dask(place: str, job: Job) -> Iterator[Crew]:
     try:
         from distributed import Client
         from distributed.scheduler import KilledWorker
     except ModuleNotFoundError as error:
-        raise InputError(f"--executor {where} needs the package distributed: pip install 'transduce[dask]'") from error
+        raise InputError(f"--executor {place} needs the package distributed: pip install 'transduce[dask]'") from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # hides its tracebacks of lost connections
-    address = f"tcp://{where.removeprefix(DASK)}"
+    address = f"tcp://{place.removeprefix(DASK)}"
     try:
         client = Client(address, timeout=SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"--executor {where}: no Dask scheduler answers there ({str(error).splitlines()[0]}); "
+            f"--executor {place}: no Dask scheduler answers there ({str(error).splitlines()[0]}); "
             "start one with `dask scheduler`, and workers with `dask worker HOST:PORT --nthreads 1`"
         ) from error
 
@@ -103,16 +103,16 @@ def _dask(where: str, job: Job) -> Iterator[Crew]:
         return 0
 
     with client:
-        _check(client, where, job)
+        _check(client, place, job)
         executor = client.get_executor(pure=False)
         try:
-            yield Crew(executor, workers, None, KilledWorker, 1, where)
+            yield Crew(executor, workers, None, KilledWorker, 1, place)
         except BaseException:
             executor.shutdown(wait=False)  # cancels waiting jobs; running jobs continue on the cluster
             raise
 
 
-def _check(client: "Client", where: str, job: Job) -> None:
+def _check(client: "Client", executor: str, job: Job) -> None:
     """Check that each worker has this version of the code and can read the results folder.
 
     Raises:
@@ -120,7 +120,7 @@ def _check(client: "Client", where: str, job: Job) -> None:
     """
     versions = client.run(code_version, on_error="return")
     if not versions:
-        raise InputError(f"--executor {where} has no workers; start some with `dask worker HOST:PORT --nthreads 1`")
+        raise InputError(f"--executor {executor} has no workers; start some with `dask worker HOST:PORT --nthreads 1`")
     for worker, version in versions.items():
         if isinstance(version, BaseException):
             raise InputError(
@@ -134,4 +134,4 @@ def _check(client: "Client", where: str, job: Job) -> None:
             )
     for answer in client.run(check_place, job.results, job.token, job.uri, on_error="return").values():
         if isinstance(answer, BaseException):
-            raise InputError(f"--executor {where}: {answer}") from answer
+            raise InputError(f"--executor {executor}: {answer}") from answer

@@ -29,11 +29,11 @@ class Durations:
 
         Similar trainings have the same backbone and benchmark.
         """
-        asked = config.flat()
+        options = config.flat()
         for run in self._trainings:
-            if run.tags.get("resumed") or any(run.params.get(k) != str(asked[k]) for k in ("benchmark", "backbone")):
+            if run.tags.get("resumed") or any(run.params.get(k) != str(options[k]) for k in ("benchmark", "backbone")):
                 continue  # a resumed training records the time of its last part only
-            return run.metrics["seconds"] * float(asked["training.epochs"]) / float(run.params["training.epochs"])
+            return run.metrics["seconds"] * float(options["training.epochs"]) / float(run.params["training.epochs"])
         return None
 
     def extraction(self, config: TrainConfig, size: int, images: int | None) -> float | None:
@@ -44,10 +44,10 @@ class Durations:
 
     def evaluation(self, config: EvaluateConfig | TuneConfig, tasks: int) -> float | None:
         """Return an estimate for `tasks` tasks, from evaluations of the same strategy on the most similar tasks."""
-        asked = config.flat()
+        options = config.flat()
         alike = max(
             self._evaluations(short(config.strategy)),
-            key=lambda run: sum(run.params.get(key) == str(asked.get(key)) for key in ALIKE),
+            key=lambda run: sum(run.params.get(key) == str(options.get(key)) for key in ALIKE),
             default=None,  # in case of ties, the first is the newest
         )
         if alike is None:

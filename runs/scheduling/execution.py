@@ -99,10 +99,10 @@ def _token(store: Store, name: str) -> Iterator[None]:
     """Create a file, for the duration of the block, by which a worker recognises the results folder of this command."""
     store.prepare()
     token = store.root / name
-    with ExitStack() as held:
+    with ExitStack() as lock:
         with _tokens(store):
-            held.callback(token.unlink, missing_ok=True)
-            held.enter_context(try_locked(token))
+            lock.callback(token.unlink, missing_ok=True)
+            lock.enter_context(try_locked(token))
         yield
 
 
@@ -149,10 +149,10 @@ class _Schedule:
         """Run until all jobs are done or the time limit is reached; yields the number of newly finished jobs."""
         self._begin()
         while self._under_way:
-            done, _ = wait(self._under_way, timeout=PATIENCE, return_when=FIRST_COMPLETED)
-            for future in done:
+            finished, _ = wait(self._under_way, timeout=PATIENCE, return_when=FIRST_COMPLETED)
+            for future in finished:
                 yield self._collect(self._under_way.pop(future), future)
-            if not done and not self.crew.slots() and not self._warned:
+            if not finished and not self.crew.slots() and not self._warned:
                 self._warned = True
                 self.say.note(f"{self.crew.name} has no worker left: waiting for one")
             self._begin()
@@ -182,11 +182,11 @@ class _Schedule:
                 self.say.note(f"{job.name}: its process was killed, as where memory runs out; beginning it once more")
                 self._ready.appendleft(job)
                 return 0
-            why = f"its process was killed each time, as where memory runs out ({type(error).__name__})"
-            report = Report(failures=(Failure(job.name, why, 1, job.evaluations),))
+            reason = f"its process was killed each time, as where memory runs out ({type(error).__name__})"
+            report = Report(failures=(Failure(job.name, reason, 1, job.evaluations),))
         except CancelledError:
-            why = f"{self.crew.name} is gone; give the same command again"
-            report = Report(failures=(Failure(job.name, why, 1, job.evaluations),))
+            reason = f"{self.crew.name} is gone; give the same command again"
+            report = Report(failures=(Failure(job.name, reason, 1, job.evaluations),))
         except Exception as error:
             report = Report(failures=(Failure.of(job.name, error, job.evaluations),))
         for note in report.notes:

@@ -80,8 +80,8 @@ class Failure:
         return cls(name, *explain(error), evaluations, isinstance(error, RecordUnreachable))
 
     def __str__(self) -> str:
-        more = f" ({self.evaluations} evaluations)" if self.evaluations > 1 else ""
-        return f"{self.name}{more}: {self.why}"
+        count = f" ({self.evaluations} evaluations)" if self.evaluations > 1 else ""
+        return f"{self.name}{count}: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def perform(job: Job, cores: int | None = None) -> Report:
     progress = relay.HERE.get() or kept
     strategies: list[tuple[str, Exception]] = []
     failures: list[Failure] = []
-    made = reused = 0
+    computed = reused = 0
     with _ALONE:
         try:
             check_place(job.results, job.token, job.uri)
@@ -136,11 +136,11 @@ def perform(job: Job, cores: int | None = None) -> Report:
                 if job.kind == "features":
                     _extract(configs, store, tracker, progress)
                 else:
-                    made, reused = _evaluate(configs, store, tracker, progress, strategies)
+                    computed, reused = _evaluate(configs, store, tracker, progress, strategies)
         except Exception as error:
             failures.append(Failure.of(job.name, error, job.evaluations))
     failures[:0] = [Failure.of(name, error) for name, error in strategies]
-    return Report(made, reused, tuple(failures), tuple(kept.notes))
+    return Report(computed, reused, tuple(failures), tuple(kept.notes))
 
 
 def check_place(results: str, token: str, uri: str | None) -> None:
@@ -149,15 +149,15 @@ def check_place(results: str, token: str, uri: str | None) -> None:
     Raises:
         InputError: the check fails.
     """
-    where = f"process {os.getpid()} on {socket.gethostname()}"
+    process = f"process {os.getpid()} on {socket.gethostname()}"
     if not (Path(results) / token).exists():
         raise InputError(
-            f"{where} does not see the results folder {results} of the command; "
+            f"{process} does not see the results folder {results} of the command; "
             "put it where all workers see it under the same path, and name it with results=FOLDER"
         )
     if uri is None and os.environ.get(ENVIRONMENT):
-        given = without_passwords(os.environ[ENVIRONMENT])
-        raise InputError(f"{where} has {ENVIRONMENT}={given}, and the command has none; set it for both or neither")
+        address = without_passwords(os.environ[ENVIRONMENT])
+        raise InputError(f"{process} has {ENVIRONMENT}={address}, and the command has none; set it for both or neither")
 
 
 @contextlib.contextmanager

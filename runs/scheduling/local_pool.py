@@ -69,12 +69,12 @@ class LocalPool(Executor):
         self.shutdown()
 
     def _begin(self) -> "_Worker":
-        taken = {worker.gpu for worker in self._workers}
-        gpu = next((gpu for gpu in self._gpus if gpu not in taken), None)
-        ours, theirs = multiprocessing.Pipe()
-        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start, (theirs, gpu))
-        self._relay.add(ours)
-        self._workers.append(_Worker(pool, ours, theirs, gpu))
+        used_gpus = {worker.gpu for worker in self._workers}
+        gpu = next((gpu for gpu in self._gpus if gpu not in used_gpus), None)
+        own_end, child_end = multiprocessing.Pipe()
+        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start, (child_end, gpu))
+        self._relay.add(own_end)
+        self._workers.append(_Worker(pool, own_end, child_end, gpu))
         return self._workers[-1]
 
 
@@ -95,8 +95,8 @@ class _Worker:
     @property
     def is_dead(self) -> bool:
         future = self.future
-        done = future is not None and future.done() and not future.cancelled()
-        return done and isinstance(future.exception(), BrokenProcessPool)  # type: ignore[union-attr]
+        is_done = future is not None and future.done() and not future.cancelled()
+        return is_done and isinstance(future.exception(), BrokenProcessPool)  # type: ignore[union-attr]
 
 
 # Code that runs in the worker process.

@@ -109,7 +109,7 @@ def plan_missing(configs: Sequence[EvaluateConfig], store: Store, tracker: Track
             (_job("evaluation", group.name, group.configs, group.results, len(group.configs), shared), group.needs)
             for group in groups.values()
         ),
-        tuple(Failure(names[0], why, 2, len(names)) for why, names in blocked.items()),
+        tuple(Failure(names[0], reason, 2, len(names)) for reason, names in blocked.items()),
     )
 
 

@@ -155,8 +155,8 @@ class Planner:
             return PlannedStage(result.stage, result.name, result.identity, "cached", 0)
         seconds = self._durations.evaluation(result.config, result.tasks)
         size = result.runs * RUN_BYTES
-        begun = (self._store.cache("evaluations") / f"{result.identity}.partial").exists()
-        state: State = "interrupted" if begun else "to do"
+        is_partial = (self._store.cache("evaluations") / f"{result.identity}.partial").exists()
+        state: State = "interrupted" if is_partial else "to do"
         return PlannedStage(result.stage, result.name, result.identity, state, size, result.runs, seconds)
 
     @functools.cached_property
@@ -177,8 +177,8 @@ class Planner:
             return
         name = train_name(config)
         given = config.given
-        asked = _splits(config, results)
-        extracted = _extracted(config, lineage, asked)
+        splits = _splits(config, results)
+        extracted = _extracted(config, lineage, splits)
         averaged = next((part for part in reversed(extracted) if part.split == "base"), None)  # the target's, if any
         parameters, dimension = _network(config.backbone.build(), lineage.look.channels, lineage.look.size)
         # Files during a training: the best weights, and the last weights with their momentum.
@@ -186,9 +186,9 @@ class Planner:
         missing = [part for part in extracted if not self._peek("features", lineage.bank_of(part))]
         trained_on = [] if given or state == "cached" else [lineage.part("base"), lineage.part("validation")]
         images = {_images(part): self._image_file(part) for part in (*trained_on, *extracted)}
-        for what, source in dict.fromkeys((_images(part), part.source) for part in (*trained_on, *missing)):
-            if images[what] is None:
-                yield PlannedStage("images", what, source, "to do", None)
+        for images_key, source in dict.fromkeys((_images(part), part.source) for part in (*trained_on, *missing)):
+            if images[images_key] is None:
+                yield PlannedStage("images", images_key, source, "to do", None)
         runs = int(state == "to do" and not given)
         seconds = 0.0 if given else self._durations.training(config)
         yield PlannedStage("import" if given else "checkpoint", name, lineage.checkpoint, state, needed, runs, seconds)
@@ -198,7 +198,7 @@ class Planner:
             count = None if size is None else size // (pixels + 8)
             needed = None if count is None else count * (4 * dimension + 8)
             shown = part.split if part.benchmark is lineage.benchmark else _images(part)
-            if part.split == "base" and "base" not in asked and part is averaged:
+            if part.split == "base" and "base" not in splits and part is averaged:
                 shown += ", for their mean"
             state, needed = self._state("features", key, needed)
             seconds = self._durations.extraction(config, lineage.look.size, count)
@@ -230,14 +230,14 @@ class _Result(NamedTuple):
 
 def _results(config: TrainConfig, lineage: Lineage) -> Iterator[_Result]:
     """Yield the tuning of a config, if any, and its evaluation."""
-    asked = config.tuning_config() if isinstance(config, EvaluateConfig) and config.tuned else config
-    if isinstance(asked, TuneConfig):
-        steps = steps_of(asked.tuning, asked.strategy)
+    tuning = config.tuning_config() if isinstance(config, EvaluateConfig) and config.tuned else config
+    if isinstance(tuning, TuneConfig):
+        steps = steps_of(tuning.tuning, tuning.strategy)
         trials = [(math.prod(map(len, step.grids.values())), step.tasks) for step in steps]
-        trials += [(trials[-1][0], asked.novel_tasks)] if asked.novel_tasks else []
+        trials += [(trials[-1][0], tuning.novel_tasks)] if tuning.novel_tasks else []
         runs, tasks = 1 + sum(count for count, _ in trials), sum(count * tasks for count, tasks in trials)
-        experiment = f"tune/{short(asked.benchmark)}"
-        yield _Result("tuning", experiment, evaluate_name(asked), lineage.tuning(asked), runs, asked, tasks)
+        experiment = f"tune/{short(tuning.benchmark)}"
+        yield _Result("tuning", experiment, evaluate_name(tuning), lineage.tuning(tuning), runs, tuning, tasks)
     if isinstance(config, EvaluateConfig):
         experiment = f"evaluate/{short(config.benchmark)}"
         identity, tasks = lineage.evaluation(config), config.count()

@@ -82,14 +82,14 @@ class Relay:
 
     def _listen(self) -> None:
         lanes: dict[Connection[Any, Any], _Lane] = {}
-        more = True
-        while more or lanes:
+        open_connection = True
+        while open_connection or lanes:
             for ready in wait([self._woken, *lanes]):
                 if ready is self._woken:
                     self._woken.recv()
                     added = self._new.get()
                     if added is None:
-                        more = False
+                        open_connection = False
                     else:
                         lanes[added] = _Lane(self._console.lane())
                 elif isinstance(ready, Connection):
@@ -107,18 +107,18 @@ class _Lane:
         self._console = console
         self._open: dict[int, tuple[AbstractContextManager[Advance], Advance]] = {}
 
-    def show(self, what: str, *given: Any) -> None:
-        if what == "note":
-            self._console.note(*given)
-        elif what == "open":
-            key, description, total = given
+    def show(self, kind: str, *contents: Any) -> None:
+        if kind == "note":
+            self._console.note(*contents)
+        elif kind == "open":
+            key, description, total = contents
             bar = self._console.track(description, total)
             self._open[key] = bar, bar.__enter__()
-        elif what == "advance":
-            key, n, numbers = given
+        elif kind == "advance":
+            key, n, numbers = contents
             self._open[key][1](n, **numbers)
         else:
-            self._open.pop(*given)[0].__exit__(None, None, None)
+            self._open.pop(*contents)[0].__exit__(None, None, None)
 
     def close(self) -> None:
         """Close the bars that the sender left open."""

@@ -114,7 +114,7 @@ class Card:
         rows = [*self.table, ("fingerprint", f"`{fingerprint}`")]
         lines = ["---", yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=1000).rstrip(), "---", ""]
         lines += [f"# {self.title}", "", self.summary, "", "| | |", "| --- | --- |"]
-        lines += [f"| {what} | {_cell(value)} |" for what, value in rows]
+        lines += [f"| {name} | {_cell(value)} |" for name, value in rows]
         lines += ["", "## Use", "", self.use, "", self._library(version()), "", "## Limits", ""]
         lines += [f"- {limit}" for limit in self.limits]
         return "\n".join(lines) + "\n"
@@ -249,7 +249,7 @@ def folded_in_words(folded: Sequence[str]) -> str:
     )
 
 
-def bank(found: "FeatureBank", name: str, file: str, config: Facts | None = None) -> Card:
+def bank(features: "FeatureBank", name: str, file: str, config: Facts | None = None) -> Card:
     """The card of a feature bank, with its provenance as far as it is known. The fingerprint is that of the bank.
 
     Args:
@@ -257,25 +257,25 @@ def bank(found: "FeatureBank", name: str, file: str, config: Facts | None = None
     file: name of the file that the card describes.
         config: the keys that determine the training of the network, if they are known.
     """
-    about = dict(found.provenance)
-    benchmark, split = about.get("benchmark", ""), about.get("split", "")
+    provenance = dict(features.provenance)
+    benchmark, split = provenance.get("benchmark", ""), provenance.get("split", "")
     licence, terms = TERMS.get(benchmark, NOT_KNOWN)
-    known = found.base_mean is not None
-    counts = found.labels.bincount(minlength=len(found.class_names))
+    known = features.base_mean is not None
+    counts = features.labels.bincount(minlength=len(features.class_names))
     fewest, most = int(counts.min()), int(counts.max())
-    each = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+    per_class = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
     of_split = f"the {split} classes of {benchmark}" if benchmark else f"{split} classes" if split else "images"
     return Card(
         title=name,
-        summary=f"Features of {of_split}: {len(found.labels):,} images of {len(found.class_names)} classes, "
-        f"{found.dimension} numbers each.",
+        summary=f"Features of {of_split}: {len(features.labels):,} images of {len(features.class_names)} classes, "
+        f"{features.dimension} numbers each.",
         facts={
             "stage": "features",
-            **about,
-            "count": len(found.labels),
-            "dimension": found.dimension,
+            **provenance,
+            "count": len(features.labels),
+            "dimension": features.dimension,
             "base_mean_known": known,
-            "classes": [str(name) for name in found.class_names],
+            "classes": [str(name) for name in features.class_names],
             **({"config": _settings(config)} if config else {}),
         },
         limits=[
@@ -284,26 +284,26 @@ def bank(found: "FeatureBank", name: str, file: str, config: Facts | None = None
             "Tasks are of these classes only, and a strategy always answers with one of the classes of its task."
             + (" The network was trained on them: accuracies on them say nothing." if split == "base" else ""),
             f"The pictures: {terms}.",
-            *([COPY] if "images" in about else []),
+            *([COPY] if "images" in provenance else []),
         ],
         use="```python\nfrom pathlib import Path\n\nfrom fsl.features.bank import FeatureBank\n\n"
         f"bank = FeatureBank.load(Path({json.dumps(file, ensure_ascii=False)}))\n```",
         tensors="`features`, `labels` and, where it is known, `base_mean`; the names of the classes are in its header",
         license=licence,
         datasets=[benchmark] if benchmark else [],
-        tags=[benchmark, about.get("backbone", ""), "features"],
+        tags=[benchmark, provenance.get("backbone", ""), "features"],
         table=[
-            ("images", f"{len(found.labels):,}, {each} of each of {len(found.class_names)} classes"),
-            ("features", f"{found.dimension}, float32"),
+            ("images", f"{len(features.labels):,}, {per_class} of each of {len(features.class_names)} classes"),
+            ("features", f"{features.dimension}, float32"),
             ("mean of the base classes", "known" if known else "not known: CL2N needs it, UN and L2N do not"),
-            *((PROVENANCE.get(key, key.replace("_", " ")), value) for key, value in about.items()),
+            *((PROVENANCE.get(key, key.replace("_", " ")), value) for key, value in provenance.items()),
         ],
     )
 
 
 def _input(benchmark: "Benchmark | type[Benchmark] | Look") -> dict[str, Any]:
-    look = {"channels": benchmark.channels, "size": benchmark.size}
-    return look | {"mean": list(benchmark.mean), "std": list(benchmark.std)}
+    form = {"channels": benchmark.channels, "size": benchmark.size}
+    return form | {"mean": list(benchmark.mean), "std": list(benchmark.std)}
 
 
 def _input_in_words(benchmark: "Benchmark | type[Benchmark] | Look") -> str:

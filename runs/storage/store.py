@@ -74,11 +74,11 @@ class Store:
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
-        given = root or os.environ.get(ENVIRONMENT) or "results"
+        folder = root or os.environ.get(ENVIRONMENT) or "results"
         try:
-            self.root = Path(given).expanduser().resolve()
+            self.root = Path(folder).expanduser().resolve()
         except (OSError, RuntimeError, ValueError) as error:  # circular links, or unknown user
-            raise InputError(f"results={given}: no folder can be there ({error}); give another one") from error
+            raise InputError(f"results={folder}: no folder can be there ({error}); give another one") from error
         self._prepared = False
 
     def __repr__(self) -> str:
@@ -170,11 +170,11 @@ class Store:
 
     def facts(self, kind: Kind) -> list[dict[str, Any]]:
         """The facts recorded for each finished folder, the newest first, without any check."""
-        found = []
+        entries = []
         for path in self.cache(kind).glob(f"*/{COMPLETE}"):
             with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-                found.append((path.stat().st_mtime_ns, str(path), dict(json.loads(path.read_text())["facts"])))
-        return [facts for *_, facts in sorted(found, key=lambda noted: noted[:2], reverse=True)]
+                entries.append((path.stat().st_mtime_ns, str(path), dict(json.loads(path.read_text())["facts"])))
+        return [facts for *_, facts in sorted(entries, key=lambda noted: noted[:2], reverse=True)]
 
     def find(self, kind: Kind, identity: str, say: Say = silent) -> Entry | None:
         """Like `peek`, but a damaged folder is renamed, with a message. The caller must hold the lock."""
