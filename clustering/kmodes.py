@@ -132,14 +132,14 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         modes = prototypes_about(seeds, rows, Modes(rows, variance * factors[0] ** 2))
         iterations = reseeded = torch.zeros(len(seeds), dtype=torch.int64, device=seeds.device)
         for factor in factors:
-            result = self._found(Modes(rows, variance * factor**2), modes)
+            result = self._alternate(Modes(rows, variance * factor**2), modes)
             modes = result.coefficients
             iterations, reseeded = iterations + result.iterations, reseeded + result.reseeded
         self._keep(result, iterations, reseeded, rows)
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         return self
 
-    def _found(self, rule: Modes, modes: Tensor) -> Alternation:
+    def _alternate(self, rule: Modes, modes: Tensor) -> Alternation:
         return alternate(
             rule,
             modes,

@@ -57,7 +57,7 @@ def configured(kind: Any, values: Mapping[str, Any]) -> Any:
         InputError: the class is not a clusterer, or a parameter is invalid; the message names it, its valid values and
             its value.
     """
-    arguments = _asked_by_fit(kind)
+    arguments = _required_arguments(kind)
     if arguments is None or len(arguments) > 1:
         lacks = "has no fit" if arguments is None else f"fits {' and '.join(arguments)}"
         raise InputError(f"{kind.__name__} {lacks}, but a clusterer needs a fit that requires only X")
@@ -84,7 +84,7 @@ def with_known(estimator: Any, **values: Any) -> Any:
     return estimator.set_params(**{name: value for name, value in values.items() if name in known})
 
 
-def _asked_by_fit(kind: Any) -> list[str] | None:
+def _required_arguments(kind: Any) -> list[str] | None:
     """First required argument of `fit` besides X; None if there is none."""
     if not hasattr(kind, "fit"):
         return None

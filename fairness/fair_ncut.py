@@ -38,7 +38,7 @@ from fairness.optimiser.ncut_descent import lowered
 from fairness.optimiser.terms import GroupProportions, NormalizedCut
 from fairness.optimiser.variational import rungs
 from fairness.optimiser.weight_search import Ended, Goal, SearchResult
-from fairness.reporting import keep_fairness, warn_if_parted
+from fairness.reporting import keep_fairness, warn_if_labels_less_fair
 from fairness.trade_off import GRID, path_weights
 
 _AUTOMATIC = 10.0
@@ -350,7 +350,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels, _ = numbered(self, end.labels)
         fair = keep_fairness(self, labels, problem.groups)
         if end.weight > 0:
-            warn_if_parted(fair, end.error, self.rounding)
+            warn_if_labels_less_fair(fair, end.error, self.rounding)
         self.objective_ = graph_objectives(end.labels, problem.affinities).normalised_cut
         self.fairness_weight_, self.soft_fairness_error_ = end.weight, end.error
         self.relaxed_objective_, self.gap_ = end.objective, end.gap

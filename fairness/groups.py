@@ -16,7 +16,7 @@ from fairness.bins import Bins, bin_names, binned, check_bins
 Missing = Literal["error", "own_group"]
 """How to treat points without a value: reject them, or put them in a group of their own."""
 
-_MANY = 100
+_MAX_GROUPS = 100
 """Maximum number of groups of an attribute; with more, it is taken to be numeric."""
 
 _OFF = 1e-6
@@ -239,9 +239,9 @@ def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
         rank = np.empty(len(group_names) + 1, dtype=np.int64)
         rank[order], rank[-1] = np.arange(len(group_names)), -1
         codes, names = rank[codes], [group_names[i] for i in order]
-        if len(names) > _MANY:
+        if len(names) > _MAX_GROUPS:
             raise InputError(
-                f"sensitive_features: {name!r} has {len(names)} different values, more than {_MANY}; if it is "
+                f"sensitive_features: {name!r} has {len(names)} different values, more than {_MAX_GROUPS}; if it is "
                 "numeric, set numeric_bins=4, otherwise merge rare values"
             )
     if gaps.any():
@@ -274,8 +274,10 @@ def _check_named(bins: Bins, columns: Mapping[str, Any]) -> None:
 def _crossed(coded: list[_Coded]) -> _Coded:
     """The combinations that occur, as one attribute."""
     present, codes = np.unique(np.stack([column for column, _, _ in coded], axis=1), axis=0, return_inverse=True)
-    if len(present) > _MANY:
-        raise InputError(f"sensitive_features: {len(present)} combinations occur, more than {_MANY}; merge rare values")
+    if len(present) > _MAX_GROUPS:
+        raise InputError(
+            f"sensitive_features: {len(present)} combinations occur, more than {_MAX_GROUPS}; merge rare values"
+        )
     names = [tuple(names[i] for i, (_, names, _) in zip(row, coded, strict=True)) for row in present]
     return codes.ravel().astype(np.int64), names, None
 

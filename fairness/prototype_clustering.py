@@ -32,7 +32,7 @@ from fairness.optimiser.prototypes import RULES, Rule
 from fairness.optimiser.starts import Starts, sample
 from fairness.optimiser.store import Store
 from fairness.optimiser.weight_search import Ended, Goal, SearchResult
-from fairness.reporting import keep_fairness, warn_if_parted
+from fairness.reporting import keep_fairness, warn_if_labels_less_fair
 from fairness.trade_off import GRID, path_weights
 
 _AUTOMATIC = 10.0
@@ -320,7 +320,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self._score(kmeans_objective(rows, labels) if self.kind == "kmeans" else medoids(rows, labels))
         self.soft_fairness_error_ = soft_fairness_error(stage.counts.numpy(), groups)
         if stage.weight > 0:
-            warn_if_parted(fair, self.soft_fairness_error_, self.rounding)
+            warn_if_labels_less_fair(fair, self.soft_fairness_error_, self.rounding)
         self._groups, self._origin, self._prototypes = groups, origin, stage.prototypes
         self.cluster_centers_ = (stage.prototypes.to(origin) + origin).cpu().numpy()
         self.fairness_weight_ = stage.weight

@@ -78,7 +78,7 @@ def keep_labels(
     estimator.n_iter_, estimator.seconds_ = max(1, len(estimator.history_)), seconds
 
 
-def warn_if_parted(fairness: Fairness, soft_error: float, rounding: str) -> None:
+def warn_if_labels_less_fair(fairness: Fairness, soft_error: float, rounding: str) -> None:
     """Warn if labels are less fair than the assignments from which they were rounded, by "argmax" or "flow"."""
     if fairness.error - soft_error > 0.25 * soft_error + 0.01:
         absent = f", with {len(fairness.absent)} absent groups" if fairness.absent else ""

@@ -79,7 +79,7 @@ def cautions(strategy: Strategy, queries: int) -> list[str]:
     return []
 
 
-def said_of(strategy: Strategy) -> str:
+def statement_of(strategy: Strategy) -> str:
     """A sentence on whether the predictions of pictures depend on each other."""
     name = name_of(strategy)
     if not strategy.transductive:

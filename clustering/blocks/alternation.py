@@ -109,7 +109,7 @@ def _alternate(
         if any_empty:
             new = torch.where(emptied[:, None], centres, new)
         if revived:
-            new[0, emptied] = _farthest(cluster.ask(_paying, rows, fields, emptied), int(emptied.sum()))
+            new[0, emptied] = _farthest(cluster.ask(_highest_costs, rows, fields, emptied), int(emptied.sum()))
             reseeded, revivals = reseeded + int(emptied.sum()), revivals + 1
         stay, fixed = settled(centres, new, objective, descent.objective, course.tolerance)
         objective = descent.objective
@@ -167,7 +167,7 @@ def _nearest_seed(rows: Rows, seeds: Tensor) -> Kept:
     return Kept(weights, weights[0].sum(dim=1))
 
 
-def _paying(rows: Rows, opened: Opened, empty: Tensor) -> Best:
+def _highest_costs(rows: Rows, opened: Opened, empty: Tensor) -> Best:
     """The points of a block with the highest cost at the best non-empty class, one for each empty class."""
     pay = opened.problem.cost[0].masked_fill(empty[:, None], torch.inf).amin(dim=0)
     order = pay.sort(descending=True, stable=True)

@@ -93,7 +93,7 @@ def fit_blocks(model: Model, X: Any, partial_labels: Any, graph: Any) -> None:
     seeding = 0.0
     for temperature in temperatures_of(model, near.mass() / rows.points):
         stopwatch = Stopwatch()
-        raced = _raced(model, rows, graph, temperature) if races(model) else None
+        raced = _race_starts(model, rows, graph, temperature) if races(model) else None
         if raced is not None:
             seeds = raced[0]
         else:
@@ -126,7 +126,7 @@ class _Start(NamedTuple):
     entropy: float
 
 
-def _raced(
+def _race_starts(
     model: Parameters, rows: BlockRows, graph: Any, temperature: float
 ) -> tuple[Tensor, NDArray[np.float64]] | None:
     """(1, K, D) prototypes of the best start, and E of each start, scaled from the sample to all rows; None if the

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.files import fingerprint_of
-from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, why_needless
+from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, reason_unused
 from clustering.evaluation.profiles import spreads
 from clustering.files.tables import RowFile
 from clustering.foundation.errors import InputError
@@ -19,7 +19,7 @@ from clustering.foundation.parameters import validate
 
 RECIPE = 2  # increase it when the same file would give other points
 LARGEST = 1e30  # limit of absolute values, well within the range of float32
-MOST_NUMBERS = 1 << 28  # limit of the encoded table with one column per category: 2 GiB
+MAX_NUMBERS = 1 << 28  # limit of the encoded table with one column per category: 2 GiB
 Missing = Literal["error", "drop", "mean", "median", "most_frequent"]
 ACTIONS = "missing=median (or mean, most_frequent), or remove such rows with missing=drop"
 
@@ -209,7 +209,7 @@ class Table:
                     raise InputError(f"{file.path}: column {name!r} cannot be clustered by: {column.why}")
                 left_out[name] = column.why
                 mistakes += [name] * column.mistakes
-            elif not self.columns and (reason := why_needless(column)):
+            elif not self.columns and (reason := reason_unused(column)):
                 left_out[name] = reason
             else:
                 used.append(column)
@@ -286,7 +286,7 @@ def _encoded(
     if not words:
         return table, tuple(Feature(column.name, column.kind) for column in used)
     width = len(used) - len(words) + sum(len(used[j].categories) for j in words)
-    if width * len(table) > MOST_NUMBERS:
+    if width * len(table) > MAX_NUMBERS:
         raise InputError(
             f"{file.path}: {len(words):,} categorical columns expand {len(table):,} rows to {width:,} numbers "
             "each, which exceeds the memory limit; select fewer columns with columns="

@@ -11,7 +11,7 @@ from clustering.files.tables import RowFile
 
 Kind = Literal["numbers", "dates", "categories"]
 NO_MEANT = "; if an empty cell means no, write no in it"
-MOST_CATEGORIES = 50  # limit per column, since each category becomes a feature
+MAX_CATEGORIES = 50  # limit per column, since each category becomes a feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,8 @@ def read_column(file: RowFile, name: str) -> Column | Unfit:
     mixed = f"; row {row + 1} has {str(file.column(name).iloc[row])[:40]!r}" if text.sum() < present else ""
     if len(names) == (places >= 0).sum() > 1:
         return Unfit(f"text that differs in every row, such as names{mixed}")
-    if len(names) > MOST_CATEGORIES:
-        return Unfit(f"text with {len(names):,} different values, at most {MOST_CATEGORIES} can be categories{mixed}")
+    if len(names) > MAX_CATEGORIES:
+        return Unfit(f"text with {len(names):,} different values, at most {MAX_CATEGORIES} can be categories{mixed}")
     return Column(name, "categories", np.where(places < 0, np.nan, places), tuple(names))
 
 
@@ -88,7 +88,7 @@ def _mistakes(file: RowFile, name: str, wrong: NDArray[np.bool_], present: int, 
     )
 
 
-def why_needless(column: Column) -> str:
+def reason_unused(column: Column) -> str:
     """Why a column is not used by default; empty if it is used."""
     values = column.values[~np.isnan(column.values)]
     if len(values) > 1 and (values == values[0]).all():

@@ -54,7 +54,7 @@ def drawn_links(labels: NDArray[Any], count: int, seed: int) -> KnownLinks:
     return KnownLinks(pairs[alike], pairs[~alike])
 
 
-def with_all_that_follows(known: KnownLabels, links: KnownLinks) -> KnownLabels:
+def with_implied_labels(known: KnownLabels, links: KnownLinks) -> KnownLabels:
     """Known labels and links, with labels propagated to all points linked with labelled ones, directly or indirectly.
 
     Raises:

@@ -125,11 +125,11 @@ def agreement(labels: NDArray[np.integer], others: Sequence[NDArray[np.integer]]
     names, numbers = np.unique(labels, return_inverse=True)
     for other in others:
         other_names, other_numbers = np.unique(other, return_inverse=True)
-        matches += called_alike(numbers, other_numbers, max(len(names), len(other_names))) == numbers
+        matches += relabelled_like(numbers, other_numbers, max(len(names), len(other_names))) == numbers
     return matches / len(others)
 
 
-def called_alike(labels: NDArray[np.integer], other: NDArray[np.integer], clusters: int) -> NDArray[np.int64]:
+def relabelled_like(labels: NDArray[np.integer], other: NDArray[np.integer], clusters: int) -> NDArray[np.int64]:
     """(N,) another clustering of the same rows, relabelled to match the clusters here by their common rows.
 
     Args:

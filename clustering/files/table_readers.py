@@ -22,9 +22,9 @@ ENDINGS = {
     "Parquet": (".parquet", ".pq"),
     "NumPy": (".npz",),
 }
-MOST_COLUMNS = 10_000  # maximum number of columns; pandas takes minutes to read ten times as many
+MAX_COLUMNS = 10_000  # maximum number of columns; pandas takes minutes to read ten times as many
 _DELIMITERS = ",;\t|"
-_LONGEST = 1 << 24  # maximum length of the header line in characters
+_MAX_LINE = 1 << 24  # maximum length of the header line in characters
 
 
 def read_rows(path: Path, *, blank_lines: bool) -> "tuple[pd.DataFrame, str, int]":
@@ -32,7 +32,7 @@ def read_rows(path: Path, *, blank_lines: bool) -> "tuple[pd.DataFrame, str, int
     first row.
 
     Raises:
-        InputError: column names are missing or repeated, or there are more than `MOST_COLUMNS`; errors of the reader of
+        InputError: column names are missing or repeated, or there are more than `MAX_COLUMNS`; errors of the reader of
             the format are raised, too.
     """
     kind = kind_of(path)
@@ -83,7 +83,7 @@ def column_names(path: Path, delimiter: str) -> list[str]:
 
 def _lines(file: TextIO) -> Iterator[str]:
     """Lines that may contain the header, which can span several."""
-    left = _LONGEST
+    left = _MAX_LINE
     while left and (line := file.readline(left)):
         left -= len(line)
         yield line
@@ -102,10 +102,10 @@ def _delimiter(path: Path) -> str:
     first = "\n"
     with open_text(path) as file:
         while first and not first.strip():
-            first = file.readline(_LONGEST)
-    if len(first) == _LONGEST:
+            first = file.readline(_MAX_LINE)
+    if len(first) == _MAX_LINE:
         raise InputError(
-            f"{path}: its first line exceeds {_LONGEST:,} characters; check that it is a table with one line per row"
+            f"{path}: its first line exceeds {_MAX_LINE:,} characters; check that it is a table with one line per row"
         )
     return max(_DELIMITERS, key=first.count)
 
@@ -194,9 +194,9 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 
 
 def _check_width(path: Path, columns: int) -> None:
-    if columns > MOST_COLUMNS:
+    if columns > MAX_COLUMNS:
         raise InputError(
-            f"{path}: has {columns:,} columns, but at most {MOST_COLUMNS:,} can be read; select the columns "
+            f"{path}: has {columns:,} columns, but at most {MAX_COLUMNS:,} can be read; select the columns "
             "that matter. Features of a network are read by `transduce cluster dataset=features`"
         )
 

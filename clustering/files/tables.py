@@ -51,7 +51,7 @@ class RowFile:
 
         Raises:
             InputError: the file does not exist, its extension is unknown, it cannot be read in the format of the
-                extension, it has no rows, two columns have the same name, or there are more than `MOST_COLUMNS`
+                extension, it has no rows, two columns have the same name, or there are more than `MAX_COLUMNS`
                 columns.
         """
         path = Path(path)
@@ -196,14 +196,14 @@ class RowFile:
             InputError: as in `save`, or the file exists and is not this table with added columns.
         """
         path = self._check_place(Path(path), added)
-        if os.path.lexists(path) and not self._came_from_here(path, added):
+        if os.path.lexists(path) and not self._is_extended_copy(path, added):
             raise InputError(
                 f"output={path}: the file exists and is not this table with clusters; choose another name, or "
                 "move the file"
             )
         return path
 
-    def _came_from_here(self, path: Path, added: Sequence[str]) -> bool:
+    def _is_extended_copy(self, path: Path, added: Sequence[str]) -> bool:
         """Whether a file has the columns of this table and the first of the added ones."""
         try:
             names = column_names(path, self.delimiter)

@@ -20,7 +20,7 @@ def one_core() -> Iterator[None]:
     threads for each of them. BLAS of numpy and scipy has one number for all, which is restored after the last context
     ends.
     """
-    if _HERE.before is not None:
+    if _THREAD.before is not None:
         yield
         return
     _enter()
@@ -33,7 +33,7 @@ def one_core() -> Iterator[None]:
 @contextmanager
 def every_core() -> Iterator[None]:
     """Within `one_core`, restores the previous number of threads for a step that is worth them."""
-    if _HERE.before is None:
+    if _THREAD.before is None:
         yield
         return
     _leave()
@@ -61,26 +61,26 @@ def keep_this_thread_to_one_core() -> None:
     _of_mkl(1)
 
 
-class _Here(threading.local):
+class _ThreadState(threading.local):
     """OpenMP thread numbers before the context of this Python thread; None outside of one."""
 
     before: list[tuple[Any, int]] | None = None
 
 
-_HERE = _Here()
+_THREAD = _ThreadState()
 _ALL = 0  # for MKL: the number set for all Python threads
 
 
 def _enter() -> None:
     torch.get_num_threads()  # otherwise a thread new to torch would set its number at the first operation
     blas, openmp = _libraries()
-    _HERE.before = [(library, library.get_num_threads()) for library in openmp]
+    _THREAD.before = [(library, library.get_num_threads()) for library in openmp]
     _BLAS.take(blas)
     keep_this_thread_to_one_core()
 
 
 def _leave() -> None:
-    before, _HERE.before = _HERE.before or [], None
+    before, _THREAD.before = _THREAD.before or [], None
     _BLAS.release()  # first, since a BLAS built with OpenMP also sets the number of OpenMP
     for library, count in before:
         library.set_num_threads(count)

@@ -25,7 +25,7 @@ from clustering.graphs.row_search import Done, Method, NearestRows, Search, choo
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.graphs.sparse_rows import SparseTable
 
-_MOST_ARCS = 2**31 - 1
+_MAX_ARCS = 2**31 - 1
 """Largest number of arcs with int32 indices."""
 
 _SAME_ROWS = 1e-4
@@ -111,10 +111,10 @@ def neighbours(
     x = _checked(X)
     points = len(x)
     k = min(k, points - 1)
-    if 2 * points * k > _MOST_ARCS:
+    if 2 * points * k > _MAX_ARCS:
         raise InputError(
             f"{points:,} points with {k} neighbours may have {2 * points * k:,} arcs, but 32-bit indices allow "
-            f"{_MOST_ARCS:,}; use k={_MOST_ARCS // (2 * points)} or fewer points"
+            f"{_MAX_ARCS:,}; use k={_MAX_ARCS // (2 * points)} or fewer points"
         )
     search = choose(x, method)
     require(
@@ -122,7 +122,7 @@ def neighbours(
         {"the graph": room(points, x.shape[1], k, search)},
         "use fewer rows (a sample) or fewer neighbours",
     )
-    nearest, seconds = _found(x, k, search, folder, done)
+    nearest, seconds = _cached_nearest_rows(x, k, search, folder, done)
     lengths = nearest.squared_distances
     present = nearest.indices >= 0
     mean = float(lengths.sum(dtype=np.float64)) / max(1, int(present.sum()))
@@ -190,7 +190,7 @@ def _squared_norm(x: Tensor | SparseTable) -> float:
     return float(norms.double().square().mean())
 
 
-def _found(
+def _cached_nearest_rows(
     x: Tensor | SparseTable, k: int, search: Search, folder: Path | None, done: Done
 ) -> tuple[NearestRows, float]:
     """The arcs, and the time of their search in seconds."""

@@ -138,7 +138,7 @@ def changes(
     sets += [(labels == a) | (labels == b) for a, b in pairs.tolist()]
     current = ends.prototypes[index]
     near = torch.cat([current, current.repeat_interleave(2, dim=0), current[pairs[:, 0]]])
-    prototypes, paid = _served(rule, sets, near)
+    prototypes, paid = _sub_prototypes(rule, sets, near)
     single, halves, joined = paid[:K], paid[K : 3 * K], paid[3 * K :]
     a, b = pairs.unbind(dim=1)
     join = joined - single[a] - single[b] - weight * (between[a, b] + between[b, a])
@@ -184,7 +184,7 @@ def _links(graph: SparseGraph, labels: Tensor, clusters: int) -> Tensor:
     return links.index_add_(0, places, graph.weights.double()).view(clusters, clusters)
 
 
-def _served(rule: Rule, sets: list[Tensor], near: Tensor) -> tuple[Tensor, Tensor]:
+def _sub_prototypes(rule: Rule, sets: list[Tensor], near: Tensor) -> tuple[Tensor, Tensor]:
     """(M, D) prototypes of sets of points, each bool (N,), and (M,) the costs of their points.
 
     An empty set takes the prototype from `near` (M, D).

@@ -10,7 +10,7 @@ from clustering.foundation.errors import InputError
 _WHOLE = 1e-6
 """Distance from an integer below which a count is taken to be that integer."""
 
-_MOST = 1 << 20
+_MAX_VARIABLES = 1 << 20
 """Maximum number of fractional assignments, which take some minutes."""
 
 
@@ -67,10 +67,10 @@ def rounded_assignments(assignments: NDArray[np.floating], cells: NDArray[np.int
     Raises:
         InputError: there are more than 2^20 assignments.
     """
-    if assignments.size > _MOST:
+    if assignments.size > _MAX_VARIABLES:
         raise InputError(
-            f"rounding='flow': {len(assignments)} points have fractional assignments, too many for a linear program "
-            f"({assignments.size} variables, at most {_MOST}); lower tol, gap_tol and sweep_tol to reduce them, "
+            f"rounding='flow': {len(assignments)} points have fractional assignments, more than rounding supports "
+            f"({assignments.size} variables of at most {_MAX_VARIABLES}); lower tol, gap_tol and sweep_tol, "
             "or set rounding='argmax'"
         )
     kept = np.where(assignments > _WHOLE, assignments, 0.0)

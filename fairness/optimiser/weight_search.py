@@ -142,7 +142,7 @@ class Goal:
         paths = [search.follow(run(_Path(search, weights), False)) for run in runs]
         # Cheapest runs first: a better incumbent rules out more of the others.
         for trials, run in sorted(zip(paths, runs, strict=True), key=lambda pair: _cheapest(pair[0])):
-            low, high = _about_the_cheapest(trials)
+            low, high = _around_cheapest(trials)
             floor = min((trial.objective for trial in trials if trial.weight == low), default=math.inf)
             if 0 < low * _NEAR < high and search.could_be(floor):
                 search.follow(run(_Between(search, low, high), True))
@@ -248,7 +248,7 @@ def _cheapest(trials: Sequence[Trial]) -> float:
     return min((trial.objective for trial in trials if trial.reached), default=math.inf)
 
 
-def _about_the_cheapest(trials: Sequence[Trial]) -> tuple[float, float]:
+def _around_cheapest(trials: Sequence[Trial]) -> tuple[float, float]:
     """The next lower weight and the weight of the cheapest trial that reaches the goal; 0 and 0 if none does."""
     reached = [(trial.objective, trial.weight) for trial in trials if trial.reached]
     high = min(reached)[1] if reached else 0.0

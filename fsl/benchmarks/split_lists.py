@@ -67,13 +67,13 @@ def pictures_under(folder: Path) -> list[str]:
                     below = os.path.realpath(entry.path) if entry.is_symlink() else os.path.join(real, entry.name)
                     waiting.append((entry.path, below))
             elif is_picture(entry.name):
-                if not entry.is_file(follow_symlinks=False) and _is_something_else(entry.path):
+                if not entry.is_file(follow_symlinks=False) and _is_special_file(entry.path):
                     raise InputError(f"{entry.path}: is not a regular file (a pipe or device, for example); remove it")
                 pictures.append((entry.name, place))
     return [f"{place}{os.sep}{name}" for name, place in sorted(pictures)]
 
 
-def _is_something_else(path: str) -> bool:
+def _is_special_file(path: str) -> bool:
     """Whether the path is something other than a file. Broken links do not count: reading them fails with an error."""
     return os.path.exists(path) and not os.path.isfile(path)
 

@@ -50,7 +50,7 @@ def usage(settings: Sequence[str]) -> str:
 
 def run(flags: Flags, console: Console) -> int:
     """Draw the figure named in the settings."""
-    name, typed = _asked_for(flags.settings)
+    name, typed = _requested(flags.settings)
     from runs.figures.papers import drawing
 
     number, _, benchmark = name.partition("@")
@@ -83,7 +83,7 @@ def run(flags: Flags, console: Console) -> int:
     return 0
 
 
-def _asked_for(settings: Sequence[str]) -> tuple[str, list[str]]:
+def _requested(settings: Sequence[str]) -> tuple[str, list[str]]:
     """Return the name of the figure, and the settings that replace the paper's."""
     words = [word for word in settings if "=" not in word]
     if len(words) != 1:

@@ -47,7 +47,7 @@ def usage(settings: Sequence[str]) -> str:
 
 def run(flags: Flags, console: Console) -> int:
     """Show the table named in the settings."""
-    name, settings = _asked_for(flags.settings)
+    name, settings = _requested(flags.settings)
     if not flags.run_missing and (flags.limit_minutes or flags.executor != "local"):
         raise InputError("--executor and --limit-minutes only apply to missing runs; add --run-missing")
     table = _empty(name, settings)
@@ -116,7 +116,7 @@ def _planned(table: "Table", name: str, settings: Sequence[str], console: Consol
     return planned
 
 
-def _asked_for(arguments: Sequence[str]) -> tuple[str, list[str]]:
+def _requested(arguments: Sequence[str]) -> tuple[str, list[str]]:
     words = [word for word in arguments if "=" not in word]
     if len(words) != 1:
         known = ", ".join(names("experiment"))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from clustering.evaluation.profiles import called_alike, profiles
+from clustering.evaluation.profiles import profiles, relabelled_like
 from fairness.by_group import ALL, ByGroup
 from fairness.groups import Groups
 from fairness.objectives import distances_to_means
@@ -55,7 +55,7 @@ class FairnessPage(TablePage):
     @cached_property
     def before(self) -> NDArray[np.int64]:
         """(N,) clusters without fairness, each with the number of the most similar cluster with fairness."""
-        return called_alike(self._labels(self.chosen), self._labels(0), self.clusters)
+        return relabelled_like(self._labels(self.chosen), self._labels(0), self.clusters)
 
     @cached_property
     def all_shares(self) -> pd.DataFrame:
@@ -105,7 +105,7 @@ class FairnessPage(TablePage):
                 "lacking": [len(report.absent()) for report in reports],
                 "lost": [int((report.sizes == 0).sum()) for report in reports],
                 "distance": [_ratio(own.mean(), self._distances[0].mean()) for own in self._distances],
-                "moved": [int((called_alike(own, labels[0], self.clusters) != own).sum()) for own in labels],
+                "moved": [int((relabelled_like(own, labels[0], self.clusters) != own).sum()) for own in labels],
                 "settled": True if self.settled is None else list(self.settled),
             }
         )

@@ -161,7 +161,7 @@ def _csv(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def said(result: "Classified") -> list[str]:
     """Return sentences that explain how the pictures were classified."""
-    from fsl.named_strategies import said_of
+    from fsl.named_strategies import statement_of
 
     classifier, strategy = result.classifier, result.classifier.strategy_
     name = short(result.config.strategy)
@@ -172,7 +172,7 @@ def said(result: "Classified") -> list[str]:
             f"a class{refined}. With alone=false, {name} classifies them jointly, with the saved support."
         ]
     else:
-        lines = [said_of(strategy)]
+        lines = [statement_of(strategy)]
     if strategy.transform == "CL2N":
         lines.append(
             "The transform CL2N subtracts the mean of the labelled classes from the features, because the mean of the "

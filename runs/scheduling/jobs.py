@@ -121,7 +121,7 @@ def perform(job: Job, cores: int | None = None) -> Report:
         cores: maximum number of torch threads; None: torch's default.
     """
     kept = KeptNotes()
-    progress = relay.HERE.get() or kept
+    progress = relay.CURRENT_PROGRESS.get() or kept
     strategies: list[tuple[str, Exception]] = []
     failures: list[Failure] = []
     computed = reused = 0

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from runs.scheduling.relay import HERE, Relay, Sender
+from runs.scheduling.relay import CURRENT_PROGRESS, Relay, Sender
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,7 +46,7 @@ class LocalPool(Executor):
         for worker in [worker for worker in self._workers if worker.is_dead]:
             self._workers.remove(worker)
         worker = next((worker for worker in self._workers if worker.is_idle), None) or self._begin()
-        worker.future = worker.pool.submit(_do, fn, args, kwargs)
+        worker.future = worker.pool.submit(_call, fn, args, kwargs)
         worker.theirs.close()  # the process has its own copy by now
         return worker.future
 
@@ -116,11 +116,11 @@ def _start(parent: "Connection[Any, Any]", gpu: str | None) -> None:
         warnings.simplefilter("ignore")
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
-    HERE.set(Sender(parent))
-    threading.Thread(target=_heed, args=(parent,), daemon=True).start()
+    CURRENT_PROGRESS.set(Sender(parent))
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
 
 
-def _heed(parent: "Connection[Any, Any]") -> None:
+def _end_with_parent(parent: "Connection[Any, Any]") -> None:
     """End the process when the parent requests it or no longer exists."""
     with contextlib.suppress(EOFError, OSError):
         parent.recv()
@@ -135,7 +135,7 @@ def _end(number: int, frame: object) -> None:
     os._exit(0)
 
 
-def _do(work: Callable[..., R], args: Sequence[Any], kwargs: dict[str, Any]) -> R:
+def _call(work: Callable[..., R], args: Sequence[Any], kwargs: dict[str, Any]) -> R:
     _Self.busy = True
     try:
         return work(*args, **kwargs)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PAUSE = 0.1  # seconds between two messages about one bar
 
 # Destination of the progress messages of this process, if another process shows them.
-HERE: "ContextVar[Progress | None]" = ContextVar("HERE", default=None)
+CURRENT_PROGRESS: "ContextVar[Progress | None]" = ContextVar("CURRENT_PROGRESS", default=None)
 
 
 class Sender:

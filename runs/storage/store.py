@@ -127,7 +127,7 @@ class Store:
                     with tempfile.TemporaryFile(dir=folder):
                         pass
                 except OSError as error:
-                    if _says_full(error):
+                    if _is_disk_full(error):
                         raise
                     raise self._unwritable(error) from error
         for kind in get_args(Kind):
@@ -162,7 +162,7 @@ class Store:
             sound = (
                 bool(files)
                 and record["identity"] == identity
-                and all(_sound(folder / name, noted["size"], noted["sha256"]) for name, noted in files.items())
+                and all(_is_intact(folder / name, noted["size"], noted["sha256"]) for name, noted in files.items())
             )
             return Entry(folder, _fingerprint(files), facts) if sound else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -257,7 +257,7 @@ class Store:
         try:
             yield
         except Exception as error:
-            if _says_full(error):
+            if _is_disk_full(error):
                 raise OSError(
                     errno.ENOSPC,
                     "the disk is full; finished work is kept: make room and give the same command again",
@@ -309,7 +309,7 @@ def write_text(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
-def _says_full(error: BaseException) -> bool:
+def _is_disk_full(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return True
     # SQLite, safetensors and torch raise errors of their own for a full disk.
@@ -319,7 +319,7 @@ def _says_full(error: BaseException) -> bool:
     )
 
 
-def _sound(path: Path, size: int, sha256: str) -> bool:
+def _is_intact(path: Path, size: int, sha256: str) -> bool:
     return path.stat().st_size == size and (size > HASHED or _hash(path) == sha256)
 
 

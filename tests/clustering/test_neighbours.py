@@ -269,6 +269,6 @@ def test_what_cannot_be(X: Any, options: dict[str, Any], message: str) -> None:
 
 
 def test_more_arcs_than_indices_can_name_are_refused_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustering.graphs.neighbours._MOST_ARCS", 1000)
+    monkeypatch.setattr("clustering.graphs.neighbours._MAX_ARCS", 1000)
     with pytest.raises(InputError, match=r"400 points .*4,000 arcs.*k=1"):
         neighbours(draw(), 5)

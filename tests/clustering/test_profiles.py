@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.evaluation.profiles import agreement, called_alike, principal_plane, profiles
+from clustering.evaluation.profiles import agreement, principal_plane, profiles, relabelled_like
 
 
 @settings(max_examples=30)
@@ -59,7 +59,7 @@ def test_agreement_does_not_know_what_clusters_are_called(labels, names):
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
 def test_clusters_called_alike_are_the_same_clusters_and_share_as_many_rows_as_can_be(pairs):
     labels, other = np.array(pairs).T
-    called = called_alike(labels, other, 4)
+    called = relabelled_like(labels, other, 4)
     assert ((called[:, None] == called) == (other[:, None] == other)).all()
     best = max((np.array(names)[other] == labels).sum() for names in permutations(range(4)))
     assert (called == labels).sum() == best

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.files.spreadsheets import as_text
-from clustering.files.table_readers import MOST_COLUMNS
+from clustering.files.table_readers import MAX_COLUMNS
 from clustering.files.tables import RowFile
 from clustering.foundation.errors import InputError
 
@@ -180,7 +180,7 @@ def test_output_is_refused_before_anything_is_lost(csv_file, tmp_path):
 
 
 def test_wide_files_of_other_kinds_are_refused_before_they_are_read(tmp_path):
-    np.savez(tmp_path / "t.npz", x=np.zeros((2, MOST_COLUMNS + 1), dtype=np.int8))
+    np.savez(tmp_path / "t.npz", x=np.zeros((2, MAX_COLUMNS + 1), dtype=np.int8))
     with pytest.raises(InputError, match="10,001 columns"):
         RowFile.read(tmp_path / "t.npz")
 

@@ -72,7 +72,7 @@ class Constraints:
         names, places = np.unique(self.groups[points], return_inverse=True)
         return Constraints(places, self.apart[names][:, names], self.labels[points], self.coarse[names])
 
-    def barred(self, clusters: int) -> NDArray[np.bool_]:
+    def excluded_clusters(self, clusters: int) -> NDArray[np.bool_]:
         """(G, K) clusters that are excluded for a group, because their labelled points have another coarse label."""
         owner = np.full(clusters, -1, dtype=np.int64)
         labelled = np.flatnonzero(self.labels >= 0)

@@ -29,7 +29,7 @@ from clustering.deep.xsdc.final_classifier import Kind, final_classifier, rounde
 from clustering.deep.xsdc.phases import Phase, kept, train
 from clustering.deep.xsdc.representations import network_of, side_of
 from clustering.deep.xsdc.reversal import Assignment, Reversal
-from clustering.deep.xsdc.rounding import obeying_labels
+from clustering.deep.xsdc.rounding import constrained_labels
 from clustering.deep.xsdc.size_bounds import size_bounds
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
@@ -423,7 +423,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         else:
             labels = torch.from_numpy(rounded_labels(training, features, self.penalty_, generator)).to(features.device)
             self.classifier_ = ridge(features, torch.nn.functional.one_hot(labels, K), self.penalty_)
-        classified = obeying_labels(self.classifier_.scores(features).cpu().numpy(), known)
+        classified = constrained_labels(self.classifier_.scores(features).cpu().numpy(), known)
         self.labels_, order = numbered(self, classified, known.labels)
         self.classifier_ = Ridge(self.classifier_.weights[:, order], self.classifier_.intercept[order])
         self.cluster_sizes_ = cluster_sizes(self.labels_, K)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from clustering.deep.xsdc.constraints import Constraints, Known
 from clustering.deep.xsdc.discriminative import best_penalty, ridge
-from clustering.deep.xsdc.rounding import obeying_labels
+from clustering.deep.xsdc.rounding import constrained_labels
 from clustering.foundation.errors import InputError
 
 
@@ -27,7 +27,7 @@ def by_pseudo_labels(features: Tensor, known: Constraints, clusters: int) -> Ten
     targets = torch.nn.functional.one_hot(labels, clusters).to(torch.float64)
     scores = ridge(features[labelled], targets, best_penalty(features[labelled], targets)).scores(features)
     scores[:, targets.sum(0) == 0] = -torch.inf
-    assigned = torch.from_numpy(obeying_labels(scores.cpu().numpy(), known)).to(features.device)
+    assigned = torch.from_numpy(constrained_labels(scores.cpu().numpy(), known)).to(features.device)
     return (assigned[:, None] == assigned).to(torch.float64)
 
 

@@ -42,7 +42,7 @@ def spectral_labels(equivalence: Array, clusters: int, generator: np.random.Gene
     return np.asarray(model.labels_, dtype=np.int64)
 
 
-def obeying_labels(scores: Array, known: Constraints) -> NDArray[np.int64]:
+def constrained_labels(scores: Array, known: Constraints) -> NDArray[np.int64]:
     """(N,) labels of the highest scores (N, K), subject to labels and links.
 
     Known labels are kept, and linked points get the label of the highest sum of their scores. Sets of linked points
@@ -52,8 +52,8 @@ def obeying_labels(scores: Array, known: Constraints) -> NDArray[np.int64]:
     """
     sums = np.zeros((int(known.groups.max(initial=-1)) + 1, scores.shape[1]))
     np.add.at(sums, known.groups, scores)
-    barred = known.barred(scores.shape[1])
-    sums[barred & ~barred.all(axis=1, keepdims=True)] = -np.inf
+    excluded = known.excluded_clusters(scores.shape[1])
+    sums[excluded & ~excluded.all(axis=1, keepdims=True)] = -np.inf
     labels = sums.argmax(axis=1)
     labelled = known.labels >= 0
     labels[known.groups[labelled]] = known.labels[labelled]

@@ -99,10 +99,10 @@ def known_to_method(config: ClusterConfig, data: "Dataset") -> "KnownLabels | No
     Raises:
         InputError: as `known_labels` and `known_links`, or if the labels of all points are implied.
     """
-    from clustering.evaluation.known_links import with_all_that_follows
+    from clustering.evaluation.known_links import with_implied_labels
 
     known, links = known_labels(config, data), known_links(config, data)
-    return known if known is None or links is None else with_all_that_follows(known, links)
+    return known if known is None or links is None else with_implied_labels(known, links)
 
 
 def told_points(known: "KnownLabels | None", coarse: "NDArray[np.int64] | None" = None) -> "NDArray[np.bool_] | None":

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clustering.deep.xsdc.constraints import constraints
 from clustering.deep.xsdc.discriminative import ridge_objective
 from clustering.deep.xsdc.reversal import Reversal
-from clustering.deep.xsdc.rounding import nearest_labels, obeying_labels, spectral_labels
+from clustering.deep.xsdc.rounding import constrained_labels, nearest_labels, spectral_labels
 from clustering.deep.xsdc.vector_networks import KernelMap, LinearMap
 from clustering.foundation.errors import InputError
 from clustering.metrics import accuracy
@@ -165,7 +165,7 @@ def test_labels_obey_what_is_known(seed: int, labelled: float, linked: float, cl
     same = classes[drawn[:, 0]] == classes[drawn[:, 1]]
     known = constraints(25, labels=labels, must_link=drawn[same], cannot_link=drawn[~same])
     scores = generator.normal(size=(25, clusters))
-    found = obeying_labels(scores, known)
+    found = constrained_labels(scores, known)
     told = known.labels >= 0
     assert (found[told] == known.labels[told]).all()
     assert all(found[i] == found[j] for i, j in drawn[same])
