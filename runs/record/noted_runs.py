@@ -21,7 +21,7 @@ def noted_run(note: Path, name: str, tracker: Tracker, begin: Callable[[], Track
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         run = tracker.resume(str(json.loads(note.read_text())["run"]))
         if run is not None:
-            tracker.say(f"going on with the interrupted training of {name}")
+            tracker.say(f"resuming the interrupted training of {name}")
             return run
     run = begin()
     write_text(note, json.dumps({"run": run.run_id}))

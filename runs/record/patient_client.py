@@ -98,7 +98,7 @@ class PatientClient:
         while not done.wait(PATIENCE):
             waited.set()
             passed += PATIENCE
-            self._say(f"{self._place} has not answered for {passed:.0f} s: still trying (Ctrl-C ends it)")
+            self._say(f"{self._place} has not answered for {passed:.0f} s: still trying (press Ctrl-C to stop)")
 
 
 @contextmanager
@@ -116,8 +116,8 @@ def _time_for(size: int) -> Iterator[None]:
 
 def _unreachable(place: str, reason: str) -> RecordUnreachable:
     return RecordUnreachable(
-        f"{place}: the record of runs cannot be reached ({reason}). What was finished is kept in the results "
-        "folder. When the record can be reached again, give the same command: it goes on from there"
+        f"{place}: the record of runs cannot be reached ({reason}). Finished results are kept in the results "
+        "folder. When the record can be reached again, rerun the same command to continue"
     )
 
 
@@ -130,7 +130,7 @@ def _reason(error: Exception) -> str | None:
     text = without_passwords(" ".join(str(error).split()))
     if isinstance(error, MlflowException):
         if error.get_http_status_code() in (401, 403) or "failed with error code 40" in text:
-            return "it refuses the user or the password" if _refused(error, text) else None
+            return "it rejects the user or the password" if _refused(error, text) else None
         if isinstance(error, RestException):
             return "it answers with errors" if error.get_http_status_code() >= 500 else None
         if "API request to" in text:
@@ -151,12 +151,12 @@ def _short(text: str) -> str:
     for words, gist in (
         ("too many 500", "it answers with error 500"),
         ("too many 50", "it answers with errors"),
-        ("too many 429", "it refuses more requests for now, error 429"),
-        ("timed out", "it takes requests and does not answer them"),
-        ("timeout", "it takes requests and does not answer them"),
-        ("refused", "nothing listens there any more"),
-        ("NameResolution", "its name is not known"),
-        ("Connection aborted", "it ends connections without an answer"),
+        ("too many 429", "it accepts no more requests for now: error 429"),
+        ("timed out", "it accepts requests but does not answer"),
+        ("timeout", "it accepts requests but does not answer"),
+        ("refused", "no server is listening there"),
+        ("NameResolution", "its host name is unknown"),
+        ("Connection aborted", "it closes connections without an answer"),
     ):
         if words.lower() in text.lower():
             return gist

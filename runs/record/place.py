@@ -35,17 +35,17 @@ class RecordPlace:
         self.say = say
         if address and (address.startswith("file:") or "://" not in address) and not address.startswith("databricks"):
             raise InputError(
-                f"{ENVIRONMENT}={self.place}: MLflow keeps no runs in a plain folder any more; "
-                "give sqlite:////absolute/path.db or the address of a server, or unset it"
+                f"{ENVIRONMENT}={self.place}: MLflow no longer stores runs in a plain folder; "
+                "set sqlite:////absolute/path.db or the address of a server, or unset it"
             )
         if address and address.partition("?")[0] in ("sqlite://", "sqlite:///", "sqlite:///:memory:"):
             raise InputError(
                 f"{ENVIRONMENT}={self.place}: a record in memory is lost when the command ends; "
-                "give sqlite:////absolute/path.db, or unset it"
+                "set sqlite:////absolute/path.db, or unset it"
             )
         if self.database and not self.own and not self.database.parent.is_dir():
             raise InputError(
-                f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; make it, or mend the path"
+                f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; create it, or correct the path"
             )
 
     @functools.cached_property
@@ -93,7 +93,7 @@ class RecordPlace:
         assert database is not None, "a server has no file"
         other = "another results folder with results=FOLDER" if self.own else "another MLFLOW_TRACKING_URI"
         if not database.is_file():
-            raise InputError(f"{database}: no MLflow record, and no file; move it away, or give {other}")
+            raise InputError(f"{database}: not a file, so not an MLflow record; move it elsewhere, or use {other}")
         try:
             # Not mode=ro: SQLite could then not roll back the transaction of a killed process; every query would fail.
             address, silence = f"{database.as_uri()}?mode=rw", min(SILENCE, PATIENCE)
@@ -104,7 +104,7 @@ class RecordPlace:
                 except sqlite3.OperationalError as error:
                     if not _is_busy(error):
                         raise
-                    self.say(f"{database}: another process writes to it: waiting for it, {PATIENCE:.0f} s at most")
+                    self.say(f"{database}: another process is writing to it; waiting up to {PATIENCE:.0f} s")
                 connection.execute(f"pragma busy_timeout = {1000 * PATIENCE:.0f}")
                 connection.execute("select version_num from alembic_version").fetchone()
                 if not self.moved:
@@ -115,15 +115,13 @@ class RecordPlace:
         except sqlite3.Error as error:
             if _is_busy(error):
                 raise InputError(
-                    f"{database}: another process keeps writing ({error}); give the command again"
+                    f"{database}: another process is writing to it ({error}); rerun the command later"
                 ) from error
             is_other = str(error).startswith("no such") and "alembic_version" not in str(error)
             remedy = (
-                f"bring it up to date with `mlflow db upgrade {without_passwords(self.uri)}`"
-                if is_other
-                else "move it away"
+                f"update it with `mlflow db upgrade {without_passwords(self.uri)}`" if is_other else "move it elsewhere"
             )
-            raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}, or give {other}") from error
+            raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}, or use {other}") from error
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -76,7 +76,7 @@ def recorded_tuning(config: TuneConfig, tracker: "Tracker", say: Say = silent) -
         children = _runs(experiment, config, tracker, {"stage": ["evaluation"], PARENT: [run.run_id]})
         chosen = chosen_values(config, run.tags)
         if chosen is None:
-            say(f"run {run.run_id} ({run.name}) no longer says what it chose")
+            say(f"run {run.run_id} ({run.name}) does not state the chosen values")
             continue
         curve = _curve(config, step, chosen, step.split, step.tasks, run, children, tracker, say)
         novel = None
@@ -111,7 +111,7 @@ def _of_identity(
             matches.append(run)
     namesake = next((run for run in runs if run.name == name), None)
     if namesake and not matches:
-        say(f"run {namesake.run_id} ({name}) is of other settings or of earlier code")
+        say(f"run {namesake.run_id} ({name}) has other settings or was made by other code")
     return matches
 
 
@@ -148,5 +148,5 @@ def _result(config: EvaluateConfig, run: RunRow, tracker: "Tracker", say: Say) -
     try:
         return recorded_result(tracker, run.run_id, run.metrics, run.artifact_uri, config, run.tags["identity"])
     except (ValueError, KeyError) as error:
-        say(f"{PER_TASK} of run {run.run_id} ({run.name}) is no longer whole: {error}")
+        say(f"{PER_TASK} of run {run.run_id} ({run.name}) is damaged or incomplete: {error}")
         return None

@@ -49,9 +49,9 @@ def relocate(store: Store, say: Say) -> dict[str, str]:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
                 raise
-            say(f"{message}, and its record cannot be written: it is only read")
+            say(f"{message}; its record is read-only, so it keeps the old paths")
             return moved
-    say(f"{message}: the record has its new place now")
+    say(f"{message}; the paths in its record were updated")
     return {}
 
 
@@ -89,8 +89,8 @@ def _check(connection: sqlite3.Connection, base: str, store: Store) -> None:
         with store.try_lock(stage, identity) as free:
             if not free:
                 raise InputError(
-                    f"{store.root} is used by another process under the name {other.parent}; give that one with "
-                    "results=FOLDER, or wait for its end"
+                    f"{store.root} is in use by another process as {other.parent}; set results= to that folder, "
+                    "or wait until the process ends"
                 )
 
 

@@ -87,12 +87,12 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bo
     """
     tracker = Tracker(store, say=say)
     if tracker.is_server:
-        say(f"the runs are on {tracker.place} (MLFLOW_TRACKING_URI): open that address")
+        say(f"the runs are on the server {tracker.place} (MLFLOW_TRACKING_URI); open that address")
         return
     with contextlib.suppress(KeyboardInterrupt), served(tracker, host=host, port=port, say=say) as process:
         set_views(tracker)
         page = first_page(tracker, address(host, port))
-        say(f"MLflow UI: {page} (Ctrl-C ends it)")
+        say(f"MLflow UI: {page} (press Ctrl-C to stop)")
         if host not in ("127.0.0.1", "localhost", "::1"):
             say(f"warning: host={host} lets other machines read and change runs; there is no password")
         if browse and _has_screen():
@@ -129,7 +129,7 @@ def _check_free(host: str, port: int) -> None:
     except OSError as error:
         raise InputError(
             f"cannot listen at {host} port {port}: {error.strerror}; "
-            f"give another one, such as port={port + 1 if port < 65535 else port - 1}"
+            f"use another one, such as port={port + 1 if port < 65535 else port - 1}"
         ) from error
 
 

@@ -60,7 +60,9 @@ class TrackedRun:
         pairs = [Param(key, _shorten(value, PARAM_LENGTH)) for key, value in (params or {}).items()]
         labels = [RunTag(key, _shorten(value, TAG_LENGTH)) for key, value in tags.items()]
         for long in [key for key in [*metrics, *(params or {}), *tags] if len(key) > KEY_LENGTH]:
-            raise InputError(f"the name {long[:40]}... has {len(long)} characters; {KEY_LENGTH} are allowed in a run")
+            raise InputError(
+                f"the name {long[:40]}... has {len(long)} characters, but a run allows at most {KEY_LENGTH}; shorten it"
+            )
         chunks = max(_calls(rows, METRICS_A_CALL), _calls(pairs, PARAMS_A_CALL), _calls(labels, TAGS_A_CALL))
         with self._store.watched():
             for i in range(chunks):
@@ -114,7 +116,7 @@ class TrackedRun:
 
 def _shorten(value: Any, length: int) -> str:
     text = str(value)
-    note = "... (cut; whole in config.yaml)"
+    note = "... (truncated; complete in config.yaml)"
     return text if len(text) <= length else text[: length - len(note)] + note
 
 

@@ -83,11 +83,11 @@ class Tracker(RecordPlace):
             ) from error
         except (MlflowException, DatabaseError, ArgumentError, ValueError) as error:
             remedy = (
-                f"bring it up to date with `mlflow db upgrade {without_passwords(self.uri)}`"
+                f"update it with `mlflow db upgrade {without_passwords(self.uri)}`"
                 if "schema" in str(error)
-                else "move it away, or give another results folder with results=FOLDER"
+                else "move it elsewhere, or use another results folder with results=FOLDER"
                 if self.own
-                else f"mend {ENVIRONMENT}, or unset it"
+                else f"correct {ENVIRONMENT}, or unset it"
             )
             raise InputError(f"{self.place}: no usable MLflow record ({_first_line(error)}); {remedy}") from error
 
@@ -138,10 +138,10 @@ class Tracker(RecordPlace):
                 self.client.create_experiment(name, artifact_location=place)
             entry = self.client.get_experiment_by_name(name)
             if entry is None:
-                raise InputError(f"{self.place}: cannot make the experiment {name!r}")
+                raise InputError(f"{self.place}: the experiment {name!r} could not be created; rerun the command")
         if entry.lifecycle_stage == "deleted":
             self.client.restore_experiment(entry.experiment_id)
-            self.say(f"the experiment {name} had been deleted: restored")
+            self.say(f"the deleted experiment {name} was restored")
         self._check_place(name, entry.artifact_location)
         self._experiments[name] = entry.experiment_id
         return str(entry.experiment_id)
@@ -150,8 +150,8 @@ class Tracker(RecordPlace):
         """Check that a database was not copied without its artefacts: new ones would be stored beside the old ones."""
         if self.own and location.removesuffix("/") != (self.store.artifacts / name).as_uri():
             raise InputError(
-                f"{self.store.database}: the artefacts of {name} are in {location} and not in {self.store.artifacts}; "
-                "copy that folder here, too, or give another results folder with results=FOLDER"
+                f"{self.store.database}: the artefacts of {name} are in {location}, not in {self.store.artifacts}; "
+                "copy that folder too, or use another results folder with results=FOLDER"
             )
 
     def find(
@@ -215,8 +215,8 @@ class Tracker(RecordPlace):
         return dead
 
     def _kill(self, run: Any) -> int:
-        self.tracked(run.info.run_id).stop("KILLED", "its process ended without a word")
-        self.say(f"marked as KILLED: {run.info.run_name}, whose process ended before it was done")
+        self.tracked(run.info.run_id).stop("KILLED", "its process ended unexpectedly")
+        self.say(f"marked as KILLED: {run.info.run_name}; its process ended before the run was finished")
         return 1
 
     def start(
@@ -317,10 +317,10 @@ def _answers(uri: str, place: str) -> None:
     try:
         parts = urlsplit(uri)
     except ValueError as error:  # raised for brackets that contain no address
-        raise InputError(f"{ENVIRONMENT}={place}: {error}; give http://HOST:PORT") from error
+        raise InputError(f"{ENVIRONMENT}={place}: {error}; set http://HOST:PORT") from error
     user, _, host = parts.netloc.rpartition("@")
     if host != urlsplit(place).netloc:
-        raise InputError(f"{ENVIRONMENT}={place}: write a / ? or # of a user or password as %2F, %3F or %23")
+        raise InputError(f"{ENVIRONMENT}={place}: in a user name or password, write / as %2F, ? as %3F and # as %23")
     request = urllib.request.Request(parts._replace(netloc=host, fragment="").geturl())
     if user:
         secret = base64.b64encode(unquote(user).encode()).decode()

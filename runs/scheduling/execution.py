@@ -154,7 +154,7 @@ class _Schedule:
                 yield self._collect(self._under_way.pop(future), future)
             if not finished and not self.crew.slots() and not self._warned:
                 self._warned = True
-                self.say.note(f"{self.crew.name} has no worker left: waiting for one")
+                self.say.note(f"{self.crew.name} has no workers left; waiting for one")
             self._begin()
 
     def _begin(self) -> None:
@@ -179,13 +179,13 @@ class _Schedule:
             report = future.result()
         except self.crew.death as error:
             if self._begun[job] < self.crew.attempts:
-                self.say.note(f"{job.name}: its process was killed, as where memory runs out; beginning it once more")
+                self.say.note(f"{job.name}: its process was killed, perhaps because memory ran out; starting it again")
                 self._ready.appendleft(job)
                 return 0
-            reason = f"its process was killed each time, as where memory runs out ({type(error).__name__})"
+            reason = f"its process was killed each time, perhaps because memory ran out ({type(error).__name__})"
             report = Report(failures=(Failure(job.name, reason, 1, job.evaluations),))
         except CancelledError:
-            reason = f"{self.crew.name} is gone; give the same command again"
+            reason = f"{self.crew.name} has stopped; rerun the same command"
             report = Report(failures=(Failure(job.name, reason, 1, job.evaluations),))
         except Exception as error:
             report = Report(failures=(Failure.of(job.name, error, job.evaluations),))

@@ -152,12 +152,12 @@ def check_place(results: str, token: str, uri: str | None) -> None:
     process = f"process {os.getpid()} on {socket.gethostname()}"
     if not (Path(results) / token).exists():
         raise InputError(
-            f"{process} does not see the results folder {results} of the command; "
-            "put it where all workers see it under the same path, and name it with results=FOLDER"
+            f"{process} cannot access the results folder {results} of the command; "
+            "set results= to a folder that all workers access under the same path"
         )
     if uri is None and os.environ.get(ENVIRONMENT):
         address = without_passwords(os.environ[ENVIRONMENT])
-        raise InputError(f"{process} has {ENVIRONMENT}={address}, and the command has none; set it for both or neither")
+        raise InputError(f"{process} has {ENVIRONMENT}={address}, but the command does not; set it for both or neither")
 
 
 @contextlib.contextmanager

@@ -74,7 +74,7 @@ class Plan:
         """Estimated time as text; states whether some stages have no estimate."""
         unknown = any(step.seconds is None and not step.is_cached for step in self.steps)
         if unknown and not self.seconds:
-            return "unknown, as nothing like it was run yet"
+            return "unknown, because no similar run is recorded"
         return f"{'at least' if unknown else 'about'} {duration(self.seconds)} at the speed of earlier runs"
 
     def as_dict(self) -> dict[str, Any]:

@@ -26,24 +26,24 @@ Facts = Mapping[str, Any]
 
 # Licence of the pictures: Hugging Face's identifier, and the terms in words.
 TERMS = {
-    "glyphs": ("unknown", "drawn from the fonts that matplotlib ships, which may be used freely"),
+    "glyphs": ("unknown", "drawn from the fonts of matplotlib, which may be used freely"),
     "omniglot": ("mit", "the drawings are under the MIT licence"),
-    "mini": ("unknown", "the terms of ImageNet hold: research and education that is not commercial"),
-    "tiered": ("unknown", "the terms of ImageNet hold: research and education that is not commercial"),
-    "cub": ("unknown", "research and education that is not commercial; the pictures belong to those who took them"),
-    "inat": ("unknown", "each picture has the licence that its author chose, most of them not for commercial use"),
-    "cifar_fs": ("unknown", "of CIFAR-100, for which none is stated"),
-    "fc100": ("unknown", "of CIFAR-100, for which none is stated"),
+    "mini": ("unknown", "the terms of ImageNet apply: non-commercial research and education only"),
+    "tiered": ("unknown", "the terms of ImageNet apply: non-commercial research and education only"),
+    "cub": ("unknown", "non-commercial research and education only; the pictures belong to their photographers"),
+    "inat": ("unknown", "each picture has the licence that its author chose; most do not allow commercial use"),
+    "cifar_fs": ("unknown", "those of CIFAR-100, which states no licence"),
+    "fc100": ("unknown", "those of CIFAR-100, which states no licence"),
 }
 NOT_KNOWN = ("unknown", "not known to this program")
 WEIGHTS = "the weights, under the names that the network's modules have in PyTorch"
 COPY = (
-    "Copies of a benchmark differ: pictures that were saved as JPEG once more, or scaled by another program, give "
-    "other features and accuracies. The fingerprint of the pictures tells which copy this was."
+    "Copies of a benchmark differ: pictures that were compressed as JPEG again, or resized by another program, give "
+    "other features and accuracies. The fingerprint of the pictures identifies the copy."
 )
 IMAGENET = (
-    "A network of ImageNet weights knows the novel classes of mini- and tiered-ImageNet: such accuracies are not those "
-    "of few-shot learning."
+    "If it was trained on ImageNet, it has seen the novel classes of mini- and tiered-ImageNet: accuracies on them are "
+    "not those of few-shot learning."
 )
 # The provenance of a bank in words.
 PROVENANCE = {
@@ -51,7 +51,7 @@ PROVENANCE = {
     "images": "fingerprint of the pictures",
     "source": "fingerprint of the benchmark's files",
     "size": "size of the pictures",
-    "transform": "pictures as the network saw them",
+    "transform": "preprocessing of the pictures",
     "imported": "imported from",
     "content": "fingerprint of that file",
     "form": "its form",
@@ -123,7 +123,7 @@ class Card:
         """The closing section: the program that wrote the file, and how to read it without this program."""
         return (
             f"This file was written by {LIBRARY} {version}, a Python program for transductive few-shot learning and "
-            f"clustering, whose command that is. The tensors can be read without it, by `safetensors.torch.load_file`: "
+            f"clustering. The tensors can also be read with `safetensors.torch.load_file`: "
             f"{self.tensors}."
         )
 
@@ -151,7 +151,7 @@ def trained(
     return Card(
         title=name,
         summary=f"Weights of {backbone} without its classifier, trained on the base classes of {benchmark.name} by "
-        "cross-entropy, for few-shot learning on classes that it has not seen.",
+        "cross-entropy, for few-shot learning on other classes.",
         facts={
             "stage": "checkpoint",
             "benchmark": benchmark.name,
@@ -163,15 +163,14 @@ def trained(
             "config": _settings(config),
         },
         limits=[
-            f"It knows the {len(classes['base'])} base classes that the header lists. Accuracies on tasks of those say "
-            f"nothing; nor do those on the {len(classes['validation'])} validation classes, by which the epoch was "
-            "chosen"
+            f"The weights were trained on the {len(classes['base'])} base classes in the header, and the epoch was "
+            f"chosen on the {len(classes['validation'])} validation classes. Accuracies on these classes are too high"
             + (f": the accuracy above is the best of {validations:,}, and optimistic." if validations > 1 else "."),
-            "It has no classifier. To label pictures it needs some labelled ones of each class, and always answers "
-            "with one of those classes, also for a picture of none of them.",
-            f"It is made for pictures of {benchmark.size} x {benchmark.size} like those of {benchmark.name}; across "
-            "domains it does worse.",
-            f"The pictures: {terms}. Nothing is said of the weights' own licence.",
+            "The network has no classifier. To label pictures it needs some labelled pictures of each class. It "
+            "predicts one of these classes for every picture, even if the picture belongs to none.",
+            f"The weights are for pictures of {benchmark.size} x {benchmark.size} like those of {benchmark.name}; on "
+            "other domains the accuracy is lower.",
+            f"Licence of the pictures: {terms}. No licence of the weights is stated.",
             COPY,
         ],
         use=_command(benchmark, backbone, f"checkpoint={file}"),
@@ -212,8 +211,8 @@ def given(
     _, terms = TERMS.get(benchmark.name, NOT_KNOWN)
     return Card(
         title=f"{backbone} from {source}",
-        summary=f"Weights of {backbone} without its classifier, from {source}, a file of another program, under this "
-        "project's names.",
+        summary=f"Weights of {backbone} without its classifier, converted from {source}, a file of another program, to "
+        "this project's names.",
         facts={
             "stage": "checkpoint",
             "benchmark": benchmark.name,
@@ -223,10 +222,10 @@ def given(
             "content": content,
         },
         limits=[
-            "How it was trained, on which classes and how well is not known here. Classes that it was trained on are "
-            "not to be tasks: ask its authors which those are. " + IMAGENET,
-            "Its pictures are taken to be normalised as above; with another mean or deviation, features are worse.",
-            f"The pictures: {terms}. Whether the weights may be passed on, its authors say.",
+            "How the network was trained, on which classes and how well is unknown here. Do not evaluate on classes "
+            "that it was trained on; ask its authors for them. " + IMAGENET,
+            "Pictures are normalised as above, which is assumed to match the training; otherwise features are worse.",
+            f"Licence of the pictures: {terms}. Ask the authors for the licence of the weights.",
         ],
         use=_command(benchmark, backbone, f"{key}={file}"),
         tensors=WEIGHTS,
@@ -244,8 +243,8 @@ def given(
 def folded_in_words(folded: Sequence[str]) -> str:
     """A sentence on biases that were merged into running means."""
     return (
-        f"{len(folded)} biases of convolutions are part of the running means of the normalisation behind them; what "
-        "the network gives is the same"
+        f"{len(folded)} biases of convolutions were merged into the running means of the normalisation that follows; "
+        "the output of the network is the same"
     )
 
 
@@ -279,21 +278,21 @@ def bank(features: "FeatureBank", name: str, file: str, config: Facts | None = N
             **({"config": _settings(config)} if config else {}),
         },
         limits=[
-            "They are of these images alone, seen once and not changed at random; nothing can be computed from them "
-            "for another image without the network.",
-            "Tasks are of these classes only, and a strategy always answers with one of the classes of its task."
-            + (" The network was trained on them: accuracies on them say nothing." if split == "base" else ""),
-            f"The pictures: {terms}.",
+            "These are the features of these images only, without augmentation; features of other images require the "
+            "network.",
+            "Tasks can have these classes only, and a strategy always predicts one of the classes of its task."
+            + (" The network was trained on them, so accuracies on them are too high." if split == "base" else ""),
+            f"Licence of the pictures: {terms}.",
             *([COPY] if "images" in provenance else []),
         ],
         use="```python\nfrom pathlib import Path\n\nfrom fsl.features.bank import FeatureBank\n\n"
         f"bank = FeatureBank.load(Path({json.dumps(file, ensure_ascii=False)}))\n```",
-        tensors="`features`, `labels` and, where it is known, `base_mean`; the names of the classes are in its header",
+        tensors="`features`, `labels` and, if known, `base_mean`; the class names are in the header",
         license=licence,
         datasets=[benchmark] if benchmark else [],
         tags=[benchmark, provenance.get("backbone", ""), "features"],
         table=[
-            ("images", f"{len(features.labels):,}, {per_class} of each of {len(features.class_names)} classes"),
+            ("images", f"{len(features.labels):,}, {per_class} per class in {len(features.class_names)} classes"),
             ("features", f"{features.dimension}, float32"),
             ("mean of the base classes", "known" if known else "not known: CL2N needs it, UN and L2N do not"),
             *((PROVENANCE.get(key, key.replace("_", " ")), value) for key, value in provenance.items()),

@@ -21,7 +21,7 @@ def locked(path: Path, what: str, say: Say = silent) -> Iterator[None]:
     try:
         lock.acquire(timeout=PATIENCE)
     except Timeout:
-        say(f"another process works on {what}; waiting for it")
+        say(f"another process is working on {what}; waiting until it ends")
         lock.acquire()
     try:
         yield

@@ -78,7 +78,7 @@ class Store:
         try:
             self.root = Path(folder).expanduser().resolve()
         except (OSError, RuntimeError, ValueError) as error:  # circular links, or unknown user
-            raise InputError(f"results={folder}: no folder can be there ({error}); give another one") from error
+            raise InputError(f"results={folder}: not a valid folder ({error}); use another one") from error
         self._prepared = False
 
     def __repr__(self) -> str:
@@ -202,7 +202,10 @@ class Store:
             path for n in range(1, 10_000) if not (path := folder.with_name(f"{folder.name}.damaged-{n}")).exists()
         )
         os.replace(folder, aside)
-        say(f"{folder} is damaged (a file is missing, cut short or changed): put aside as {aside.name}, made again")
+        say(
+            f"{folder} is damaged (a file is missing, truncated or changed); it was renamed to "
+            f"{aside.name} and is computed again"
+        )
 
     def partial(self, kind: Kind, identity: str, *, fresh: bool = False) -> Path:
         """The folder in which a result is computed, with the files of an interrupted process unless `fresh`."""
@@ -260,7 +263,7 @@ class Store:
             if _is_disk_full(error):
                 raise OSError(
                     errno.ENOSPC,
-                    "the disk is full; finished work is kept: make room and give the same command again",
+                    "the disk is full; finished results are kept: free some space and rerun the same command",
                     str(self.root),
                 ) from error
             if self._is_unwritable(error):
@@ -271,7 +274,7 @@ class Store:
         reason = error.strerror if isinstance(error, OSError) else "it is read-only"
         return InputError(
             f"cannot write to the results folder {self.root}: {reason}; "
-            f"give another one with results=FOLDER or {ENVIRONMENT}=FOLDER"
+            f"use another one with results=FOLDER or {ENVIRONMENT}=FOLDER"
         )
 
     def _is_unwritable(self, error: BaseException) -> bool:

@@ -43,7 +43,8 @@ def write_together(outputs: Sequence[Output]) -> None:
         if output is None:
             raise
         raise InputError(
-            f"{output.place}: cannot be written ({error.strerror}); make room, or give another place with {output.key}"
+            f"{output.place}: cannot be written ({error.strerror}); free some space, or use another path "
+            f"with {output.key}"
         ) from error
 
 

@@ -92,7 +92,7 @@ def test_a_bank_says_what_is_in_it(made, split):
     assert f"| fingerprint of the pictures | {bank.provenance['images']} |" in text
     assert f"| images | {len(bank.labels):,}, " in text
     assert text.count("| images |") == 1
-    assert "The fingerprint of the pictures tells which copy" in text
+    assert "The fingerprint of the pictures identifies the copy" in text
     assert ("trained on them" in text) == (split == "base")
     assert ModelCard.load(entry.path / CARD).data.library_name == "transduce"
 

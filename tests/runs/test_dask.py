@@ -95,7 +95,7 @@ def test_workers_that_do_not_see_the_results_are_named(trained, tracker, configs
     missing = plan_missing(configs(), trained, tracker)
     with cluster(1, child_environment, tmp_path) as (where, client, _):
         # The token is not there: as if the workers had another folder of that name.
-        refused = pytest.raises(InputError, match="does not see the results folder")
+        refused = pytest.raises(InputError, match="cannot access the results folder")
         with refused, crew(where, missing.jobs, Console(), on_gpu=False):
             pass
         (worker,) = client.nthreads()

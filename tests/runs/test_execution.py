@@ -103,7 +103,7 @@ def test_a_failure_or_a_killed_process_stops_nothing_else(trained, tracker, conf
     assert "Failing" in failure.name
     assert "ZeroDivisionError: on purpose" in failure.why
     said = capsys.readouterr().err
-    assert "beginning it once more" in said
+    assert "starting it again" in said
     assert "evaluating: 40 of 40" in said, "a bar of another process"
     assert "jobs: 3 of 3" in said
     assert len(list(marks.iterdir())) == 1
@@ -167,7 +167,7 @@ def test_a_job_elsewhere_says_that_it_does_not_see_the_results(trained, tracker,
     job, _ = plan_missing(configs(), trained, tracker).evaluations[0]
     report = perform(job)
     assert report.failures[0].code == 2
-    assert "does not see the results folder" in report.failures[0].why
+    assert "cannot access the results folder" in report.failures[0].why
     (trained.root / job.token).touch()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://elsewhere:5000")
     with pytest.raises(InputError, match="for both or neither"):

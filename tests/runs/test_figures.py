@@ -238,7 +238,7 @@ def test_other_runs_are_another_figure(trained, tracker, needed, notes):
     third = logged_figure(TRACED, drawing, [recorded_evaluation(config, tracker)], trained, tracker)
     assert (third.reused, third.run_id, third.sources) == (True, first.run_id, first.sources)
     assert recorded_evaluation(config.replace(tasks=41), tracker, notes.note) is None
-    assert "of other settings or of earlier code" in notes
+    assert "other settings or was made by other code" in notes
 
 
 def test_a_run_that_is_gone_or_damaged_is_named(made, trained, tracker, notes):
@@ -251,10 +251,10 @@ def test_a_run_that_is_gone_or_damaged_is_named(made, trained, tracker, notes):
     (path,) = trained.artifacts.glob(f"**/{spoilt}/**/per_task.npz")
     path.write_bytes(b"no numbers")
     assert recorded_tuning(five.config, tracker, notes.note) is None
-    assert f"per_task.npz of run {spoilt} (weight=0.7 validation) is no longer whole: damaged" in notes
+    assert f"per_task.npz of run {spoilt} (weight=0.7 validation) is damaged or incomplete: damaged" in notes
     tracker.client.set_tag(one.tuned.run_id, "chosen", "{}")
     assert recorded_tuning(one.config, tracker, notes.note) is None
-    assert "no longer says what it chose" in notes
+    assert "does not state the chosen values" in notes
 
 
 @pytest.mark.slow
@@ -273,7 +273,7 @@ def test_what_is_left_is_drawn_and_what_is_missing_is_run(made, trained, tracker
     path.write_bytes(b"no numbers")
     assert main(["figure", *typed(TUNED)]) == 2
     err = capsys.readouterr().err
-    assert f"per_task.npz of run {spoilt} (weight=0.7 validation) is no longer whole: damaged" in err
+    assert f"per_task.npz of run {spoilt} (weight=0.7 validation) is damaged or incomplete: damaged" in err
     assert main(["figure", *typed(TUNED), "--run-missing", "-y"]) == 0
     assert "not run" not in capsys.readouterr().err
 

@@ -91,7 +91,7 @@ def test_training(interrupt_at, store, tracker, config, notes, number):
         assert "Traceback" not in messages
     (result,) = evaluation([config], store, tracker, progress=notes)
     assert not result.reused
-    assert "going on with the interrupted training of Tiny/conv4 s0" in notes
+    assert "resuming the interrupted training of Tiny/conv4 s0" in notes
     assert "resuming after epoch 1" in notes
     (training,) = runs_of(tracker, "train/Tiny")
     assert training.info.run_id == dead.info.run_id

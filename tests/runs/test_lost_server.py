@@ -131,7 +131,7 @@ def test_a_server_that_is_lost_in_the_middle(unsteady, commands, trained, capsys
     assert main(typed) == 0
     err = capsys.readouterr().err
     assert not list(trained.cache("unrecorded").glob("*")) if trained.cache("unrecorded").exists() else True
-    said = {"train": "going on with the interrupted training", "classify": "reused"}
+    said = {"train": "resuming the interrupted training", "classify": "reused"}
     assert said.get(verb, "recording it") in err or verb == "table"
     finished = {row.run_id for row in read_runs(tracker, experiment)} - before
     assert finished

@@ -41,7 +41,7 @@ def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_pa
             if f"http://127.0.0.1:{port}" in log.read_text():
                 break
             time.sleep(0.1)
-        assert f"MLflow UI: http://127.0.0.1:{port} (Ctrl-C ends it)" in log.read_text()
+        assert f"MLflow UI: http://127.0.0.1:{port} (press Ctrl-C to stop)" in log.read_text()
         with pytest.raises(InputError, match=f"port {port}: "):
             served(Tracker(store), port=port).__enter__()
         child.send_signal(number)

@@ -161,7 +161,7 @@ def test_a_damaged_feature_bank_is_made_again(trained, tracker, configs, notes, 
         save_file(tensors, partial / "features.safetensors", header)
         trained.publish("features", folder.name, ["features.safetensors"], facts)
     again = features(config, "novel", trained, tracker, progress=notes)
-    assert "put aside" in notes
+    assert "renamed to" in notes
     assert again.fingerprint() == whole
     assert folder.with_name(folder.name + ".damaged-1").exists()
 

@@ -177,7 +177,7 @@ def test_the_second_waits_and_says_so(store, notes, monkeypatch):
         order.append("first")
     thread.join(20)
     assert order == ["first", "second"]
-    assert "another process works on the training of x" in notes
+    assert "another process is working on the training of x" in notes
     with store.try_lock("checkpoint", "a") as free:
         assert free
 

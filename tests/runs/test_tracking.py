@@ -107,7 +107,7 @@ def test_long_values_are_cut_knowingly_and_many_are_split(tracker):
     data = tracker.get(run.run_id).data
     assert len(data.params) == 231
     assert len(data.params["long"]) == 6000
-    assert data.params["long"].endswith("(cut; whole in config.yaml)")
+    assert data.params["long"].endswith("(truncated; complete in config.yaml)")
     assert len(data.tags["long"]) == 5000
     assert len(data.metrics) == 1500
     with pytest.raises(InputError, match="250"):
@@ -146,7 +146,7 @@ def test_dead_runs_are_marked_and_living_ones_left(tracker, store, notes):
         assert tracker.mark_orphans_killed("evaluate/") == 0
     assert [status(tracker, run) for run in (dead, alive, elsewhere)] == ["KILLED", "RUNNING", "RUNNING"]
     assert "marked as KILLED" in notes
-    assert tracker.get(dead.run_id).data.tags["ended"] == "its process ended without a word"
+    assert tracker.get(dead.run_id).data.tags["ended"] == "its process ended unexpectedly"
     with store.lock("evaluation", "e" * 16, "x"):
         assert tracker.mark_orphans_killed("evaluate/", "e" * 16) == 1, (
             "who holds the lock knows that nobody else works on it"
