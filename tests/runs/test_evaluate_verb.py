@@ -25,7 +25,7 @@ def test_tasks_are_written_and_evaluated(trained, tiny_arguments, tmp_path, caps
     assert read[0]["tasks"] == 40
     assert not read[0]["reused"]
     for change, word in (
-        ("tasks=41", "give tasks=40"),
+        ("tasks=41", "set tasks=40"),
         ("split=validation", "benchmark and split"),
         ("shot=1", "balanced"),
     ):

@@ -84,7 +84,7 @@ def test_a_folder_in_use_under_another_name_is_left_alone(tracker, store, tmp_pa
     shutil.rmtree(other / "locks")
     (other / "locks").symlink_to(store.root / "locks")
     before = (other / "mlflow.db").read_bytes()
-    with store.lock("evaluation", "a" * 16, "x"), pytest.raises(InputError, match="used by another process"):
+    with store.lock("evaluation", "a" * 16, "x"), pytest.raises(InputError, match="in use by another process"):
         Tracker(Store(other)).get(run.run_id)
     assert (other / "mlflow.db").read_bytes() == before
 
@@ -118,7 +118,7 @@ def test_a_copy_that_cannot_be_written_is_read(tracker, store, tmp_path, notes, 
         assert other.read(row.run_id, "config.yaml", lambda path: path.is_file(), row.artifact_uri)
         assert row.artifact_uri.startswith(copy.artifacts.as_uri() + "/")
     (note,) = notes.notes
-    assert "only read" in note
+    assert "read-only" in note
     assert copy.database.read_bytes() == before
 
 
