@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def above_the_end(trace: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Return the (steps, tasks) objective less its last value, which a task that has stopped keeps."""
+    last = np.where(np.isnan(trace), -1, np.arange(len(trace))[:, None]).max(axis=0)
+    return np.where(np.isnan(trace), 0.0, trace - trace[last, np.arange(trace.shape[1])])
+
+
 @styled
 def descent_figure(trace: NDArray[np.floating[Any]], strategy: str) -> "Figure":
     """The objective of each task above its last value, by step.
@@ -19,10 +25,7 @@ def descent_figure(trace: NDArray[np.floating[Any]], strategy: str) -> "Figure":
         trace: (steps, tasks) objective at the start and after each step, NaN after a task has stopped.
         strategy: name of the strategy, for the title.
     """
-    # A task that has stopped keeps its last value.
-    last = np.where(np.isnan(trace), -1, np.arange(len(trace))[:, None]).max(axis=0)
-    final = trace[last, np.arange(trace.shape[1])]
-    above = np.where(np.isnan(trace), 0.0, trace - final)
+    above = above_the_end(trace)
     floor = 1e-6
     figure, axes = new_figure(PAGE, 3.0)
     axes.plot(np.maximum(above, floor), color=COLOURS[0], alpha=0.15, linewidth=0.8)

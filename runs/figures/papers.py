@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from clustering.foundation.errors import InputError, unknown
-from runs.tables.papers.published import PublishedFigure, figures
+from runs.tables.papers.printed import PublishedFigure
+from runs.tables.papers.published import figures
 
 if TYPE_CHECKING:
     from runs.figures.drawing import AnyDrawing

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from runs.figures.descent import above_the_end
 from runs.record.query import RunRow
 from runs.record.tracking import Tracker
 from runs.stages.results import PER_TASK, recorded_evaluation
@@ -92,10 +93,7 @@ def convergence(runs: Sequence[RunRow], tracker: Tracker) -> tuple[Convergence |
 
 
 def _drawn(run: RunRow, trace: NDArray[np.floating]) -> Convergence:
-    moving = ~np.isnan(trace)
-    last = np.where(moving, np.arange(len(trace))[:, None], -1).max(axis=0)
-    final = trace[last, np.arange(trace.shape[1])]
-    above = np.where(moving, trace - final, 0.0)  # a task that has stopped keeps its last value
+    moving, above = ~np.isnan(trace), above_the_end(trace)
     steps = np.unique(np.linspace(0, len(trace) - 1, num=min(len(trace), 60)).round().astype(int))
     return Convergence(
         run,

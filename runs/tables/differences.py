@@ -3,13 +3,12 @@
 Fractions become percentage points, except in CSV and JSON.
 """
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from pandas import DataFrame
 
 from clustering.files.spreadsheets import as_text
 from fsl.evaluation.paired import Difference
@@ -149,9 +148,7 @@ FIELDS = (
 def as_csv(comparisons: Sequence[Comparison]) -> str:
     """One line for every ordered pair of strategies, to be pivoted into a matrix. Numbers are fractions; run ids are
     separated by spaces."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, FIELDS, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
+    lines = []
     for comparison in comparisons:
         record = as_json(comparison)
         runs = {strategy["name"]: " ".join(strategy["runs"]) for strategy in record["strategies"]}
@@ -160,8 +157,8 @@ def as_csv(comparisons: Sequence[Comparison]) -> str:
             for second, pair in others.items():
                 names = {"strategy": first, "reference": second}
                 of_both = {"strategy_runs": runs[first], "reference_runs": runs[second]}
-                writer.writerow({**common, **names, **pair, **of_both})
-    return text.getvalue()
+                lines.append({**common, **names, **pair, **of_both})
+    return DataFrame(lines, columns=FIELDS).to_csv(index=False, lineterminator="\n")
 
 
 def class_records(comparison: Comparison) -> list[dict[str, Any]]:
@@ -214,8 +211,4 @@ def classes_as_csv(comparisons: Sequence[Comparison]) -> str:
     classes as formulas."""
     records = [record for comparison in comparisons for record in class_records(comparison)]
     records = [{**record, "class": as_text(str(record["class"]))} for record in records]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()
+    return DataFrame(records).to_csv(index=False, lineterminator="\n")

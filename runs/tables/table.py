@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Literal
 
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
-from runs.tables.papers.published import Erratum, Value
+from runs.tables.papers.printed import Erratum, Value
 from runs.tables.verdicts import STATUSES, Finding, Verdict, VerdictStatus
 
 Config = EvaluateConfig | ClusterConfig | FairConfig
@@ -183,6 +183,11 @@ class Cell:
     def as_printed(self) -> float:
         """Mean over seeds of the metric by which the paper scored; NaN where that is the metric of the column."""
         return sum(r.as_printed for r in self.results) / len(self.results) if self.results else math.nan
+
+    @property
+    def compared(self) -> float:
+        """The value that is compared with the paper: by its scoring where that is another one."""
+        return self.as_printed if self.scored else self.value
 
     @property
     def tasks(self) -> int:

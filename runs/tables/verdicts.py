@@ -3,21 +3,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 VerdictStatus = Literal[
     "reproduced", "above", "below", "other protocol", "not run", "cannot run here", "no target", "not printed"
 ]
-STATUSES: tuple[VerdictStatus, ...] = (
-    "reproduced",
-    "above",
-    "below",
-    "other protocol",
-    "not run",
-    "cannot run here",
-    "no target",
-    "not printed",
-)
+STATUSES: tuple[VerdictStatus, ...] = get_args(VerdictStatus)
 
 
 @dataclass(frozen=True)

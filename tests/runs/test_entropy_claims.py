@@ -44,7 +44,7 @@ class Results:
     def __init__(self, **by_method: list[Trials]) -> None:
         self.by_method = by_method
 
-    def trials(self, method: str) -> list[Trials]:
+    def of(self, method: str) -> list[Trials]:
         return self.by_method.get(method, [])
 
 

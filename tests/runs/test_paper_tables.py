@@ -18,7 +18,8 @@ from runs.tables.claims.few_shot import check
 from runs.tables.filling import differences, filled
 from runs.tables.judging import judge
 from runs.tables.papers.paper import judged, paper_table
-from runs.tables.papers.published import Value, published_names, published_table
+from runs.tables.papers.printed import Value
+from runs.tables.papers.published import published_names, published_table
 from runs.tables.papers.recipe import recipe_of
 from runs.tables.run_files import RunFiles
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table

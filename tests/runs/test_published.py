@@ -17,17 +17,8 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from runs.tables.papers import published
-from runs.tables.papers.published import (
-    NAME,
-    Erratum,
-    Place,
-    errata,
-    figures,
-    published_names,
-    published_table,
-    stated,
-    works,
-)
+from runs.tables.papers.printed import Erratum, Place
+from runs.tables.papers.published import NAME, errata, figures, published_names, published_table, stated, works
 from runs.tables.papers.published_files import erratum_from, table_from
 
 TABLES = [published_table(name) for name in published_names()]

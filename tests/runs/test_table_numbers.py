@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runs.tables.formats import numbers
-from runs.tables.papers.published import Value
+from runs.tables.papers.printed import Value
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
 from runs.tables.verdicts import Verdict
 from tests.runs.made_up import config, hostile

@@ -3,14 +3,18 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from clustering.foundation.errors import unknown
 from runs.config.groups import freeze
+from runs.tables.papers.printed import Value
 from runs.tables.papers.published import read_published
-from runs.tables.table import Cell, Table
+from runs.tables.table import Cell, SeedResult, Table
 from runs.tables.verdicts import ClaimStatus, Finding
 
+File = TypeVar("File")
+Found = Iterator[tuple[ClaimStatus, str]]
+"""Status and evidence."""
 Cells = Mapping[str, Mapping[str, Cell]]
 """Cells of one data set, by metric and method."""
 
@@ -52,6 +56,36 @@ class Claim:
     def is_asked(self, cells: Cells) -> bool:
         """Whether cells of a data set have its methods and metric."""
         return any({*self.methods} <= cells[metric].keys() for metric in cells if self.metric in ("", metric))
+
+
+@dataclass(frozen=True)
+class Results(Generic[File]):
+    """The filled cells of one data set.
+
+    Attributes:
+        cells: by metric and method.
+        read: reads the file of a run, its trials or its path of weights; None where it is not whole.
+    """
+
+    cells: Cells
+    read: Callable[[SeedResult], File | None]
+
+    def of(self, method: str) -> list[File]:
+        """The files of the runs of a method, one for each seed."""
+        cells = [of_metric[method] for of_metric in self.cells.values() if method in of_metric]
+        files = [self.read(result) for result in (cells[0].results if cells else ())]
+        return [file for file in files if file is not None]
+
+    def pair(self, metric: str, *methods: str) -> tuple[float, float] | None:
+        """The results of two methods scored as the paper did, else without labels; None where one is missing."""
+        cells = [self.cells.get(metric, {}).get(method) for method in methods]
+        values = [cell.compared for cell in cells if cell is not None]
+        return (values[0], values[1]) if len(values) == 2 else None
+
+    def printed(self, metric: str, method: str) -> Value | None:
+        """The number of the paper."""
+        cell = self.cells.get(metric, {}).get(method)
+        return cell.published if cell else None
 
 
 def published_claims(section: str, tests: Sequence[Callable[..., Iterator[Any]]]) -> tuple[Claim, ...]:
@@ -99,20 +133,20 @@ def check_by_dataset(
     table: Table,
     claims: Iterable[Claim],
     place: Callable[[Cell], tuple[str, str] | None],
-    results: Callable[[str, Cells], Any],
+    read: Callable[[SeedResult], Any],
 ) -> list[Finding]:
     """`check_claims` on every data set of a table.
 
     Args:
         place: the names of a cell's data set and method; None for a cell that no claim is about.
-        results: what the tests look at, from the name of a data set and its filled cells.
+        read: reads the file of a run; None where it is not whole.
     """
     asked, filled = _by_dataset(table, place), _by_dataset(table, place, filled=True)
 
     def check(claim: Claim) -> Iterator[tuple[str, ClaimStatus, str]]:
         for name, cells in filled.items():
             if claim.is_about(name):
-                yield from ((name, *found) for found in claim.check(results(name, cells)))
+                yield from ((name, *found) for found in claim.check(Results(cells, read)))
 
     def is_asked(claim: Claim) -> bool:
         return any(claim.is_about(name) and claim.is_asked(cells) for name, cells in asked.items())

@@ -4,15 +4,13 @@ Methods have the same starts and are compared start by start; in the paper seeds
 """
 
 import itertools
-from collections.abc import Iterator
 from itertools import chain
-from typing import Protocol
 
 import numpy as np
 
 from clustering.evaluation.protocol import ACCURACY
 from runs.stages.clustering.results import Trials
-from runs.tables.claims.claim import Claim
+from runs.tables.claims.claim import Claim, Found, Results
 from runs.tables.verdicts import ClaimStatus
 
 ORDERS = (0.1, 0.5, 1.0, 5.0, 1000.0)
@@ -22,40 +20,30 @@ SURE = 2.0
 Accuracies = dict[int, float]
 """By random state."""
 
-Found = Iterator[tuple[ClaimStatus, str]]
-"""Status and evidence."""
-
-
-class HasTrials(Protocol):
-    """The results of one data set."""
-
-    def trials(self, method: str) -> list[Trials]:
-        """The trials of every seed."""
-
 
 def of_order(order: float) -> str:
     """Name of the method that maximises the information of Renyi's entropy of an order."""
     return "migd" if order == 1 else f"migd, order {order:g}"
 
 
-def above(claim: Claim, results: HasTrials, labels: bool = False) -> Found:
+def above(claim: Claim, results: Results[Trials], labels: bool = False) -> Found:
     """Whether the first method has the higher accuracy, by the paired differences of starts and seeds.
 
     Args:
         labels: compare clusterings with known labels, on the points without; else clusterings without any labels.
     """
     names = claim.methods
-    ours, theirs = (_accuracies(results.trials(name), labels=labels) for name in names)
+    ours, theirs = (_accuracies(results.of(name), labels=labels) for name in names)
     compared = _paired(ours, theirs)
     if compared is not None:
         status, difference = compared
         yield status, f"{names[0]} {_mean(ours):.3f}, {names[1]} {_mean(theirs):.3f}; {difference}"
 
 
-def rises_with_order(claim: Claim, results: HasTrials) -> Found:
+def rises_with_order(claim: Claim, results: Results[Trials]) -> Found:
     """Whether the accuracy rises with the order of Renyi's entropy: from each order to the next, and from the least to
     the greatest by more than chance."""
-    by_order = {order: _accuracies(results.trials(of_order(order)), labels=False) for order in ORDERS}
+    by_order = {order: _accuracies(results.of(of_order(order)), labels=False) for order in ORDERS}
     known = {order: values for order, values in by_order.items() if values}
     if len(known) < 2:
         return
@@ -68,17 +56,17 @@ def rises_with_order(claim: Claim, results: HasTrials) -> Found:
         yield "fails" if status == "holds" and not rises else status, f"{listed}; greatest over least {difference}"
 
 
-def faster_solver(claim: Claim, results: HasTrials) -> Found:
+def faster_solver(claim: Claim, results: Results[Trials]) -> Found:
     """Whether EM is faster than Newton's method, by the ratio of their seconds, which depend on the machine."""
-    em, newton = ([float(one.seconds[:, 2].mean()) for one in results.trials(name)] for name in claim.methods)
+    em, newton = ([float(one.seconds[:, 2].mean()) for one in results.of(name)] for name in claim.methods)
     if em and newton:
         ratio = float(np.mean(newton) / np.mean(em))
         yield "holds" if ratio > 1 else "fails", f"Newton's method takes {ratio:,.4g} times as long"
 
 
-def few_steps(claim: Claim, results: HasTrials, most: int) -> Found:
+def few_steps(claim: Claim, results: Results[Trials], most: int) -> Found:
     """Whether a solver takes no more steps than are printed."""
-    counts = sorted({int(count) for one in results.trials(*claim.methods) for count in one.iterations})
+    counts = sorted({int(count) for one in results.of(*claim.methods) for count in one.iterations})
     if counts:
         yield "holds" if counts[-1] <= most else "fails", f"steps: {' or '.join(map(str, counts))}"
 

@@ -6,19 +6,13 @@ Weights at which clusters are lost are left out, since the error is a sum over c
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from runs.stages.fair.results import Floats, TradeOff
-from runs.tables.claims.claim import Cells, Claim, check_by_dataset, published_claims
-from runs.tables.claims.entropy import Found
+from runs.tables.claims.claim import Claim, Found, Results, check_by_dataset, published_claims
 from runs.tables.table import Cell, SeedResult, Table
 from runs.tables.verdicts import ClaimStatus, Finding
-
-if TYPE_CHECKING:
-    from runs.tables.papers.printed import Value
 
 SHOWN = 0.005
 """Largest difference of equal errors, and largest relative difference of equal objectives."""
@@ -30,37 +24,13 @@ ROUNDING = 1e-9
 """Relative rise of E up to which it is rounding."""
 
 
-@dataclass(frozen=True)
-class FairResults:
-    """The filled cells of one data set.
-
-    Attributes:
-        cells: by metric and method.
-        read: reads the trade-off of a run.
-    """
-
-    cells: Cells
-    read: Callable[[SeedResult], TradeOff | None]
-
-    def paths(self, method: str) -> list[TradeOff]:
-        """The path of every seed that the record has."""
-        cell = self.cells.get("objective", {}).get(method)
-        paths = [self.read(result) for result in (cell.results if cell else ())]
-        return [path for path in paths if path is not None]
-
-    def printed(self, metric: str, method: str) -> "Value | None":
-        """The number of the paper."""
-        cell = self.cells.get(metric, {}).get(method)
-        return cell.published if cell else None
-
-
 def check(table: Table, read: Callable[[SeedResult], TradeOff | None]) -> list[Finding]:
     """Check every claim on the fair clusterings of a table, by data set.
 
     Args:
         read: reads the trade-off of a run; None where it is not whole.
     """
-    return check_by_dataset(table, CLAIMS, _place, lambda _, cells: FairResults(cells, read))
+    return check_by_dataset(table, CLAIMS, _place, read)
 
 
 def _place(cell: Cell) -> tuple[str, str] | None:
@@ -83,18 +53,18 @@ def objective_at(path: TradeOff, error: float) -> float | None:
     return min(reached) if reached else None
 
 
-def error_falls(claim: Claim, results: FairResults) -> Found:
+def error_falls(claim: Claim, results: Results[TradeOff]) -> Found:
     """Whether the fairness error falls as the weight grows."""
     return _with_weight(claim, results, lambda path: path.fairness_error, -1)
 
 
-def objective_rises(claim: Claim, results: FairResults) -> Found:
+def objective_rises(claim: Claim, results: Results[TradeOff]) -> Found:
     """Whether the objective rises as the weight grows."""
     return _with_weight(claim, results, lambda path: path.objective, 1)
 
 
-def _with_weight(claim: Claim, results: FairResults, values: Callable[[TradeOff], Floats], sign: int) -> Found:
-    whole = [(path, np.isfinite(path.error_of_all)) for path in results.paths(*claim.methods)]
+def _with_weight(claim: Claim, results: Results[TradeOff], values: Callable[[TradeOff], Floats], sign: int) -> Found:
+    whole = [(path, np.isfinite(path.error_of_all)) for path in results.of(*claim.methods)]
     pairs = [(path.weights[there], values(path)[there]) for path, there in whole if there.sum() > 2]
     if pairs:
         correlations = [_rank_correlation(*pair) for pair in pairs]
@@ -115,9 +85,9 @@ def _rank_correlation(first: Floats, second: Floats) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def never_rises(claim: Claim, results: FairResults) -> Found:
+def never_rises(claim: Claim, results: Results[TradeOff]) -> Found:
     """Whether E rises in no update at one weight."""
-    rises = [_largest_rise(path) for path in results.paths(*claim.methods)]
+    rises = [_largest_rise(path) for path in results.of(*claim.methods)]
     if rises:
         evidence = f"largest rise {max(rises):.1e} of E from one update to the next at one weight"
         yield "holds" if max(rises) <= ROUNDING else "fails", evidence
@@ -131,33 +101,33 @@ def _largest_rise(path: TradeOff) -> float:
     return float(max(rises.max(initial=0.0), 0.0))
 
 
-def as_fair_as_printed(claim: Claim, results: FairResults) -> Found:
+def as_fair_as_printed(claim: Claim, results: Results[TradeOff]) -> Found:
     """Whether each path reaches the printed fairness error."""
     (method,) = claim.methods
-    printed, paths = results.printed("fairness_error", method), results.paths(method)
+    printed, paths = results.printed("fairness_error", method), results.of(method)
     if printed is not None and paths:
         errors = [float(np.nanmin([*path.error_of_all, np.inf])) for path in paths]
         evidence = f"error {_range(errors)}, printed {printed.printed}"
         yield "holds" if max(errors) <= printed.value + printed.resolution else "fails", evidence
 
 
-def no_larger_than_printed(claim: Claim, results: FairResults) -> Found:
+def no_larger_than_printed(claim: Claim, results: Results[TradeOff]) -> Found:
     """Whether the objective at the printed error is at most the printed one."""
     (method,) = claim.methods
     error, objective = results.printed("fairness_error", method), results.printed("objective", method)
     if error is not None and objective is not None:
-        objectives = [objective_at(path, error.value) for path in results.paths(method)]
+        objectives = [objective_at(path, error.value) for path in results.of(method)]
         if objectives:
             evidence = f"{objective.printed} printed, at error up to {error.value + SHOWN:.4g}"
             yield _no_larger(objectives, objective.value, evidence, objective.resolution)
 
 
-def printed_where_fairest(claim: Claim, results: FairResults) -> Found:
+def printed_where_fairest(claim: Claim, results: Results[TradeOff]) -> Found:
     """Whether the rule of the thesis for the weight gives the printed objective, as does the weight at which a table is
     scored."""
     (method,) = claim.methods
     objective, error = results.printed("objective", method), results.printed("fairness_error", method)
-    paths = [path for path in results.paths(method) if path.fairest is not None]
+    paths = [path for path in results.of(method) if path.fairest is not None]
     if objective is not None and error is not None and paths:
         F = [float(path.objective[path.chosen]) for path in paths]
         errors = [float(path.fairness_error[path.chosen]) for path in paths]
@@ -170,10 +140,10 @@ def printed_where_fairest(claim: Claim, results: FairResults) -> Found:
         yield "holds" if near else "fails", evidence
 
 
-def no_larger_than(claim: Claim, results: FairResults) -> Found:
+def no_larger_than(claim: Claim, results: Results[TradeOff]) -> Found:
     """Whether at the error of a rival the objective is at most that of the rival."""
     method, rival = claim.methods
-    ours, theirs = results.paths(method), results.paths(rival)
+    ours, theirs = results.of(method), results.of(rival)
     if ours and theirs and all(path.fairest is not None for path in theirs):
         error = float(np.mean([path.error_of_all[path.chosen] for path in theirs]))
         objective = float(np.mean([path.objective[path.chosen] for path in theirs]))

@@ -17,7 +17,8 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import weights_name
 from runs.tables.filling import differences, result_keys
 from runs.tables.judging import judge
-from runs.tables.papers.published import PublishedColumn, PublishedRow, PublishedTable, Value, errata
+from runs.tables.papers.printed import PublishedColumn, PublishedRow, PublishedTable, Value
+from runs.tables.papers.published import errata
 from runs.tables.papers.published import published_table as read_published
 from runs.tables.papers.recipe import Recipe, Settings, recipe_of
 from runs.tables.papers.recipe_checks import WEIGHT
@@ -70,7 +71,7 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     refused = [place.refusal for place in places.values() if place.refusal]
     if refused and not any(place.configs for place in places.values()):
         raise refused[0]
-    shown = {place: made for place, made in places.items() if made.configs or (made.value and not variant)}
+    shown = {place: made for place, made in places.items() if made.configs or (made.cell.published and not variant)}
     rows, columns = _headings(shown, recipe, variant)
     cells: dict[tuple[Row, Column], Cell] = {}
     for (row, column), place in shown.items():
@@ -127,31 +128,16 @@ def _headings(
 
 @dataclass(frozen=True)
 class _Place:
-    """Content of a cell, with its config for every seed."""
+    """A cell, with its config for every seed, or the error of a setting that was typed."""
 
-    value: Value | None
+    cell: Cell
     configs: tuple[Config, ...] = ()
-    obstacle: str = ""
-    differs: tuple[str, ...] = ()
-    scored: str = ""
-    on_path: OnPath | None = None
     refusal: InputError | None = None
 
     @functools.cached_property
     def keys(self) -> dict[str, Config]:
         """The configs by their YAML."""
         return {config.to_yaml(): config for config in self.configs}
-
-    @property
-    def cell(self) -> Cell:
-        return Cell(
-            self.configs[0] if self.configs else None,
-            obstacle=self.obstacle,
-            published=self.value,
-            differs=self.differs,
-            scored=self.scored,
-            on_path=self.on_path,
-        )
 
 
 def _place(
@@ -166,9 +152,9 @@ def _place(
     row, column, value = printed.rows[i], printed.columns[j], printed.values.get((i, j))
     wanted = recipe.settings(row, column, elsewhere=bool(variant))
     if "strategy" not in wanted and "method" not in wanted:
-        return _Place(value, obstacle=_no_method(value))
+        return _Place(Cell(None, _no_method(value), published=value))
     if not variant and (why := recipe.cannot.get(row.name, {}).get(column.name)):
-        return _Place(value, obstacle=why)
+        return _Place(Cell(None, why, published=value))
     asked = _on(wanted, variant, recipe.data) if variant else wanted
     key = "dataset" if recipe.clusters else "benchmark"
     typed = [text for text in map(_of_data(recipe.data, key, asked.get(key, "")), settings) if text]
@@ -176,14 +162,14 @@ def _place(
     if isinstance(configs, InputError):
         if isinstance(plain, InputError):  # not because of what was typed
             reason = str(plain).partition(";")[0].replace(f"experiment {printed.name}: ", "")
-            return _Place(value, obstacle=reason)
-        return _Place(value, obstacle=str(configs), refusal=configs)
+            return _Place(Cell(None, reason, published=value))
+        return _Place(Cell(None, str(configs), published=value), refusal=configs)
     if len({tuple(keys_of(config).items()) for config in configs}) > 1:
         several = InputError(
             f"{printed.name}: a cell takes one value of each key but the seed; make a table of your own "
             "(configs/experiment) to compare several"
         )
-        return _Place(value, obstacle=str(several), refusal=several)
+        return _Place(Cell(None, str(several), published=value), refusal=several)
     differs = () if variant else recipe.differing(row, column)
     differs += tuple(f"{key}={text}, not {wanted[key]}" for key, text in asked.items() if wanted.get(key, text) != text)
     if isinstance(plain, InputError):  # the paper's own config cannot be made here
@@ -193,7 +179,9 @@ def _place(
         differs += differences(keys_of(configs[0]), keys_of(plain[0]))
     on_path = None if variant else recipe.on_path(row, column, configs[0])
     scored = _in_words(on_path, recipe.metric(column)) if on_path else recipe.scoring(row, column)
-    return _Place(value, tuple(configs), obstacle=_needs(configs[0]), differs=differs, scored=scored, on_path=on_path)
+    needs = _needs(configs[0])
+    cell = Cell(configs[0], needs, published=value, differs=differs, scored=scored, on_path=on_path)
+    return _Place(cell, tuple(configs))
 
 
 def _in_words(on_path: OnPath, metric: str) -> str:

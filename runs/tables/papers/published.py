@@ -16,36 +16,8 @@ from typing import Any
 import yaml
 
 from clustering.foundation.errors import InputError, unknown
-from runs.tables.papers.printed import (
-    Erratum,
-    Place,
-    PublishedColumn,
-    PublishedFigure,
-    PublishedRow,
-    PublishedTable,
-    Statement,
-    Value,
-)
+from runs.tables.papers.printed import Erratum, PublishedFigure, PublishedTable, Statement
 from runs.tables.papers.published_files import build, erratum_from, table_from
-
-__all__ = [
-    "NAME",
-    "Erratum",
-    "Place",
-    "PublishedColumn",
-    "PublishedFigure",
-    "PublishedRow",
-    "PublishedTable",
-    "Statement",
-    "Value",
-    "errata",
-    "figures",
-    "published_names",
-    "published_table",
-    "read_published",
-    "stated",
-    "works",
-]
 
 NAME = re.compile(r"[a-z_][a-z0-9_]*/[0-9A-Z][0-9A-Z.]*")  # WORK/NUMBER, as in table.schema.json
 FOLDER = importlib.resources.files("runs") / "published"

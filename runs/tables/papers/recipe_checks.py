@@ -8,8 +8,7 @@ from clustering.foundation.errors import InputError, unknown
 from runs.config import overrides
 from runs.config.configs import SCHEMAS
 from runs.config.fair import METRICS
-from runs.tables.papers.printed import PublishedColumn, PublishedRow
-from runs.tables.papers.published import PublishedTable
+from runs.tables.papers.printed import PublishedColumn, PublishedRow, PublishedTable
 
 WEIGHT = "fairness_weight"
 
