@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
+from runs.config import groups
 from runs.config.configs import ClusterConfig
+from runs.config.overrides import write
 from runs.figures.clustered import on_dataset
 from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLUMN, PAGE, new_grid, series, styled
@@ -194,6 +196,12 @@ def _bar(values: NDArray[np.float64], ranges: bool) -> tuple[float, float]:
         return float(values.mean() - values.min()), float(values.max() - values.mean())
     deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return deviation, deviation
+
+
+def experiment(name: str) -> dict[str, str]:
+    """Return the settings of `configs/experiment/NAME.yaml` as they are typed."""
+    settings = groups.experiment(name).items()
+    return {key: value if isinstance(value, str) else write(value) for key, value in settings}
 
 
 def drawing(

@@ -17,7 +17,10 @@ def compiled(tmp_path, tables):
     """The log of a document of these tables."""
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not installed")
-    (tmp_path / "all.tex").write_text(latex.document(tables))
+    packages = "".join(f"\\usepackage{{{package}}}\n" for package in latex.PACKAGES)
+    body = "\\clearpage\n".join(tables)
+    text = f"\\documentclass{{article}}\n{packages}\\begin{{document}}\n{body}\\end{{document}}\n"
+    (tmp_path / "all.tex").write_text(text)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
     log = (tmp_path / "all.log").read_text(errors="replace")

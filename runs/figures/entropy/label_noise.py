@@ -5,7 +5,7 @@ the absolute error times a number.
 """
 
 from runs.config.configs import ClusterConfig
-from runs.figures.accuracy_along import Along, drawing, each
+from runs.figures.accuracy_along import Along, drawing, each, experiment
 from runs.stages.lineage import short
 
 LOSSES = {
@@ -13,20 +13,7 @@ LOSSES = {
     "labelled_reverse": "reverse",
     "labelled_absolute": "absolute error",
 }
-NOISE = {
-    "dataset": "mnist_small",
-    "per_class": "500",
-    "labels": "3000",
-    "wrong": "0,0.2,0.4,0.6,0.8,0.9",
-    "method": ",".join(LOSSES),
-    "network": "small_cnn",
-    "inner": "24",
-    "views": "0",
-    "epochs": "10",
-    "network.batch_size": "100",
-    "seed": "0,1,2",
-}
-"""As in `experiment=entropy_noise`."""
+NOISE = experiment("entropy_noise")
 
 
 def loss(config: ClusterConfig) -> str:

@@ -2,22 +2,13 @@
 (Zhang and Boykov, Figure 12)."""
 
 from runs.config.configs import ClusterConfig
-from runs.figures.accuracy_along import Along, Quantity, by_start, drawing, each
+from runs.figures.accuracy_along import Along, Quantity, by_start, drawing, each, experiment
 from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short
 
 WHEN = {"batch": "for each batch", "epoch": "once an epoch"}
 METHODS = {"entropy": "entropy clustering", "miadm": "MIADM"}
-UPDATES = {
-    "dataset": "mnist",
-    "method": ",".join(METHODS),
-    "pseudo_labels": ",".join(WHEN),
-    "max_iter": "280,1400,2800,7000,14000",
-    "batch_size": "250",
-    "starts": "6",
-    "selection": "null",
-}
-"""As in `experiment=entropy_updates`."""
+UPDATES = experiment("entropy_updates")
 
 
 def epochs(result: Clustered) -> float:

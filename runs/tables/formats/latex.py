@@ -32,13 +32,6 @@ def latex(table: Table) -> str:
     return "\n".join([*lines, r"\par}", ""])
 
 
-def document(tables: Sequence[str]) -> str:
-    """A whole document of such tables."""
-    packages = "".join(f"\\usepackage{{{package}}}\n" for package in PACKAGES)
-    body = "\\clearpage\n".join(tables)
-    return f"\\documentclass{{article}}\n{packages}\\begin{{document}}\n{body}\\end{{document}}\n"
-
-
 def points(text: str) -> float:
     """Approximate width of a text in Computer Modern at 7 points."""
     return sum(map(_width, text))
