@@ -1,6 +1,6 @@
 """The page about the clusters of a user's own table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,7 +14,6 @@ from clustering.foundation.streams import stream
 from runs.own_data.page import TablePage
 from runs.own_data.plain_words import (
     SETTLED,
-    Kind,
     Phrase,
     compared,
     described,
@@ -24,7 +23,7 @@ from runs.own_data.plain_words import (
     separation,
     stability,
 )
-from runs.own_data.scatter import Mark, scatter
+from runs.own_data.scatter import mark, scatter
 
 DOTS = 1_500  # maximum number of rows in the plot and for the silhouette
 COMPARED = 12  # maximum number of columns in a group's table
@@ -118,22 +117,15 @@ class ClustersPage(TablePage):
         contents, features = self.contents, kinds(self.contents)
         names = [feature.name for feature in contents.features]
         known = profiles(contents.values, self.labels, names, column_of=contents.column_of)
-        return [
-            self._group(place, profile, features)
-            for place, profile in enumerate(profile for profile in known if profile.cluster >= 0)
-        ]
-
-    def _group(self, place: int, profile: Profile, features: Mapping[str, Kind]) -> Group:
-        phrases = described(profile, features)
-        return Group(
-            profile.cluster,
-            profile,
-            Mark.of(place).svg(),
-            in_a_line(phrases),
-            phrases,
-            [compared(trait, features[trait.column]) for trait in profile.traits[:COMPARED]],
-            [self._row(row) for row in profile.typical],
-        )
+        groups = []
+        for place, profile in enumerate(profile for profile in known if profile.cluster >= 0):
+            phrases = described(profile, features)
+            differences = [compared(trait, features[trait.column]) for trait in profile.traits[:COMPARED]]
+            typical = [self._row(row) for row in profile.typical]
+            groups.append(
+                Group(profile.cluster, profile, mark(place), in_a_line(phrases), phrases, differences, typical)
+            )
+        return groups
 
     def _shown(self) -> list[str]:
         """Return columns that identify a row for the reader: first unused columns, such as names, then used ones."""

@@ -92,14 +92,8 @@ def percent(share: float) -> str:
     return f"{of_hundred(share)} %"
 
 
-def compared(trait: Trait, kind: Kind | None = None) -> Phrase:
-    """Describe a group's difference in one column.
-
-    Args:
-        trait: the difference.
-        kind: the kind of the feature; None: a number with the trait's name.
-    """
-    kind = kind or Kind(trait.column)
+def compared(trait: Trait, kind: Kind) -> Phrase:
+    """Describe a group's difference in one column, whose feature has this kind."""
     size = abs(trait.difference)
     share = kind.of in ("share", "category")
     show = percent if share else date_of if kind.of == "date" else number
@@ -114,16 +108,16 @@ def compared(trait: Trait, kind: Kind | None = None) -> Phrase:
     return Phrase(kind.column, words, show(trait.inside), show(trait.outside), heading, share)
 
 
-def described(profile: Profile, kinds: Mapping[str, Kind] | None = None) -> list[Phrase]:
+def described(profile: Profile, kinds: Mapping[str, Kind]) -> list[Phrase]:
     """Return the columns in which a group differs from the other rows, the largest difference first.
 
     Args:
         profile: the profile of the group.
-        kinds: kind of each feature by name; None: all are numbers.
+        kinds: kind of each feature by name.
     """
     marked = [trait for trait in profile.traits if abs(trait.difference) >= SMALL]
     clear = [trait for trait in marked if abs(trait.difference) >= MEDIUM] or marked
-    return [compared(trait, (kinds or {}).get(trait.column)) for trait in clear[:NAMED]]
+    return [compared(trait, kinds[trait.column]) for trait in clear[:NAMED]]
 
 
 def in_a_line(phrases: Sequence[Phrase]) -> str:

@@ -1,7 +1,5 @@
 """Scatter plot of groups of rows as an SVG for a page."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
@@ -12,24 +10,14 @@ COLOURS = 7  # colours of the style sheet; they repeat, but groups also differ i
 SHAPES = ("circle", "square", "triangle", "diamond", "cross")
 
 
-@dataclass(frozen=True)
-class Mark:
-    """The mark of a group: a colour of the style sheet and a shape, so that neither is needed alone."""
+def mark(place: int) -> Markup:
+    """Return the mark of the group with this index as a separate SVG, for a legend.
 
-    colour: int
-    shape: str
-
-    @classmethod
-    def of(cls, place: int) -> "Mark":
-        """Return the mark of the group with this index."""
-        return cls(place % COLOURS, SHAPES[place % len(SHAPES)])
-
-    def svg(self) -> Markup:
-        """Return the mark as a separate SVG, for a legend."""
-        shape = _shape(self.shape, 7, 7, 5.5)
-        return Markup('<svg class="mark" viewBox="0 0 14 14" aria-hidden="true"><g class="g{}">{}</g></svg>').format(
-            self.colour, shape
-        )
+    Groups differ in colour and shape, so that neither is needed alone.
+    """
+    return Markup('<svg class="mark" viewBox="0 0 14 14" aria-hidden="true"><g class="g{}">{}</g></svg>').format(
+        place % COLOURS, _shape(place, 7, 7, 5.5)
+    )
 
 
 def scatter(plane: NDArray[np.floating], places: NDArray[np.integer], names: list[str], about: str) -> Markup:
@@ -51,9 +39,8 @@ def scatter(plane: NDArray[np.floating], places: NDArray[np.integer], names: lis
         members = at[places == place]
         if not len(members):
             continue
-        mark = Mark.of(place)
-        marks = Markup("").join(_shape(mark.shape, x, y, SIZE) for x, y in members)
-        groups.append(Markup('<g class="g{}">{}</g>').format(mark.colour, marks))
+        marks = Markup("").join(_shape(place, x, y, SIZE) for x, y in members)
+        groups.append(Markup('<g class="g{}">{}</g>').format(place % COLOURS, marks))
         x, y = np.median(members, axis=0)
         labels.append(Markup('<text x="{:.0f}" y="{:.0f}">{}</text>').format(x, y, name))
     return Markup(
@@ -61,7 +48,8 @@ def scatter(plane: NDArray[np.floating], places: NDArray[np.integer], names: lis
     ).format(WIDTH, HEIGHT, escape(about), Markup("").join(groups), Markup("").join(labels))
 
 
-def _shape(shape: str, x: float, y: float, r: float) -> Markup:
+def _shape(place: int, x: float, y: float, r: float) -> Markup:
+    shape = SHAPES[place % len(SHAPES)]
     d, s, w = 2 * r, 1.3 * r, r / 2.2
     a, b = 1.2 * r - w, 2 * w
     if shape == "circle":

@@ -13,7 +13,7 @@ from clustering.datasets.table import Table
 from clustering.evaluation.profiles import Profile, Trait
 from runs.own_data.clusters_page import DOTS, ClustersPage
 from runs.own_data.page import Command
-from runs.own_data.plain_words import compared, described, in_a_line, number, percent
+from runs.own_data.plain_words import Kind, compared, described, in_a_line, number, percent
 from tests.runs.pages import text
 
 
@@ -139,7 +139,7 @@ def test_the_picture_of_many_rows_stays_small(tmp_path):
 
 @given(st.floats(-3, 3), st.floats(0, 1))
 def test_words_go_with_the_sign_and_the_size(difference, share):
-    phrase = compared(Trait("age", 2, 1, difference))
+    phrase = compared(Trait("age", 2, 1, difference), Kind("age"))
     assert ("higher" in phrase.words) == (difference >= 0.2)
     assert ("lower" in phrase.words) == (difference <= -0.2)
     assert ("much" in phrase.words) == (abs(difference) >= 0.8)
@@ -147,11 +147,14 @@ def test_words_go_with_the_sign_and_the_size(difference, share):
     assert (percent(share) == "100 %") == (share == 1)
 
 
+NUMBERS = {name: Kind(name) for name in ("age", "size")}
+
+
 def test_a_group_like_the_others_is_given_no_traits():
     profile = Profile(0, 1, 0.5, (Trait("age", 1, 1, 0.1),), ())
-    assert described(profile) == []
+    assert described(profile, NUMBERS) == []
     strong = Profile(0, 1, 0.5, (Trait("age", 1, 1, 2.0), Trait("size", 1, 1, -0.3)), ())
-    assert in_a_line(described(strong)) == "much higher age"  # what is slight is left out beside it
+    assert in_a_line(described(strong, NUMBERS)) == "much higher age"  # what is slight is left out beside it
 
 
 @pytest.mark.parametrize(
