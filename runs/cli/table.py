@@ -108,10 +108,11 @@ def _planned(table: "Table", name: str, settings: Sequence[str], console: Consol
     if folders:
         command = " ".join(["transduce table", name, *settings, *folders, "--dry-run"])
         if not planned:
-            raise InputError(f"{name}: the folders of its data are not given: {command}")
+            raise InputError(f"{name}: the folders of its data are not given; add them: {command}")
         left_out = len(table.configs) - len(planned)
         console.note(
-            f"{left_out} of {len(table.configs)} runs left out, as the folders of their data are not given: {command}"
+            f"{left_out} of {len(table.configs)} runs are skipped, because the folders of their data are not given; "
+            f"add them: {command}"
         )
     return planned
 

@@ -84,7 +84,7 @@ def _tunable(configs: Sequence[TuneConfig], console: Console) -> list[TuneConfig
             "temperature=5,15,30, or your own protocol, tuning=FILE.yaml"
         )
     for strategy in without:
-        console.note(f"nothing to tune for {strategy}: left out")
+        console.note(f"nothing to tune for {strategy}; it is skipped")
     return [config for config in configs if config.strategy.grids]
 
 

@@ -347,7 +347,7 @@ def _content(path: pathlib.Path, changed: int, size: int) -> dict[str, Any]:
     if content is None:
         return {}  # a file with only comments
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise InputError(f"{path}: must hold lines of the form `key: value`")
+        raise InputError(f"{path}: must consist of lines of the form `key: value`")
     return {str(key): _literal(value, f"{path}: {key}") for key, value in content.items()}
 
 

@@ -60,7 +60,7 @@ def values(key: str, text: str) -> list[Value]:
     """
     parts = _parts(key, text)
     if any(not part for part in parts):
-        raise InputError(f"{key}={text}: a value is empty, between two commas or at an end")
+        raise InputError(f"{key}={text}: empty value between commas or at an end; remove the extra comma")
     return [_value(key, part) for part in parts]
 
 
@@ -98,7 +98,7 @@ def _parts(key: str, text: str) -> list[str]:
         elif letter in CLOSING:
             expected.append(CLOSING[letter])
             if len(expected) > DEEPEST:
-                raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} nested brackets")
+                raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} nested brackets; remove some")
         elif expected and letter == expected[-1]:
             expected.pop()
         elif letter == "," and not expected:

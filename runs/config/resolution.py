@@ -129,7 +129,7 @@ def _resolve(
             target = _target(schema, item, candidates)
             if target in assignments:
                 first, second = assignments[target].key, item.key
-                names = f"{first} and {second}: both mean {_dotted(target)}" if first != second else first
+                names = f"{first} and {second}, which both set {_dotted(target)}" if first != second else first
                 raise InputError(f"given twice: {names}; give it once (several values: {first}=a,b)")
             assignments[target] = item
             axes[target] = chosen[target.group] if not target.field else _values(schema, item, target, candidates)

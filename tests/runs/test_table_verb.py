@@ -123,6 +123,6 @@ def test_the_plan_of_a_papers_table_says_which_folders_lack(tmp_path, capsys):
     assert "mini.root=FOLDER tiered.root=FOLDER --dry-run" in capsys.readouterr().err
     assert main(["table", "thesis/3.2", *given]) == 0  # some of its data are drawn
     out, err = capsys.readouterr()
-    assert "data are not given: transduce table thesis/3.2" in err
+    assert "data are not given; add them: transduce table thesis/3.2" in err
     assert "adult" in err
     assert "synthetic" in out
