@@ -300,10 +300,10 @@ class _Means(NamedTuple):
         inverse = shift[:, None] / self.sizes
         lengths = (self.within / self.sizes + inverse).to(self.products.dtype)
         distances = torch.sub(lengths[:, :, None], self.products, alpha=2)
-        own = distances.gather(1, labels[:, None])[:, 0] - 2 * inverse.gather(1, labels).to(distances.dtype)
+        current = distances.gather(1, labels[:, None])[:, 0] - 2 * inverse.gather(1, labels).to(distances.dtype)
         lowest = distances.min(dim=1)
-        after = torch.where(lowest.values < own, lowest.indices, labels)
-        return after, _fill(after, torch.minimum(lowest.values, own), self.sizes.shape[1])
+        after = torch.where(lowest.values < current, lowest.indices, labels)
+        return after, _fill(after, torch.minimum(lowest.values, current), self.sizes.shape[1])
 
 
 def _fill(labels: Tensor, distances: Tensor, clusters: int) -> Tensor:
@@ -314,8 +314,8 @@ def _fill(labels: Tensor, distances: Tensor, clusters: int) -> Tensor:
     sizes = cluster_sizes(labels, clusters)
     empty = sizes == 0
     for start, cluster in empty.nonzero().tolist():
-        alone = sizes[start][labels[start]] == 1
-        point = distances[start].masked_fill(alone, -torch.inf).argmax()
+        is_alone = sizes[start][labels[start]] == 1
+        point = distances[start].masked_fill(is_alone, -torch.inf).argmax()
         sizes[start, labels[start, point]] -= 1
         sizes[start, cluster] += 1
         labels[start, point] = cluster

@@ -150,9 +150,9 @@ def discrete_objective(
     """
     rule, centres, W = _parts(X, prototypes, graph, kind, bandwidth)
     cluster_sizes(labels, len(centres))
-    own = torch.from_numpy(np.asarray(labels, dtype=np.int64))
+    numbers = torch.from_numpy(np.asarray(labels, dtype=np.int64))
     return float(
-        discrete_energy(rule.cost(centres[None]), own[None], W, torch.tensor([weight], dtype=torch.float64))[0]
+        discrete_energy(rule.cost(centres[None]), numbers[None], W, torch.tensor([weight], dtype=torch.float64))[0]
     )
 
 
@@ -215,16 +215,16 @@ def graph_objectives(labels: ArrayLike, W: Any, *, balance: float = 1.0) -> Grap
             diagonal counts, as it must for a kernel.
         balance: weight of the sizes in `self_balanced`.
     """
-    own = _numbered(labels)
+    numbers = _numbered(labels)
     weights = _matrix(W)
-    if weights.shape != (len(own), len(own)):
-        raise InputError(f"W has shape {weights.shape}, but there are {len(own)} labels")
-    clusters = int(own.max()) + 1
-    inside = own[weights.row] == own[weights.col]
-    every = np.ones(len(own)), weights.data * inside, weights.data
+    if weights.shape != (len(numbers), len(numbers)):
+        raise InputError(f"W has shape {weights.shape}, but there are {len(numbers)} labels")
+    clusters = int(numbers.max()) + 1
+    inside = numbers[weights.row] == numbers[weights.col]
+    numerators = np.ones(len(numbers)), weights.data * inside, weights.data
     sizes, association, degree = (
         np.asarray(np.bincount(places, weights=values, minlength=clusters), dtype=np.float64)
-        for places, values in zip((own, own[weights.row], own[weights.row]), every, strict=True)
+        for places, values in zip((numbers, numbers[weights.row], numbers[weights.row]), numerators, strict=True)
     )
     cut = degree - association
 

@@ -166,28 +166,28 @@ def _solved(
     cost, cells, weights, excess, _ = programme
     points, clusters = cost.shape
     if excess.shape[0] == 0:
-        every = np.arange(points)
-        return csr_array((np.ones(points), (every, cost.argmin(axis=1))), shape=cost.shape), np.empty(0)
+        all_rows = np.arange(points)
+        return csr_array((np.ones(points), (all_rows, cost.argmin(axis=1))), shape=cost.shape), np.empty(0)
     # Prices from n points have an error of about sqrt(K / n), which moves about that share of the points.
-    spare, width = int(4 * np.sqrt(clusters * points)), 0.5
+    limit, width = int(4 * np.sqrt(clusters * points)), 0.5
     if multipliers is None and points <= _COARSEST:
-        multipliers, spare, width = np.zeros(excess.shape[0]), points * clusters, _FAR
+        multipliers, limit, width = np.zeros(excess.shape[0]), points * clusters, _FAR
     elif multipliers is None:
         subset, heavier = _sample(cells, weights, generator)
         sample = programme._replace(cost=cost[subset], cells=cells[subset], weights=heavier)
         _, multipliers = _solved(sample, generator)
     while True:
         prices = programme.prices(multipliers)
-        keys, scale = _near(programme, prices, spare)
+        keys, scale = _near(programme, prices, limit)
         while True:
             rows, columns = np.divmod(keys, clusters)
             amounts, proposed, outside = _restricted(programme, rows, columns, multipliers, scale, width)
             prices = programme.prices(proposed)
             least = np.minimum.reduceat(cost[rows, columns] + prices[cells[rows], columns], _firsts(rows))
-            wanted = _cheaper(programme, prices, least - _TOLERANCE * scale, spare)
-            if not len(wanted):
+            cheaper = _cheaper(programme, prices, least - _TOLERANCE * scale, limit)
+            if not len(cheaper):
                 break
-            keys = np.union1d(keys, wanted)
+            keys = np.union1d(keys, cheaper)
         multipliers, width = proposed, 2 * width
         if outside <= _MISSED:
             break
@@ -212,8 +212,8 @@ def _firsts(rows: Ints) -> Ints:
     return np.flatnonzero(np.diff(rows, prepend=-1))
 
 
-def _near(programme: _Programme, prices: Floats, spare: int) -> tuple[Ints, float]:
-    """Keys p K + k of the best columns of each row, including ties, and of the `spare` next best columns overall.
+def _near(programme: _Programme, prices: Floats, limit: int) -> tuple[Ints, float]:
+    """Keys p K + k of the best columns of each row, including ties, and of the `limit` next best columns overall.
 
     Also returns the largest difference of these from the best of their row.
     """
@@ -228,13 +228,13 @@ def _near(programme: _Programme, prices: Floats, spare: int) -> tuple[Ints, floa
         best.append(first + rows * clusters + lowest)
         priced[rows, lowest] = np.inf
         gap = priced.reshape(-1)
-        if len(as_good) < spare:
+        if len(as_good) < limit:
             as_good = np.concatenate([as_good, first + np.flatnonzero(gap <= tied)])
-        near = np.flatnonzero((gap > tied) & (gap < (gaps.max() if len(gaps) == spare else np.inf)))
-        kept, gaps = _least(np.concatenate([gaps, gap[near]]), spare)
+        near = np.flatnonzero((gap > tied) & (gap < (gaps.max() if len(gaps) == limit else np.inf)))
+        kept, gaps = _least(np.concatenate([gaps, gap[near]]), limit)
         keys = np.concatenate([keys, first + near])[kept]
     scale = float(gaps.max(initial=0.0)) or float(np.abs(programme.cost).max()) or 1.0
-    return np.unique(np.concatenate([*best, as_good[:spare], keys])), scale
+    return np.unique(np.concatenate([*best, as_good[:limit], keys])), scale
 
 
 def _cheaper(programme: _Programme, prices: Floats, least: Floats, limit: int) -> Ints:
@@ -283,14 +283,14 @@ def _restricted(
     count = len(place)
 
     low, high = np.maximum(centre / scale - width, 0), centre / scale + width
-    dearer = cost[rows, columns][free] / scale
+    extra_cost = cost[rows, columns][free] / scale
     if count:
-        dearer -= np.minimum.reduceat(dearer, _firsts(place))[place]
+        extra_cost -= np.minimum.reduceat(extra_cost, _firsts(place))[place]
     each = np.arange(count)
     simplices = coo_array((np.ones(count), (place, each)), shape=(len(points), count))
     sums = coo_array((np.ones(count), (into[free], each)), shape=(totals, count))
     identity = eye_array(bounds)
-    paid = np.concatenate([dearer, np.zeros(totals), high, -low])
+    paid = np.concatenate([extra_cost, np.zeros(totals), high, -low])
     constraints = block_array(
         [[simplices, None, None, None], [sums, -eye_array(totals), None, None], [None, excess, -identity, identity]],
         format="csc",

@@ -47,8 +47,8 @@ def check_bins(bins: Any, name: str | None = None) -> None:
         InputError: the bins are invalid.
     """
     if isinstance(bins, Mapping):
-        for each, own in bins.items():
-            check_bins(own, str(each))
+        for attribute, value in bins.items():
+            check_bins(value, str(attribute))
         return
     if bins is None or (isinstance(bins, (int, np.integer)) and not isinstance(bins, bool) and bins >= 2):
         return

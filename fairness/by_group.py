@@ -104,7 +104,7 @@ class ByGroup:
         shares = shares_of(counts, groups) * filled
         low, high = wilson(counts, sizes, confidence)
         terms = groups.target[:, None] * (np.log(groups.target[:, None]) - np.log(np.maximum(shares, FLOOR)))
-        own = [groups.attribute_of == attribute for attribute in range(len(groups.attributes))]
+        masks = [groups.attribute_of == attribute for attribute in range(len(groups.attributes))]
         return cls(
             tuple(range(counts.shape[1])) if clusters is None else clusters,
             groups,
@@ -113,11 +113,11 @@ class ByGroup:
             low,
             high,
             shares - groups.target[:, None],
-            np.stack([terms[columns].sum(axis=0) for columns in own]),
+            np.stack([terms[columns].sum(axis=0) for columns in masks]),
             np.stack(
-                [counts[columns].min(axis=0) / np.maximum(counts[columns].max(axis=0), 1) * filled for columns in own]
+                [counts[columns].min(axis=0) / np.maximum(counts[columns].max(axis=0), 1) * filled for columns in masks]
             ),
-            np.stack([_goodness_of_fit(counts[columns], groups.target[columns]) for columns in own]),
+            np.stack([_goodness_of_fit(counts[columns], groups.target[columns]) for columns in masks]),
             confidence,
         )
 
@@ -129,10 +129,12 @@ class ByGroup:
 
     def overall(self) -> "ByGroup":
         """All points as one cluster named "all"; its p-values are those of independence."""
-        counts, own = self.counts, self.groups.attribute_of
-        whole = ByGroup.of(counts.sum(axis=1, keepdims=True), self.groups, clusters=(ALL,), confidence=self.confidence)
-        p_values = [[_independence(counts[own == attribute])] for attribute in range(len(self.groups.attributes))]
-        return replace(whole, p_values=np.array(p_values))
+        counts, attribute_of = self.counts, self.groups.attribute_of
+        total = ByGroup.of(counts.sum(axis=1, keepdims=True), self.groups, clusters=(ALL,), confidence=self.confidence)
+        p_values = [
+            [_independence(counts[attribute_of == attribute])] for attribute in range(len(self.groups.attributes))
+        ]
+        return replace(total, p_values=np.array(p_values))
 
     def absent(self) -> list[tuple[int, int]]:
         """Index pairs (group, cluster) of groups without a point in a cluster that is not empty."""

@@ -221,16 +221,16 @@ def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
     series = pd.Series(values if as_they_are else np.asarray(values)).reset_index(drop=True)
     if series.dtype == object:
         series = series.infer_objects()
-    own, edges = bins.get(name) if isinstance(bins, Mapping) else bins, None
+    bins_of_column, edges = bins.get(name) if isinstance(bins, Mapping) else bins, None
     gaps = series.isna().to_numpy()
     if gaps.any() and missing == "error":
         raise InputError(
             f"sensitive_features: {name!r} has no value in {int(gaps.sum())} of {len(series)} rows, first in "
             f"row {int(gaps.argmax())}; fill in the values, remove these rows, or set missing='own_group'"
         )
-    if own is not None and pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series):
+    if bins_of_column is not None and pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series):
         known = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        codes, edges = binned(name, known, own)
+        codes, edges = binned(name, known, bins_of_column)
         codes, names = bin_names(name, codes, ~gaps, edges)
     else:
         codes, unique = pd.factorize(series)
@@ -262,7 +262,7 @@ def _order(names: list[Any], dtype: Any) -> list[int]:
 
 def _as_lists(bins: Any) -> Any:
     if isinstance(bins, Mapping):
-        return {name: _as_lists(own) for name, own in bins.items()}
+        return {name: _as_lists(value) for name, value in bins.items()}
     return bins.tolist() if isinstance(bins, np.ndarray) else bins
 
 
@@ -296,9 +296,9 @@ def _target(wanted: Any, groups: Groups, points: int) -> NDArray[np.float64]:
     else:
         raise InputError(f"target: with several attributes pass {{attribute: shares}}, for {list(groups.attributes)}")
     target = shares.copy()
-    for attribute, own in by_attribute.items():
+    for attribute, attribute_target in by_attribute.items():
         columns = np.flatnonzero(groups.attribute_of == groups.attributes.index(attribute))
-        target[columns] = _shares(own, [groups.names[i] for i in columns])
+        target[columns] = _shares(attribute_target, [groups.names[i] for i in columns])
         bound = float((target[columns] * np.log(target[columns] / shares[columns])).sum())
         if bound > 1e-3:
             warnings.warn(

@@ -172,8 +172,8 @@ def additive_violation(labels: ArrayLike, sensitive_features: Any, *, target: An
 
 def largest_violation(counts: NDArray[np.int64], groups: Groups, delta: float) -> float:
     """`additive_violation` of counts (J, K) of each group in each cluster."""
-    wanted = groups.target[:, None] * counts[groups.attribute_of == 0].sum(axis=0)
-    return max(0.0, float((counts - wanted / (1 - delta)).max()), float((wanted * (1 - delta) - counts).max()))
+    expected = groups.target[:, None] * counts[groups.attribute_of == 0].sum(axis=0)
+    return max(0.0, float((counts - expected / (1 - delta)).max()), float((expected * (1 - delta) - counts).max()))
 
 
 def total_variation(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, reduce: Reduce = "max") -> Any:

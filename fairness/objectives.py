@@ -72,23 +72,23 @@ def medoids(X: ArrayLike, labels: ArrayLike) -> Medoids:
     indices, costs, bounds = np.full(clusters, -1), np.zeros(clusters), np.zeros(clusters)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=clusters))
-    for cluster, own in enumerate(np.split(order, ends[:-1])):
-        if not len(own):
+    for cluster, rows in enumerate(np.split(order, ends[:-1])):
+        if not len(rows):
             continue
-        members = torch.from_numpy(values[own].astype(np.float64))
+        members = torch.from_numpy(values[rows].astype(np.float64))
         members -= members.mean(dim=0)
-        if len(own) <= _EXACT:
-            tried = torch.arange(len(own))
+        if len(rows) <= _EXACT:
+            tried = torch.arange(len(rows))
             bound = None
         else:
             middle, bound = geometric_median(members.numpy())
             tried = (
                 (members - torch.from_numpy(middle)).norm(dim=1).topk(_CANDIDATES, largest=False).indices.sort().values
             )
-        at_once = max(1, _PAIRS // len(own))
+        at_once = max(1, _PAIRS // len(rows))
         sums = torch.cat([_distances(members[block], members).sum(dim=1) for block in torch.split(tried, at_once)])
         best = int(sums.argmin())
-        indices[cluster], costs[cluster] = own[int(tried[best])], float(sums[best])
+        indices[cluster], costs[cluster] = rows[int(tried[best])], float(sums[best])
         bounds[cluster] = costs[cluster] if bound is None else bound
     total = float(bounds.sum())
     return Medoids(indices, costs, float(costs.sum()) / total - 1 if total else 0.0)

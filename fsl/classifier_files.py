@@ -37,7 +37,7 @@ def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
         description = json.loads(header["classifier"])
         classes, refined_by = description["classes"], description["refined_by"]
         kinds = {type(name) for name in classes}
-        whole = (
+        is_valid = (
             len(kinds) == 1
             and isinstance(classes, list)
             and kinds <= {str, int, float, bool}
@@ -50,7 +50,7 @@ def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a complete classifier ({type(error).__name__} in header); {REMEDY}") from error
-    if not whole:
+    if not is_valid:
         raise InputError(f"{path}: not a complete classifier (its header is damaged); {REMEDY}")
     return dict(description)
 
@@ -76,7 +76,7 @@ def check_whole(
     Raises:
         InputError: shapes, dtypes or values are inconsistent.
     """
-    whole = (
+    is_valid = (
         support.ndim == 2
         and support.dtype in (np.float32, np.float64)
         and labels.shape == support.shape[:1]
@@ -88,5 +88,5 @@ def check_whole(
         and all(np.isfinite(part).all() for part in (support, base_mean, prototypes))
         and base_mean.dtype == prototypes.dtype == support.dtype
     )
-    if not whole:
+    if not is_valid:
         raise InputError(f"{path}: not a complete classifier (its tensors are inconsistent); {REMEDY}")

@@ -70,9 +70,9 @@ class Cluster:
     def begin(self, function: Callable[..., Any], *arguments: Any) -> list["Future"]:
         """Submit a task for each block. Block p receives item p of each argument that is a list, and all other
         arguments unchanged."""
-        own = [each if isinstance(each, list) else [each] * self.count for each in arguments]
+        argument_lists = [each if isinstance(each, list) else [each] * self.count for each in arguments]
         key = f"{function.__name__.strip('_')}-{uuid.uuid4().hex}"
-        futures: list[Future] = self.client.map(_work, [function] * self.count, *own, key=key, pure=False)
+        futures: list[Future] = self.client.map(_work, [function] * self.count, *argument_lists, key=key, pure=False)
         return futures
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:

@@ -53,10 +53,10 @@ class HaloLaplacian:
 
     def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
         assert self.graph is not None
-        whole = assignments.mT
+        with_halo = assignments.mT
         if self.boundaries:
-            whole = torch.cat([whole, self.graph.halo(self.boundaries)[None]], dim=2)
-        gradient = (self.graph.graph @ whole.mT)[:, : assignments.shape[1]].mul_(-self.weight)
+            with_halo = torch.cat([with_halo, self.graph.halo(self.boundaries)[None]], dim=2)
+        gradient = (self.graph.graph @ with_halo.mT)[:, : assignments.shape[1]].mul_(-self.weight)
         return 0.5 * inner(assignments.mT, gradient.mT), gradient
 
     def curvature(self, assignments: Tensor) -> Tensor:

@@ -82,8 +82,8 @@ class BlockGraph:
              for source in range(cluster.count)]
             for block in range(cluster.count)
         ]  # fmt: skip
-        own = [_range(offsets, block) for block in range(cluster.count)]
-        matrices = cluster.begin(_symmetrised, arcs, near, own, rows.points, symmetry)
+        ranges = [_range(offsets, block) for block in range(cluster.count)]
+        matrices = cluster.begin(_symmetrised, arcs, near, ranges, rows.points, symmetry)
         return cls._cut(rows, matrices, sum(sums) / max(1, rows.points * k))
 
     @classmethod
@@ -97,8 +97,8 @@ class BlockGraph:
             measured: whether to measure the mean squared length of the arcs, weighted by W.
             directed: whether to leave W directed instead of making it symmetric.
         """
-        whole = given_graph(graph, rows.points, directed=directed).to(rows.dtype, torch.device("cpu"))
-        pointers, columns, weights = (part.numpy() for part in (whole.pointers, whole.columns, whole.weights))
+        matrix = given_graph(graph, rows.points, directed=directed).to(rows.dtype, torch.device("cpu"))
+        pointers, columns, weights = (part.numpy() for part in (matrix.pointers, matrix.columns, matrix.weights))
         matrices = []
         for first, last in pairwise(rows.offsets):
             arcs = slice(int(pointers[first]), int(pointers[last]))
@@ -111,14 +111,14 @@ class BlockGraph:
     def _cut(cls, rows: BlockRows, matrices: list["Future"], mean: float) -> "BlockGraph":
         """Split the rows of W, given with global column numbers, into blocks."""
         cluster = rows.cluster
-        own = [_range(rows.offsets, block) for block in range(cluster.count)]
-        cuts, counts = cluster.run(_own_and_halo, matrices, own, rows.offsets)
+        ranges = [_range(rows.offsets, block) for block in range(cluster.count)]
+        cuts, counts = cluster.run(_own_and_halo, matrices, ranges, rows.offsets)
         owners = [np.flatnonzero(count).tolist() for count in counts]
-        wanted = [
+        requests = [
             [cluster.submit(_indices, cut, owner) for cut, all_of in zip(cuts, owners, strict=True) if owner in all_of]
             for owner in range(cluster.count)
         ]
-        boundary = cluster.begin(_united, wanted)
+        boundary = cluster.begin(_united, requests)
         parts = cluster.begin(_placed, cuts, [[boundary[owner] for owner in all_of] for all_of in owners])
         return cls(cluster, parts, boundary, owners, mean)
 
@@ -182,18 +182,18 @@ def _range(offsets: NDArray[np.int64], block: int) -> tuple[int, int]:
     return int(offsets[block]), int(offsets[block + 1])
 
 
-def _nearer(near: _Near | None, own: Rows, other: Rows, first: int, k: int, same: bool) -> Kept:
+def _nearer(near: _Near | None, rows: Rows, other: Rows, first: int, k: int, same: bool) -> Kept:
     """The k nearest among the neighbours so far and the rows of another block, which start at global index `first`."""
-    points = len(own.values)
+    points = len(rows.values)
     if near is None:
-        near = _Near(own.values.new_empty(points, 0), torch.empty(points, 0, dtype=torch.int64))
+        near = _Near(rows.values.new_empty(points, 0), torch.empty(points, 0, dtype=torch.int64))
     count = min(k + _SPARE, len(other.values) - same)
-    at_once = max(1, _AT_ONCE // max(len(other.values), count * own.values.shape[1]))
+    at_once = max(1, _AT_ONCE // max(len(other.values), count * rows.values.shape[1]))
     parts = []
     for begin in range(0, points, at_once):
         block = slice(begin, min(begin + at_once, points))
-        queries = own.values[block]
-        centred = queries if own.origin is None else queries - own.origin
+        queries = rows.values[block]
+        centred = queries if rows.origin is None else queries - rows.origin
         others = other.values if other.origin is None else other.values - other.origin
         squared_distances = torch.addmm(other.squared_norms, centred, others.T, alpha=-2)
         if same:
@@ -226,10 +226,10 @@ def _arcs_to(near: _Near, first: int, _: int, begin: int, end: int) -> tuple[Ten
 
 
 def _symmetrised(
-    arcs: list[tuple[Tensor, Tensor]], near: _Near, own: tuple[int, int], points: int, symmetry: Symmetry
+    arcs: list[tuple[Tensor, Tensor]], near: _Near, rows_of_block: tuple[int, int], points: int, symmetry: Symmetry
 ) -> _Matrix:
     """The rows of W of one block, from its own arcs and the arcs that lead to it."""
-    first, last = own
+    first, last = rows_of_block
     size, k = near.indices.shape
     keys = torch.repeat_interleave(torch.arange(size), k) * points + near.indices.flatten()
     if symmetry != "directed":
@@ -247,8 +247,8 @@ def _copied(pointers: NDArray[Any], columns: NDArray[Any], weights: NDArray[Any]
     return _Matrix(pointers.astype(np.int64), columns.astype(np.int64), weights.copy())
 
 
-def _own_and_halo(matrix: _Matrix, own: tuple[int, int], offsets: NDArray[np.int64]) -> Kept:
-    first, last = own
+def _own_and_halo(matrix: _Matrix, rows_of_block: tuple[int, int], offsets: NDArray[np.int64]) -> Kept:
+    first, last = rows_of_block
     columns = matrix.columns
     outside = (columns < first) | (columns >= last)
     halo = np.unique(columns[outside])
@@ -269,13 +269,15 @@ def _indices(cut: _Cut, owner: int) -> Tensor:
     return cut.indices[owner]
 
 
-def _united(wanted: list[Tensor]) -> Tensor:
+def _united(requests: list[Tensor]) -> Tensor:
     """Sorted distinct values."""
-    return torch.from_numpy(np.unique(torch.cat([torch.empty(0, dtype=torch.int64), *wanted]).numpy()))
+    return torch.from_numpy(np.unique(torch.cat([torch.empty(0, dtype=torch.int64), *requests]).numpy()))
 
 
 def _placed(cut: _Cut, boundaries: list[Tensor]) -> Kept:
-    places = [torch.searchsorted(all_of, own) for all_of, own in zip(boundaries, cut.indices.values(), strict=True)]
+    places = [
+        torch.searchsorted(all_of, indices) for all_of, indices in zip(boundaries, cut.indices.values(), strict=True)
+    ]
     return Kept(HaloGraph(cut.graph, places))
 
 

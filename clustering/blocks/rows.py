@@ -115,8 +115,8 @@ class BlockRows:
         points in each block of n rows, n for a cluster without points there."""
         sizes = np.diff(self.offsets)
         places = [
-            np.where(own < size, own + offset, self.points)
-            for own, offset, size in zip(first, self.offsets[:-1], sizes, strict=True)
+            np.where(row < size, row + offset, self.points)
+            for row, offset, size in zip(first, self.offsets[:-1], sizes, strict=True)
         ]
         indices: NDArray[np.int64] = np.stack(places).min(axis=0)
         return indices

@@ -227,15 +227,15 @@ def _energy(
     (K,) of the clusters in this block; and the sum of the entropies of the assignments."""
     labels, clusters = assignments.max(dim=1).indices, assignments.shape[1]
     unary: Tensor = rule_of(rows).cost(centres).gather(1, labels[:, None]).sum(dim=(1, 2), dtype=torch.float64)
-    whole = torch.cat([labels, graph.halo(boundaries)[None]], dim=1) if boundaries else labels
+    all_labels = torch.cat([labels, graph.halo(boundaries)[None]], dim=1) if boundaries else labels
     sizes, first = torch.bincount(labels[0], minlength=clusters), first_points(labels[0].numpy(), clusters)
-    return unary + weight * cut(whole, graph.graph), sizes, first, entropy_of(assignments)
+    return unary + weight * cut(all_labels, graph.graph), sizes, first, entropy_of(assignments)
 
 
 def _assignments_of(assignments: Tensor, kept: Tensor) -> NDArray[Any]:
     columns = assignments[0].T[:, kept].contiguous()
-    every = len(kept) == assignments.shape[1]
-    return (columns if every else columns / columns.sum(dim=1, keepdim=True)).numpy()
+    is_complete = len(kept) == assignments.shape[1]
+    return (columns if is_complete else columns / columns.sum(dim=1, keepdim=True)).numpy()
 
 
 def _labels(assignments: NDArray[Any]) -> NDArray[np.int64]:

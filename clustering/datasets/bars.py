@@ -64,8 +64,8 @@ class Bars:
         if self.around:
             turn = 2 * np.pi * labels / self.bars
             # at this radius the inner edges would meet at the corners of the polygon
-            away = (self.length / 2 + self.gap / 2 / np.cos(np.pi / self.bars)) / np.tan(np.pi / self.bars)
-            across += away + self.thickness / 2
+            radius = (self.length / 2 + self.gap / 2 / np.cos(np.pi / self.bars)) / np.tan(np.pi / self.bars)
+            across += radius + self.thickness / 2
             values = np.stack(
                 [lengthwise * np.cos(turn) - across * np.sin(turn), lengthwise * np.sin(turn) + across * np.cos(turn)],
                 axis=1,

@@ -20,17 +20,17 @@ Arrays = Mapping[str, NDArray[Any]]
 Part = tuple[NDArray[Any], NDArray[Any]]
 
 
-def folder_of(name: str, root: str | None, wanted: str) -> Path:
+def folder_of(name: str, root: str | None, files: str) -> Path:
     """The folder of a data set.
 
     Raises:
         InputError: there is no such folder; the message says which files belong in it.
     """
     if root is None:
-        raise InputError(f"dataset {name}: no folder given; add root=FOLDER with {wanted}")
+        raise InputError(f"dataset {name}: no folder given; add root=FOLDER with {files}")
     folder = Path(root).expanduser()
     if not folder.is_dir():
-        raise InputError(f"dataset {name}: {folder} is not a folder; set root=FOLDER to a folder with {wanted}")
+        raise InputError(f"dataset {name}: {folder} is not a folder; set root=FOLDER to a folder with {files}")
     return folder
 
 
@@ -43,23 +43,23 @@ def first_of(folder: Path, *names: str) -> Path | None:
     return None
 
 
-def files_of(name: str, root: str | None, wanted: str, *forms: Sequence[str]) -> list[Path]:
+def files_of(name: str, root: str | None, files: str, *forms: Sequence[str]) -> list[Path]:
     """The files of the first of these alternatives that is complete.
 
     Raises:
         InputError: no alternative is complete; the message says which files belong in the folder.
     """
-    folder = folder_of(name, root, wanted)
+    folder = folder_of(name, root, files)
     for form in forms:
         paths = [path for path in (first_of(folder, file) for file in form) if path]
         if len(paths) == len(form):
             return paths
-    raise missing(name, folder, wanted)
+    raise missing(name, folder, files)
 
 
-def missing(name: str, folder: Path, wanted: str) -> InputError:
+def missing(name: str, folder: Path, files: str) -> InputError:
     """The error that none of the files exists."""
-    return InputError(f"dataset {name}: {folder} does not contain {wanted}; put it there, or set another root=FOLDER")
+    return InputError(f"dataset {name}: {folder} does not contain {files}; put it there, or set another root=FOLDER")
 
 
 def damaged(name: str, path: Path, error: BaseException) -> InputError:

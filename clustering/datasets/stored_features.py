@@ -131,11 +131,11 @@ def stored_file(name: str, root: str | None, stem: str, description: str) -> Pat
     Raises:
         InputError: there is no such file; the message says which file belongs where.
     """
-    wanted = f"{stem}.npz or {stem}.mat: {description}, as x (N, D), and y (N,)"
-    folder = folder_of(name, root, wanted)
+    files = f"{stem}.npz or {stem}.mat: {description}, as x (N, D), and y (N,)"
+    folder = folder_of(name, root, files)
     path = first_of(folder, f"{stem}.npz", f"{stem}.mat")
     if path is None:
-        raise missing(name, folder, wanted)
+        raise missing(name, folder, files)
     return path
 
 

@@ -193,9 +193,9 @@ class Table:
                 raise InputError(
                     f"{file.path}: {self.label!r} is the label and cannot be clustered by; remove it from columns="
                 )
-        twice = next((name for name, count in Counter(self.columns).items() if count > 1), None)
-        if twice is not None:
-            raise InputError(f"columns: {twice!r} is named twice")
+        duplicate = next((name for name, count in Counter(self.columns).items() if count > 1), None)
+        if duplicate is not None:
+            raise InputError(f"columns: {duplicate!r} is named twice")
         used: list[Column] = []
         left_out: dict[str, str] = {}
         mistakes: list[str] = []

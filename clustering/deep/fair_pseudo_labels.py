@@ -124,8 +124,8 @@ def exact_pseudo_labels(
         for floor in floors:
             if not hard.any():
                 break
-            wanted = (tolerance if floor == FLOOR else max(tolerance, _ROUGH)) * (1 + fairness)
-            climb = _climb(_Dual(problem.floored(floor), fairness), log_ratios, hard, wanted, max_steps)
+            threshold = (tolerance if floor == FLOOR else max(tolerance, _ROUGH)) * (1 + fairness)
+            climb = _climb(_Dual(problem.floored(floor), fairness), log_ratios, hard, threshold, max_steps)
             log_ratios, steps, left = climb.point.log_ratios, steps + climb.steps, climb.left
         if hard.any():
             y = torch.where(problem.unknown * hard[:, None, None] > 0, climb.point.labels, y)

@@ -95,13 +95,13 @@ def fit_heads(
         if step % in_a_pass == 0:
             generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "order", step))
             order = torch.randperm(count, generator=generator).to(points.device)
-            whole = _targets(standard, weights, objective, prior, known) if relabel == "epoch" else None
+            epoch_targets = _targets(standard, weights, objective, prior, known) if relabel == "epoch" else None
         chosen = order[step % in_a_pass * size :][:size]
         of_batch = None if known is None else (known[0][chosen], known[1][chosen])
         adam.rate = learning_rate * (1 - step / steps)
         batch = standard[chosen]
         if relabel == "epoch":
-            targets = None if whole is None else whole[:, chosen]
+            targets = None if epoch_targets is None else epoch_targets[:, chosen]
         else:
             targets = _targets(batch, weights, objective, prior, of_batch)
         loss, slope = _slope(batch, weights, targets, objective, prior, margin_weight, of_batch)
@@ -162,7 +162,7 @@ def _judged(
         spread = losses.tolerant_fairness(log_p.exp().mean(0), prior)
         values[i] = losses.mean_entropy(log_p) + spread + margin_weight * losses.margin_norm(head[:, :-1])
         sizes[i] = torch.bincount(log_p.argmax(1), minlength=weights.shape[1])
-    own = weights.clone()
-    own[..., :-1] /= scale
-    own[..., -1] -= own[..., :-1] @ mean
-    return Heads(own, values, sizes)
+    rescaled = weights.clone()
+    rescaled[..., :-1] /= scale
+    rescaled[..., -1] -= rescaled[..., :-1] @ mean
+    return Heads(rescaled, values, sizes)

@@ -222,6 +222,6 @@ def _texts(column: "pd.Series[Any]") -> list[str]:
     """The cells of a column as text; 3.0 becomes 3, because gaps turn integers into floats."""
     texts = []
     for value, present in zip(column.tolist(), column.notna().tolist(), strict=True):
-        whole = isinstance(value, float) and present and value.is_integer()
-        texts.append((str(int(value)) if whole else str(value)).strip() if present else "")
+        is_integer = isinstance(value, float) and present and value.is_integer()
+        texts.append((str(int(value)) if is_integer else str(value)).strip() if present else "")
     return texts

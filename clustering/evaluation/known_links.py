@@ -36,13 +36,13 @@ def drawn_links(labels: NDArray[Any], count: int, seed: int) -> KnownLinks:
         InputError: there are fewer pairs than `count`.
     """
     points = len(labels)
-    every = points * (points - 1) // 2
-    if count > every:
-        raise InputError(f"links={count}: {points:,} points have {every:,} pairs; set links to at most {every}")
-    if every <= 4 * count or every <= 100_000:
-        chosen = stream(seed, "known links").permutation(every)[:count]
+    available = points * (points - 1) // 2
+    if count > available:
+        raise InputError(f"links={count}: {points:,} points have {available:,} pairs; set links to at most {available}")
+    if available <= 4 * count or available <= 100_000:
+        chosen = stream(seed, "known links").permutation(available)[:count]
     else:  # draws few of many pairs without listing all
-        drawn = stream(seed, "known links").integers(every, size=4 * count)
+        drawn = stream(seed, "known links").integers(available, size=4 * count)
         _, first = np.unique(drawn, return_index=True)
         chosen = drawn[np.sort(first)][:count]
     # Pair number i (i - 1) / 2 + j consists of i and j < i.
@@ -62,11 +62,11 @@ def with_implied_labels(known: KnownLabels, links: KnownLinks) -> KnownLabels:
     """
     from clustering.deep.xsdc.constraints import constraints
 
-    joined, parted = links
-    labels = constraints(len(known.labels), labels=known.labels, must_link=joined, cannot_link=parted).labels
+    joined, separated = links
+    labels = constraints(len(known.labels), labels=known.labels, must_link=joined, cannot_link=separated).labels
     if (labels >= 0).all():
         raise InputError(
-            f"links={len(joined) + len(parted)}: the labels of all {len(labels):,} points follow from these and the "
+            f"links={len(joined) + len(separated)}: the labels of all {len(labels):,} points follow from these and the "
             f"{int(known.known.sum()):,} known ones, so there is none to cluster; set fewer links or labels"
         )
     return known._replace(labels=labels)

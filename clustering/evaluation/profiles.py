@@ -54,9 +54,9 @@ def spreads(values: NDArray[np.floating], column_of: NDArray[np.intp]) -> NDArra
         values: (N, D), finite.
         column_of: (D,) column of each feature, 0..C-1.
     """
-    alone: NDArray[np.float64] = values.std(axis=0)
+    deviations: NDArray[np.float64] = values.std(axis=0)
     several = np.bincount(column_of)[column_of] > 1
-    return np.where(several, np.sqrt(np.bincount(column_of, alone**2))[column_of], alone)
+    return np.where(several, np.sqrt(np.bincount(column_of, deviations**2))[column_of], deviations)
 
 
 def profiles(

@@ -27,14 +27,14 @@ UNREADABLE = (OSError, ValueError, *_DAMAGED)
 """Errors of damaged array files and archives; an encrypted one raises RuntimeError."""
 
 
-def read_arrays(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path, select: Callable[[str], bool] = lambda name: True) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file by name; object arrays, which can run code, are rejected.
 
     Names, dtypes and shapes are read first, since a few kilobytes can decompress to more than the memory.
 
     Args:
         path: the file.
-        wanted: selects arrays by name.
+        select: selects arrays by name.
 
     Raises:
         OSError: the file does not exist, or cannot be opened.
@@ -42,7 +42,7 @@ def read_arrays(path: Path, wanted: Callable[[str], bool] = lambda name: True) -
     """
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            members = {name: member for name, member in _members(archive).items() if wanted(name)}
+            members = {name: member for name, member in _members(archive).items() if select(name)}
             sizes = {name: _size(archive, member) for name, member in members.items()}
             memory.require(f"{path}: unpacking it", sizes, "use a smaller file")
             return {name: _array(archive, member) for name, member in members.items()}

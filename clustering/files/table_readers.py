@@ -187,9 +187,9 @@ def _npz(path: Path) -> "pd.DataFrame":
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
     _check_width(path, len(names))
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        problem = f"are called {twice!r}" if twice else "have no name"
+    duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
+    if duplicate is not None:
+        problem = f"are called {duplicate!r}" if duplicate else "have no name"
         raise InputError(f"{path}: two columns {problem}; give each column a unique name")
 
 

@@ -209,8 +209,8 @@ class RowFile:
             names = column_names(path, self.delimiter)
         except Exception:  # readers raise many types of errors for damaged files
             return False
-        own = array_names(self.path) if kind_of(self.path) == "NumPy" else self.names
-        return names[: len(own)] == own and added[0] in names[len(own) :]
+        own_names = array_names(self.path) if kind_of(self.path) == "NumPy" else self.names
+        return names[: len(own_names)] == own_names and added[0] in names[len(own_names) :]
 
     def _check_place(self, path: Path, added: Sequence[str]) -> Path:
         kind = kind_of(self.path)
@@ -257,15 +257,15 @@ class RowFile:
                 the folder does not exist or is not writable.
         """
         path = self._check_place(Path(path), list(added))
-        whole = {name: self._over_all(values, rows) for name, values in added.items()}
+        columns = {name: self._over_all(values, rows) for name, values in added.items()}
         with replacing(path) as partial:
             if kind_of(path) == "NumPy":
-                arrays = read_arrays(self.path) | {name: _array(values) for name, values in whole.items()}
+                arrays = read_arrays(self.path) | {name: _array(values) for name, values in columns.items()}
                 np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]
             elif kind_of(path) == "Parquet":
-                self.rows.assign(**whole).to_parquet(partial)
+                self.rows.assign(**columns).to_parquet(partial)
             else:
-                self._write_csv(partial, whole)
+                self._write_csv(partial, columns)
         return path
 
     def _over_all(self, values: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:

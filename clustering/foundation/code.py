@@ -42,11 +42,11 @@ def code_fingerprint(*modules: str, follow: bool = True) -> str:
         InputError: a module has no source.
     """
     sources = _Sources(modules)
-    own: dict[str, str] = {}
+    code_of: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name in own or name in NO_RESULT:
+        if name in code_of or name in NO_RESULT:
             continue
         path = sources.path(name)
         if path is None:
@@ -56,10 +56,10 @@ def code_fingerprint(*modules: str, follow: bool = True) -> str:
                     "define it in a file"
                 )
             continue
-        own[name], imports = _read(name, path.name == "__init__.py", path.read_bytes())
+        code_of[name], imports = _read(name, path.name == "__init__.py", path.read_bytes())
         if follow:
             waiting += imports
-    text = "\0".join(f"{name}\0{own[name]}" for name in sorted(own))
+    text = "\0".join(f"{name}\0{code_of[name]}" for name in sorted(code_of))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -56,8 +56,10 @@ def _limits() -> Iterator[int]:
         ):
             total, current = (lines(folder / name)[:1] for name in (limit, in_use))
             if total and current and total[0].isdigit():
-                spare = [int(line.split()[1]) for line in lines(folder / "memory.stat") if line.startswith(f"{files} ")]
-                yield max(0, int(total[0]) - int(current[0]) + sum(spare))  # file caches can be reclaimed
+                reclaimable = [
+                    int(line.split()[1]) for line in lines(folder / "memory.stat") if line.startswith(f"{files} ")
+                ]
+                yield max(0, int(total[0]) - int(current[0]) + sum(reclaimable))  # file caches can be reclaimed
 
 
 def _written(size: float) -> str:

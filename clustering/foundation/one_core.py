@@ -124,8 +124,8 @@ def _libraries() -> tuple[list[Any], list[Any]]:
     global _loaded
     modules = len(sys.modules)
     if _loaded[0] != modules:
-        every = ThreadpoolController().lib_controllers
-        blas, openmp = ([library for library in every if library.user_api == kind] for kind in ("blas", "openmp"))
+        controllers = ThreadpoolController().lib_controllers
+        blas, openmp = ([library for library in controllers if library.user_api == kind] for kind in ("blas", "openmp"))
         _loaded = modules, blas, openmp
     return _loaded[1:]
 

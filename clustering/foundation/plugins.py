@@ -119,8 +119,8 @@ def _cause(error: BaseException) -> str:
         return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
     machinery = (__file__, importlib.__file__)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in machinery]
-    own = next((frame for frame in frames if not frame.filename.startswith("<frozen importlib")), None)
-    return f"{f'{own.filename}, line {own.lineno}: ' if own else ''}{type(error).__name__}: {error}"
+    place = next((frame for frame in frames if not frame.filename.startswith("<frozen importlib")), None)
+    return f"{f'{place.filename}, line {place.lineno}: ' if place else ''}{type(error).__name__}: {error}"
 
 
 @functools.cache

@@ -113,8 +113,8 @@ def _candidates(
         torch.baddbmm(norms[:, None, part], x[:, block], x[:, part].mT, alpha=-2, out=distances)
         low, high = max(block.start, part.start), min(block.stop, part.stop)
         if low < high:
-            own = distances[:, low - block.start : high - block.start, low - first : high - first]
-            own.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+            overlap = distances[:, low - block.start : high - block.start, low - first : high - first]
+            overlap.diagonal(dim1=1, dim2=2).fill_(torch.inf)
         values, places = _smallest(distances, min(count, distances.shape[2]))
         parts.append((values, places + first))
     values, places = (torch.cat(tensors, dim=2) for tensors in zip(*parts, strict=True))

@@ -83,12 +83,12 @@ class _Clusters:
 
     def leaving(self, points: NDArray[np.intp]) -> Numbers:
         """(n,) gain of the term of its cluster when a point leaves it; -inf for the last point of a cluster."""
-        own = self.labels[points]
-        others = self.links[points, own] + self.constant * (self.sizes[own] - 1)
-        rest = self.within[own] - 2 * others - self.diagonal[points]
-        alone = self.sizes[own] == 1
-        masses = np.where(alone, 1.0, self.masses[own] - self.weights[points])
-        return np.asarray(np.where(alone, -np.inf, rest / masses - self.terms()[own]))
+        clusters = self.labels[points]
+        others = self.links[points, clusters] + self.constant * (self.sizes[clusters] - 1)
+        rest = self.within[clusters] - 2 * others - self.diagonal[points]
+        is_alone = self.sizes[clusters] == 1
+        masses = np.where(is_alone, 1.0, self.masses[clusters] - self.weights[points])
+        return np.asarray(np.where(is_alone, -np.inf, rest / masses - self.terms()[clusters]))
 
     def joining(self, points: NDArray[np.intp]) -> Numbers:
         """(n, K) gain of the term of each cluster when a point joins it; -inf for its own."""
@@ -104,24 +104,24 @@ class _Clusters:
         """Points whose move currently lowers the objective, by descending gain."""
         self.allowance = _ROUNDING * float(np.abs(self.terms()).sum())
         block_size = max(1, _AT_ONCE // len(self.sizes))
-        every = np.arange(len(self.labels))
-        parts = [every[i : i + block_size] for i in range(0, len(every), block_size)]
+        points = np.arange(len(self.labels))
+        parts = [points[i : i + block_size] for i in range(0, len(points), block_size)]
         gains = np.concatenate([self.leaving(part) + self.joining(part).max(axis=1) for part in parts])
         indices = np.flatnonzero(gains > self.allowance)
         return [int(point) for point in indices[np.argsort(-gains[indices], kind="stable")]]
 
     def move(self, point: int) -> bool:
         """Make the move of the point with the largest gain, if that is positive."""
-        own = self.labels[point]
-        if self.sizes[own] == 1:
+        cluster = self.labels[point]
+        if self.sizes[cluster] == 1:
             return False
         weight, diagonal, terms = self.weights[point], self.diagonal[point], self.terms()
         links = 2 * (self.links[point] + self.constant * self.sizes)
         joined = (self.within + links + diagonal) / (self.masses + weight) - terms
-        joined[own] = -np.inf
+        joined[cluster] = -np.inf
         best = int(joined.argmax())
-        rest = self.within[own] - links[own] + 2 * self.constant - diagonal
-        left = rest / (self.masses[own] - weight) - terms[own]
+        rest = self.within[cluster] - links[cluster] + 2 * self.constant - diagonal
+        left = rest / (self.masses[cluster] - weight) - terms[cluster]
         if not joined[best] + left > self.allowance:
             return False
         self._put(point, best)
@@ -134,19 +134,19 @@ class _Clusters:
             self._put(int(gains.argmax()), int(cluster))
 
     def _put(self, point: int, cluster: int) -> None:
-        own = self.labels[point]
+        current = self.labels[point]
         links, weight, diagonal = self.links[point], self.weights[point], self.diagonal[point]
-        self.within[own] -= 2 * (links[own] + self.constant * (self.sizes[own] - 1)) + diagonal
+        self.within[current] -= 2 * (links[current] + self.constant * (self.sizes[current] - 1)) + diagonal
         self.within[cluster] += 2 * (links[cluster] + self.constant * self.sizes[cluster]) + diagonal
-        self.masses[own] -= weight
+        self.masses[current] -= weight
         self.masses[cluster] += weight
-        self.sizes[own] -= 1
+        self.sizes[current] -= 1
         self.sizes[cluster] += 1
         arcs = slice(self.kernel.indptr[point], self.kernel.indptr[point + 1])
         ends, values = self.kernel.indices[arcs], self.kernel.data[arcs]
-        self.links[ends, own] -= values
+        self.links[ends, current] -= values
         self.links[ends, cluster] += values
         own_link = diagonal - self.constant  # a point is not its own neighbour
-        self.links[point, own] += own_link
+        self.links[point, current] += own_link
         self.links[point, cluster] -= own_link
         self.labels[point] = cluster

@@ -63,12 +63,12 @@ class SparsePropagation:
     def spread(self, labels: Tensor) -> Tensor:
         graph, alpha = self.graph.to(torch.float64), self.alpha
         left = labels.double()
-        own = left.new_ones(1) if self.diagonal is None else (1 - alpha * self.diagonal.double())[:, None]
+        diagonal = left.new_ones(1) if self.diagonal is None else (1 - alpha * self.diagonal.double())[:, None]
         solution, direction = torch.zeros_like(left), left.clone()
         squared = left.square().sum(dim=2, keepdim=True)
         enough = _TOLERANCE**2 * squared
         for _ in range(_MAX_ITERATIONS):
-            image = (graph @ direction.mT).mT.mul_(-alpha).addcmul_(direction, own)
+            image = (graph @ direction.mT).mT.mul_(-alpha).addcmul_(direction, diagonal)
             curvature = torch.linalg.vecdot(direction, image)[..., None]
             step = torch.where(squared > enough, squared / curvature.clamp_min(1e-300), 0.0)
             solution.addcmul_(step, direction)

@@ -84,7 +84,7 @@ def relaxed_cut(
         spread = regularization * float(part.sum()) / len(linked)
         degrees = part.sum(axis=1) + spread
         spectral = vectors / np.sqrt(degrees)[:, None]
-        every, rounds = [], []
+        labels_of_rounds, rounds = [], []
         for trial in range(starts):
             kind = discretize if discretize != "both" else ("kmeans", "rotation")[trial % 2]
             generator = stream(seed, kind, trial)
@@ -93,9 +93,9 @@ def relaxed_cut(
             else:
                 labels, first = k_means(spectral, generator, max_rounds)
             moved = single_moves(part, degrees, labels, clusters, max_rounds, constant=spread / len(linked))
-            every.append(moved.labels)
+            labels_of_rounds.append(moved.labels)
             rounds.append(first + moved.rounds)
-        candidates = np.stack(every)
+        candidates = np.stack(labels_of_rounds)
     if len(linked) < points:
         candidates, embedding = _spread(candidates, embedding, linked, rows)
     return Relaxed(candidates, embedding, rounds, int(components))
@@ -105,14 +105,14 @@ def _spread(labels: Labels, embedding: Embedding, linked: NDArray[np.intp], rows
     """Labels and embedding of all points; a point without arcs takes the label of the nearest point that has arcs."""
     values = rows.values
     isolated = np.setdiff1d(np.arange(len(values)), linked)
-    every = np.zeros((len(labels), len(values)), dtype=np.int64)
+    all_labels = np.zeros((len(labels), len(values)), dtype=np.int64)
     vectors = np.zeros((len(values), embedding.shape[1]))
-    every[:, linked], vectors[linked] = labels, embedding
+    all_labels[:, linked], vectors[linked] = labels, embedding
     if len(linked):
         known = SparseTable.of_scipy(rows.values.scipy()[linked]) if isinstance(rows, SparseRows) else values[linked]
         near = nearest_to(known, values[isolated], 1)[:, 0].cpu().numpy()
-        every[:, isolated] = every[:, linked[near]]
-    return every, vectors
+        all_labels[:, isolated] = all_labels[:, linked[near]]
+    return all_labels, vectors
 
 
 def joined(volumes: NDArray[np.float64], clusters: int) -> Labels:

@@ -140,15 +140,15 @@ class SharedGraph:
 
 def merged(keys: Tensor, values: Tensor, symmetry: Symmetry) -> tuple[Tensor, Tensor]:
     """One entry per key of a sorted list, in which a key occurs once, or twice for arcs in both directions."""
-    twice = torch.zeros_like(keys, dtype=torch.bool)
-    twice[:-1] = keys[:-1] == keys[1:]
-    first = torch.ones_like(twice)
-    first[1:] = ~twice[:-1]
+    is_repeated = torch.zeros_like(keys, dtype=torch.bool)
+    is_repeated[:-1] = keys[:-1] == keys[1:]
+    first = torch.ones_like(is_repeated)
+    first[1:] = ~is_repeated[:-1]
     second = values.roll(-1)
     if symmetry == "mutual":
-        return keys[twice], torch.minimum(values, second)[twice]
+        return keys[is_repeated], torch.minimum(values, second)[is_repeated]
     if symmetry == "union":
-        values = torch.where(twice, torch.maximum(values, second), values)
+        values = torch.where(is_repeated, torch.maximum(values, second), values)
     else:
-        values = torch.where(twice, values + second, values) / 2
+        values = torch.where(is_repeated, values + second, values) / 2
     return keys[first], values[first]

@@ -61,10 +61,10 @@ def leading_eigenvectors(
         y -= barred @ (barred.T @ y)
         return np.asarray(y - 2 * projection - 2 * (known @ (known.T @ x)))  # shifts the known eigenvalues to -2 and -1
 
-    wanted = count - known.shape[1]
-    if wanted <= 0:
+    missing = count - known.shape[1]
+    if missing <= 0:
         return known[:, :count]
-    vectors = _largest(product, points, wanted, generator)
+    vectors = _largest(product, points, missing, generator)
     return np.concatenate([known, vectors], axis=1)
 
 

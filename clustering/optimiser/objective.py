@@ -154,9 +154,9 @@ def inner(a: Tensor, b: Tensor) -> Tensor:
     if a.shape[1] * a.shape[2] <= _SMALL:
         return (a * b).sum((1, 2))
     a, b = a.flatten(1), b.flatten(1)
-    whole = a.shape[1] // _SMALL * _SMALL
-    parts = torch.linalg.vecdot(a[:, :whole].view(len(a), -1, _SMALL), b[:, :whole].view(len(b), -1, _SMALL))
-    total: Tensor = parts.sum(1, dtype=torch.float64) + torch.linalg.vecdot(a[:, whole:], b[:, whole:])
+    split = a.shape[1] // _SMALL * _SMALL
+    parts = torch.linalg.vecdot(a[:, :split].view(len(a), -1, _SMALL), b[:, :split].view(len(b), -1, _SMALL))
+    total: Tensor = parts.sum(1, dtype=torch.float64) + torch.linalg.vecdot(a[:, split:], b[:, split:])
     return total
 
 

@@ -179,8 +179,8 @@ def log_odds(logits: Tensor, members: Tensor) -> Tensor:
 
     It still ranks the points whose assignments have saturated at one.
     """
-    own = torch.where(members, logits, -torch.inf).amax(dim=1, keepdim=True)
-    return own - torch.logsumexp(logits.masked_fill(members, -torch.inf), dim=1, keepdim=True)
+    largest = torch.where(members, logits, -torch.inf).amax(dim=1, keepdim=True)
+    return largest - torch.logsumexp(logits.masked_fill(members, -torch.inf), dim=1, keepdim=True)
 
 
 def best_members(scores: Tensor, members: Tensor) -> Tensor:

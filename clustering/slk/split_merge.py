@@ -85,8 +85,8 @@ def split_and_merged(
         for leader in _leaders(ends.labels):
             for turn in range(_ROUNDS):
                 ranking, generator = ends.ranking, stream(0, "split and merge", turn)
-                alike = ranking.sound & (ranking.clusters == ranking.clusters[leader])
-                lowest = ranking.energies[alike].min() if alike.any() else ranking.energies[leader]
+                same_clusters = ranking.sound & (ranking.clusters == ranking.clusters[leader])
+                lowest = ranking.energies[same_clusters].min() if same_clusters.any() else ranking.energies[leader]
                 allowed = float(lowest + 2 * ranking.allowances[leader] - ranking.energies[leader])
                 changed = changes(rule, graph, ends, leader, weight, select, allowed, generator)
                 if not len(changed):
@@ -104,8 +104,8 @@ def split_and_merged(
 def _leaders(labels: Tensor) -> list[int]:
     """Indices of the first few labels (T, N) of which no two are nearly equal."""
     leaders: list[int] = []
-    for i, own in enumerate(labels.cpu().numpy()):
-        if len(leaders) < _LEADERS and all(nmi(labels[j].cpu().numpy(), own) <= _ALIKE for j in leaders):
+    for i, candidate in enumerate(labels.cpu().numpy()):
+        if len(leaders) < _LEADERS and all(nmi(labels[j].cpu().numpy(), candidate) <= _ALIKE for j in leaders):
             leaders.append(i)
     return leaders
 
@@ -129,8 +129,8 @@ def changes(
     half = 2 * labels + _halves(rule.rows, graph, labels, K, generator)
     sizes = torch.bincount(half, minlength=2 * K).double()
     links = _links(graph, half, 2 * K)
-    whole, between = sizes.view(K, 2).sum(dim=1), links.view(K, 2, K, 2).sum(dim=(1, 3))
-    pairs = _pairs(between, whole)
+    cluster_sizes, between = sizes.view(K, 2).sum(dim=1), links.view(K, 2, K, 2).sum(dim=(1, 3))
+    pairs = _pairs(between, cluster_sizes)
     parts = (sizes.view(K, 2) > 0).all(dim=1).nonzero()[:, 0]
     if not len(pairs) or not len(parts):
         return ends.prototypes[:0]
@@ -147,9 +147,13 @@ def changes(
     energy = join[:, None] + part
     fall = energy.clone()
     if select == "information":  # N H is N log N minus the sum of n log n
-        spread = torch.special.xlogy(sizes, sizes).view(K, 2).sum(dim=1) - torch.special.xlogy(whole, whole)
-        pooled = torch.special.xlogy(whole[a] + whole[b], whole[a] + whole[b])
-        pooled -= torch.special.xlogy(whole[a], whole[a]) + torch.special.xlogy(whole[b], whole[b])
+        spread = torch.special.xlogy(sizes, sizes).view(K, 2).sum(dim=1) - torch.special.xlogy(
+            cluster_sizes, cluster_sizes
+        )
+        pooled = torch.special.xlogy(cluster_sizes[a] + cluster_sizes[b], cluster_sizes[a] + cluster_sizes[b])
+        pooled -= torch.special.xlogy(cluster_sizes[a], cluster_sizes[a]) + torch.special.xlogy(
+            cluster_sizes[b], cluster_sizes[b]
+        )
         fall += 2 * (pooled[:, None] + spread[parts])
     disjoint = (a[:, None] != parts) & (b[:, None] != parts)
     fall = torch.where(disjoint & (energy <= allowed), fall, torch.inf)
@@ -178,8 +182,8 @@ def _pairs(links: Tensor, sizes: Tensor) -> Tensor:
 
 def _links(graph: SparseGraph, labels: Tensor, clusters: int) -> Tensor:
     """(K, K) float64 sums of the weights of arcs between the clusters of labels (N,)."""
-    own = torch.repeat_interleave(labels, graph.pointers.diff())
-    places = own * clusters + labels[graph.columns]
+    source_labels = torch.repeat_interleave(labels, graph.pointers.diff())
+    places = source_labels * clusters + labels[graph.columns]
     links = graph.weights.new_zeros(clusters * clusters, dtype=torch.float64)
     return links.index_add_(0, places, graph.weights.double()).view(clusters, clusters)
 
@@ -206,8 +210,8 @@ def _halves(rows: Rows, graph: SparseGraph, labels: Tensor, clusters: int, gener
     neighbours."""
     points = torch.arange(len(labels), device=labels.device)
     first = _drawn(labels, torch.ones_like(labels, dtype=torch.float64), clusters, generator)
-    away = rows.squared_distances(rows.at(first)[None])[0][labels, points]
-    second = _drawn(labels, away.double(), clusters, generator)
+    squared_distances = rows.squared_distances(rows.at(first)[None])[0][labels, points]
+    second = _drawn(labels, squared_distances.double(), clusters, generator)
     seeds = rows.at(torch.stack([first, second], dim=1).flatten())
     halves = torch.zeros_like(labels)
     for _ in range(_UPDATES):
@@ -239,7 +243,7 @@ def _drawn(labels: Tensor, weights: Tensor, clusters: int, generator: np.random.
     keys = torch.where(weights > 0, uniform.log() / weights, -torch.inf)
     points = torch.zeros(clusters, dtype=torch.int64, device=labels.device)
     for k in range(clusters):
-        own = (labels == k).nonzero()[:, 0]
-        if len(own):
-            points[k] = own[keys[own].argmax()]
+        members = (labels == k).nonzero()[:, 0]
+        if len(members):
+            points[k] = members[keys[members].argmax()]
     return points

@@ -61,9 +61,9 @@ class CensusLike:
         groups = np.empty(self.points, dtype=np.int64)
         for first in range(0, self.points, _AT_ONCE):
             block = slice(first, min(first + _AT_ONCE, self.points))
-            own = drawn.choice(self.components, block.stop - first, p=sizes)
-            noise = drawn.standard_normal((len(own), self.dimensions), dtype=np.float32)
-            values[block] = centres[own] + spreads[own, None] * noise
-            groups[block] = drawn.random(len(own)) >= shares[own]
+            component = drawn.choice(self.components, block.stop - first, p=sizes)
+            noise = drawn.standard_normal((len(component), self.dimensions), dtype=np.float32)
+            values[block] = centres[component] + spreads[component, None] * noise
+            groups[block] = drawn.random(len(component)) >= shares[component]
         names = tuple(f"x{i}" for i in range(self.dimensions))
         return FairDataset(preprocessed(values, self.preprocess), names, {"sex": groups})

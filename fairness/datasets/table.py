@@ -135,9 +135,9 @@ class Table:
         if not self.sensitive:
             names = ", ".join(file.names[:20]) + ", ..." * (len(file.names) > 20)
             raise InputError(f"{file.path}: no sensitive column is named; add sensitive=COLUMN, one of {names}")
-        twice = next((name for name, count in Counter(self.sensitive).items() if count > 1), None)
-        if twice is not None:
-            raise InputError(f"sensitive: {twice!r} is named twice")
+        duplicate = next((name for name, count in Counter(self.sensitive).items() if count > 1), None)
+        if duplicate is not None:
+            raise InputError(f"sensitive: {duplicate!r} is named twice")
         for name in self.sensitive:
             if _gaps(file, name).all():
                 raise InputError(f"{file.path}: sensitive column {name!r} has no values")

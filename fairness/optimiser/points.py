@@ -88,12 +88,12 @@ class Points:
 
     def begin(self, labels: Tensor, mixing: float) -> list[Tensor]:
         """log S0 with 1 - mixing in the cluster of labels (N,), given in original order, and the rest spread evenly."""
-        own, other = labels[self.order], max(mixing / self.clusters, FLOOR)
+        sorted_labels, other = labels[self.order], max(mixing / self.clusters, FLOOR)
         low, high = torch.tensor([other, 1 - (self.clusters - 1) * other], dtype=torch.float64).log().tolist()
         logs = []
         for block in self.blocks:
             log = self.rows.new_full((self.clusters, block.points), low)
-            logs.append(log.scatter_(0, own[block.at][None], high))
+            logs.append(log.scatter_(0, sorted_labels[block.at][None], high))
         return logs
 
     def sweep(self, logs: list[Tensor], cost: Cost, scale: Tensor, shift: Tensor, prices: Tensor | None) -> Totals:
@@ -101,8 +101,8 @@ class Points:
         scales, shifts = scale.tolist(), shift.to(self.rows)[:, :, None]
         cell_prices = None if prices is None else prices.to(self.rows)[:, :, None]
 
-        def swept(i: int, spare: Tensor, other: Tensor) -> Tensor:
-            cell, (a, lowest) = self.blocks[i].cell, self._costs(self.blocks[i], cost, spare)
+        def swept(i: int, buffer: Tensor, other: Tensor) -> Tensor:
+            cell, (a, lowest) = self.blocks[i].cell, self._costs(self.blocks[i], cost, buffer)
             least = lowest.new_zeros(())
             if cell_prices is not None:
                 least = torch.add(a, cell_prices[cell], out=other).amin(dim=0).add_(lowest).sum()
@@ -121,9 +121,9 @@ class Points:
         """Make S at T and B, floored, the new S0, overwriting the old one; also returns its moments."""
         scales, shifts = scale.tolist(), shift.to(self.rows)[:, :, None]
 
-        def taken(i: int, spare: Tensor, other: Tensor) -> Moments:
+        def taken(i: int, buffer: Tensor, other: Tensor) -> Moments:
             block = self.blocks[i]
-            a, lowest = self._costs(block, cost, spare)
+            a, lowest = self._costs(block, cost, buffer)
             s, norm, _ = _assigned(a, logs[i], scales[block.cell], shifts[block.cell], other)
             s.div_(norm).clamp_(min=FLOOR)
             s.div_(s.sum(dim=0))
@@ -137,9 +137,9 @@ class Points:
         labels = torch.empty_like(self.order)
         cell_prices = None if prices is None else prices.to(self.rows)[:, :, None]
 
-        def assigned(i: int, spare: Tensor, other: Tensor) -> tuple[Tensor, Moments]:
+        def assigned(i: int, buffer: Tensor, other: Tensor) -> tuple[Tensor, Moments]:
             block = self.blocks[i]
-            a, lowest = self._costs(block, cost, spare)
+            a, lowest = self._costs(block, cost, buffer)
             nearest = (
                 (a if cell_prices is None else torch.add(a, cell_prices[block.cell], out=other)).min(dim=0).indices
             )
@@ -204,14 +204,14 @@ class Points:
         Returns:
             (K, c) original indices, -1 if a cluster has fewer points, and (K, c, D) rows.
         """
-        own, K = labels[self.order], self.clusters
-        members = [(own == k).nonzero()[:, 0] for k in range(K)]
+        sorted_labels, K = labels[self.order], self.clusters
+        members = [(sorted_labels == k).nonzero()[:, 0] for k in range(K)]
         count = min(count, max(len(positions) for positions in members))
-        indices = torch.full((K, count), -1, device=own.device)
+        indices = torch.full((K, count), -1, device=sorted_labels.device)
         rows = self.rows.new_zeros(K, count, self.rows.shape[1])
         for k, positions in enumerate(members):
-            away = (self.rows[positions] - middles[k].to(self.rows)).square().sum(dim=1)
-            best = positions[away.topk(min(count, len(positions)), largest=False).indices]
+            squared = (self.rows[positions] - middles[k].to(self.rows)).square().sum(dim=1)
+            best = positions[squared.topk(min(count, len(positions)), largest=False).indices]
             indices[k, : len(best)], rows[k, : len(best)] = self.order[best], self.rows[best]
         return indices, rows
 
@@ -247,14 +247,16 @@ class Points:
 
     def lowest(self, cost: Cost) -> Tensor:
         """(N,) lowest cost of each row."""
-        return torch.cat([own for _, own in self._each(lambda i, room, _: self._costs(self.blocks[i], cost, room)[1])])
+        return torch.cat(
+            [lowest for _, lowest in self._each(lambda i, room, _: self._costs(self.blocks[i], cost, room)[1])]
+        )
 
     def sums(self, logs: list[Tensor], statistic: Sums) -> tuple[Tensor, ...]:
         """Sums over all points, float64, of the function `statistic` applied to blocks."""
 
-        def summed(i: int, spare: Tensor, other: Tensor) -> tuple[Tensor, ...]:
+        def summed(i: int, buffer: Tensor, other: Tensor) -> tuple[Tensor, ...]:
             rows = self.blocks[i].at
-            return statistic(self.rows[rows], self.norms[rows], torch.exp(logs[i], out=other), spare)
+            return statistic(self.rows[rows], self.norms[rows], torch.exp(logs[i], out=other), buffer)
 
         block_sums = [tuple(part.double() for part in parts) for _, parts in self._each(summed)]
         return tuple(torch.stack(parts).sum(dim=0) for parts in zip(*block_sums, strict=True))

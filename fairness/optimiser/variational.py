@@ -91,11 +91,11 @@ def go_on(points: Store, rule: Rule, penalty: Penalty, stage: Stage, weight: flo
     return climb.end_at(weight)
 
 
-def rungs(low: float, high: float, most: int) -> list[float]:
-    """Weights from `low`, below `high`, in equal ratios of at most 4, or more if `most` rungs are not enough."""
-    if high <= low or most == 0:
+def rungs(low: float, high: float, max_rungs: int) -> list[float]:
+    """Weights from `low`, below `high`, in equal ratios of at most 4, or more if `max_rungs` are not enough."""
+    if high <= low or max_rungs == 0:
         return []
-    count = min(most, math.ceil(math.log(high / low, _STEEP)))
+    count = min(max_rungs, math.ceil(math.log(high / low, _STEEP)))
     return [low * (high / low) ** (i / count) for i in range(count)]
 
 

@@ -143,9 +143,10 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if len(history) > 1 and history[-2] - history[-1] <= self.tol * history[-2]:
                 break
             points, masses = aligned(assignment.shares[:, :-1], values, groups.cells)
-            alone = assignment.shares[:, [-1]].tocoo()
+            unaligned_entries = assignment.shares[:, [-1]].tocoo()
             means = sklearn.cluster.KMeans(len(centres), init=centres, n_init=1).fit(
-                np.concatenate([points, values[alone.row]]), sample_weight=np.concatenate([masses, alone.data])
+                np.concatenate([points, values[unaligned_entries.row]]),
+                sample_weight=np.concatenate([masses, unaligned_entries.data]),
             )
             centres = means.cluster_centers_
         assert assignment is not None
@@ -176,9 +177,9 @@ def aligned(shares: csr_array, values: Floats, groups: Ints) -> tuple[Floats, Fl
         members, mass = members[inside], mass[inside]
         if len(np.unique(groups[members])) < len(sizes):  # mass due to rounding in the solver
             continue
-        own = values[members]
-        axis = np.linalg.eigh(np.atleast_2d(np.cov(own.T, aweights=mass, ddof=0)))[1][:, -1]
-        order = np.lexsort((members, own @ axis))
+        member_values = values[members]
+        axis = np.linalg.eigh(np.atleast_2d(np.cov(member_values.T, aweights=mass, ddof=0)))[1][:, -1]
+        order = np.lexsort((members, member_values @ axis))
         members, mass = members[order], mass[order]
         lanes = [np.flatnonzero(groups[members] == j) for j in range(len(sizes))]
         ends = [np.cumsum(mass[lane]) / mass[lane].sum() for lane in lanes]

@@ -158,12 +158,12 @@ def _taken(cells: Ints, parts: Ints, colours: Ints, p: int, q: int) -> NDArray[n
     number = int(parts[-1]) + 1
     counts = np.bincount(2 * parts + colours, minlength=2 * number).reshape(-1, 2)
     cell = np.unique(cells[_differs(parts)], return_inverse=True)[1]  # of each part
-    every = np.arange(number)
+    all_cells = np.arange(number)
 
     # What must go: of the colour that a part has more of, what the other cannot balance.
     major = counts.argmax(axis=1)
     take = np.zeros_like(counts)
-    take[every, major] = np.maximum(counts[every, major] - counts[every, 1 - major] * q // p, 0)
+    take[all_cells, major] = np.maximum(counts[all_cells, major] - counts[all_cells, 1 - major] * q // p, 0)
 
     # What may go besides: of the colour that is rare among what was taken, as much as lacks.
     sums = _by_cell(take, cell)
@@ -171,20 +171,20 @@ def _taken(cells: Ints, parts: Ints, colours: Ints, p: int, q: int) -> NDArray[n
     lacking = np.maximum(-(-sums.max(axis=1) * p // q) - sums.min(axis=1), 0)
     much, few = common[cell], 1 - common[cell]
     rest = counts - take
-    spare = np.maximum(rest[every, few] - -(-rest[every, much] * p // q), 0)
-    give = np.clip(lacking[cell] - _before(spare, cell), 0, spare)
-    take[every, few] += give
+    surplus_of_cell = np.maximum(rest[all_cells, few] - -(-rest[all_cells, much] * p // q), 0)
+    give = np.clip(lacking[cell] - _before(surplus_of_cell, cell), 0, surplus_of_cell)
+    take[all_cells, few] += give
 
     # If that is too little, parts are taken from down to what is exactly p to q, until it is enough.
     rest, sums = counts - take, _by_cell(take, cell)
-    exact = rest[every, much] // q
-    more, rare = rest[every, much] - q * exact, rest[every, few] - p * exact
+    exact = rest[all_cells, much] // q
+    more, rare = rest[all_cells, much] - q * exact, rest[all_cells, few] - p * exact
     have_more = sums[cell, much] + _before(more, cell)
     have_rare = sums[cell, few] + _before(rare, cell)
     enough = (have_rare * q >= have_more * p).astype(np.int64)
     still = enough + _before(enough, cell) == 0
-    take[every, much] += np.where(still, more, 0)
-    take[every, few] += np.where(still, rare, 0)
+    take[all_cells, much] += np.where(still, more, 0)
+    take[all_cells, few] += np.where(still, rare, 0)
 
     segments = 2 * parts + colours
     rank = _before(np.ones(len(parts), dtype=np.int64), segments)
@@ -209,10 +209,10 @@ def _decomposed(cells: Ints, colours: Ints, p: int, q: int) -> tuple[Ints, int]:
     counts = np.bincount(2 * cell + colours, minlength=2 * (int(cell.max()) + 1)).reshape(-1, 2)
     major = counts.argmax(axis=1)
     r, b = counts.max(axis=1), counts.min(axis=1)
-    whole = np.minimum(r // q, b // p)
+    fairlet_count = np.minimum(r // q, b // p)
     if q > p:
-        whole = np.minimum(whole, (r - b) // (q - p))
-    r, b = r - whole * q, b - whole * p
+        fairlet_count = np.minimum(fairlet_count, (r - b) // (q - p))
+    r, b = r - fairlet_count * q, b - fairlet_count * p
     few = r + b <= p + q
     uneven = np.where(few | (r == b), 0, r - b + p)  # of the major colour in the one fairlet; p of the other
 
@@ -221,9 +221,9 @@ def _decomposed(cells: Ints, colours: Ints, p: int, q: int) -> tuple[Ints, int]:
     rank[order] = _before(np.ones(len(cells), dtype=np.int64), (2 * cell + colours)[order])
     is_major = colours == major[cell]
     size = np.where(is_major, q, p)
-    after = rank - whole[cell] * size
+    after = rank - fairlet_count[cell] * size
     first = np.where(is_major, uneven[cell], np.where(uneven[cell] > 0, p, 0))
     late = np.where(few[cell] | (after < first), 0, after - first + (uneven[cell] > 0))
-    local = np.where(after < 0, rank // size, whole[cell] + late)
+    local = np.where(after < 0, rank // size, fairlet_count[cell] + late)
     _, fairlets = np.unique(cell * (len(cells) + 1) + local, return_inverse=True)
     return fairlets.astype(np.int64), int(fairlets.max()) + 1

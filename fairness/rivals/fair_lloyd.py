@@ -137,8 +137,8 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             centres = self._moved(assignment.shares, values, centres)
         assert assignment is not None
         labels = rounded(assignment.shares, cost, groups.cells)
-        whole = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=cost.shape)
-        centres = self._moved(whole, values, centres)
+        integral = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=cost.shape)
+        centres = self._moved(integral, values, centres)
         return _Course(labels, centres, objective_of(self.kind, values, labels), history)
 
     def _moved(self, shares: csr_array, values: Floats, centres: Floats) -> Floats:
@@ -163,11 +163,11 @@ def medians(shares: csr_array, values: Floats, centres: Floats) -> Floats:
     columns = shares.tocsc()
     for k in range(len(centres)):
         part = slice(columns.indptr[k], columns.indptr[k + 1])
-        own, weights = values[columns.indices[part]], columns.data[part]
+        points, weights = values[columns.indices[part]], columns.data[part]
         if not (weights > 0.5).any():
             continue
-        median = geometric_median(own[weights > 0.5], max_iterations=50)[0]
-        paid = [weights @ np.linalg.norm(own - centre, axis=1) for centre in (centres[k], median)]
+        median = geometric_median(points[weights > 0.5], max_iterations=50)[0]
+        paid = [weights @ np.linalg.norm(points - centre, axis=1) for centre in (centres[k], median)]
         if paid[1] < paid[0]:
             moved[k] = median
     return moved

@@ -103,12 +103,12 @@ def _take_over(
     if file.read(len(start)) == start:
         for line in journal:
             count, _, digest = line.decode("ascii", "replace").strip().partition(" ")
-            wanted = int(count) * row_bytes if count.isdecimal() else 0
-            data = file.read(wanted) if 0 < wanted <= (shape[0] - rows) * row_bytes else b""
+            length = int(count) * row_bytes if count.isdecimal() else 0
+            data = file.read(length) if 0 < length <= (shape[0] - rows) * row_bytes else b""
             if not data or hashlib.sha256(data).hexdigest() != digest:
                 break
             on_block(np.frombuffer(data, np.uint8).reshape(-1, *shape[1:]))
-            rows, end, lines = rows + int(count), end + wanted, lines + len(line)
+            rows, end, lines = rows + int(count), end + length, lines + len(line)
     file.seek(0)
     file.write(start)
     file.seek(end)

@@ -159,8 +159,8 @@ def find(root: str | None) -> list[Path]:
     Raises:
         InputError: there are none.
     """
-    wanted = "omniglot.npz, or images_background and images_evaluation (as .zip or unpacked)"
-    remedy = f"pass root=FOLDER with {wanted}; they come from github.com/brendenlake/omniglot, folder python"
+    files = "omniglot.npz, or images_background and images_evaluation (as .zip or unpacked)"
+    remedy = f"pass root=FOLDER with {files}; they come from github.com/brendenlake/omniglot, folder python"
     if root is None:
         raise InputError(f"benchmark omniglot: no folder given; {remedy}")
     folder = Path(root).expanduser()

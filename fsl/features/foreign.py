@@ -168,9 +168,9 @@ def _numbered(content: _Content) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         raise InputError(f"labels run from {values[0]} to {values[-1]}, but there are {len(content.names)} class names")
     else:
         names = tuple(content.names[int(value)] for value in values)
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise InputError(f"two classes are called {twice!r}; use distinct names, or the same label for both")
+    duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
+    if duplicate is not None:
+        raise InputError(f"two classes are called {duplicate!r}; use distinct names, or the same label for both")
     return labels.astype(np.int64), names
 
 

@@ -88,9 +88,11 @@ def apportion(proportions: NDArray[np.float64], total: int, capacity: NDArray[np
         shares = np.where(room, proportions, 0)
         shares = np.where(shares.sum(axis=1, keepdims=True) > 0, shares, room)
         exact = rest * (shares / shares.sum(axis=1, keepdims=True))
-        whole = np.floor(exact)
-        order = np.argsort(whole - exact, axis=1, kind="stable")
-        missing = rest - whole.sum(axis=1, keepdims=True)
-        np.put_along_axis(whole, order, np.take_along_axis(whole, order, 1) + (np.arange(order.shape[1]) < missing), 1)
-        counts = np.minimum(counts + whole.astype(np.int64), capacity)
+        floors = np.floor(exact)
+        order = np.argsort(floors - exact, axis=1, kind="stable")
+        missing = rest - floors.sum(axis=1, keepdims=True)
+        np.put_along_axis(
+            floors, order, np.take_along_axis(floors, order, 1) + (np.arange(order.shape[1]) < missing), 1
+        )
+        counts = np.minimum(counts + floors.astype(np.int64), capacity)
     return counts

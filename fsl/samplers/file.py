@@ -41,9 +41,9 @@ class File:
                 f"{self.path}: has image index {highest}, but the split has {len(labels)} images; use tasks of this "
                 f"benchmark and split"
             )
-        own = tasks.classes.gather(1, tasks.support_labels), tasks.classes.gather(1, tasks.query_labels)
+        drawn_labels = tasks.classes.gather(1, tasks.support_labels), tasks.classes.gather(1, tasks.query_labels)
         for samples, classes, mask in zip(
-            (tasks.support, tasks.query), own, (tasks.support_mask, tasks.query_mask), strict=True
+            (tasks.support, tasks.query), drawn_labels, (tasks.support_mask, tasks.query_mask), strict=True
         ):
             right = labels[samples] == classes
             if not bool((right if mask is None else right | ~mask).all()):

@@ -96,9 +96,9 @@ class Classification(CountedEpochs):
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         share = self.job.share(len(indices))
-        own = indices[share]
-        images = self.job.base.images[own].to(self.device)
-        labels = self.job.base.labels[own].to(self.device)
+        rank_indices = indices[share]
+        images = self.job.base.images[rank_indices].to(self.device)
+        labels = self.job.base.labels[rank_indices].to(self.device)
         if self._augmentation is not None:
             # drawn for the whole batch, so that the change of an image does not depend on its rank
             images = self._augmentation.apply(images, self._augmentation.draw(len(indices), self._draws).of(share))
@@ -106,4 +106,4 @@ class Classification(CountedEpochs):
         logits = self.head(self.backbone(pixels.contiguous(memory_format=torch.channels_last)))
         loss = functional.cross_entropy(logits, labels, label_smoothing=self._smoothing)
         # the factor makes the mean over ranks the mean over images, even if one rank has one image more
-        return loss * (self.job.ranks * len(own) / len(indices))
+        return loss * (self.job.ranks * len(rank_indices) / len(indices))

@@ -91,10 +91,10 @@ def normalisation(path: Path, header: Mapping[str, str] | None = None) -> tuple[
         if "mean" not in details and "std" not in details:
             return None
         mean, std = ([0.0 + value for value in details[name]] for name in ("mean", "std"))  # no text
-        whole = len(mean) == len(std) == channels and all(map(math.isfinite, [*mean, *std])) and min(std) > 0
+        is_valid = len(mean) == len(std) == channels and all(map(math.isfinite, [*mean, *std])) and min(std) > 0
     except (KeyError, TypeError, ValueError, RecursionError):
-        whole = False
-    if not whole:
+        is_valid = False
+    if not is_valid:
         raise InputError(f"{path}: its header is damaged (mean and std of the images); {_REMEDY}")
     return mean, std
 

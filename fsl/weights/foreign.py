@@ -62,15 +62,15 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
 
 def _matched(weights: dict[str, Tensor], backbone: nn.Module) -> Matched:
     """Like `match_keys`, with a second attempt after timm's renaming of the original authors' names."""
-    own = backbone.state_dict()
+    expected = backbone.state_dict()
     try:
-        return match_keys(weights, own)
+        return match_keys(weights, expected)
     except Unmatched as error:
         rename = getattr(sys.modules[type(backbone).__module__], "checkpoint_filter_fn", None)
         if rename is None:
             raise
         try:
-            return match_keys(rename(weights, backbone), own)
+            return match_keys(rename(weights, backbone), expected)
         except (Unmatched, KeyError, IndexError, AttributeError, RuntimeError, TypeError):
             raise error from None  # the first error, which uses the file's own names
 

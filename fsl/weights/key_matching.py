@@ -33,7 +33,7 @@ class Matched(NamedTuple):
     folded: tuple[str, ...]
 
 
-def match_keys(weights: Weights, own: Weights) -> Matched:
+def match_keys(weights: Weights, expected: Weights) -> Matched:
     """Rename the file's tensors to the network's own names, which gives a state dict to load.
 
     Prefixes of wrappers (`module.`, `encoder.` ...) are ignored. If the names are those of a different program, the
@@ -43,21 +43,21 @@ def match_keys(weights: Weights, own: Weights) -> Matched:
 
     Args:
         weights: name -> tensor of the file, in its order.
-        own: the network's state dict.
+        expected: the network's state dict.
 
     Raises:
         Unmatched: a tensor has no counterpart; the message names each.
     """
     weights = {key: tensor for key, tensor in weights.items() if not key.endswith(COUNTER)}
-    wanted = {key: tensor for key, tensor in own.items() if not key.endswith(COUNTER)}
-    tries = [_by_name(weights, wanted), _by_order(weights, wanted), _by_order(_once(weights), wanted)]
-    whole = [pairing for pairing in tries if not pairing.missing and not pairing.surplus]
-    if not whole:
-        raise Unmatched(_spell(max(tries, key=lambda pairing: len(pairing.pairs)), weights, wanted))
-    pairs = whole[0].pairs
-    matched = {key: weights[pairs[key]] if key in pairs else torch.zeros_like(own[key]) for key in own}
+    parameters = {key: tensor for key, tensor in expected.items() if not key.endswith(COUNTER)}
+    tries = [_by_name(weights, parameters), _by_order(weights, parameters), _by_order(_once(weights), parameters)]
+    complete = [pairing for pairing in tries if not pairing.missing and not pairing.surplus]
+    if not complete:
+        raise Unmatched(_spell(max(tries, key=lambda pairing: len(pairing.pairs)), weights, parameters))
+    pairs = complete[0].pairs
+    matched = {key: weights[pairs[key]] if key in pairs else torch.zeros_like(expected[key]) for key in expected}
     folded = []
-    for convolution, norm in _normalised(wanted).items():
+    for convolution, norm in _normalised(parameters).items():
         bias = f"{_layer(pairs[f'{convolution}.weight'])}.bias"
         if bias in weights:
             matched[f"{norm}.running_mean"] = matched[f"{norm}.running_mean"] - weights[bias]
@@ -65,43 +65,45 @@ def match_keys(weights: Weights, own: Weights) -> Matched:
     return Matched(matched, tuple(folded))
 
 
-def classifier_keys(weights: Weights, own: Weights) -> list[str]:
+def classifier_keys(weights: Weights, expected: Weights) -> list[str]:
     """The file's tensors that belong to a classifier, which the network does not have."""
     return [
         key
         for key in weights
-        if _is_head(key) and not any(key == key_of_own or key.endswith(f".{key_of_own}") for key_of_own in own)
+        if _is_head(key) and not any(key == key_of_own or key.endswith(f".{key_of_own}") for key_of_own in expected)
     ]
 
 
-def _by_name(weights: Weights, own: Weights) -> _Pairing:
+def _by_name(weights: Weights, expected: Weights) -> _Pairing:
     """Match equal names after one prefix, the one with the most matches. Tensors without this prefix are ignored."""
     prefixes = {""} | {key[: i + 1] for key in weights for i, letter in enumerate(key) if letter == "."}
-    prefix = max(sorted(prefixes), key=lambda prefix: sum(prefix + key in weights for key in own))
+    prefix = max(sorted(prefixes), key=lambda prefix: sum(prefix + key in weights for key in expected))
     pairs = {
-        key: prefix + key for key in own if prefix + key in weights and weights[prefix + key].shape == own[key].shape
+        key: prefix + key
+        for key in expected
+        if prefix + key in weights and weights[prefix + key].shape == expected[key].shape
     }
-    used = {*pairs.values(), *(f"{prefix}{convolution}.bias" for convolution in _normalised(own))}
+    used = {*pairs.values(), *(f"{prefix}{convolution}.bias" for convolution in _normalised(expected))}
     rest = [key for key in weights if key.startswith(prefix) and key not in used and not _is_head(key)]
-    return _Pairing(pairs, [key for key in own if key not in pairs], rest)
+    return _Pairing(pairs, [key for key in expected if key not in pairs], rest)
 
 
-def _by_order(weights: Weights, own: Weights) -> _Pairing:
+def _by_order(weights: Weights, expected: Weights) -> _Pairing:
     """Match layers by their position if their tensors have the same names and shapes."""
     own_layers, their_layers = (
-        _layers(own),
+        _layers(expected),
         _layers({key: value for key, value in weights.items() if not _is_head(key)}),
     )
-    normalised = _normalised(own)
+    normalised = _normalised(expected)
     pairs: dict[str, str] = {}
     rest = dict(their_layers)
     for (name, leaves), (other, others) in zip(own_layers.items(), their_layers.items(), strict=False):
-        alike = all(leaf in others and others[leaf].shape == tensor.shape for leaf, tensor in leaves.items())
-        if alike and not others.keys() - leaves.keys() - ({"bias"} if name in normalised else set()):
+        equal_shapes = all(leaf in others and others[leaf].shape == tensor.shape for leaf, tensor in leaves.items())
+        if equal_shapes and not others.keys() - leaves.keys() - ({"bias"} if name in normalised else set()):
             pairs |= {_key(name, leaf): _key(other, leaf) for leaf in leaves}
             del rest[other]
     surplus = [_key(name, leaf) for name, leaves in rest.items() for leaf in leaves]
-    return _Pairing(pairs, [key for key in own if key not in pairs], surplus)
+    return _Pairing(pairs, [key for key in expected if key not in pairs], surplus)
 
 
 def _layers(weights: Weights) -> dict[str, dict[str, Tensor]]:
@@ -132,9 +134,9 @@ def _once(weights: Weights) -> Weights:
     return {_key(name, leaf): tensor for name, leaves in kept.items() for leaf, tensor in leaves.items()}
 
 
-def _normalised(own: Weights) -> dict[str, str]:
+def _normalised(expected: Weights) -> dict[str, str]:
     """Convolutions without bias, each with the batch normalisation that directly follows it in the same block."""
-    layers = _layers(own)
+    layers = _layers(expected)
     return {
         name: norm
         for name, norm in itertools.pairwise(layers)
@@ -149,11 +151,11 @@ def _is_head(key: str) -> bool:
     return not set(HEADS).isdisjoint(key.split("."))
 
 
-def _spell(pairing: _Pairing, weights: Weights, own: Weights) -> str:
-    lists = {"the network's": (pairing.missing, own), "the file's": (pairing.surplus, weights)}
+def _spell(pairing: _Pairing, weights: Weights, expected: Weights) -> str:
+    lists = {"the network's": (pairing.missing, expected), "the file's": (pairing.surplus, weights)}
     parts = [
-        f"{whose} {', '.join(f'{key} {tuple(tensors[key].shape)}' for key in keys)}"
-        for whose, (keys, tensors) in lists.items()
+        f"{side} {', '.join(f'{key} {tuple(tensors[key].shape)}' for key in keys)}"
+        for side, (keys, tensors) in lists.items()
         if keys
     ]
     return f"no counterpart for {' and for '.join(parts)}"

@@ -105,8 +105,8 @@ def _configs(settings: Sequence[str]) -> list[ClassifyConfig]:
     """
     configs = [_unshifted(config, settings) for config in parse(ClassifyConfig, settings, DEFAULTS)]
     first = configs[0]
-    alike = all(config.replace(strategy=first.strategy) == first for config in configs)
-    if not alike or len({config.strategy.name for config in configs}) < len(configs):
+    same_otherwise = all(config.replace(strategy=first.strategy) == first for config in configs)
+    if not same_otherwise or len({config.strategy.name for config in configs}) < len(configs):
         raise InputError("classify accepts several strategies, but only one value of every other key")
     for name in ("save", "output"):
         if len(configs) > 1 and getattr(first, name) is not None:
@@ -169,7 +169,7 @@ def _compare(results: "Sequence[Classified]", console: Console) -> None:
     first = results[0]
     rows = []
     for result in results:
-        equal = sum(own == other for own, other in zip(result.labels, first.labels, strict=True))
+        equal = sum(predicted == other for predicted, other in zip(result.labels, first.labels, strict=True))
         right = {} if result.accuracy is None else {"correct": f"{100 * result.accuracy:.1f} %"}
         rows.append(
             {

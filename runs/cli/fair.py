@@ -74,13 +74,13 @@ def run(flags: Flags, console: Console) -> int:
         points: [result for result in results if _points(result.config) == points]
         for points in dict.fromkeys(_points(result.config) for result in results)
     }
-    figures = {points: _figure(points, own, session) for points, own in by_points.items()}
+    figures = {points: _figure(points, results_of_points, session) for points, results_of_points in by_points.items()}
     if console.as_json:
         pairs = zip(results, written, strict=True)
         console.json([_record(result, figures[_points(result.config)], files) for result, files in pairs])
     else:
-        for own in by_points.values():
-            show(own, session.varying, console)
+        for results_of_points in by_points.values():
+            show(results_of_points, session.varying, console)
     for files in filter(None, written):
         console.note(f"rows with their clusters: {files.rows}")
         console.note(f"fairness of the clusters: {files.page.resolve().as_uri()}")

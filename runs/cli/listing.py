@@ -41,15 +41,15 @@ def usage(settings: Sequence[str]) -> str:
 
 def run(flags: Flags, console: Console) -> int:
     """Show the requested kinds."""
-    wanted = []
+    requested = []
     for name in flags.settings:
         if "=" in name:
             raise InputError(f"{name!r}: list takes names only: transduce list {name.partition('=')[0]}")
         kinds = [kind for kind in KINDS if name in (kind, *ALSO[kind])]
         if not kinds:
             raise unknown("kind", name, KINDS)
-        wanted += kinds
-    listings = {kind: KINDS[kind]() for kind in wanted or KINDS}
+        requested += kinds
+    listings = {kind: KINDS[kind]() for kind in requested or KINDS}
     if console.as_json:
         console.json(listings)
         return 0

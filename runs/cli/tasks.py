@@ -30,8 +30,8 @@ def run(flags: Flags, console: Console) -> int:
     if len(files) != 1:
         raise InputError("give the file to write: transduce tasks FILE.safetensors [key=value ...]")
     keys = [setting for setting in flags.settings if "=" in setting]
-    alike = ["strategy=simpleshot"] if not any(key.startswith("strategy=") for key in keys) else []
-    configs = parse(EvaluateConfig, [*keys, *alike])
+    default = ["strategy=simpleshot"] if not any(key.startswith("strategy=") for key in keys) else []
+    configs = parse(EvaluateConfig, [*keys, *default])
     if len(configs) > 1:
         raise InputError("tasks takes one config; give each key one value")
 

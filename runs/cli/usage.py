@@ -65,8 +65,10 @@ def _files(schema: type[RunConfig]) -> str:
         rows = {"selection": "settings among which the labels select one"}
     if any(field.name == "tuning" for field in top_level(schema)):
         rows["tuning"] = "protocol for choosing a strategy's parameters"
-    own = "benchmark" in group_names(schema)  # packaged experiments need a benchmark
-    offers = {name: [*(groups.names(name) if own or name != "experiment" else ()), "or FILE.yaml"] for name in rows}
+    has_benchmark = "benchmark" in group_names(schema)  # packaged experiments need a benchmark
+    offers = {
+        name: [*(groups.names(name) if has_benchmark or name != "experiment" else ()), "or FILE.yaml"] for name in rows
+    }
     lines = [f"{name:<11} {comment}: {', '.join(offers[name]).removeprefix('or ')}" for name, comment in rows.items()]
     return "\n".join(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=" " * 14) for line in lines)
 

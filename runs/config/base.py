@@ -173,13 +173,13 @@ def as_yaml(value: Any) -> str:
     return re.sub(control, lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
-def content(key: str, path: str, wanted: str) -> str:
-    """Return the hash of the content of a file given by `key`; the error message asks for `wanted`."""
+def content(key: str, path: str, expected: str) -> str:
+    """Return the hash of the content of a file given by `key`; the error message asks for `expected`."""
     try:
         state = os.stat(path)
         return _digest(path, state.st_mtime_ns, state.st_size)
     except OSError as error:
-        raise InputError(f"{key}={path}: cannot be read ({error.strerror}); give {wanted}") from error
+        raise InputError(f"{key}={path}: cannot be read ({error.strerror}); give {expected}") from error
 
 
 @functools.lru_cache(maxsize=64)

@@ -82,8 +82,8 @@ class DeepNetwork:
         Raises:
             InputError: the architecture is unknown.
         """
-        own = self.architecture in NETWORKS.table or ":" in self.architecture
-        build = NETWORKS.load(self.architecture) if own else None
+        is_own = self.architecture in NETWORKS.table or ":" in self.architecture
+        build = NETWORKS.load(self.architecture) if is_own else None
 
         def make() -> nn.Module:
             if build is None:
@@ -101,15 +101,17 @@ def _made(build: Any, architecture: str, channels: int) -> nn.Module:
     Raises:
         InputError: the function fails, or does not return a network.
     """
-    wanted = "it must be a function of the number of channels that returns a torch.nn.Module"
+    requirement = "it must be a function of the number of channels that returns a torch.nn.Module"
     try:
         network = build(channels)
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # a user's function may raise anything
-        raise InputError(f"network.architecture={architecture}: {type(error).__name__}: {error}; {wanted}") from error
+        raise InputError(
+            f"network.architecture={architecture}: {type(error).__name__}: {error}; {requirement}"
+        ) from error
     if not isinstance(network, nn.Module):
-        raise InputError(f"network.architecture={architecture}: returned a {type(network).__name__}; {wanted}")
+        raise InputError(f"network.architecture={architecture}: returned a {type(network).__name__}; {requirement}")
     return network
 
 

@@ -145,8 +145,8 @@ def _resolve(
                 if (strategy.name, strategy.plugin) not in tuned:
                     tuned[strategy.name, strategy.plugin] = default_grids(protocol, strategy)
                 grids = tuned[strategy.name, strategy.plugin]
-                untold = {name: grid for name, grid in grids.items() if Target("strategy", name) not in point}
-                fields["strategy"] = fields["strategy"].at(untold)
+                not_given = {name: grid for name, grid in grids.items() if Target("strategy", name) not in point}
+                fields["strategy"] = fields["strategy"].at(not_given)
             if fields not in configs:
                 configs.append(fields)
     return configs
@@ -216,12 +216,12 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
     ]
     if verbs:
         kind, _, name = item.origin.partition(" ")
-        whole = [
+        experiment_verbs = [
             verb
             for verb in verbs
             if kind == "experiment" and all(_takes(SCHEMAS[verb], lines) for lines in experiment(name))
         ]
-        return _of_another_verb(item, [*whole, *verbs][0], bool(whole))
+        return _of_another_verb(item, [*experiment_verbs, *verbs][0], bool(experiment_verbs))
     other_options = [
         choice
         for group in group_names(schema)
@@ -231,11 +231,11 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
     ]
     if other_options:
         owner = other_options[0]
-        own = [choice for choice in candidates if choice.key == owner.key]
-        files = any(field in choice.options for choice in own for field in (*PLACES, "path"))
+        choices = [choice for choice in candidates if choice.key == owner.key]
+        files = any(field in choice.options for choice in choices for field in (*PLACES, "path"))
         needless = " and needs no files" if item.key in PLACES and not files else ""
         return InputError(
-            f"unknown key {str(item)!r}: {owner.key} {', '.join(choice.name for choice in own)} does not have this "
+            f"unknown key {str(item)!r}: {owner.key} {', '.join(choice.name for choice in choices)} does not have this "
             f"field{needless}; omit it, or add {owner.key}={owner.name}, which has it"
         )
     for verb, other in SCHEMAS.items():
@@ -267,19 +267,19 @@ def _takes(schema: type[RunConfig], lines: Sequence[Assignment]) -> bool:
     return all(item.key in known for item in lines)
 
 
-def _of_another_verb(item: Assignment, verb: str, whole: bool = False) -> InputError:
+def _of_another_verb(item: Assignment, verb: str, of_experiment: bool = False) -> InputError:
     """Return the error about a key of another verb.
 
     Args:
         item: the key.
         verb: the verb that has the key.
-        whole: whether the verb accepts the whole experiment of the key.
+        of_experiment: whether the verb accepts the whole experiment of the key.
     """
     remedy = "omit it here"
     if item.origin.startswith("experiment "):
         command = f"`transduce {verb} {item.origin.replace(' ', '=', 1)}`"
         shows = " and prints its table" if verb in ("cluster", "fair") else ""
-        remedy = f"{command} accepts the experiment{shows}" if whole else f"try {command}"
+        remedy = f"{command} accepts the experiment{shows}" if of_experiment else f"try {command}"
     return InputError(f"{item} is a key of `transduce {verb}`, not of this verb; {remedy}")
 
 

@@ -34,12 +34,14 @@ def selection_of(config: ClusterConfig) -> Selection | None:
         path = groups.folder() / GROUP / f"{config.selection}.yaml"
     content = groups.read(path)
     trials, share = content.get("trials", 40), content.get("share", 0.1)
-    for name, value, whole, bound in (
+    for name, value, is_integer, bound in (
         ("trials", trials, True, Within(1, 10_000)),
         ("share", share, False, Within(0, 1)),
     ):
-        if not is_number(value) or (whole and not isinstance(value, int)) or not bound.holds(value):
-            raise InputError(f"{path}: {name} must be {'an integer' if whole else 'a number'} {bound}, not {value!r}")
+        if not is_number(value) or (is_integer and not isinstance(value, int)) or not bound.holds(value):
+            raise InputError(
+                f"{path}: {name} must be {'an integer' if is_integer else 'a number'} {bound}, not {value!r}"
+            )
     grid = content.get(config.method.name, content.get(config.method.plugin)) or {}
     settings = [_given(config, point) for point in _points(config, grid, path)]
     if not AtLeast(len(settings)).holds(trials):

@@ -70,11 +70,11 @@ def steps_of(protocol: str, strategy: Choice) -> tuple[TuningStep, ...]:
     steps: list[TuningStep] = []
     written, tasks = _read(protocol, strategy)
     for i, step in enumerate(written):
-        own = {field: grids[field] for field in step.grids if field in grids}
+        values_by_field = {field: grids[field] for field in step.grids if field in grids}
         later = {field for other in written[i + 1 :] for field in other.grids if field in grids}
         fixed = {field: value for field, value in step.at.items() if field in later}
-        if own:
-            steps.append(TuningStep(step.split, step.tasks, own, fixed))
+        if values_by_field:
+            steps.append(TuningStep(step.split, step.tasks, values_by_field, fixed))
     rest = {field: grid for field, grid in grids.items() if not any(field in step.grids for step in steps)}
     if rest:
         last = steps.pop() if steps else TuningStep("validation", tasks, {}, {})
@@ -105,8 +105,8 @@ def _read(protocol: str, strategy: Choice) -> tuple[tuple[TuningStep, ...], int]
         return (), tasks
     if not isinstance(content[name], list):
         raise InputError(f"{path}: {name}: must be a list of steps, such as {EXAMPLE}")
-    own = groups.option("strategy", strategy.name).options
-    steps = [_step(path, f"{name}, step {i}", step, own, tasks) for i, step in enumerate(content[name], 1)]
+    defaults = groups.option("strategy", strategy.name).options
+    steps = [_step(path, f"{name}, step {i}", step, defaults, tasks) for i, step in enumerate(content[name], 1)]
     fields = [field for step in steps for field in step.grids]
     for field in fields:
         if fields.count(field) > 1:

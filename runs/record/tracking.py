@@ -165,10 +165,10 @@ class Tracker(RecordPlace):
         known = self.client.get_experiment_by_name(experiment) if self.exists() else None
         if known is None:
             return None
-        wanted = [f"tags.identity = '{identity}'", f"attributes.status = '{status}'"]
-        wanted += [f"tags.`{PARENT}` = '{parent}'"] if parent else []
+        conditions = [f"tags.identity = '{identity}'", f"attributes.status = '{status}'"]
+        conditions += [f"tags.`{PARENT}` = '{parent}'"] if parent else []
         order = ["attributes.start_time DESC"]
-        rows = self.client.search_runs([known.experiment_id], " and ".join(wanted), max_results=1, order_by=order)
+        rows = self.client.search_runs([known.experiment_id], " and ".join(conditions), max_results=1, order_by=order)
         return rows[0] if rows else None
 
     def get(self, run_id: str) -> Any | None:

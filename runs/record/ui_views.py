@@ -38,8 +38,8 @@ def set_views(tracker: "Tracker") -> None:
             continue
         by, others = COLUMNS[kind]
         view = json.dumps({"orderByKey": by, "orderByAsc": False, "selectedColumns": [by, *others]})
-        wanted = {SHARED + VIEW: view, KIND: "custom_model_development"}
-        for key, value in wanted.items():
+        tags = {SHARED + VIEW: view, KIND: "custom_model_development"}
+        for key, value in tags.items():
             if experiment.tags.get(key) != value:
                 tracker.client.set_experiment_tag(experiment.experiment_id, key, value)
 

@@ -38,21 +38,21 @@ class Durations:
 
     def extraction(self, config: TrainConfig, size: int, images: int | None) -> float | None:
         """Return an estimate for the features of `images` images, from the same backbone and image size (pixels)."""
-        alike = {"backbone": config.backbone.name, "size": size}
-        speeds = [noted["images_per_second"] for noted in self._extractions if alike.items() <= noted.items()]
+        similar = {"backbone": config.backbone.name, "size": size}
+        speeds = [noted["images_per_second"] for noted in self._extractions if similar.items() <= noted.items()]
         return images / speeds[0] if speeds and images is not None else None
 
     def evaluation(self, config: EvaluateConfig | TuneConfig, tasks: int) -> float | None:
         """Return an estimate for `tasks` tasks, from evaluations of the same strategy on the most similar tasks."""
         options = config.flat()
-        alike = max(
+        similar = max(
             self._evaluations(short(config.strategy)),
             key=lambda run: sum(run.params.get(key) == str(options.get(key)) for key in ALIKE),
             default=None,  # in case of ties, the first is the newest
         )
-        if alike is None:
+        if similar is None:
             return None
-        return alike.metrics["seconds_per_task"] * tasks / _cores(config.device)
+        return similar.metrics["seconds_per_task"] * tasks / _cores(config.device)
 
     @functools.cached_property
     def _extractions(self) -> Sequence[Mapping[str, Any]]:

@@ -74,8 +74,8 @@ def run_all(
         return Outcome(0, missing.finished, missing.blocked)
     deadline = None if limit_minutes is None else time.monotonic() + 60 * limit_minutes
     on_gpu = any(config.device != "cpu" for config in configs)
-    with _token(store, missing.jobs[0].token), crew(executor, missing.jobs, console, on_gpu=on_gpu) as them:
-        schedule = _Schedule(missing, them, deadline, console)
+    with _token(store, missing.jobs[0].token), crew(executor, missing.jobs, console, on_gpu=on_gpu) as workers:
+        schedule = _Schedule(missing, workers, deadline, console)
         with console.track("jobs", len(missing.jobs)) if len(missing.jobs) > 1 else nullcontext(_ignore) as advance:
             for count in schedule.run():
                 advance(count)

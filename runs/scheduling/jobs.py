@@ -174,8 +174,8 @@ def _use(cores: int | None) -> None:
 
     keep_freed_memory()
     if cores is not None:
-        most = os.environ.get("OMP_NUM_THREADS", "")
-        torch.set_num_threads(min(cores, int(most)) if most.isdigit() and int(most) else cores)
+        limit = os.environ.get("OMP_NUM_THREADS", "")
+        torch.set_num_threads(min(cores, int(limit)) if limit.isdigit() and int(limit) else cores)
 
 
 def _extract(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: "Progress") -> None:

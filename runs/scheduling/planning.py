@@ -162,12 +162,12 @@ class Planner:
     @functools.cached_property
     def _recorded(self) -> Mapping[str, RunRow]:
         """The finished runs of all configs, by identity."""
-        wanted: list[_Result] = []
+        results: list[_Result] = []
         for config in self._configs:
             with contextlib.suppress(InputError):  # raised later by `steps` of this config
-                wanted += _results(config, self.lineages.of(config))
-        experiments, identities = {result.experiment for result in wanted}, {result.identity for result in wanted}
-        return finished(self._tracker, experiments, identities) if wanted else {}
+                results += _results(config, self.lineages.of(config))
+        experiments, identities = {result.experiment for result in results}, {result.identity for result in results}
+        return finished(self._tracker, experiments, identities) if results else {}
 
     def _sources(
         self, config: TrainConfig, lineage: Lineage, results: Sequence[PlannedStage]
@@ -176,22 +176,26 @@ class Planner:
         if lineage.feature_files:
             return
         name = train_name(config)
-        given = config.given
+        has_given_weights = config.given
         splits = _splits(config, results)
         extracted = _extracted(config, lineage, splits)
         averaged = next((part for part in reversed(extracted) if part.split == "base"), None)  # the target's, if any
         parameters, dimension = _network(config.backbone.build(), lineage.look.channels, lineage.look.size)
         # Files during a training: the best weights, and the last weights with their momentum.
-        state, needed = self._state("checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
+        state, needed = self._state("checkpoints", lineage.checkpoint, (1 if has_given_weights else 3) * parameters * 4)
         missing = [part for part in extracted if not self._peek("features", lineage.bank_of(part))]
-        trained_on = [] if given or state == "cached" else [lineage.part("base"), lineage.part("validation")]
+        trained_on = (
+            [] if has_given_weights or state == "cached" else [lineage.part("base"), lineage.part("validation")]
+        )
         images = {_images(part): self._image_file(part) for part in (*trained_on, *extracted)}
         for images_key, source in dict.fromkeys((_images(part), part.source) for part in (*trained_on, *missing)):
             if images[images_key] is None:
                 yield PlannedStage("images", images_key, source, "to do", None)
-        runs = int(state == "to do" and not given)
-        seconds = 0.0 if given else self._durations.training(config)
-        yield PlannedStage("import" if given else "checkpoint", name, lineage.checkpoint, state, needed, runs, seconds)
+        runs = int(state == "to do" and not has_given_weights)
+        seconds = 0.0 if has_given_weights else self._durations.training(config)
+        yield PlannedStage(
+            "import" if has_given_weights else "checkpoint", name, lineage.checkpoint, state, needed, runs, seconds
+        )
         for part in extracted:
             pixels = part.benchmark.channels * part.benchmark.size**2
             size, key = images[_images(part)], lineage.bank_of(part)

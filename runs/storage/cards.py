@@ -261,8 +261,8 @@ def bank(features: "FeatureBank", name: str, file: str, config: Facts | None = N
     licence, terms = TERMS.get(benchmark, NOT_KNOWN)
     known = features.base_mean is not None
     counts = features.labels.bincount(minlength=len(features.class_names))
-    fewest, most = int(counts.min()), int(counts.max())
-    per_class = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+    fewest, highest = int(counts.min()), int(counts.max())
+    per_class = f"{fewest:,}" if fewest == highest else f"{fewest:,} to {highest:,}"
     of_split = f"the {split} classes of {benchmark}" if benchmark else f"{split} classes" if split else "images"
     return Card(
         title=name,

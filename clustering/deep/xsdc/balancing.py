@@ -95,7 +95,7 @@ def check_feasible(known: Tensor, values: Tensor, low: float, high: float) -> No
     if not 0 <= low <= high or high <= 0:
         raise InputError(f"size bounds must be 0 <= low <= high, not {low:g} and {high:g}")
     slack = 1e-9 * points  # bounds such as n / K may be fractions
-    sums, whole = values.sum(-1), known.all(-1)
+    sums, fully_known = values.sum(-1), known.all(-1)
     too_many = sums > high + slack
     if bool(too_many.any()):
         row = int(sums.flatten().argmax()) % points
@@ -103,7 +103,7 @@ def check_feasible(known: Tensor, values: Tensor, low: float, high: float) -> No
             f"{float(sums.max()):g} of {points} points are known to be in one cluster (that of point {row}), "
             f"but a cluster has at most {high:g}: raise max_share or batch_size"
         )
-    too_few = whole & (sums < low - slack)
+    too_few = fully_known & (sums < low - slack)
     if bool(too_few.any()):
         *_, row = too_few.nonzero()[0].tolist()
         raise InputError(

@@ -50,8 +50,8 @@ class Constraints:
         Coarse labels do not count: they apply in any batch, so such points need not be drawn together.
         """
         linked = np.bincount(self.groups)[self.groups] > 1
-        parted = np.diff(self.apart.indptr)[self.groups] > 0
-        return np.asarray((self.labels >= 0) | linked | parted)
+        separated = np.diff(self.apart.indptr)[self.groups] > 0
+        return np.asarray((self.labels >= 0) | linked | separated)
 
     def among(self, points: NDArray[np.int64], device: torch.device | str = "cpu") -> Known:
         """Known relations of pairs of these points (n,)."""
@@ -101,7 +101,7 @@ def constraints(
         InputError: pairs are invalid, or contradict each other or the labels; the message names the points.
     """
     labels = np.full(points, -1, dtype=np.int64) if labels is None else labels
-    joined, parted = pairs("must_link", must_link, points), pairs("cannot_link", cannot_link, points)
+    joined, separated = pairs("must_link", must_link, points), pairs("cannot_link", cannot_link, points)
     linked = _components(points, joined)
     known = np.flatnonzero(labels >= 0)
     first = np.full(int(linked.max(initial=-1)) + 1, -1, dtype=np.int64)  # a labelled point of each linked set
@@ -118,9 +118,9 @@ def constraints(
     representatives = known[members]  # a point of each class
     edges = np.stack([representatives[np.searchsorted(classes, labels[known])], known], axis=1)
     groups = _components(points, np.concatenate([joined, edges]))
-    within = groups[parted[:, 0]] == groups[parted[:, 1]]
+    within = groups[separated[:, 0]] == groups[separated[:, 1]]
     if within.any():
-        left, right = parted[within][0].tolist()
+        left, right = separated[within][0].tolist()
         reason = (
             f"both have label {labels[left]}"
             if labels[left] >= 0
@@ -128,8 +128,10 @@ def constraints(
         )
         raise InputError(f"cannot_link has points {left} and {right}, but {reason}: remove a pair or a label")
     between = groups[representatives]
-    every = np.stack(np.meshgrid(between, between), axis=-1).reshape(-1, 2)
-    sides = np.concatenate([every[every[:, 0] != every[:, 1]], groups[parted], groups[parted][:, ::-1]])
+    class_pairs = np.stack(np.meshgrid(between, between), axis=-1).reshape(-1, 2)
+    sides = np.concatenate(
+        [class_pairs[class_pairs[:, 0] != class_pairs[:, 1]], groups[separated], groups[separated][:, ::-1]]
+    )
     count = int(groups.max(initial=-1)) + 1
     coarse = _of_groups(_coarse(coarse_labels, points), groups, count, labels)
     apart = coo_array((np.ones(len(sides), dtype=bool), (sides[:, 0], sides[:, 1])), shape=(count, count))

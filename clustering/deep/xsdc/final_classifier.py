@@ -72,10 +72,10 @@ def final_classifier(
     if kind == "nearest":
         return Final(kind, penalty, ridge(points, full, penalty))
     falling = PENALTIES.flip(0)
-    alone = left_out_error(features[labelled], targets, falling)
+    labelled_only = left_out_error(features[labelled], targets, falling)
     both = nearest_left_out_error(points, full, nearest, falling)
-    if float(alone.min()) <= float(both.min()):
-        penalty = float(falling[int(alone.argmin())])
+    if float(labelled_only.min()) <= float(both.min()):
+        penalty = float(falling[int(labelled_only.argmin())])
         return Final("labelled", penalty, ridge(features[labelled], targets, penalty))
     penalty = float(falling[int(both.argmin())])
     return Final("nearest", penalty, ridge(points, full, penalty))

@@ -103,12 +103,12 @@ class KernelLayer(nn.Module):
         patches = functional.unfold(images, self.patch, padding=self.padding).mT.flatten(0, 1)
         lengths = patches.norm(dim=1)
         present = (lengths > 1e-6).nonzero()[:, 0]
-        wanted = len(self.filters)
+        count = len(self.filters)
         if not len(present):
             raise InputError(
-                f"all image patches are zero, so {wanted} filters cannot be drawn from them; rescale the images"
+                f"all image patches are zero, so {count} filters cannot be drawn from them; rescale the images"
             )
-        drawn = present[torch.from_numpy(generator.choice(len(present), wanted, replace=len(present) < wanted))]
+        drawn = present[torch.from_numpy(generator.choice(len(present), count, replace=len(present) < count))]
         with torch.no_grad():
             self.filters.copy_(patches[drawn] / lengths[drawn, None])
 

@@ -43,16 +43,18 @@ def network_of(representation: Any, columns: int, features: int) -> Any:
     return kinds[representation]()
 
 
-def side_of(pixels: int, who: str, remedy: str) -> int:
+def side_of(pixels: int, subject: str, remedy: str) -> int:
     """Height and width of a square image with this number of grey values.
 
     Raises:
-        InputError: the number is not a square. The message starts with `who`, which requires such images, and ends with
-            `remedy`, what the user can do.
+        InputError: the number is not a square. The message starts with `subject`, which requires such images, and
+            ends with `remedy`, what the user can do.
     """
     side = math.isqrt(pixels)
     if side**2 != pixels:
-        raise InputError(f"XSDC: {who} square grey pictures, but {pixels} columns are not a square number; {remedy}")
+        raise InputError(
+            f"XSDC: {subject} square grey pictures, but {pixels} columns are not a square number; {remedy}"
+        )
     return side
 
 

@@ -164,9 +164,13 @@ class Reversal:
         known = self.known.among(points, features.device)
         if self.assignment == "eigenvectors":
             return by_eigenvectors(features.detach(), known, self.clusters), 0.0
-        sums, whole = known.values.sum(1), known.mask.all(1)
+        sums, fully_known = known.values.sum(1), known.mask.all(1)
         high = max(self.max_share * count, float(sums.max()))
-        low = min(self.min_share * count, float(sums[whole].min())) if bool(whole.any()) else self.min_share * count
+        low = (
+            min(self.min_share * count, float(sums[fully_known].min()))
+            if bool(fully_known.any())
+            else self.min_share * count
+        )
         balanced = balance(
             dissimilarity(features, penalty), known.mask, known.values, low, high, rounds=self.rounds,
             reference=1 / self.clusters,

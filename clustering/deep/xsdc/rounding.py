@@ -59,8 +59,8 @@ def constrained_labels(scores: Array, known: Constraints) -> NDArray[np.int64]:
     labels[known.groups[labelled]] = known.labels[labelled]
     settled = np.zeros(len(labels), dtype=bool)
     settled[known.groups[labelled]] = True
-    parted = np.flatnonzero(~settled & (np.diff(known.apart.indptr) > 0))
-    for group in parted[np.argsort(-np.bincount(known.groups)[parted], kind="stable")]:
+    separated = np.flatnonzero(~settled & (np.diff(known.apart.indptr) > 0))
+    for group in separated[np.argsort(-np.bincount(known.groups)[separated], kind="stable")]:
         others = known.apart.indices[known.apart.indptr[group] : known.apart.indptr[group + 1]]
         free = np.setdiff1d(np.arange(scores.shape[1]), labels[others[settled[others]]])
         if len(free):

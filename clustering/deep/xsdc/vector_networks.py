@@ -62,8 +62,8 @@ class KernelMap(nn.Module):
         return self._similarity(points) @ inverse_square_root(self._similarity(self.landmarks))
 
     def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
-        points, wanted = len(inputs), len(self.landmarks)
-        drawn = inputs[torch.from_numpy(generator.choice(points, wanted, replace=points < wanted)).to(inputs.device)]
+        points, count = len(inputs), len(self.landmarks)
+        drawn = inputs[torch.from_numpy(generator.choice(points, count, replace=points < count)).to(inputs.device)]
         if self.unit_landmarks:
             drawn = nn.functional.normalize(drawn, dim=1)
         distances = torch.nn.functional.pdist(inputs[:_POINTS])
