@@ -96,8 +96,8 @@ class Page:
         place, html = page_beside(rows), as_utf8(self.html())
         with store.watched():
             rows.parent.mkdir(parents=True, exist_ok=True)
-            page = Output(place, "output=FILE", lambda path: write_text(path, html))
-            write_together([Output(rows, "output=FILE", write_rows), page, *others])
+        page = Output(place, "output=FILE", lambda path: write_text(path, html))
+        write_together([Output(rows, "output=FILE", write_rows), page, *others])
         return Written(rows, place)
 
 

@@ -1,5 +1,6 @@
 """`transduce cluster dataset=table`: rows in, the same rows with clusters and a page out; mistakes leave nothing."""
 
+import errno
 import json
 
 import numpy as np
@@ -50,6 +51,20 @@ def test_the_same_rows_come_out_with_clusters_and_a_page(cluster, people, tmp_pa
     code, seen = cluster("n_clusters=2", "starts=3", f"output={tmp_path / 'out.csv'}")
     assert "reused" in seen.out
     assert (tmp_path / "out.html").read_text() == page
+
+
+def test_rows_are_kept_if_their_page_cannot_be_written(cluster, tmp_path, monkeypatch):
+    output = tmp_path / "out.csv"
+    assert cluster("n_clusters=2", "starts=1", f"output={output}")[0] == 0
+    before = output.read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("runs.own_data.page.write_text", full)
+    code, seen = cluster("n_clusters=3", "starts=1", f"output={output}")
+    assert (code, output.read_bytes()) == (2, before)
+    assert "out.html: cannot be written (No space left on device)" in seen.err
 
 
 @pytest.mark.parametrize(
