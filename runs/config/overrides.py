@@ -60,7 +60,7 @@ def values(key: str, text: str) -> list[Value]:
     """
     parts = _parts(key, text)
     if any(not part for part in parts):
-        raise InputError(f"{key}={text}: empty value between commas or at an end; remove the extra comma")
+        raise InputError(f"{key}={text}: a value is empty, between commas or at an end; remove the extra comma")
     return [_value(key, part) for part in parts]
 
 

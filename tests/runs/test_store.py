@@ -1,5 +1,6 @@
 """The results folder: what is published, what is damaged, who waits, what cannot be written."""
 
+import dataclasses
 import errno
 import os
 import threading
@@ -36,7 +37,8 @@ def test_where_it_is(tmp_path, monkeypatch):
 def test_published_is_found_and_its_facts(store):
     made = publish(store, run="r", accuracy=0.5)
     found = store.find("checkpoints", "a" * 16)
-    assert found == made
+    assert found == dataclasses.replace(made, reused=True)
+    assert not made.reused
     assert found.facts == {"run": "r", "accuracy": 0.5}
     assert not (store.cache("checkpoints") / ("a" * 16 + ".partial")).exists()
 
