@@ -16,7 +16,6 @@ from runs.stages.clustering.results import Clustered
 
 ALL, SUPERVISED, UNTRAINED = "XSDC", "supervised steps alone", "untrained"
 SEEDS = "1,2,3"
-PENALTY = 2.0**-20  # small enough, says the paper
 ONE_RUN = {"starts": "1", "selection": "null", "seed": SEEDS}
 PAPER = {"assignment": "balancing", "schedule": "constant", "classifier": "nearest", **ONE_RUN}  # not the defaults
 MNIST = {"dataset": "mnist", "method": "xsdc_lenet5", "steps": "400", "supervised_step_size": "null", **PAPER}
