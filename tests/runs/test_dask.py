@@ -86,7 +86,7 @@ def test_a_scheduler_that_goes_away_is_said(trained, tracker, configs, marks, tr
         outcome = run_all(configs(*troubled("stand", 1)), trained, tracker, Console(quiet=True), executor=where)
         killer.join()
     (failure,) = outcome.failures
-    assert f"{where} is gone" in failure.why
+    assert f"{where} has stopped" in failure.why
     assert outcome.code == 1
 
 
