@@ -112,8 +112,9 @@ class Record:
         value = path.metrics(path.chosen).get(metric, math.nan)
         if on_path is None:
             return value, math.nan
-        asked = path.weights[path.chosen] if on_path.weight is None else on_path.weight
-        steps = [step for step, weight in enumerate(path.weights) if math.isclose(weight, asked)]
+        steps = [path.chosen]  # of a rival, whose only weight is NaN
+        if on_path.weight is not None:
+            steps = [step for step, weight in enumerate(path.weights) if math.isclose(weight, on_path.weight)]
         printed = path.metrics(steps[0]).get(on_path.metric, math.nan) if steps else math.nan
         return value, printed
 
