@@ -3,18 +3,27 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import NoneType
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.lengths import vanishing
+from clustering.lengths import unit_rows, vanishing
 from clustering.optimiser.points import Features, Gram, Points
 from fsl.transforms import Transform, transform_features
 
 if TYPE_CHECKING:
     from fsl.features.pictures import TaskPictures
+
+LOGIT_SCALE = 100.0
+"""Factor of the cosines between images and class names in CLIP."""
+
+TextUse = Literal["none", "optional", "required"]
+"""Whether a strategy uses class names (or other class probabilities of the queries)."""
+
+_SMALLEST = 1e-30
+"""Lower bound of given class probabilities, so that their logarithms are finite."""
 
 LARGEST_GRAM = 1024
 """Maximum number of points per task for which inner products are used instead of features."""
@@ -26,6 +35,9 @@ def check_base_mean(mean: Tensor) -> None:
         raise InputError("base_mean is NaN or infinite")
     if float(mean.abs().max()) > torch.finfo(mean.dtype).max ** 0.5 / 4e4:
         raise InputError(f"base_mean has values whose squares exceed {mean.dtype}; give the mean of the raw features")
+
+
+_NOT_TENSORS = ("way", "transform", "trusted", "pictures", "logit_scale")
 
 
 class Predictions(NamedTuple):
@@ -52,6 +64,9 @@ class Predictions(NamedTuple):
 class Episodes:
     """A batch of B tasks. Query labels are not included, so strategies cannot read them.
 
+    With the features of class names (`text`), or class probabilities from any other model (`prior`), classes may be
+    without support examples, and S may be 0: the task is then zero-shot.
+
     Attributes:
         support: (B, S, D) features.
         support_labels: (B, S) int64 in 0..way-1.
@@ -63,10 +78,14 @@ class Episodes:
         transform: the per-feature transform already applied to the features.
         trusted: skip the checks, for features that were checked when they were loaded.
         pictures: the images of the features and their network; None if only features are available.
+        text: (B, K, D) raw features of the class names, from the text tower of the network.
+        logit_scale: factor of the cosines between images and class names, > 0.
+        prior: (B, Q, K) class probabilities of the queries, which replace those of `text`.
 
     Raises:
-        InputError: shapes do not agree, labels are outside 0..way-1, a class has no support, a task has no query, or
-            features are NaN, infinite or huge (the message names the first such task and row).
+        InputError: shapes do not agree, labels are outside 0..way-1, a class has no support and there is neither text
+            nor prior, a task has no query, or features are NaN, infinite or huge (the message names the first such
+            task and row).
     """
 
     support: Tensor
@@ -79,12 +98,16 @@ class Episodes:
     transform: Transform = "UN"
     trusted: bool = False
     pictures: "TaskPictures | None" = None
+    text: Tensor | None = None
+    logit_scale: float = LOGIT_SCALE
+    prior: Tensor | None = None
 
     def __post_init__(self) -> None:
         if not self.trusted:
             self._check_shapes()
             self._check_labels()
             self._check_values()
+            self._check_text()
 
     def transformed(self, transform: Transform) -> "Episodes":
         """The episodes with the transform applied to support and query; the same object if it is already applied."""
@@ -92,13 +115,47 @@ class Episodes:
             return self
         if self.transform != "UN":
             raise InputError(f"{self.transform} is already applied to the features; {transform} needs raw features")
-        return replace(
+        made = replace(
             self,
             support=transform_features(self.support, transform, self.base_mean),
             query=transform_features(self.query, transform, self.base_mean),
             transform=transform,
             trusted=True,
         )
+        if self.named:
+            vars(made)["log_prior"] = self.log_prior  # from the raw features
+        return made
+
+    @property
+    def named(self) -> bool:
+        """Whether there are class names or class probabilities of the queries."""
+        return self.text is not None or self.prior is not None
+
+    @cached_property
+    def log_prior(self) -> Tensor:
+        """(B, Q, K) logarithms of the class probabilities of the queries without any support: those of `prior`, or
+        softmax_k(logit_scale cos(x_q, t_k)) with the features t_k of the class names."""
+        if self.prior is not None:
+            return self.prior.clamp_min(_SMALLEST).log()
+        if self.text is None:
+            raise InputError("there are no class names; give text (B, K, D) or prior (B, Q, K)")
+        cosines = torch.bmm(unit_rows(self.query), unit_rows(self.text).mT)
+        return torch.log_softmax(self.logit_scale * cosines, dim=2)
+
+    def with_text(self, cost: Tensor, weight: float) -> Tensor:
+        """Add the evidence of the class names to a cost.
+
+        Args:
+            cost: (B, Q, K) costs of the queries.
+            weight: weight of -log_prior, >= 0.
+
+        Returns:
+            (B, Q, K) cost - weight log_prior; `cost` itself if there are no class names or the weight is 0.
+        """
+        if not self.named or weight == 0:
+            return cost
+        evidence = self.log_prior if self.query_mask is None else self.log_prior * self.query_mask[..., None]
+        return torch.sub(cost, evidence, alpha=weight)
 
     @cached_property
     def features(self) -> Tensor:
@@ -125,8 +182,8 @@ class Episodes:
 
     @cached_property
     def shots(self) -> Tensor:
-        """(B, 1, 1) mean number of support examples per class."""
-        return self.support_one_hot.sum((1, 2))[:, None, None] / self.way
+        """(B, 1, 1) mean number of support examples per class; at least 1, since a class name counts as an example."""
+        return (self.support_one_hot.sum((1, 2))[:, None, None] / self.way).clamp_min(1)
 
     @property
     def dimension(self) -> int:
@@ -141,7 +198,8 @@ class Episodes:
     @cached_property
     def shifted_points(self) -> Points:
         """The points with every query shifted by mean(support) - mean(query): the cross-class shift of LaplacianShot
-        (thesis section 4.3.4). It assumes equal class proportions in support and query."""
+        (thesis section 4.3.4). It assumes equal class proportions in support and query. Tasks without support are not
+        shifted."""
         moved = self.valid.to(self.dtype)
         moved[:, : self.support_size] = 0
         return self.points.moved(moved, self.shift_step[:, 0])
@@ -150,7 +208,8 @@ class Episodes:
     def shift_step(self) -> Tensor:
         """(B, 1, S + Q) coefficients of the shift mean(support) - mean(query) over the points."""
         support, query = self._support_weights, self._query_weights
-        step = torch.cat([support / support.sum(1, keepdim=True), -query / query.sum(1, keepdim=True)], dim=1)
+        count = support.sum(1, keepdim=True)
+        step = torch.cat([support / count.clamp_min(1), (count > 0) * -query / query.sum(1, keepdim=True)], dim=1)
         return step[:, None]
 
     def unshifted(self, coefficients: Tensor) -> Tensor:
@@ -161,10 +220,17 @@ class Episodes:
 
     @cached_property
     def class_means(self) -> Tensor:
-        """(B, K, S + Q) coefficients of the support means over the points."""
+        """(B, K, S + Q) coefficients of the support means over the points. The mean of a class without support is that
+        of the queries, weighted by their probability of this class given its name."""
         means = self.support_one_hot.mT
-        means = means / means.sum(dim=2, keepdim=True)
-        return torch.cat([means, means.new_zeros(*means.shape[:2], self.query_size)], dim=2)
+        counts = means.sum(dim=2, keepdim=True)
+        means = means / (counts.clamp_min(1) if self.named else counts)
+        queries = means.new_zeros(*means.shape[:2], self.query_size)
+        if self.named and not bool(counts.all()):
+            valid = self._query_weights[:, None]
+            likely = torch.softmax(self.log_prior.mT.masked_fill(valid == 0, -torch.inf), dim=2)
+            queries = torch.where(counts == 0, likely, queries)
+        return torch.cat([means, queries], dim=2)
 
     @property
     def valid(self) -> Tensor:
@@ -177,6 +243,14 @@ class Episodes:
         if self.query_mask is None:
             return None
         return ~self.query_mask, torch.zeros_like(self.query_mask, dtype=torch.int64)
+
+    @property
+    def known(self) -> tuple[Tensor, Tensor]:
+        """Support points with their class, and padding, as the argument `clamp` of `descend` for all S + Q points."""
+        fixed = ~self.valid
+        fixed[:, : self.support_size] = True
+        unknown = self.support_labels.new_zeros(len(fixed), self.query_size)
+        return fixed, torch.cat([self.support_labels, unknown], dim=1)
 
     @property
     def _support_weights(self) -> Tensor:
@@ -223,7 +297,7 @@ class Episodes:
 
     def _check_shapes(self) -> None:
         for name, tensor in vars(self).items():
-            if name not in ("way", "transform", "trusted", "pictures") and not isinstance(tensor, (Tensor, NoneType)):
+            if name not in _NOT_TENSORS and not isinstance(tensor, (Tensor, NoneType)):
                 raise InputError(
                     f"{name} must be a torch tensor, not {type(tensor).__name__}; convert with torch.from_numpy"
                 )
@@ -247,7 +321,7 @@ class Episodes:
             "queries (Q)": self.query_size,
         }
         for kind, size in sizes.items():
-            if size == 0:
+            if size == 0 and not (self.named and kind.startswith("support")):
                 raise InputError(f"the number of {kind} is 0; it must be at least 1")
         if self.support.dtype not in (torch.float32, torch.float64) or self.query.dtype != self.support.dtype:
             raise InputError(
@@ -276,14 +350,48 @@ class Episodes:
         labels = self.support_labels
         if labels.dtype != torch.int64:
             raise InputError(f"support_labels must be int64, not {labels.dtype}; convert with .long()")
-        if labels.min() < 0 or labels.max() >= self.way:
+        if labels.numel() and (labels.min() < 0 or labels.max() >= self.way):
             raise InputError(
                 f"support labels must be 0..{self.way - 1}, found {int(labels.min())}..{int(labels.max())}"
             )
         without = self.support_one_hot.sum(dim=1) == 0
-        if without.any():
+        if without.any() and not self.named:
             task, label = (int(i) for i in without.nonzero()[0])
-            raise InputError(f"class {label} of task {task} has no support example; lower way or add examples")
+            raise InputError(
+                f"class {label} of task {task} has no support example; lower way, add examples, or give text (features "
+                "of the class names)"
+            )
+
+    def _check_text(self) -> None:
+        """Check text, logit scale and prior."""
+        shape = (len(self.query), self.way, self.query.shape[2])
+        if self.text is not None:
+            if self.text.shape != shape or self.text.dtype != self.query.dtype:
+                raise InputError(
+                    f"text must be {self.query.dtype} of shape {shape}, one row per task and class, not "
+                    f"{self.text.dtype} of shape {tuple(self.text.shape)}"
+                )
+            bad = ~self.text.square().sum(dim=-1).isfinite() | (self.text == 0).all(dim=-1)
+            if bad.any():
+                task, label = (int(i) for i in bad.nonzero()[0])
+                raise InputError(f"text of task {task}, class {label}, is zero, NaN, infinite, or too large")
+        if not 0 < self.logit_scale < torch.inf:
+            raise InputError(f"logit_scale must be positive and finite, not {self.logit_scale!r}; CLIP's is 100")
+        shape = (len(self.query), self.query_size, self.way)
+        if self.prior is not None:
+            if self.prior.shape != shape or self.prior.dtype != self.query.dtype:
+                raise InputError(
+                    f"prior must be {self.query.dtype} of shape {shape}, one row per query, not {self.prior.dtype} of "
+                    f"shape {tuple(self.prior.shape)}"
+                )
+            bad = ~((self.prior.amin(2) >= 0) & ((self.prior.sum(2) - 1).abs() <= 1e-3))  # also true for NaN
+            if self.query_mask is not None:
+                bad = bad & self.query_mask
+            if bad.any():
+                task, row = (int(i) for i in bad.nonzero()[0])
+                raise InputError(
+                    f"prior of task {task}, query {row}: class probabilities must be at least 0 and sum to 1"
+                )
 
 
 class Strategy(Protocol):
@@ -295,6 +403,8 @@ class Strategy(Protocol):
     Attributes:
         transductive: whether the prediction of a query may depend on the other queries; the shared tests check it.
         assumes_balance: whether the strategy assumes the same number of queries in each class.
+        text: whether the strategy uses class names: "none", "optional" or "required". A strategy without this
+            attribute uses none.
     """
 
     transductive: ClassVar[bool]
@@ -308,3 +418,22 @@ class Strategy(Protocol):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of every query of a batch of tasks."""
         ...
+
+
+def check_evidence(strategy: Strategy, episodes: Episodes) -> None:
+    """Check that there are class names or support examples, as the strategy requires.
+
+    Raises:
+        InputError: the strategy requires class names and there are none, or it does not use them and a class has no
+            support example.
+    """
+    use: TextUse = getattr(strategy, "text", "none")
+    if use == "required" and not episodes.named:
+        raise InputError(
+            "requires class names: give text (features of the class names) or prior (class probabilities of the queries)"
+        )
+    if use == "none" and episodes.named and bool((episodes.support_one_hot.sum(dim=1) == 0).any()):
+        raise InputError(
+            "does not use class names, and a class has no labelled example; add examples of each class, or use a "
+            "strategy with class names, such as zero_shot or laplacianshot"
+        )

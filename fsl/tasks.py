@@ -24,7 +24,7 @@ class Tasks:
     """B tasks over the samples of one split.
 
     Attributes:
-        support: (B, S) indices of the support samples, int64.
+        support: (B, S) indices of the support samples, int64; S is 0 in zero-shot tasks.
         support_labels: (B, S) in 0..way-1.
         query: (B, Q) indices of the query samples, in random order.
         query_labels: (B, Q) in 0..way-1. They are used for scoring only, and never passed to strategies.
@@ -95,14 +95,20 @@ class Tasks:
         for name, (samples, labels, mask) in parts.items():
             if samples.dtype != torch.int64 or samples.dim() != 2 or labels.dtype != torch.int64:
                 return f"{name} and {name}_labels must be int64 of the same shape (tasks, samples)"
-            if samples.shape != labels.shape or len(samples) != len(self.classes) or not samples.shape[1]:
+            if samples.shape != labels.shape or len(samples) != len(self.classes):
                 return f"{name} and {name}_labels must be int64 of the same shape (tasks, samples)"
+            if name == "support" and not samples.shape[1]:
+                continue  # zero-shot
+            if not samples.shape[1]:
+                return "there are no queries"
             if samples.min() < 0 or labels.min() < 0 or labels.max() >= self.way:
                 return f"{name} indices must be at least 0, and labels 0..{self.way - 1}"
             if mask is not None and (mask.dtype != torch.bool or mask.shape != samples.shape):
                 return f"{name}_mask must be bool of the shape of {name}"
             if mask is not None and not mask.any(dim=1).all():
                 return f"task {int((~mask.any(dim=1)).nonzero()[0, 0])} has no {name}"
+        if not self.support.shape[1]:
+            return None
         real = torch.ones_like(self.support_labels) if self.support_mask is None else self.support_mask.long()
         support = torch.zeros_like(self.classes).scatter_add_(1, self.support_labels, real)
         if not support.all():

@@ -14,12 +14,12 @@ from torch import Tensor
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
-from fsl.episodes import LARGEST_GRAM, Predictions, Strategy
+from fsl.episodes import LARGEST_GRAM, Predictions, Strategy, check_evidence
 from fsl.evaluation.audits import AUDITS, check_audits
 from fsl.evaluation.scores import ClassScores, Evaluation
 from fsl.evaluation.unfinished import BatchResult, Unfinished
 from fsl.features.bank import FeatureBank
-from fsl.features.gathering import GatheredEpisodes
+from fsl.features.gathering import BankText, GatheredEpisodes
 from fsl.tasks import BLOCK, Tasks, TaskSource, concatenate
 from fsl.training.machine import large_buffers_returned
 from fsl.transforms import Transform, transform_features
@@ -87,7 +87,7 @@ def evaluate(
         raise InputError(
             f"there are {len(pictures.images):,} images for {len(bank.features):,} features; are they of another split?"
         )
-    predictor = _Predictor(banks, bank.base_mean, failures, pictures)
+    predictor = _Predictor(banks, bank.base_mean, failures, pictures, BankText.of(bank, device))
     scores = {name: _Score(total, bank, audits) for name in strategies}
     work = functools.partial(_work, strategies, predictor, audits)
     on = torch.device(device).type
@@ -138,12 +138,14 @@ class _Predictor:
         base_mean: (D,) mean of the base classes, or None.
         failures: receives the errors of strategies, which are then skipped; None: errors are raised.
         pictures: the images of the bank.
+        text: class names of the bank.
     """
 
     banks: Mapping[Transform, Tensor]
     base_mean: Tensor | None
     failures: dict[str, Exception] | None = None
     pictures: "Pictures | None" = None
+    text: BankText | None = None
 
     def __call__(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, Tensor]:
         """(B, Q) predicted labels of each strategy."""
@@ -154,7 +156,7 @@ class _Predictor:
         device = next(iter(self.banks.values())).device
         mean = None if self.base_mean is None else self.base_mean.to(device)
         shared = {
-            transform: GatheredEpisodes(self.banks[transform], tasks, transform, mean, self.pictures)
+            transform: GatheredEpisodes(self.banks[transform], tasks, transform, mean, self.pictures, self.text)
             for transform in {strategy.transform for strategy in strategies.values()}
         }
         results = {}
@@ -184,6 +186,7 @@ class _Predictor:
 def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predictions:
     """Run a strategy and check its predictions; errors name the strategy."""
     try:
+        check_evidence(strategy, episodes)
         predictions = strategy.predict(episodes)
     except InputError as error:
         raise InputError(f"strategy {name}: {error}") from error
@@ -335,7 +338,7 @@ def _transformed(bank: FeatureBank, transform: Transform) -> Tensor:
 
 
 def _check_range(tasks: Tasks, bank: FeatureBank) -> None:
-    largest = max(int(tasks.support.max()), int(tasks.query.max()))
+    largest = max(int(part.max()) for part in (tasks.support, tasks.query) if part.numel())
     if largest >= len(bank.features):
         raise InputError(
             f"a task has index {largest}, but the bank has {len(bank.features)} features: tasks of another split"

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
+from fsl.episodes import LOGIT_SCALE
 from fsl.evaluation.closed_splits import check_open
 from fsl.features.conforming import Interpolation, conform
 from fsl.training.augmentation import normalise
@@ -38,6 +40,9 @@ class FeatureBank:
         base_mean: (D,) mean feature of the base classes, which CL2N subtracts; None if unknown.
         provenance: origin of the features: fingerprints of checkpoint and images, the test-time transform, versions.
         told: (N,) bool mask of the points whose labels were used to train the backbone; None if there are none.
+        text: (K, D) float32 features of the class names, from the text tower of the network; None without class names.
+        logit_scale: factor of the cosines between images and class names.
+        prompts: templates of the texts whose mean is `text`, such as "a photo of a {}."; empty if unknown.
 
     Raises:
         InputError: features are NaN or infinite, labels are out of range, or sizes do not agree.
@@ -49,6 +54,9 @@ class FeatureBank:
     base_mean: Tensor | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
     told: Tensor | None = None
+    text: Tensor | None = None
+    logit_scale: float = LOGIT_SCALE
+    prompts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self, "feature bank")
@@ -67,6 +75,9 @@ class FeatureBank:
         digest = hashlib.sha256(json.dumps([list(self.features.shape), *self.class_names]).encode())
         for tensor in (self.features, self.labels, self.base_mean):
             digest.update(b"none" if tensor is None else tensor.contiguous().numpy().data)
+        if self.text is not None:
+            digest.update(repr(self.logit_scale).encode())
+            digest.update(self.text.contiguous().numpy().data)
         return digest.hexdigest()[:16]
 
     def save(self, path: Path) -> None:
@@ -76,11 +87,15 @@ class FeatureBank:
             tensors["base_mean"] = self.base_mean
         if self.told is not None:
             tensors["told"] = self.told
+        if self.text is not None:
+            tensors["text"] = self.text
         header = {
             "format": FORMAT,
             "class_names": json.dumps(self.class_names),
             "provenance": json.dumps(dict(self.provenance), sort_keys=True),
         }
+        if self.text is not None:
+            header |= {"logit_scale": repr(self.logit_scale), "prompts": json.dumps(self.prompts)}
         write_tensors(path, tensors, header)
 
     @classmethod
@@ -101,7 +116,17 @@ class FeatureBank:
             names = tuple(json.loads(header["class_names"]))
             provenance = dict(json.loads(header["provenance"]))
             features, labels = tensors["features"], tensors["labels"]
-            bank = cls(features, labels, names, tensors.get("base_mean"), provenance, tensors.get("told"))
+            bank = cls(
+                features,
+                labels,
+                names,
+                tensors.get("base_mean"),
+                provenance,
+                tensors.get("told"),
+                tensors.get("text"),
+                float(header.get("logit_scale", LOGIT_SCALE)),
+                tuple(json.loads(header.get("prompts", "[]"))),
+            )
         except InputError as error:
             raise InputError(f"{path}: {error}; {remedy}") from error
         except KeyError as error:
@@ -127,11 +152,27 @@ def _check(bank: FeatureBank, subject: str) -> None:
         raise InputError(f"{subject}: base_mean must be float32 of shape ({features.shape[1]},), not {_describe(mean)}")
     if mean is not None and not mean.square().sum().isfinite():
         raise InputError(f"{subject}: NaN or infinite values in base_mean, or too large to be squared")
+    if bank.text is not None:
+        _check_text(bank.text, features.shape[1], names, subject)
+        if not 0 < bank.logit_scale < math.inf:
+            raise InputError(f"{subject}: logit_scale must be positive and finite, not {bank.logit_scale!r}")
     for start in range(0, len(features), _ROWS):
         finite = features[start : start + _ROWS].square().sum(dim=1).isfinite()
         if not finite.all():
             row = start + int((~finite).nonzero()[0])
             raise InputError(f"{subject}: NaN or infinite values in features, or too large to be squared: row {row}")
+
+
+def _check_text(text: Tensor, dimension: int, names: tuple[str, ...], subject: str) -> None:
+    if text.dtype != torch.float32 or text.shape != (len(names), dimension):
+        raise InputError(
+            f"{subject}: text must be float32 of shape ({len(names)}, {dimension}), one row per class, not "
+            f"{_describe(text)}"
+        )
+    bad = ~text.square().sum(dim=1).isfinite() | (text == 0).all(dim=1)
+    if bad.any():
+        name = names[int(bad.nonzero()[0])]
+        raise InputError(f"{subject}: the text feature of class {name!r} is zero, NaN, infinite, or too large")
 
 
 def _describe(tensor: Tensor) -> str:

@@ -2,13 +2,15 @@
 
 from dataclasses import fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
+from clustering.lengths import unit_rows
 from clustering.optimiser.points import Features, Gram, Points
 from fsl.episodes import LARGEST_GRAM, Episodes
+from fsl.features.bank import FeatureBank
 from fsl.tasks import Tasks
 from fsl.transforms import Transform
 
@@ -17,6 +19,29 @@ if TYPE_CHECKING:
 
 _CACHED = 1 << 18
 """Values gathered at once: 1 MiB, so that they are still in a core's cache when their products are computed."""
+
+
+class BankText(NamedTuple):
+    """Class names of a bank.
+
+    Attributes:
+        features: (C, D) raw features of the class names.
+        scale: logit scale.
+        logits: (N, C) scale times the cosines between the points of the bank and the class names.
+    """
+
+    features: Tensor
+    scale: float
+    logits: Tensor
+
+    @classmethod
+    def of(cls, bank: FeatureBank, device: str | torch.device) -> "BankText | None":
+        """The class names of a bank on a device; None if it has none."""
+        if bank.text is None:
+            return None
+        text = bank.text.to(device)
+        logits = unit_rows(bank.features.to(device)) @ unit_rows(text).mT
+        return cls(text, bank.logit_scale, logits.mul_(bank.logit_scale))
 
 
 class GatheredEpisodes(Episodes):
@@ -33,6 +58,7 @@ class GatheredEpisodes(Episodes):
         transform: Transform,
         base_mean: Tensor | None = None,
         pictures: "Pictures | None" = None,
+        text: "BankText | None" = None,
     ) -> None:
         """Create episodes.
 
@@ -42,6 +68,7 @@ class GatheredEpisodes(Episodes):
             transform: the transform of the features.
             base_mean: (D,) mean of the raw base-class features.
             pictures: the images of the whole bank.
+            text: class names of the bank and their similarity to its points; None without class names.
         """
         rows = torch.cat([tasks.support, tasks.query], dim=1)
         vars(self).update(
@@ -57,6 +84,15 @@ class GatheredEpisodes(Episodes):
             pictures=None if pictures is None else pictures.of_tasks(rows),
             made={},
         )
+        if text is not None:
+            classes, query = tasks.classes.to(bank.device), self.rows[:, self.support_size :]
+            vars(self).update(
+                text=self._keep("text", text.features[classes]),
+                logit_scale=text.scale,
+                log_prior=self._keep(
+                    "log_prior", text.logits[query[:, :, None], classes[:, None, :]].log_softmax(dim=2)
+                ),
+            )
         for name in ("bank", "rows", "support_labels", "support_mask", "query_mask", "base_mean"):
             if getattr(self, name) is not None:
                 self._keep(name, getattr(self, name))
@@ -74,7 +110,10 @@ class GatheredEpisodes(Episodes):
 
     def _laid_out(self) -> Episodes:
         """Ordinary episodes with gathered features."""
-        return Episodes(**{field.name: getattr(self, field.name) for field in fields(Episodes)})
+        plain = Episodes(**{field.name: getattr(self, field.name) for field in fields(Episodes)})
+        if self.named:
+            vars(plain)["log_prior"] = self.log_prior
+        return plain
 
     @property
     def query_size(self) -> int:

@@ -35,7 +35,7 @@ class File:
             InputError: the file is not a task list, or its tasks do not match the samples.
         """
         tasks = Tasks.load(Path(self.path))
-        highest = max(int(tasks.support.max()), int(tasks.query.max()))
+        highest = max(int(part.max()) for part in (tasks.support, tasks.query) if part.numel())
         if highest >= len(labels):
             raise InputError(
                 f"{self.path}: has image index {highest}, but the split has {len(labels)} images; use tasks of this "

@@ -11,7 +11,7 @@ from clustering.optimiser.descent import descend
 from clustering.optimiser.mixture import MixtureEvidence
 from clustering.optimiser.objective import Term
 from clustering.optimiser.scatter import Scatter
-from fsl.episodes import Episodes, Predictions
+from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.paddle import beta_by_shots
 from fsl.strategies.soft_kmeans import SoftKMeans
 from fsl.transforms import Transform
@@ -51,10 +51,13 @@ class BAVARDAGE:
         rounds: rounds of the mixture; 5 in the public code.
         start_beta: factor of the squared distances in the initial soft K-means; 20 in the public code. None is `beta`.
         start_rounds: rounds of the initial soft K-means; 5 in the public code.
+        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
+            without class names.
     """
 
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     beta: Annotated[float, Above(0)] | None = None
@@ -63,6 +66,7 @@ class BAVARDAGE:
     rounds: Annotated[int, AtLeast(1)] = 5
     start_beta: Annotated[float, Above(0)] | None = None
     start_rounds: Annotated[int, AtLeast(1)] = 5
+    text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def __post_init__(self) -> None:
         validate(self)
@@ -71,7 +75,7 @@ class BAVARDAGE:
         """Class probabilities of the queries; the trace holds the objective of the mixture, including its start."""
         episodes = episodes.transformed(self.transform)
         start = SoftKMeans(
-            transform=self.transform, beta=self.start_beta or self.beta, rounds=self.start_rounds, tolerance=0
+            transform=self.transform, beta=self.start_beta or self.beta, rounds=self.start_rounds, tolerance=0, text_weight=self.text_weight
         ).predict(episodes)
         beta = beta_by_shots(episodes) if self.beta is None else self.beta
         support = episodes.support_one_hot.mT
@@ -83,7 +87,7 @@ class BAVARDAGE:
             ),
         ]
         descent = descend(
-            torch.zeros_like(start.probabilities),
+            episodes.with_text(torch.zeros_like(start.probabilities), self.text_weight),
             terms,
             start=start.probabilities,
             clamp=episodes.padding,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.optimiser.alternation import Members
-from fsl.episodes import Episodes, Predictions
+from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.constrained_clustering import First, SigmaRule, SupportClamp
 from fsl.strategies.slk_ms import SLKMS
 from fsl.transforms import Transform
@@ -36,10 +36,13 @@ class KModes:
         max_iterations: maximum number of outer steps (100 in the public code).
         tolerance: a task stops if the relative change of the objective is below this value, from the third step on
             (1e-4 in the public code). It also stops if its prototypes do not change.
+        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
+            without class names.
     """
 
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     neighbours: Annotated[int, AtLeast(1)] = 3
@@ -52,6 +55,7 @@ class KModes:
     first: First = "assignments"
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-4
+    text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def __post_init__(self) -> None:
         validate(self)

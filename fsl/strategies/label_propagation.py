@@ -13,7 +13,7 @@ from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.propagation import SparsePropagation
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.points import Features, Points, squared_distances, squared_pairwise
-from fsl.episodes import Episodes, Predictions
+from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.transforms import Transform
 
 
@@ -37,15 +37,19 @@ class LabelPropagation:
         alpha: weight of the neighbours' labels, below 1; 0.99 in TPN.
         width: width of the kernel, in units of r. At 1 the weights are almost equal, and with alpha near 1 the labels
             of all classes mix: the accuracy approaches chance on tasks of 80 points.
+        text_weight: mass of a query's class probabilities by class names among the propagated labels, relative to a
+            label of the support; no effect without class names.
     """
 
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     neighbours: Annotated[int, AtLeast(1)] = 19
     alpha: Annotated[float, AtLeast(0)] = 0.99
     width: Annotated[float, Above(0)] = 0.3
+    text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def __post_init__(self) -> None:
         validate(self)
@@ -56,7 +60,11 @@ class LabelPropagation:
         """Class probabilities of the queries; nothing is iterated."""
         episodes = episodes.transformed(self.transform)
         support, labels = episodes.support_size, episodes.support_one_hot
-        known = torch.cat([labels, labels.new_zeros(len(labels), episodes.query_size, episodes.way)], dim=1)
+        unknown = labels.new_zeros(len(labels), episodes.query_size, episodes.way)
+        if episodes.named:
+            unknown = self.text_weight * torch.softmax(episodes.log_prior, dim=2)
+            unknown = unknown * episodes.valid[:, support:, None]
+        known = torch.cat([labels, unknown], dim=1)
         scores = self._spread(episodes, known)[:, support:].clamp_min(0)  # negative only by rounding
         mass = scores.sum(dim=2, keepdim=True)
         reached = mass > torch.finfo(mass.dtype).tiny

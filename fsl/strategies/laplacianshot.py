@@ -13,7 +13,7 @@ from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.optimiser.descent import Step, descend
 from clustering.optimiser.points import Points, squared_distances
 from clustering.optimiser.terms import Laplacian
-from fsl.episodes import Episodes, Predictions
+from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.rectification import Normalisation, SupportLabels, rectified_means
 from fsl.transforms import Transform
 
@@ -56,10 +56,13 @@ class LaplacianShot:
         step: "monotone" or "published", see `clustering.optimiser.descent.descend`.
         max_iterations: maximum number of steps.
         tolerance: a task stops if the relative change of the objective is below this value.
+        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
+            without class names.
     """
 
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     weight: Annotated[float, AtLeast(0)] | None = None
@@ -75,6 +78,7 @@ class LaplacianShot:
     step: Step = "monotone"
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-6
+    text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def __post_init__(self) -> None:
         validate(self)
@@ -142,9 +146,13 @@ class LaplacianShot:
         return [Laplacian(self._query_graph(episodes), weight)]
 
     def _cost(self, episodes: Episodes, points: Points, prototypes: Tensor) -> Tensor:
-        """(B, Q, K) squared distances to the prototypes; 0 in padded rows."""
+        """(B, Q, K) squared distances to the prototypes and evidence of the class names; 0 in padded rows."""
         cost = squared_distances(points, prototypes)[:, :, episodes.support_size :].mT
-        return cost if episodes.query_mask is None else cost * episodes.query_mask[..., None]
+        if episodes.support_size == 0:
+            cost = torch.zeros_like(cost)  # without support, the class names alone tell the classes
+        if episodes.query_mask is not None:
+            cost = cost * episodes.query_mask[..., None]
+        return episodes.with_text(cost, self.text_weight)
 
     def _query_graph(self, episodes: Episodes) -> Graph:
         """The kNN graph of the queries; it does not depend on the shift."""

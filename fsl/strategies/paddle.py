@@ -13,7 +13,7 @@ from clustering.optimiser.objective import Term
 from clustering.optimiser.points import squared_distances
 from clustering.optimiser.proportions import ProportionEntropy
 from clustering.optimiser.scatter import Scatter
-from fsl.episodes import Episodes, Predictions
+from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.scaling import min_max_points
 from fsl.transforms import Transform
 
@@ -54,10 +54,13 @@ class PADDLE:
         rounds: maximum number of rounds; 100 in the paper, up to 1000 in the public configurations.
         tolerance: a task stops if the relative change of the objective is below this value; 0 continues to rounding
             precision, None runs all rounds, as published.
+        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
+            without class names.
     """
 
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     scaling: Scaling = None
@@ -65,6 +68,7 @@ class PADDLE:
     weight: Annotated[float, AtLeast(0)] = 1.0
     rounds: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
+    text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def __post_init__(self) -> None:
         validate(self)
@@ -80,13 +84,14 @@ class PADDLE:
         points = min_max_points(episodes) if self.scaling == "min-max" else episodes.points
         distances = squared_distances(points, episodes.class_means)[:, :, episodes.support_size :]
         beta = beta_by_shots(episodes) if self.beta is None else self.beta
-        start = torch.softmax(-0.5 * beta * distances, dim=1).mT
+        evidence = episodes.with_text(torch.zeros_like(distances.mT), self.text_weight)
+        start = torch.softmax(-0.5 * beta * distances - evidence.mT, dim=1).mT
         valid = None if episodes.query_mask is None else episodes.query_mask[:, None].to(episodes.dtype)
         terms: list[Term] = [Scatter(points, episodes.support_one_hot.mT, valid, beta)]
         if self.weight > 0:
             terms.append(ProportionEntropy(self.weight, valid))
         descent = descend(
-            torch.zeros_like(start),
+            evidence,
             terms,
             start=start,
             clamp=episodes.padding,

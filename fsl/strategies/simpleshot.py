@@ -5,9 +5,9 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 
-from clustering.foundation.parameters import Above, validate
+from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.optimiser.points import cosines
-from fsl.episodes import Episodes, Predictions
+from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.transforms import Transform
 
 
@@ -23,14 +23,18 @@ class SimpleShot:
         transform: per-feature transform.
         metric: "euclidean" or "cosine".
         beta: inverse temperature of the probabilities; the prediction does not depend on it.
+        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
+            without class names.
     """
 
     transductive: ClassVar[bool] = False
     assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     metric: Literal["euclidean", "cosine"] = "euclidean"
     beta: Annotated[float, Above(0)] = 1.0
+    text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def __post_init__(self) -> None:
         validate(self)
@@ -45,7 +49,10 @@ class SimpleShot:
             products = points.inner(means)
             norms = torch.linalg.vecdot(products, means)[..., None]
             distances = torch.sub(norms, products, alpha=2)  # without ||x_q||^2, which is the same for all classes
+        cost = self.beta * distances[:, :, episodes.support_size :]
+        if episodes.support_size == 0:
+            cost = torch.zeros_like(cost)  # without support, the class names alone tell the classes
         return Predictions(
-            probabilities=torch.softmax(-self.beta * distances[:, :, episodes.support_size :], dim=1).mT,
+            probabilities=torch.softmax(-episodes.with_text(cost.mT, self.text_weight).mT, dim=1).mT,
             iterations=torch.zeros(len(means), dtype=torch.int64, device=means.device),
         )

@@ -9,7 +9,7 @@ from clustering.graphs.dense_graph import Symmetry
 from clustering.optimiser.alternation import Members
 from clustering.optimiser.descent import Step
 from clustering.optimiser.prototypes import Modes
-from fsl.episodes import Episodes, Predictions
+from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.constrained_clustering import (
     PUBLISHED,
     First,
@@ -65,10 +65,13 @@ class SLKMS:
         max_sweeps: maximum number of sweeps per outer step (600 in the public code).
         sweep_tolerance: the sweeps of an outer step end if the relative change of the objective is below this value
             (1e-7 in the public code). Values below 1e-6 use double precision.
+        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
+            without class names.
     """
 
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     weight: Annotated[float, AtLeast(0)] = 0.3
@@ -87,6 +90,7 @@ class SLKMS:
     tolerance: Annotated[float, AtLeast(0)] = 1e-4
     max_sweeps: Annotated[int, AtLeast(1)] = 100
     sweep_tolerance: Annotated[float, AtLeast(0)] = 1e-6
+    text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def __post_init__(self) -> None:
         validate(self)

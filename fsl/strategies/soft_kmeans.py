@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from clustering.foundation.parameters import Above, AtLeast, validate
-from fsl.episodes import Episodes, Predictions
+from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.paddle import PADDLE, Scaling
 from fsl.transforms import Transform
 
@@ -27,16 +27,20 @@ class SoftKMeans:
         rounds: maximum number of rounds; 20 in the public configurations.
         tolerance: a task stops if the relative change of the objective is below this value; 0 continues to rounding
             precision, None runs all rounds, as published.
+        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
+            without class names.
     """
 
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     scaling: Scaling = None
     beta: Annotated[float, Above(0)] | None = None
     rounds: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
+    text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def __post_init__(self) -> None:
         validate(self)
@@ -49,4 +53,17 @@ class SoftKMeans:
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective."""
+<<<<<<< HEAD
         return PADDLE(weight=0.0, **vars(self)).predict(episodes)
+=======
+        paddle = PADDLE(
+            transform=self.transform,
+            scaling=self.scaling,
+            beta=self.beta,
+            weight=0.0,
+            rounds=self.rounds,
+            tolerance=self.tolerance,
+            text_weight=self.text_weight,
+        )
+        return paddle.predict(episodes)
+>>>>>>> 76d8c7b (Class names in episodes and banks, and the strategies that use them)

@@ -15,7 +15,7 @@ from clustering.optimiser.points import squared_distances
 from clustering.optimiser.scatter import Scatter
 from clustering.optimiser.terms import Laplacian
 from clustering.optimiser.transport import sinkhorn
-from fsl.episodes import Episodes, Predictions
+from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.transforms import Transform
 
 _CALIBRATED = 1 / 6.5
@@ -59,10 +59,13 @@ class SoftSLK:
         rounds: steps with fixed proportions.
         max_iterations: maximum number of steps with free proportions.
         tolerance: with free proportions, a task stops if the relative change of the objective is below this value.
+        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
+            without class names.
     """
 
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     beta: Annotated[float, Above(0)] = 65.0
@@ -73,6 +76,7 @@ class SoftSLK:
     rounds: Annotated[int, AtLeast(0)] = 5
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-4
+    text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def __post_init__(self) -> None:
         validate(self)
@@ -80,26 +84,30 @@ class SoftSLK:
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective while the proportions are free."""
         episodes = episodes.transformed(self.transform)
-        terms, known = self._terms(episodes), _known(episodes)
+        terms = self._terms(episodes)
         distances = squared_distances(episodes.points, episodes.class_means).mT
+        first, cost = episodes.support_size, torch.zeros_like(distances)
+        cost[:, first:] = episodes.with_text(cost[:, first:], self.text_weight)
         descent = descend(
-            torch.zeros_like(distances),
+            cost,
             terms,
-            start=torch.softmax(-0.5 * self.beta * episodes.shots.sqrt() * distances, dim=2),
-            clamp=known,
+            start=torch.softmax(-0.5 * self.beta * episodes.shots.sqrt() * distances - cost, dim=2),
+            clamp=episodes.known,
             max_iterations=self.max_iterations,
             tolerance=self.tolerance,
             trace=True,
         )
-        first, assignments = episodes.support_size, descent.assignments
+        assignments = descent.assignments
         held_rounds = self.rounds if self.shrinkage else 0
         if held_rounds:
             queries = episodes.valid[:, first:].to(episodes.dtype)
-            sure = torch.softmax(-_CALIBRATED * terms[0].value_and_gradient(assignments)[1][:, first:], dim=2)
+            sure = torch.softmax(
+                -_CALIBRATED * terms[0].value_and_gradient(assignments)[1][:, first:] - cost[:, first:], dim=2
+            )
             proportions = shrunk_proportions(assignments[:, first:], sure, queries, self.shrinkage)
             scales: Tensor | None = None
             for _ in range(held_rounds):
-                slopes = torch.stack([term.value_and_gradient(assignments)[1] for term in terms]).sum(0)
+                slopes = cost + torch.stack([term.value_and_gradient(assignments)[1] for term in terms]).sum(0)
                 held = sinkhorn(-slopes[:, first:], queries, proportions, start=scales, tolerance=1e-4, max_rounds=100)
                 assignments, scales = torch.cat([assignments[:, :first], held.assignments], 1), held.log_scales
         return Predictions(assignments[:, first:], descent.iterations + held_rounds, descent.trace)
@@ -116,14 +124,6 @@ class SoftSLK:
             graph = neighbour_graph(points, self.neighbours, valid=episodes.valid)
             terms.append(Laplacian(graph, self.weight * sharpness))
         return terms
-
-
-def _known(episodes: Episodes) -> tuple[Tensor, Tensor]:
-    """Support points and padding, in the form of `descend`'s argument `clamp`."""
-    fixed = ~episodes.valid
-    fixed[:, : episodes.support_size] = True
-    unknown = episodes.support_labels.new_zeros(len(fixed), episodes.query_size)
-    return fixed, torch.cat([episodes.support_labels, unknown], dim=1)
 
 
 def shrunk_proportions(assignments: Tensor, calibrated: Tensor, queries: Tensor, shrinkage: float) -> Tensor:

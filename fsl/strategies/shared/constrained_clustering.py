@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from clustering.foundation.errors import InputError
 from clustering.graphs.dense_graph import Symmetry
@@ -14,7 +15,7 @@ from clustering.graphs.neighbourhood import Arcs, nearest_arcs
 from clustering.optimiser.alternation import Members, Sweeps, alternate
 from clustering.optimiser.descent import Step
 from clustering.optimiser.points import Gram, Points
-from clustering.optimiser.prototypes import Prototypes
+from clustering.optimiser.prototypes import Prototypes, WithCost
 from clustering.optimiser.terms import Laplacian
 from fsl.episodes import Episodes, Predictions
 
@@ -66,6 +67,8 @@ class Settings(Protocol):
     def max_sweeps(self) -> int: ...
     @property
     def sweep_tolerance(self) -> float: ...
+    @property
+    def text_weight(self) -> float: ...
 
 
 def check(settings: Settings) -> None:
@@ -136,6 +139,10 @@ def cluster(
         [episodes.support_labels, episodes.support_labels.new_zeros(len(support), episodes.query_size)], 1
     )
     start = episodes.class_means
+    unlabelled = episodes.named and not bool(episodes.support_one_hot.sum(dim=1).all())
+    if episodes.named and settings.text_weight:
+        evidence = episodes.with_text(start.new_zeros(len(start), episodes.query_size, episodes.way), settings.text_weight)
+        prototypes = WithCost(prototypes, pad(evidence.mT, (episodes.support_size, 0)))
     if settings.first == "prototypes":
         nearest = prototypes.cost(start).min(dim=1).indices
         joined = torch.where(support, labels, nearest)
@@ -153,6 +160,7 @@ def cluster(
         hint=None if always else (support, labels),
         valid=episodes.valid if padded else None,
         members=members,
+        empty="keep" if unlabelled else "rollback",
         sweeps=Sweeps(
             settings.step,
             settings.max_sweeps,

@@ -1,0 +1,162 @@
+"""EM-Dirichlet: transductive classification of probability vectors (Martin, Huang, Shakeri, Pesquet and Ben Ayed 2024,
+"Transductive Zero-Shot and Few-Shot CLIP")."""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.lengths import unit_rows
+from clustering.optimiser.descent import descend
+from clustering.optimiser.objective import Term
+from clustering.optimiser.proportions import ProportionEntropy
+from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.transforms import Transform
+
+_CHECK_INTERVAL = 50
+"""Steps of the inner iteration between tests of its convergence."""
+
+_SMALLEST = 1e-10
+_LOG_SMALLEST = math.log(_SMALLEST)
+"""Lower bound of log q."""
+
+
+@dataclass(frozen=True)
+class EMDirichlet:
+    """A mixture of Dirichlet distributions of the queries' class probabilities.
+
+    The features of a query are its class probabilities by class names q = softmax_k(sharpness cos(x_q, t_k)). With one
+    Dirichlet distribution of parameters alpha_k in R^K per class, minimises over the assignments U of the queries
+
+        sum_qk u_qk cost_qk + <U, log U> + weight Q H(mean_q u_q),
+        cost_qk = -log Gamma(sum_j alpha_kj) + sum_j log Gamma(alpha_kj) - sum_j (alpha_kj - 1) log q_qj,
+
+    where alpha is fitted by majorisation and minimisation; labelled points are counted in their class. The entropy of
+    the proportions favours few classes. Its published weight, floor(K / 5), fits the batches of the paper, which have 3
+    to 10 classes.
+
+    Attributes:
+        sharpness: factor of the cosines, instead of the network's logit scale. With a `prior` instead of class names,
+            q is the prior to the power of sharpness / logit_scale.
+        weight: weight of the entropy of the proportions. None: floor(K / 5), as published.
+        assignments: "soft", or "hard": one-hot assignments in each round (Hard EM-Dirichlet).
+        match: without support, match the clusters to classes by the Hungarian method, on the mean q of each cluster.
+            Otherwise a cluster keeps the class that it began with.
+        rounds: number of rounds; 20 in the public code, 10 with hard assignments.
+        inner: maximum number of steps of the fit of alpha; 1,000 in the public code.
+        inner_tolerance: the fit stops if the relative change of alpha is below this value; 1e-11 in the public code.
+    """
+
+    transductive: ClassVar[bool] = True
+    assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "required"
+    transform: ClassVar[Transform] = "L2N"
+
+    sharpness: Annotated[float, Above(0)] = 30.0
+    weight: Annotated[float, AtLeast(0)] | None = None
+    assignments: Literal["soft", "hard"] = "soft"
+    match: bool = False
+    rounds: Annotated[int, AtLeast(1)] = 20
+    inner: Annotated[int, AtLeast(1)] = 200
+    inner_tolerance: Annotated[float, AtLeast(0)] = 1e-6
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> "EMDirichlet":
+        """The settings of the public code."""
+        hard = changes.get("assignments") == "hard"
+        published = {"match": True, "rounds": 10 if hard else 20, "inner": 1000, "inner_tolerance": 1e-11}
+        return cls(**{**published, **changes})
+
+    def predict(self, episodes: Episodes) -> Predictions:
+        """Class probabilities of the queries; the trace holds the objective after each round."""
+        episodes = episodes.transformed(self.transform)
+        logs = self._log_features(episodes, episodes.log_prior)
+        valid = None if episodes.query_mask is None else episodes.query_mask[..., None].to(logs.dtype)
+        labelled, mass = self._labelled(episodes)
+        weight = float(episodes.way // 5) if self.weight is None else self.weight
+        terms: list[Term] = []
+        if weight > 0:
+            terms.append(ProportionEntropy(weight, None if valid is None else valid.mT))
+        alpha, current = logs.new_ones(len(logs), episodes.way, episodes.way), logs.exp()
+        objectives = []
+        for _ in range(self.rounds):
+            counted = current if valid is None else current * valid
+            sums = torch.bmm(counted.mT, logs) + labelled
+            total = counted.sum(dim=1)[..., None] + mass
+            averages = sums / total.clamp_min(torch.finfo(logs.dtype).tiny)
+            alpha = torch.where(total > 1e-6, self._fitted(alpha, averages), alpha)
+            cost = -dirichlet_log_density(alpha, logs)
+            cost = cost if valid is None else cost * valid
+            descent = descend(
+                cost,
+                terms,
+                start=current,
+                clamp=episodes.padding,
+                step="published",  # the term is concave, so no guard is needed
+                max_iterations=1,
+                tolerance=None,
+            )
+            objectives.append(descent.objective.double())
+            current = descent.assignments
+            if self.assignments == "hard":
+                current = torch.nn.functional.one_hot(current.argmax(dim=2), episodes.way).to(current.dtype)
+        if self.match and episodes.support_size == 0:
+            current = _matched(current, logs.exp(), valid)
+        iterations = torch.full((len(logs),), self.rounds, dtype=torch.int64, device=logs.device)
+        return Predictions(current, iterations, torch.stack(objectives))
+
+    def _log_features(self, episodes: Episodes, logs: Tensor) -> Tensor:
+        """(B, N, K) log q, from the log-probabilities at the network's logit scale."""
+        return torch.log_softmax(logs * (self.sharpness / episodes.logit_scale), dim=2).clamp_min(_LOG_SMALLEST)
+
+    def _labelled(self, episodes: Episodes) -> tuple[Tensor, Tensor]:
+        """(B, K, K) sums of log q over the labelled points of each class, and (B, K, 1) their numbers."""
+        one_hot = episodes.support_one_hot
+        if episodes.text is None or not episodes.support_size:
+            return one_hot.new_zeros(()), one_hot.new_zeros(())
+        cosines = torch.bmm(unit_rows(episodes.support), unit_rows(episodes.text).mT)
+        logs = self._log_features(episodes, episodes.logit_scale * cosines)
+        return torch.bmm(one_hot.mT, logs), one_hot.sum(dim=1)[..., None]
+
+    def _fitted(self, alpha: Tensor, averages: Tensor) -> Tensor:
+        """(B, K, K) parameters of Dirichlet distributions with these mean log q, by majorisation and minimisation.
+
+        log Gamma(a + 1) is majorised by a quadratic function with curvature c, and log Gamma(sum a) by its tangent.
+        Parameters of classes whose points are almost one-hot may grow without limit; `inner` bounds them.
+        """
+        for step in range(self.inner):
+            up, digamma = alpha + 1, torch.digamma(alpha + 1)
+            curvature = (2 * (alpha * digamma - torch.lgamma(up)) / alpha.square()).abs()
+            slope = digamma - torch.digamma(alpha.sum(dim=2, keepdim=True)) - curvature * alpha - averages
+            root = (slope.square() + 4 * curvature).sqrt()
+            # Two forms of the positive root; each avoids the cancellation of the other.
+            new = torch.where(slope > 0, 2 / (slope + root), (root - slope) / (2 * curvature))
+            if step % _CHECK_INTERVAL == _CHECK_INTERVAL - 1:
+                change = (new - alpha).square().sum() / alpha.square().sum()
+                if float(change) < self.inner_tolerance:
+                    return new
+            alpha = new
+        return alpha
+
+
+def dirichlet_log_density(alpha: Tensor, logs: Tensor) -> Tensor:
+    """(B, N, K) log-densities of (B, N, J) log-probabilities under K Dirichlet distributions (B, K, J)."""
+    constant = torch.lgamma(alpha.sum(dim=2)) - torch.lgamma(alpha).sum(dim=2)
+    return torch.baddbmm(constant[:, None], logs, (alpha - 1).mT)
+
+
+def _matched(assignments: Tensor, features: Tensor, valid: Tensor | None) -> Tensor:
+    """Permute the clusters so that the sum of the clusters' mean probabilities of their classes is largest."""
+    counted = assignments if valid is None else assignments * valid
+    means = torch.bmm(counted.mT, features) / counted.sum(dim=1)[..., None].clamp_min(_SMALLEST)
+    classes = [linear_sum_assignment(one, maximize=True)[1] for one in means.double().cpu().numpy()]
+    order = torch.from_numpy(np.stack(classes)).to(assignments.device)  # class of each cluster
+    return torch.zeros_like(assignments).scatter_(2, order[:, None].expand_as(assignments), assignments)
