@@ -75,7 +75,11 @@ class BAVARDAGE:
         """Class probabilities of the queries; the trace holds the objective of the mixture, including its start."""
         episodes = episodes.transformed(self.transform)
         start = SoftKMeans(
-            transform=self.transform, beta=self.start_beta or self.beta, rounds=self.start_rounds, tolerance=0, text_weight=self.text_weight
+            transform=self.transform,
+            beta=self.start_beta or self.beta,
+            rounds=self.start_rounds,
+            tolerance=0,
+            text_weight=self.text_weight,
         ).predict(episodes)
         beta = beta_by_shots(episodes) if self.beta is None else self.beta
         support = episodes.support_one_hot.mT

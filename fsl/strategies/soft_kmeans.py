@@ -53,17 +53,4 @@ class SoftKMeans:
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective."""
-<<<<<<< HEAD
         return PADDLE(weight=0.0, **vars(self)).predict(episodes)
-=======
-        paddle = PADDLE(
-            transform=self.transform,
-            scaling=self.scaling,
-            beta=self.beta,
-            weight=0.0,
-            rounds=self.rounds,
-            tolerance=self.tolerance,
-            text_weight=self.text_weight,
-        )
-        return paddle.predict(episodes)
->>>>>>> 76d8c7b (Class names in episodes and banks, and the strategies that use them)

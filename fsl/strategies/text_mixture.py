@@ -107,8 +107,10 @@ def _with_anchors(episodes: Episodes) -> Points:
 
 
 def placed_names(episodes: Episodes) -> Tensor:
-    """(B, K, D) class names, placed among the images of unit length, see `TextMixture`. Without text features, the means
-    of the queries, weighted by their class probabilities."""
+    """(B, K, D) class names, placed among the images of unit length, see `TextMixture`.
+
+    Without text features, these are the means of the queries, weighted by their class probabilities.
+    """
     query, probabilities = episodes.query, torch.softmax(episodes.log_prior, dim=2)
     counted = episodes.valid[:, episodes.support_size :, None].to(query.dtype)
     if episodes.text is None:

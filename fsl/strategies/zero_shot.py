@@ -22,8 +22,9 @@ class ZeroShot:
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 
-
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         probabilities = torch.softmax(episodes.log_prior, dim=2)
-        return Predictions(probabilities, torch.zeros(len(probabilities), dtype=torch.int64, device=probabilities.device))
+        return Predictions(
+            probabilities, torch.zeros(len(probabilities), dtype=torch.int64, device=probabilities.device)
+        )

@@ -141,7 +141,9 @@ def cluster(
     start = episodes.class_means
     unlabelled = episodes.named and not bool(episodes.support_one_hot.sum(dim=1).all())
     if episodes.named and settings.text_weight:
-        evidence = episodes.with_text(start.new_zeros(len(start), episodes.query_size, episodes.way), settings.text_weight)
+        evidence = episodes.with_text(
+            start.new_zeros(len(start), episodes.query_size, episodes.way), settings.text_weight
+        )
         prototypes = WithCost(prototypes, pad(evidence.mT, (episodes.support_size, 0)))
     if settings.first == "prototypes":
         nearest = prototypes.cost(start).min(dim=1).indices

@@ -46,9 +46,11 @@ class Gaussians(NamedTuple):
         if determinant:
             constant = constant + (self.variances * points.shape[2]).log().sum(dim=2)
         squares = torch.matmul(points.square(), precisions.mT)  # (B, N, K or 1)
-        return torch.baddbmm(squares.expand(-1, -1, weighted.shape[1]), points, weighted.mT, alpha=-2).add_(
-            constant[:, None]
-        ).mul_(0.5)
+        return (
+            torch.baddbmm(squares.expand(-1, -1, weighted.shape[1]), points, weighted.mT, alpha=-2)
+            .add_(constant[:, None])
+            .mul_(0.5)
+        )
 
 
 class Moments(NamedTuple):
@@ -158,7 +160,9 @@ def alternate_gaussians(
     points, first = episodes.features, episodes.support_size
     weights = episodes.valid.to(points.dtype)
     weights[:, :first] *= support_weight
-    text_cost = episodes.with_text(points.new_zeros(len(points), episodes.query_size, episodes.way), settings.text_weight)
+    text_cost = episodes.with_text(
+        points.new_zeros(len(points), episodes.query_size, episodes.way), settings.text_weight
+    )
     text_cost = pad(text_cost, (0, 0, first, 0))
     assignments = torch.cat([episodes.support_one_hot, torch.softmax(episodes.log_prior, dim=2)], dim=1)
     gaussians, objectives = start, []
