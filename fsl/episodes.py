@@ -430,7 +430,8 @@ def check_evidence(strategy: Strategy, episodes: Episodes) -> None:
     use: TextUse = getattr(strategy, "text", "none")
     if use == "required" and not episodes.named:
         raise InputError(
-            "requires class names: give text (features of the class names) or prior (class probabilities of the queries)"
+            "requires class names: give text, the features of the class names, or prior, class probabilities of the "
+            "queries"
         )
     if use == "none" and episodes.named and bool((episodes.support_one_hot.sum(dim=1) == 0).any()):
         raise InputError(

@@ -30,4 +30,5 @@ def on_sphere(means: Tensor, precisions: Tensor) -> Tensor:
         long = (pulls / (weights + middle)).norm(dim=-1, keepdim=True) > 1
         low, high = torch.where(long, middle, low), torch.where(long, high, middle)
     vectors = pulls / (weights + high).clamp_min(1e-300)
-    return (vectors / vectors.norm(dim=-1, keepdim=True).clamp_min(1e-300)).to(means.dtype)
+    unit: Tensor = vectors / vectors.norm(dim=-1, keepdim=True).clamp_min(1e-300)
+    return unit.to(means.dtype)

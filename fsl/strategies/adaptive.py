@@ -23,8 +23,8 @@ class Adaptive:
     that are present, and lower only if many classes have a few queries each. Above `occupancy` times K, `transclip` is
     used.
 
-    The threshold was chosen on WHU-RS19 with three networks (CLIP RN50, CLIP ViT-B/32, GeoRSCLIP), for batches of 64 with 1 to 4,
-    2 to 10 and all 19 classes, and for the whole set. See docs/methods/class_names.md for all figures.
+    The threshold was chosen on WHU-RS19 with three networks (CLIP RN50, CLIP ViT-B/32, GeoRSCLIP), for batches of 64
+    with 1 to 4, 2 to 10 and all 19 classes, and for the whole set. See docs/methods/class_names.md for all figures.
 
     Attributes:
         occupancy: share of the named classes that must be in use for `transclip`, from 0 to 1.
@@ -60,4 +60,5 @@ def effective_classes(probabilities: Tensor, episodes: Episodes) -> Tensor:
     """(B,) effective number of classes of the queries, exp(H(u)) with the mean u of (B, Q, K) probabilities."""
     counted = episodes.valid[:, episodes.support_size :, None].to(probabilities.dtype)
     proportions = (probabilities * counted).sum(dim=1) / counted.sum(dim=1)
-    return torch.special.entr(proportions).sum(dim=1).exp()
+    number: Tensor = torch.special.entr(proportions).sum(dim=1).exp()
+    return number

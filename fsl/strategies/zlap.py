@@ -61,9 +61,10 @@ class ZLaP:
         """
         if episodes.text is None:
             raise InputError("ZLaP needs the features of the class names; give text")
+        text = unit_rows(episodes.text)
         episodes = episodes.transformed(self.transform)
         first, ways = episodes.support_size, episodes.way
-        graph = self._graph(episodes, unit_rows(episodes.text))
+        graph = self._graph(episodes, text)
         scale = graph.degrees.clamp_min(torch.finfo(episodes.dtype).tiny).rsqrt()
         names = torch.eye(ways, dtype=episodes.dtype, device=episodes.query.device).expand(len(episodes.query), -1, -1)
         unknown = names.new_zeros(len(names), episodes.query_size, ways)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from fsl.episodes import Episodes
+from fsl.episodes import Episodes, Predictions
+from fsl.features.gathering import GatheredEpisodes
 from fsl.strategies import STRATEGIES
 
 MARGIN = 1e-5
@@ -24,17 +25,38 @@ def shortened(strategy: Any) -> Any:
     return dataclasses.replace(strategy, iterations=STEPS)
 
 
+def with_names(kind: Any) -> Any:
+    """A strategy that adds class names to its tasks: the means of the support in another direction, since texts and
+    images do not lie together."""
+
+    def predict(self: Any, episodes: Episodes) -> Predictions:
+        if isinstance(episodes, GatheredEpisodes):
+            episodes = episodes._laid_out()
+        one_hot = episodes.support_one_hot
+        means = one_hot.mT @ episodes.support / one_hot.sum(dim=1)[..., None]
+        named = dataclasses.replace(episodes, text=means + 0.1 * means.mean(dim=1, keepdim=True), logit_scale=10.0)
+        result: Predictions = kind.predict(self, named)
+        return result
+
+    return type(kind.__name__, (kind,), {"predict": predict, "__doc__": kind.__doc__})
+
+
 def variants() -> list[object]:
-    """Every strategy as it comes, and as published where it has that preset."""
-    found: list[object] = []
+    """Every strategy as it comes, as published where it has that preset, and with class names where it takes them."""
+    made: list[object] = []
     for name in STRATEGIES.table:
         kind = STRATEGIES.load(name)
         if getattr(kind, "needs_images", False):
             continue
-        found.append(pytest.param(shortened(kind()), id=name))
-        if hasattr(kind, "as_published"):
-            found.append(pytest.param(shortened(kind.as_published()), id=f"{name}_as_published"))
-    return found
+        use = getattr(kind, "text", "none")
+        kinds = {"": kind} if use != "required" else {}
+        if use != "none":
+            kinds["_with_names"] = with_names(kind)
+        for suffix, one in kinds.items():
+            made.append(pytest.param(shortened(one()), id=f"{name}{suffix}"))
+            if hasattr(one, "as_published") and (not suffix or use == "required"):
+                made.append(pytest.param(shortened(one.as_published()), id=f"{name}_as_published{suffix}"))
+    return made
 
 
 every_strategy = pytest.mark.parametrize("strategy", variants())
