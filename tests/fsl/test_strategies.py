@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Gram
 from fsl.episodes import Episodes, Predictions, Strategy
-from fsl.features.gathering import GatheredEpisodes
+from fsl.features.bank import FeatureBank
+from fsl.features.gathering import BankText, GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.transforms import Transform, transform_features
 from tests.fsl.every_strategy import assert_same_predictions, draw, every_strategy
@@ -115,8 +116,9 @@ def test_an_inductive_strategy_looks_at_one_query_at_a_time(strategy: Strategy) 
         assert not torch.equal(first, second)
 
 
-BY_CHANNELS = {"Baseline", "BaselinePlusPlus", "EntropyMin"}
-"""No functions of inner products: Adam goes by the channels, random heads start in them. So does min-max scaling."""
+BY_CHANNELS = {"Baseline", "BaselinePlusPlus", "EntropyMin", "TransCLIP", "StatA", "Adaptive"}
+"""No functions of inner products: Adam goes by the channels, random heads start in them, covariances are diagonal. So
+does min-max scaling."""
 
 
 @every_strategy
@@ -152,10 +154,21 @@ def test_gathering_from_a_bank_changes_nothing(strategy: Strategy) -> None:
     generator = torch.Generator().manual_seed(8)
     bank = torch.rand(200, 12, generator=generator)
     mean = bank.mean(0)
-    tasks = Balanced(3, 2, 4).tasks(torch.arange(10).repeat_interleave(20)).block(0)[:7]
-    given_features = Episodes(bank[tasks.support], tasks.support_labels, bank[tasks.query], 3, base_mean=mean)
+    labels = torch.arange(10).repeat_interleave(20)
+    tasks = Balanced(3, 2, 4).tasks(labels).block(0)[:7]
+    text = torch.rand(10, 12, generator=generator)
+    given_features = Episodes(
+        bank[tasks.support],
+        tasks.support_labels,
+        bank[tasks.query],
+        3,
+        base_mean=mean,
+        text=text[tasks.classes],
+        logit_scale=10.0,
+    )
     transformed = transform_features(bank, strategy.transform, mean)
-    gathered = GatheredEpisodes(transformed, tasks, strategy.transform)
+    names = BankText.of(FeatureBank(bank, labels, tuple("abcdefghij"), text=text, logit_scale=10.0), "cpu")
+    gathered = GatheredEpisodes(transformed, tasks, strategy.transform, text=names)
     torch.testing.assert_close(
         strategy.predict(gathered).probabilities, strategy.predict(given_features).probabilities, atol=1e-4, rtol=0
     )
