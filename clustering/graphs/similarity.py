@@ -24,7 +24,7 @@ def similarity_graph(
     Args:
         points: points of B problems.
         k: number of neighbours, not counting the point itself; all others if there are fewer.
-        similarity: weights >= 0 of squared Euclidean distances (..., k) or (B, N, N).
+        similarity: weights of squared Euclidean distances (..., k) or (B, N, N).
         first: index of the first point of the graph.
         symmetry: see `Symmetry`.
         valid: (B, N) bool, False for padded points, which get no arcs.
@@ -38,5 +38,5 @@ def similarity_graph(
 
 
 def cosine_of(squared: Tensor) -> Tensor:
-    """Cosines >= 0 of unit vectors at these squared distances."""
-    return squared.mul(-0.5).add_(1).clamp_min_(0)
+    """Cosines of unit vectors at these squared distances."""
+    return squared.mul(-0.5).add_(1)

@@ -80,7 +80,7 @@ class EMDirichlet:
         episodes = episodes.transformed(self.transform)
         logs = self._log_features(episodes, episodes.log_prior)
         valid = None if episodes.query_mask is None else episodes.query_mask[..., None].to(logs.dtype)
-        labelled, mass = self._labelled(episodes)
+        labelled, mass = self._labelled(episodes)  # sums of log q over the labelled points of a class, and their number
         weight = float(episodes.way // 5) if self.weight is None else self.weight
         terms: list[Term] = []
         if weight > 0:
@@ -104,7 +104,9 @@ class EMDirichlet:
                 max_iterations=1,
                 tolerance=None,
             )
-            objectives.append(descent.objective.double())
+            constant, slopes = log_normaliser(alpha), alpha - 1
+            fit = (labelled * slopes).sum(dim=(1, 2)) + (mass * constant[..., None]).sum(dim=(1, 2))
+            objectives.append(descent.objective.double() - fit)
             current = descent.assignments
             if self.assignments == "hard":
                 current = torch.nn.functional.one_hot(current.argmax(dim=2), episodes.way).to(current.dtype)
@@ -121,7 +123,8 @@ class EMDirichlet:
         """(B, K, K) sums of log q over the labelled points of each class, and (B, K, 1) their numbers."""
         one_hot = episodes.support_one_hot
         if episodes.text is None or not episodes.support_size:
-            return one_hot.new_zeros(()), one_hot.new_zeros(())
+            none = one_hot.new_zeros(len(one_hot), episodes.way, 1)
+            return none, none
         cosines = torch.bmm(unit_rows(episodes.support), unit_rows(episodes.text).mT)
         logs = self._log_features(episodes, episodes.logit_scale * cosines)
         return torch.bmm(one_hot.mT, logs), one_hot.sum(dim=1)[..., None]
@@ -149,8 +152,13 @@ class EMDirichlet:
 
 def dirichlet_log_density(alpha: Tensor, logs: Tensor) -> Tensor:
     """(B, N, K) log-densities of (B, N, J) log-probabilities under K Dirichlet distributions (B, K, J)."""
-    constant = torch.lgamma(alpha.sum(dim=2)) - torch.lgamma(alpha).sum(dim=2)
-    return torch.baddbmm(constant[:, None], logs, (alpha - 1).mT)
+    return torch.baddbmm(log_normaliser(alpha)[:, None], logs, (alpha - 1).mT)
+
+
+def log_normaliser(alpha: Tensor) -> Tensor:
+    """(B, K) log Gamma(sum_j alpha_kj) - sum_j log Gamma(alpha_kj)."""
+    constant: Tensor = torch.lgamma(alpha.sum(dim=2)) - torch.lgamma(alpha).sum(dim=2)
+    return constant
 
 
 def _matched(assignments: Tensor, features: Tensor, valid: Tensor | None) -> Tensor:

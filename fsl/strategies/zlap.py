@@ -82,7 +82,7 @@ class ZLaP:
         cosines = torch.bmm(images, text.mT).clamp_min_(0)
         best = cosines.topk(min(self.texts, ways), dim=2)
         indices = torch.cat([near.indices + ways * near.present, best.indices], dim=2)
-        weights = torch.cat([cosine_of(near.squared_distances), best.values.pow(self.power)], dim=2)
+        weights = torch.cat([cosine_of(near.squared_distances).clamp_min_(0), best.values.pow(self.power)], dim=2)
         indices = indices.masked_fill((weights == 0) | ~episodes.valid[..., None], -1)
         none = indices.new_full((len(indices), ways, indices.shape[2]), -1)
         indices = torch.cat([none, indices], dim=1)
