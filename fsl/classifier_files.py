@@ -55,38 +55,33 @@ def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
     return dict(description)
 
 
-def check_whole(
-    path: Path,
-    classes: int,
-    support: NDArray[Any],
-    labels: NDArray[Any],
-    base_mean: NDArray[Any],
-    prototypes: NDArray[Any],
-) -> None:
-    """Check that the tensors of a file are consistent.
+def check_whole(path: Path, classes: int, arrays: Mapping[str, NDArray[Any] | None]) -> None:
+    """Check that the arrays of a file are consistent.
 
     Args:
         path: the file.
         classes: number of classes K.
-        support: (S, D) features.
-        labels: (S,) classes 0..K-1.
-        base_mean: (D,) mean.
-        prototypes: (K, D) prototypes.
+        arrays: support (S, D), support_labels (S,) in 0..K-1, and base_mean (D,), prototypes (K, D) and text (K, D),
+            which are None if absent. Without text, only text is absent, and each class has a support example.
 
     Raises:
         InputError: shapes, dtypes or values are inconsistent.
     """
-    is_valid = (
-        support.ndim == 2
-        and support.dtype in (np.float32, np.float64)
-        and labels.shape == support.shape[:1]
-        and labels.dtype == np.int64
-        and np.array_equal(np.unique(labels), np.arange(classes))
-        and classes > 1
-        and base_mean.shape == support.shape[1:]
-        and prototypes.shape == (classes, support.shape[1])
-        and all(np.isfinite(part).all() for part in (support, base_mean, prototypes))
-        and base_mean.dtype == prototypes.dtype == support.dtype
-    )
-    if not is_valid:
+    support, labels = arrays["support"], arrays["support_labels"]
+    assert support is not None
+    assert labels is not None
+    present, dimension = np.unique(labels), support.shape[1:]
+    shapes = {"base_mean": dimension, "prototypes": (classes, *dimension), "text": (classes, *dimension)}
+    real = [support]
+    is_valid = support.ndim == 2 and labels.shape == support.shape[:1] and labels.dtype == np.int64 and classes > 1
+    for name, shape in shapes.items():
+        array = arrays[name]
+        if array is not None:
+            is_valid = is_valid and array.shape == shape
+            real.append(array)
+    is_valid = is_valid and all(array.dtype == support.dtype and bool(np.isfinite(array).all()) for array in real)
+    is_valid = is_valid and support.dtype in (np.float32, np.float64)
+    if arrays["text"] is None:
+        is_valid = is_valid and len(real) == 3 and np.array_equal(present, np.arange(classes))
+    if not is_valid or not np.isin(present, np.arange(classes)).all():
         raise InputError(f"{path}: not a complete classifier (its tensors are inconsistent); {REMEDY}")

@@ -22,8 +22,9 @@ from clustering.estimator_input import check_no_dates, check_not_vanishing, chec
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.one_core import one_core
+from fsl.class_names import ClassNames
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, check_whole, described
-from fsl.episodes import LARGEST_GRAM, Episodes, Strategy, check_base_mean
+from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
 from fsl.training.machine import resolve_device
@@ -31,6 +32,10 @@ from fsl.transforms import transform_features
 
 if TYPE_CHECKING:
     from fsl.features.image_encoder import ImageEncoder
+
+TENSORS = ("support", "support_labels")
+OPTIONAL = ("base_mean", "prototypes", "text")
+"""Arrays of a saved classifier; those that depend on whether there are class names may be absent."""
 
 _ROWS = 8192  # queries per block if they are classified independently
 
@@ -40,6 +45,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         classifier = FewShotClassifier(backbone="timm:vit_small_patch14_dinov2").fit("support")
         names = classifier.predict("query")
+
+    Class names can replace labelled pictures, or add to them, if the network has a text tower. Their features are given
+    as `text`:
+
+        classifier = FewShotClassifier("adaptive").fit(class_names=["cat", "dog"], text=text_features)
+        names = classifier.predict(image_features)
 
     Pictures are given as a folder, or as a sequence of inputs accepted by `ImageEncoder.encode`. For `fit`, the folder
     has one subfolder per class; for `predict`, any folder is accepted, and its pictures are read in the order of
@@ -69,9 +80,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : (K,) sorted class names.
+    text_ : (K, D) features of the class names; None without class names.
+    logit_scale_ : factor of the cosines between pictures and class names.
     support_, support_labels_ : (S, D) raw features of the support, and (S,) indices into classes_.
-    base_mean_ : (D,) the mean that CL2N subtracts.
-    prototypes_ : (K, D) transformed features, see above.
+    base_mean_ : (D,) the mean that CL2N subtracts; None if it is the mean of the queries of each call, because a class
+        has a name only.
+    prototypes_ : (K, D) transformed features, see above; None if a class has a name only.
     refined_by_ : number of pictures given to `refine`; 0 before.
     strategy_ : the strategy object.
     encoder_fingerprint_ : fingerprint of the network that encoded the support; None if features were given.
@@ -95,17 +109,30 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.base_mean = base_mean
         self.device = device
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the classifier to labelled pictures.
+    def fit(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        class_names: Sequence[str] | None = None,
+        text: ArrayLike | None = None,
+        logit_scale: float = LOGIT_SCALE,
+    ) -> Self:
+        """Fit the classifier to labelled pictures, class names, or both.
 
         Args:
-            X: a folder, S pictures, or (S, D) features.
+            X: a folder, S pictures, or (S, D) features; None: there are class names only.
             y: (S,) class of each picture; None for a folder, whose subfolders are the classes.
+            class_names: K class names. Classes of X must be among them; the others have no labelled picture.
+            text: (K, D) features of the class names, in their order.
+            logit_scale: factor of the cosines between pictures and class names, from the network.
 
         Raises:
-            InputError: the strategy is unknown, a picture cannot be used, or there are fewer than two classes.
+            InputError: the strategy is unknown or cannot use what is given, a picture cannot be used, there are fewer
+                than two classes, or a class of X is not among the class names.
         """
         strategy = named(self.strategy)
+        names = None if class_names is None and text is None else ClassNames.of(class_names, text)
         if isinstance(X, (str, os.PathLike)):
             if y is not None:
                 raise InputError("the subfolders of a support folder are the classes; omit y")
@@ -113,19 +140,33 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X, y = pictures.files, pictures.labels
         self.encoder_fingerprint_: str | None = None
         self._read_from = None
-        X, y = validate_data(self, self._features(X), y, dtype=[np.float32, np.float64])
-        with warnings.catch_warnings():  # one or two examples per class are expected here
-            warnings.filterwarnings("ignore", "The number of unique classes")
-            check_classification_targets(y)
-        self.classes_, self.support_labels_ = np.unique(y, return_inverse=True)
+        if X is None and names is not None:
+            X, y = np.empty((0, names.text.shape[1]), dtype=names.text.dtype), []
+            self.n_features_in_ = X.shape[1]
+        elif X is None:
+            raise InputError("nothing to fit: give labelled pictures X and y, or class_names and text")
+        else:
+            X, y = validate_data(self, self._features(X), y, dtype=[np.float32, np.float64])
+            with warnings.catch_warnings():  # one or two examples per class are expected here
+                warnings.filterwarnings("ignore", "The number of unique classes")
+                check_classification_targets(y)
+            check_not_vanishing(_largest(X), X.dtype)
+        if names is None:
+            self.classes_, self.support_labels_ = np.unique(y, return_inverse=True)
+        else:
+            self.classes_, self.support_labels_ = names.names, names.indices(y)
+            if names.text.shape[1] != X.shape[1]:
+                raise InputError(f"text has {names.text.shape[1]} features, the pictures have {X.shape[1]}")
         if len(self.classes_) < 2:
             raise InputError(f"only one class, '{self.classes_[0]}'; at least two classes are required")
-        self.strategy_, self.support_, self.refined_by_ = strategy, _writable(X), 0
-        check_not_vanishing(_largest(X), X.dtype)
+        self.strategy_, self.support_, self.refined_by_ = strategy, _writable(X) if len(X) else X, 0
+        self.text_ = None if names is None else names.text.astype(X.dtype)
+        self.logit_scale_ = logit_scale
         encoder = self._loaded()
         self.encoder_fingerprint_ = None if encoder is None else encoder.fingerprint
         self.base_mean_ = self._base_mean()
-        self.prototypes_ = self._class_means(self._transformed(self.support_), self.support_labels_)
+        check_evidence(strategy, self._episodes(np.ones((1, X.shape[1]), X.dtype)))
+        self.prototypes_ = self._prototypes(self.support_, self.support_labels_)
         return self
 
     def predict(self, X: Any, *, alone: bool = False) -> NDArray[Any]:
@@ -175,9 +216,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shape = (len(features), len(self.classes_))
         if probabilities.shape != shape or not np.isfinite(probabilities).all():
             raise InputError(f"probabilities must be finite and of shape {shape}, as returned by predict_proba")
-        points = torch.cat([self._transformed(self.support_), self._transformed(features)])
+        if self.base_mean_ is None:
+            self.base_mean_ = features.mean(axis=0)
         labels = np.concatenate([self.support_labels_, probabilities.argmax(axis=1)])
-        self.prototypes_, self.refined_by_ = self._class_means(points, labels), len(features)
+        self.prototypes_ = self._prototypes(np.concatenate([self.support_, features]), labels)
+        self.refined_by_ = len(features)
         return self
 
     def save(self, path: str | Path) -> None:
@@ -206,13 +249,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "weights": self.weights,
             "encoder": self.encoder_fingerprint_,
             "refined_by": self.refined_by_,
+            "logit_scale": self.logit_scale_,
         }
-        tensors = {
-            "support": torch.from_numpy(self.support_),
-            "support_labels": torch.from_numpy(self.support_labels_.astype(np.int64)),
-            "base_mean": torch.from_numpy(self.base_mean_),
-            "prototypes": torch.from_numpy(self.prototypes_),
-        }
+        arrays = {name: getattr(self, f"{name}_") for name in TENSORS + OPTIONAL}
+        arrays["support_labels"] = arrays["support_labels"].astype(np.int64)
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if array is not None}
         write_tensors(path, tensors, {"format": FORMAT, "classifier": json.dumps(description)})
 
     @classmethod
@@ -249,14 +290,18 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         classifier.classes_, classifier.refined_by_ = np.array(description["classes"]), description["refined_by"]
         classifier.encoder_fingerprint_, classifier._read_from = description["encoder"], path
+        classifier.logit_scale_ = description.get("logit_scale", LOGIT_SCALE)
         try:
-            for name in ("support", "support_labels", "base_mean", "prototypes"):
+            for name in TENSORS:
                 setattr(classifier, f"{name}_", tensors[name].numpy())
+            for name in OPTIONAL:
+                setattr(classifier, f"{name}_", tensors[name].numpy() if name in tensors else None)
         except (KeyError, TypeError) as error:
             raise InputError(f"{path}: not a complete classifier ({error}); {REMEDY}") from error
         classifier.strategy_, classifier.n_features_in_ = named(chosen), classifier.support_.shape[-1]
-        parts = classifier.support_, classifier.support_labels_, classifier.base_mean_, classifier.prototypes_
-        check_whole(path, len(classifier.classes_), *parts)
+        check_whole(
+            path, len(classifier.classes_), {name: getattr(classifier, f"{name}_") for name in TENSORS + OPTIONAL}
+        )
         return classifier
 
     def encoder(self) -> "ImageEncoder":
@@ -306,7 +351,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = self.encoder().encode(X).features
         return X.detach().cpu().numpy() if isinstance(X, Tensor) else X
 
-    def _base_mean(self) -> NDArray[np.floating]:
+    def _base_mean(self) -> NDArray[np.floating] | None:
+        if self.base_mean is None and len(np.unique(self.support_labels_)) < len(self.classes_):
+            return None
         if self.base_mean is None:
             means = self._class_means(torch.from_numpy(self.support_), self.support_labels_)
             return np.asarray(means.mean(axis=0))
@@ -325,28 +372,45 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sums = points.new_zeros(len(self.classes_), points.shape[1]).index_add_(0, torch.from_numpy(labels), points)
         return (sums / torch.bincount(torch.from_numpy(labels))[:, None]).numpy()
 
+    def _prototypes(self, features: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.floating] | None:
+        """(K, D) class means of the transformed features; None if a class has no point."""
+        if len(np.unique(labels)) < len(self.classes_):
+            return None
+        return self._class_means(self._transformed(features), labels)
+
     def _transformed(self, features: NDArray[np.floating]) -> Tensor:
-        mean = torch.from_numpy(self.base_mean_)
+        mean = None if self.base_mean_ is None else torch.from_numpy(self.base_mean_)
         return transform_features(torch.from_numpy(features), self.strategy_.transform, mean)
 
-    def _together(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        """(Q, K) probabilities of the strategy for all queries jointly."""
+    def _episodes(self, X: NDArray[np.floating]) -> Episodes:
+        """The task with these queries."""
         place = resolve_device(self.device)
-        episodes = Episodes(
+        mean = X.mean(axis=0) if self.base_mean_ is None else self.base_mean_
+        return Episodes(
             torch.from_numpy(self.support_).to(place)[None],
             torch.from_numpy(self.support_labels_.astype(np.int64)).to(place)[None],
             torch.from_numpy(X).to(place)[None],
             way=len(self.classes_),
-            base_mean=torch.from_numpy(self.base_mean_).to(place),
+            base_mean=torch.from_numpy(mean).to(place),
+            text=None if self.text_ is None else torch.from_numpy(self.text_).to(place)[None],
+            logit_scale=self.logit_scale_,
         )
+
+    def _together(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+        """(Q, K) probabilities of the strategy for all queries jointly."""
+        episodes = self._episodes(X)
         small = len(self.support_) + len(X) <= LARGEST_GRAM
         with one_core() if small else nullcontext(), torch.inference_mode(False):  # some strategies take gradients
             return self.strategy_.predict(episodes).probabilities[0].detach().cpu().numpy()
 
     def _nearest(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        """(Q, K) softmax(-||z - m_k||^2) over the prototypes."""
-        distances = torch.cdist(self._transformed(X), torch.from_numpy(self.prototypes_)).square()
-        return torch.softmax(-distances, dim=1).numpy()
+        """(Q, K) softmax(-||z - m_k||^2) over the prototypes, times the probabilities by class names."""
+        logits = torch.zeros(len(X), len(self.classes_), dtype=torch.from_numpy(X).dtype)
+        if self.prototypes_ is not None:
+            logits -= torch.cdist(self._transformed(X), torch.from_numpy(self.prototypes_)).square()
+        if self.text_ is not None:
+            logits += self._episodes(X).log_prior[0].cpu()
+        return torch.softmax(logits, dim=1).numpy()
 
     def _in_blocks(self, X: NDArray[np.floating], label: Any) -> NDArray[np.floating]:
         return np.concatenate([label(block) for block in _blocks(X)])

@@ -1,0 +1,67 @@
+"""Class names of a user's own classifier, with their features."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from clustering.foundation.errors import InputError
+
+
+class ClassNames(NamedTuple):
+    """K class names, sorted, and their features.
+
+    Attributes:
+        names: (K,) names, different from each other.
+        text: (K, D) float32 or float64 features.
+    """
+
+    names: NDArray[np.str_]
+    text: NDArray[np.floating]
+
+    @classmethod
+    def of(cls, names: Sequence[str] | None, text: ArrayLike | None) -> "ClassNames":
+        """Check and sort class names.
+
+        Raises:
+            InputError: names or features are missing, not of the same number, repeated, or not usable.
+        """
+        if names is None:
+            raise InputError("text has no class names: give class_names, one per row of text")
+        if text is None:
+            raise InputError("class names need features: give text, an array with one row per class name")
+        given = np.asarray([str(name) for name in names])
+        sorted_names, order = np.unique(given, return_index=True)
+        if len(sorted_names) < len(given):
+            repeated = next(name for i, name in enumerate(given) if name in given[:i])
+            raise InputError(f"the class name {str(repeated)!r} is given twice")
+        if len(given) < 2:
+            raise InputError("at least two class names are required")
+        try:
+            features = np.asarray(text)
+            features = features.astype(np.float64 if features.dtype == np.float64 else np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError("text must be an array of numbers, one row per class name") from error
+        if features.ndim != 2 or len(features) != len(given) or not features.shape[1]:
+            raise InputError(f"text must be of shape ({len(given)}, D), one row per class name, not {features.shape}")
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.square(features).sum(axis=1)
+        bad = ~np.isfinite(lengths) | (lengths == 0)
+        if bad.any():
+            raise InputError(f"the text feature of {str(given[bad][0])!r} is zero, NaN, infinite, or too large")
+        return cls(sorted_names, features[order])
+
+    def indices(self, labels: ArrayLike) -> NDArray[np.int64]:
+        """(S,) index of each label among the names.
+
+        Raises:
+            InputError: a label is not among them.
+        """
+        given = np.asarray(labels).astype(self.names.dtype.type)
+        unknown = sorted(set(given.tolist()) - set(self.names.tolist()))
+        if unknown:
+            raise InputError(
+                f"the class {unknown[0]!r} of a labelled picture is not among the class names; add it to them"
+            )
+        return np.searchsorted(self.names, given).astype(np.int64)
