@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from fsl.samplers import SAMPLERS
 from fsl.samplers.balanced import Balanced
+from fsl.samplers.batches import Batches
 from fsl.samplers.dirichlet import Dirichlet, apportion
 from fsl.samplers.few_classes import FewClasses
 from fsl.samplers.file import File
+from fsl.samplers.named_classes import NamedClasses
 from fsl.samplers.pool import Pool, subset
 from fsl.samplers.sampler import Sampler
 from fsl.samplers.unequal_shots import UnequalShots
@@ -74,7 +76,7 @@ def check(tasks: Tasks, labels: torch.Tensor) -> None:
         for part in ("support", "query"):
             samples, positions = real(tasks, part, i)
             assert torch.equal(labels[samples], classes[positions])
-            assert samples
+            assert samples or not tasks.support.shape[1]  # zero-shot
             drawn += samples
         assert len(set(drawn)) == len(drawn), "no sample twice, so support and query are disjoint"
         assert set(real(tasks, "support", i)[1]) == set(range(tasks.way)), "every class has support"
@@ -363,3 +365,42 @@ def test_a_file_of_other_samples_is_refused(tmp_path: Path) -> None:
         File(str(path)).tasks(labels_of(SIZES, seed=1))
     with pytest.raises(InputError, match="text"):
         File(None)  # type: ignore[arg-type]
+
+
+@given(seed=st.integers(0, 100), low=st.integers(1, 3), extra=st.integers(0, 2), shot=st.integers(0, 2))
+@settings(max_examples=20, deadline=None)
+def test_named_classes(seed: int, low: int, extra: int, shot: int) -> None:
+    """All classes are named; the queries are different samples, of no more classes than asked, and not support."""
+    labels = labels_of([4, 9, 5, 7, 6], seed)
+    tasks = NamedClasses(queries=8, classes_min=low, classes_max=low + extra, shot=shot).tasks(labels, seed).block(0)
+    assert tasks.query_mask is not None
+    assert tasks.way == 5
+    numbers = set()
+    for i in range(len(tasks)):
+        mask = tasks.query_mask[i]
+        query, support = tasks.query[i][mask], tasks.support[i]
+        assert torch.equal(labels[query], tasks.query_labels[i][mask])
+        assert torch.equal(labels[support], tasks.support_labels[i])
+        assert torch.bincount(tasks.support_labels[i], minlength=5).tolist() == [shot] * 5
+        assert len(set(query.tolist()) | set(support.tolist())) == len(query) + len(support)
+        assert 1 <= len(query) <= 8
+        numbers.add(len(set(tasks.query_labels[i][mask].tolist())))
+    assert max(numbers) <= low + extra
+    assert low == 1 or max(numbers) > 1
+
+
+@pytest.mark.parametrize("concentration", [0.0, 0.1, 100.0])
+def test_batches_of_a_stream(concentration: float) -> None:
+    labels = labels_of([30, 50, 41], 3)
+    source = Batches(size=16, concentration=concentration).tasks(labels, 1)
+    assert source.limit == 8
+    tasks = source.first(8)
+    assert tasks.query_mask is not None
+    assert sorted(tasks.query[tasks.query_mask].tolist()) == list(range(121))
+    assert torch.equal(labels[tasks.query][tasks.query_mask], tasks.query_labels[tasks.query_mask])
+    order = labels[tasks.query.flatten()[:121]]
+    changes = int((order.diff() != 0).sum())
+    if concentration == 0:
+        assert changes == 2
+    else:  # a small concentration keeps classes together
+        assert changes < 40 if concentration < 1 else changes > 60
