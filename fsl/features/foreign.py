@@ -14,12 +14,13 @@ from clustering.files.arrays import array_names, read_arrays
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from fsl.benchmarks.benchmark import Split
+from fsl.episodes import LOGIT_SCALE
 from fsl.features.bank import FeatureBank
 from fsl.weights.pickles import PICKLES, read_pickle
 
-FEATURES = ("features", "feats", "feature", "embeddings", "x", "X", "data")
+FEATURES = ("features", "feats", "feature", "embeddings", "images", "x", "X", "data")
 LABELS = ("labels", "label", "targets", "target", "y", "Y")
-KNOWN = frozenset((*FEATURES, *LABELS, "class_names", "base_mean"))
+KNOWN = frozenset((*FEATURES, *LABELS, "class_names", "base_mean", "text", "logit_scale"))
 WANTED = (
     "SimpleShot's output.plk (a list with a dict of features by class), a pickle of such a dict (S2M2, PT-MAP), or an "
     ".npz of features (N, D) and labels (N,)"
@@ -32,6 +33,8 @@ class _Content(NamedTuple):
     labels: NDArray[Any]
     names: tuple[str, ...] | None = None
     base_mean: NDArray[Any] | None = None
+    text: NDArray[Any] | None = None
+    logit_scale: float = LOGIT_SCALE
 
 
 def import_features(path: Path, split: Split = "novel") -> FeatureBank:
@@ -40,11 +43,12 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
     - SimpleShot, LaplacianShot: a pickled list of the mean of the base classes, the mean of their logits, the features
       by class, and the logits by class; the first and third are used.
     - S2M2, PT-MAP: a pickled dict of features by class.
-    - an .npz with `features` and `labels`, or `features_<split>` and `labels_<split>`, and optionally `class_names` and
-      `base_mean`.
+    - an .npz with `features` and `labels`, or `features_<split>` and `labels_<split>`, and optionally `class_names`,
+      `base_mean`, `text` (features of the class names, in their order) and `logit_scale`.
 
     Classes are numbered in the order of the file's labels (integers or strings) and keep their names. Features are
-    converted to float32.
+    converted to float32. With text, rows of images and texts are first scaled to unit length in the stored precision,
+    as the published accuracies of vision-language models are computed, and classes without images are kept.
 
     Args:
         path: .plk, .pkl, .pickle or .npz.
@@ -69,7 +73,9 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
         if numbers.size and numbers.dtype.kind == "f":
             check_not_vanishing(float(np.abs(numbers).max()), np.float32)
         with np.errstate(over="ignore"):  # values that overflow float32 are rejected as infinite
-            features = np.ascontiguousarray(content.features, np.float32)
+            stored = content.features if content.text is None else _unit(content.features)
+            features = np.ascontiguousarray(stored, np.float32)
+            text = None if content.text is None else torch.from_numpy(_unit(content.text).astype(np.float32))
             mean = None if mean is None else np.array(mean, np.float32)
         return FeatureBank(
             torch.from_numpy(features),
@@ -77,6 +83,8 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
             names,
             None if mean is None else torch.from_numpy(mean),
             {"imported": path.name, "content": fingerprint(path.read_bytes()), "form": content.form, "split": split},
+            text=text,
+            logit_scale=content.logit_scale,
         )
     except InputError as error:
         raise error if str(error).startswith(str(path)) else InputError(f"{path}: {error}") from error
@@ -111,6 +119,8 @@ def _of_arrays(arrays: Mapping[str, NDArray[Any]], names_in_file: Sequence[str],
         first(LABELS, "labels"),
         None if names is None else tuple(map(str, _as_text(names).tolist())),
         arrays.get("base_mean"),
+        arrays.get("text"),
+        float(arrays["logit_scale"]) if "logit_scale" in arrays else LOGIT_SCALE,
     )
 
 
@@ -166,12 +176,27 @@ def _numbered(content: _Content) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         names = tuple(map(str, values.tolist()))
     elif values.dtype.kind not in "iu" or values[0] < 0 or values[-1] >= len(content.names):
         raise InputError(f"labels run from {values[0]} to {values[-1]}, but there are {len(content.names)} class names")
+    elif content.text is not None:  # classes without images keep their names
+        names, labels = content.names, values.astype(np.int64)[labels]
     else:
         names = tuple(content.names[int(value)] for value in values)
     duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
     if duplicate is not None:
         raise InputError(f"two classes are called {duplicate!r}; use distinct names, or the same label for both")
     return labels.astype(np.int64), names
+
+
+def _unit(rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows of unit length in their own precision; zero rows are unchanged."""
+    check_no_dates(rows, "text")
+    if rows.ndim != 2 or rows.dtype.kind not in "fiu":
+        raise InputError(
+            f"features of images and texts must be numbers of shape (rows, D), not {rows.dtype} {rows.shape}"
+        )
+    stored = torch.from_numpy(rows if rows.dtype.kind == "f" else rows.astype(np.float32))
+    lengths = stored.norm(dim=1, keepdim=True)
+    unit: NDArray[Any] = (stored / torch.where(lengths > 0, lengths, torch.ones_like(lengths))).numpy()
+    return unit
 
 
 def _as_text(names: NDArray[Any]) -> NDArray[Any]:

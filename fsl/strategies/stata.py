@@ -10,7 +10,7 @@ from torch import Tensor
 from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.lengths import unit_rows
 from clustering.optimiser.descent import Step
-from clustering.optimiser.sphere import on_sphere
+from clustering.sphere import on_sphere
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.gaussians import (
     SMALLEST_VARIANCE,

@@ -11,8 +11,8 @@ from clustering.graphs.similarity import cosine_of, similarity_graph
 from clustering.lengths import unit_rows
 from clustering.optimiser.descent import Step
 from clustering.optimiser.points import Features, Gram
-from clustering.optimiser.sphere import on_sphere
 from clustering.optimiser.terms import Laplacian
+from clustering.sphere import on_sphere
 from fsl.episodes import LARGEST_GRAM, Episodes, Predictions, TextUse
 from fsl.strategies.shared.gaussians import (
     SMALLEST_VARIANCE,

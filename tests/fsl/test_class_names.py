@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
-from clustering.optimiser.sphere import on_sphere
+from clustering.sphere import on_sphere
 from fsl.episodes import Episodes, check_evidence
 from fsl.features.bank import FeatureBank
 from fsl.strategies import STRATEGIES
