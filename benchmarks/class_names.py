@@ -25,7 +25,7 @@ UNIT = ("kmeans", "slk_means", "soft_slk", "soft_kmeans", "paddle", "bavardage",
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="+")
-    parser.add_argument("--tasks", type=int, default=200)
+    parser.add_argument("--tasks", type=int, default=60)
     given = parser.parse_args()
     strategies = {"zero_shot": STRATEGIES.load("zero_shot")()}
     for name in ("transclip", "stata"):
