@@ -10,7 +10,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast, Within, validate
 from clustering.lengths import unit_rows
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
@@ -61,8 +61,8 @@ class EMDirichlet:
     weight: Annotated[float, AtLeast(0)] | None = None
     assignments: Literal["soft", "hard"] = "soft"
     match: bool = False
-    rounds: Annotated[int, AtLeast(1)] = 20
-    inner: Annotated[int, AtLeast(1)] = 200
+    rounds: Annotated[int, Within(1, 1000)] = 20
+    inner: Annotated[int, Within(1, 10_000)] = 200
     inner_tolerance: Annotated[float, AtLeast(0)] = 1e-6
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast, Within, validate
 from clustering.lengths import unit_rows
 from clustering.optimiser.descent import Step
 from clustering.sphere import on_sphere
@@ -64,8 +64,8 @@ class StatA:
     neighbours: Annotated[int, AtLeast(1)] = 3
     means: Literal["sphere", "published"] = "sphere"
     step: Step = "monotone"
-    sweeps: Annotated[int, AtLeast(1)] = 5
-    rounds: Annotated[int, AtLeast(1)] = 50
+    sweeps: Annotated[int, Within(1, 1000)] = 5
+    rounds: Annotated[int, Within(1, 1000)] = 50
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast, Within, validate
 from clustering.graphs.similarity import cosine_of, similarity_graph
 from clustering.lengths import unit_rows
 from clustering.optimiser.descent import Step
@@ -59,7 +59,7 @@ class TransCLIP:
             and multiplies it with the assignments of queries and support in that order.
         step: rule of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
         sweeps: maximum number of sweeps per round.
-        rounds: maximum number of rounds.
+        rounds: maximum number of rounds, up to 1,000.
         tolerance: a task stops if the relative change of the objective is below this value; None runs all rounds
             (public code).
     """
@@ -77,8 +77,8 @@ class TransCLIP:
     determinant: bool = True
     alignment: Literal["aligned", "published"] = "aligned"
     step: Step = "monotone"
-    sweeps: Annotated[int, AtLeast(1)] = 5
-    rounds: Annotated[int, AtLeast(1)] = 50
+    sweeps: Annotated[int, Within(1, 1000)] = 5
+    rounds: Annotated[int, Within(1, 1000)] = 50
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
 
     def __post_init__(self) -> None:

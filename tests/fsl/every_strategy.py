@@ -37,7 +37,9 @@ def with_names(kind: Any) -> Any:
             return kind.predict(self, episodes)  # type: ignore[no-any-return]
         one_hot = episodes.support_one_hot
         means = one_hot.mT @ episodes.support / one_hot.sum(dim=1)[..., None]
-        named = dataclasses.replace(episodes, text=means + 0.1 * means.mean(dim=1, keepdim=True), logit_scale=10.0)
+        text = means + 0.1 * means.mean(dim=1, keepdim=True)
+        text = torch.where((text == 0).all(dim=2, keepdim=True), 1.0, text)
+        named = dataclasses.replace(episodes, text=text, logit_scale=10.0)
         result: Predictions = kind.predict(self, named)
         return result
 
