@@ -99,8 +99,10 @@ class TextMixture:
 
 
 def _with_anchors(episodes: Episodes) -> Points:
-    """The class names, placed among the images, followed by support and queries."""
-    features = torch.cat([placed_names(episodes), episodes.features], dim=1)
+    """The class names, placed among the images, followed by support and queries. The origin is at the mean of the
+    names, which reduces rounding errors of inner products."""
+    names = placed_names(episodes)
+    features = torch.cat([names, episodes.features], dim=1) - names.mean(dim=1, keepdim=True)
     if features.shape[1] > LARGEST_GRAM:
         return Features(features)
     return Gram(torch.bmm(features, features.mT))

@@ -23,9 +23,8 @@ STEPS = 30
 
 
 def shortened(strategy: Any) -> Any:
-    if getattr(strategy, "iterations", 0) <= STEPS:
-        return strategy
-    return dataclasses.replace(strategy, iterations=STEPS)
+    many = {name: STEPS for name in ("iterations", "inner") if getattr(strategy, name, 0) > STEPS}
+    return dataclasses.replace(strategy, **many)
 
 
 def with_names(kind: Any) -> Any:

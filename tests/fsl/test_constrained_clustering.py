@@ -23,7 +23,7 @@ from tests.oracles.small_tasks import draw, turned
 from tests.oracles.sweeps import largest_rise, recorded_sweeps
 
 KINDS = {SLKMeans: "means", SLKMS: "modes", SLKBO: "points", KMeans: "means", KModes: "modes"}
-NOT_OF_THE_LOOPS = {"transform", "step", "max_iterations", "tolerance", "max_sweeps", "sweep_tolerance"}
+NOT_OF_THE_LOOPS = {"text_weight", "transform", "step", "max_iterations", "tolerance", "max_sweeps", "sweep_tolerance"}
 
 
 def by_loops(episodes: Episodes, strategy: Any, i: int, outer: int) -> torch.Tensor:

@@ -170,7 +170,7 @@ def test_gathering_from_a_bank_changes_nothing(strategy: Strategy) -> None:
     names = BankText.of(FeatureBank(bank, labels, tuple("abcdefghij"), text=text, logit_scale=10.0), "cpu")
     gathered = GatheredEpisodes(transformed, tasks, strategy.transform, text=names)
     torch.testing.assert_close(
-        strategy.predict(gathered).probabilities, strategy.predict(given_features).probabilities, atol=1e-3, rtol=0
+        strategy.predict(gathered).probabilities, strategy.predict(given_features).probabilities, atol=5e-3, rtol=0
     )
 
 
