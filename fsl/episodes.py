@@ -433,8 +433,13 @@ def check_evidence(strategy: Strategy, episodes: Episodes) -> None:
             "requires class names: give text, the features of the class names, or prior, class probabilities of the "
             "queries"
         )
-    if use == "none" and episodes.named and bool((episodes.support_one_hot.sum(dim=1) == 0).any()):
+    if (use == "none" or not episodes.named) and bool((episodes.support_one_hot.sum(dim=1) == 0).any()):
+        if use == "none":
+            raise InputError(
+                "does not use class names, and a class has no labelled example; add examples of each class, or use a "
+                "strategy with class names, such as zero_shot or laplacianshot"
+            )
         raise InputError(
-            "does not use class names, and a class has no labelled example; add examples of each class, or use a "
-            "strategy with class names, such as zero_shot or laplacianshot"
+            "a class has no labelled example, and there are no class names; add examples of each class (shot of the "
+            "sampler), or use features with text"
         )

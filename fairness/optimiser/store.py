@@ -69,7 +69,7 @@ class Store(Protocol):
         ...
 
     def take(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor) -> tuple[Logs, Moments]:
-        """Make S at T and B, floored, the new S0, which may overwrite the old one; also returns its moments."""
+        """Compute S at T and B, floored, and take it as the new S0; return it with its moments. S0 may be overwritten."""
         ...
 
     def assign(self, cost: Cost, prices: Tensor | None = None) -> tuple[Labels, Moments]:

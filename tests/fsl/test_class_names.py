@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from clustering.sphere import on_sphere
 from fsl.episodes import Episodes, check_evidence
+from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
+from fsl.samplers.named_classes import NamedClasses
 from fsl.strategies import STRATEGIES
 from fsl.strategies.adaptive import Adaptive
 from fsl.strategies.em_dirichlet import EMDirichlet
@@ -162,6 +164,9 @@ def test_what_is_required_is_said() -> None:
     with pytest.raises(InputError, match="no labelled example"):
         check_evidence(TIMADM(), draw(8))
     check_evidence(TIMADM(), named)
+    bank = FeatureBank(torch.rand(20, 3), torch.arange(2).repeat(10), ("cat", "dog"), base_mean=torch.zeros(3))
+    with pytest.raises(InputError, match="simpleshot: a class has no labelled example"):
+        evaluate({"simpleshot": SimpleShot()}, bank, NamedClasses(queries=5).tasks(bank.labels), 3)
     with pytest.raises(InputError, match="text must be"):
         dataclasses.replace(named, text=named.text[:, :2])  # type: ignore[index]
     with pytest.raises(InputError, match="logit_scale"):
