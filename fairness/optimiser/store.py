@@ -69,7 +69,8 @@ class Store(Protocol):
         ...
 
     def take(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor) -> tuple[Logs, Moments]:
-        """Compute S at T and B, floored, and take it as the new S0; return it with its moments. S0 may be overwritten."""
+        """Compute S at T and B, floored, and take it as the new S0 (the old one may be overwritten); also return its
+        moments."""
         ...
 
     def assign(self, cost: Cost, prices: Tensor | None = None) -> tuple[Labels, Moments]:
