@@ -59,6 +59,7 @@ class TransCLIP:
             and multiplies it with the assignments of queries and support in that order.
         step: rule of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
         sweeps: maximum number of sweeps per round.
+        floor: constant added to yhat inside the logarithm; 1e-10 in the public code.
         rounds: maximum number of rounds, up to 1,000.
         tolerance: a task stops if the relative change of the objective is below this value; None runs all rounds
             (public code).
@@ -81,6 +82,7 @@ class TransCLIP:
     sweeps: Annotated[int, Within(1, 1000)] = 5
     rounds: Annotated[int, Within(1, 1000)] = 50
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
+    floor: Annotated[float, AtLeast(0)] = 0.0
 
     def __post_init__(self) -> None:
         validate(self)
@@ -96,6 +98,7 @@ class TransCLIP:
             "step": "published",
             "rounds": 10,
             "tolerance": None,
+            "floor": 1e-10,
         }
         return cls(**{**published, **changes})
 
@@ -113,7 +116,7 @@ class TransCLIP:
             Gaussians(means, torch.full_like(means[:, :1], 1 / episodes.dimension)),
             [neighbour_term(episodes, self.neighbours, misaligned=self.alignment == "published")],
             self._update,
-            Rounds(text_weight, self.step, self.sweeps, self.rounds, self.tolerance),
+            Rounds(text_weight, self.step, self.sweeps, self.rounds, self.tolerance, self.floor),
             support_weight=50 * self.gamma * queries / shots.clamp_min(1),
             determinant=self.determinant,
         )

@@ -99,6 +99,7 @@ class Rounds:
         sweeps: maximum number of sweeps per round.
         rounds: maximum number of rounds.
         tolerance: a task stops if the relative change of the objective is below this value; None runs all rounds.
+        floor: constant added to the probabilities by class names inside the logarithm.
     """
 
     text_weight: float
@@ -106,6 +107,7 @@ class Rounds:
     sweeps: int
     rounds: int
     tolerance: float | None
+    floor: float = 0.0
 
 
 def first_means(episodes: Episodes, start: Start) -> Tensor:
@@ -163,6 +165,8 @@ def alternate_gaussians(
     text_cost = episodes.with_text(
         points.new_zeros(len(points), episodes.query_size, episodes.way), settings.text_weight
     )
+    if settings.floor and settings.text_weight:
+        text_cost = -settings.text_weight * ((text_cost / -settings.text_weight).exp() + settings.floor).log()
     text_cost = pad(text_cost, (0, 0, first, 0))
     assignments = torch.cat([episodes.support_one_hot, torch.softmax(episodes.log_prior, dim=2)], dim=1)
     gaussians, objectives = start, []
