@@ -1,6 +1,7 @@
 """Checks for files of saved classifiers: which files may be overwritten, and whether a file is complete."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
             and np.array_equal(np.unique(classes), classes)
             and type(refined_by) is int
             and refined_by >= 0
+            and type(description.get("logit_scale", 1.0)) in (int, float)
+            and 0 < description.get("logit_scale", 1.0) < math.inf
             and isinstance(description["strategy"], str)
             and isinstance(description["fields"], dict)
             and all(isinstance(description[name], str | None) for name in ("backbone", "weights", "encoder"))

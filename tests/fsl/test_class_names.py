@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import json
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from clustering.sphere import on_sphere
+from fsl.classifier_files import described
 from fsl.episodes import Episodes, check_evidence
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
@@ -175,6 +177,15 @@ def test_what_is_required_is_said() -> None:
     prior[1, 3] = 1.0
     with pytest.raises(InputError, match="query 3"):
         dataclasses.replace(named, prior=prior)
+
+
+@pytest.mark.parametrize("scale", ["100", -1.0, float("nan"), None])
+def test_a_saved_classifier_with_a_damaged_logit_scale_is_refused(scale: object) -> None:
+    description = {"classes": ["a", "b"], "refined_by": 0, "strategy": "adaptive", "fields": {}, "logit_scale": 100.0}
+    description |= {"backbone": None, "weights": None, "encoder": None}
+    assert described(Path("x"), {"classifier": json.dumps(description)})["logit_scale"] == 100.0
+    with pytest.raises(InputError, match="its header is damaged"):
+        described(Path("x"), {"classifier": json.dumps(description | {"logit_scale": scale})})
 
 
 def test_a_bank_keeps_its_class_names(tmp_path: Path) -> None:
