@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.lengths import unit_rows, vanishing
+from clustering.lengths import vanishing
 from clustering.optimiser.points import Features, Gram, Points
-from fsl.transforms import Transform, transform_features
+from fsl.transforms import Transform, transform_features, unit_features
 
 if TYPE_CHECKING:
     from fsl.features.pictures import TaskPictures
@@ -139,7 +139,7 @@ class Episodes:
             return self.prior.clamp_min(_SMALLEST).log()
         if self.text is None:
             raise InputError("there are no class names; give text (B, K, D) or prior (B, Q, K)")
-        cosines = torch.bmm(unit_rows(self.query), unit_rows(self.text).mT)
+        cosines = torch.bmm(unit_features(self.query), unit_features(self.text).mT)
         return torch.log_softmax(self.logit_scale * cosines, dim=2)
 
     def with_text(self, cost: Tensor, weight: float) -> Tensor:

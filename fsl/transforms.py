@@ -1,7 +1,7 @@
 """Per-feature transforms of SimpleShot (Wang et al. 2019; thesis section 1.2.3, journal section 6.4).
 
     UN    z = x
-    L2N   z = x / ||x||
+    L2N   z = x / ||x||; x itself if its norm is 1 up to the rounding of half precision
     CL2N  z = (x - base_mean) / ||x - base_mean||
     PT    z = (x + 1e-6)^(1/2) for each coordinate, then z / ||z||; requires x >= 0, as after a ReLU
 
@@ -12,6 +12,7 @@ features after a ReLU closer to a Gaussian.
 
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
@@ -20,6 +21,17 @@ from clustering.lengths import unit_rows
 Transform = Literal["UN", "L2N", "CL2N", "PT"]
 
 _SMALL = 1e-6  # offset of the power transform
+
+_ROUNDED = 1e-3  # deviation from norm 1 of a vector that was normalised in half precision
+
+
+def unit_features(features: Tensor) -> Tensor:
+    """Features (..., D) divided by their norm. Features whose norm is 1 up to the rounding of half precision are
+    unchanged, as in the public codes of CLIP: they normalise in half precision, and not again in single precision."""
+    rounded = (features.norm(dim=-1, keepdim=True) - 1).abs() < _ROUNDED
+    if bool(rounded.all()):
+        return features
+    return torch.where(rounded, features, unit_rows(features))
 
 
 def transform_features(features: Tensor, transform: Transform, base_mean: Tensor | None = None) -> Tensor:
@@ -38,6 +50,8 @@ def transform_features(features: Tensor, transform: Transform, base_mean: Tensor
     """
     if transform == "UN":
         return features
+    if transform == "L2N":
+        return unit_features(features)
     if transform == "CL2N":
         if base_mean is None:
             raise InputError("transform CL2N needs the mean of the base-class features; give base_mean, or use L2N")

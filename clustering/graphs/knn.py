@@ -51,6 +51,7 @@ def nearest_neighbours(
     k: int,
     *,
     valid: Tensor | None = None,
+    unit: bool = False,
     done: Callable[[int, int], None] = lambda finished, total: None,
 ) -> Nearest:
     """The k nearest other points of every point by Euclidean distance.
@@ -64,13 +65,15 @@ def nearest_neighbours(
         k: number of neighbours >= 0, not counting the point itself, which is excluded by its index; at most N - 1 are
             used.
         valid: (B, N) bool, False for padded points, which neither have nor are neighbours.
+        unit: whether the points have norm 1 up to rounding. The squared distances are then 2 - 2 <x_i, x_j>, so that
+            neighbours are the points with the largest inner products.
         done: progress callback, called with (finished, N) points.
     """
     x = x.contiguous()
     batch, points, _ = x.shape
     k = min(k, points - 1)
     candidates = min(k + _SPARE, points - 1)
-    norms = x.square().sum(dim=2)
+    norms = x.new_ones(batch, points) if unit else x.square().sum(dim=2)
     if valid is not None:
         norms = norms.masked_fill(~valid, torch.inf)
     indices = torch.empty(batch, points, k, dtype=torch.int64, device=x.device)
@@ -81,7 +84,7 @@ def nearest_neighbours(
     for first in range(0, points, rows):
         block = slice(first, min(first + rows, points))
         values, places = _candidates(x, norms, block, candidates, columns, room)
-        indices[:, block], distances[:, block] = _ranked(x, first, places, values < torch.inf, k)
+        indices[:, block], distances[:, block] = _ranked(x, first, places, values < torch.inf, k, unit)
         done(block.stop, points)
     if valid is not None:
         missing = (indices < 0) | ~valid[:, :, None]
@@ -144,7 +147,7 @@ def _smallest(distances: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return lowest.values, places.gather(2, lowest.indices)
 
 
-def _ranked(x: Tensor, first: int, candidates: Tensor, present: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def _ranked(x: Tensor, first: int, candidates: Tensor, present: Tensor, k: int, unit: bool) -> tuple[Tensor, Tensor]:
     """Indices and distances (B, n, k) of the nearest among candidates (B, n, c), for n points from index `first` on."""
     batch, points, dimension = x.shape
     candidates, order = candidates.sort(dim=2)  # so that a stable sort by distance resolves ties by the lowest index
@@ -155,8 +158,11 @@ def _ranked(x: Tensor, first: int, candidates: Tensor, present: Tensor, k: int) 
     for start in range(0, candidates.shape[1], rows):
         part = slice(start, start + rows)
         others = x.reshape(-1, dimension)[places[:, part]]
-        others -= x[:, first + start : first + start + rows][:, : others.shape[1], None]
-        distances[:, part] = others.square_().sum(dim=3)
+        row = x[:, first + start : first + start + rows][:, : others.shape[1], None]
+        if unit:
+            distances[:, part] = others.mul_(row).sum(dim=3).mul_(-2).add_(2)
+        else:
+            distances[:, part] = others.sub_(row).square_().sum(dim=3)
     distances = distances.masked_fill_(~present, torch.inf)
     distances, order = distances.sort(dim=2, stable=True)
     missing = distances[:, :, :k] == torch.inf

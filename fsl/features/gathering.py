@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from clustering.lengths import unit_rows
 from clustering.optimiser.points import Features, Gram, Points
 from fsl.episodes import LARGEST_GRAM, Episodes
 from fsl.features.bank import FeatureBank
 from fsl.tasks import Tasks
-from fsl.transforms import Transform
+from fsl.transforms import Transform, unit_features
 
 if TYPE_CHECKING:
     from fsl.features.pictures import Pictures
@@ -40,7 +39,7 @@ class BankText(NamedTuple):
         if bank.text is None:
             return None
         text = bank.text.to(device)
-        logits = unit_rows(bank.features.to(device)) @ unit_rows(text).mT
+        logits = unit_features(bank.features.to(device)) @ unit_features(text).mT
         return cls(text, bank.logit_scale, logits.mul_(bank.logit_scale))
 
 

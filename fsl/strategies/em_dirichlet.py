@@ -11,12 +11,11 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from clustering.foundation.parameters import Above, AtLeast, Within, validate
-from clustering.lengths import unit_rows
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
 from clustering.optimiser.proportions import ProportionEntropy
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.transforms import Transform
+from fsl.transforms import Transform, unit_features
 
 _CHECK_INTERVAL = 50
 """Steps of the inner iteration between tests of its convergence."""
@@ -126,7 +125,7 @@ class EMDirichlet:
         if episodes.text is None or not episodes.support_size:
             none = one_hot.new_zeros(len(one_hot), episodes.way, 1)
             return none, none
-        cosines = torch.bmm(unit_rows(episodes.support), unit_rows(episodes.text).mT)
+        cosines = torch.bmm(unit_features(episodes.support), unit_features(episodes.text).mT)
         logs = self._log_features(episodes, episodes.logit_scale * cosines)
         return torch.bmm(one_hot.mT, logs), one_hot.sum(dim=1)[..., None]
 

@@ -22,7 +22,7 @@ from fsl.strategies.shared.gaussians import (
     first_means,
 )
 from fsl.strategies.transclip import neighbour_term
-from fsl.transforms import Transform
+from fsl.transforms import Transform, unit_features
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class StatA:
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each round."""
         episodes = episodes.transformed(self.transform)
-        anchor = first_means(episodes, "text") if episodes.text is None else unit_rows(episodes.text)
+        anchor = first_means(episodes, "text") if episodes.text is None else unit_features(episodes.text)
         pooled = self._pooled(episodes, anchor)
         return alternate_gaussians(
             episodes,

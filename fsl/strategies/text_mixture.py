@@ -8,7 +8,6 @@ from torch import Tensor
 
 from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.graphs.neighbourhood import neighbour_graph
-from clustering.lengths import unit_rows
 from clustering.optimiser.descent import descend
 from clustering.optimiser.mixture import MixtureEvidence
 from clustering.optimiser.objective import Term
@@ -16,7 +15,7 @@ from clustering.optimiser.points import Features, Gram, Points
 from clustering.optimiser.scatter import Scatter
 from clustering.optimiser.terms import Laplacian
 from fsl.episodes import LARGEST_GRAM, Episodes, Predictions, TextUse
-from fsl.transforms import Transform
+from fsl.transforms import Transform, unit_features
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def placed_names(episodes: Episodes) -> Tensor:
     if episodes.text is None:
         weights = probabilities * counted
         return torch.bmm(weights.mT, query) / weights.sum(dim=1)[..., None].clamp_min(torch.finfo(query.dtype).tiny)
-    text = unit_rows(episodes.text)
+    text = unit_features(episodes.text)
     text = text - text.mean(dim=1, keepdim=True)
     expected = torch.bmm(probabilities, text)
     total = counted.sum(dim=1, keepdim=True)

@@ -13,9 +13,8 @@ from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.propagation import SparsePropagation
 from clustering.graphs.similarity import cosine_of
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.lengths import unit_rows
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.transforms import Transform
+from fsl.transforms import Transform, unit_features
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class ZLaP:
         """
         if episodes.text is None:
             raise InputError("ZLaP needs the features of the class names; give text")
-        text = unit_rows(episodes.text)
+        text = unit_features(episodes.text)
         episodes = episodes.transformed(self.transform)
         first, ways = episodes.support_size, episodes.way
         graph = self._graph(episodes, text)
@@ -79,7 +78,7 @@ class ZLaP:
         """The graph of class names, support and queries, in this order."""
         images, ways = episodes.features, episodes.way
         valid = None if bool(episodes.valid.all()) else episodes.valid
-        near = nearest_neighbours(images, self.neighbours - 1, valid=valid)
+        near = nearest_neighbours(images, self.neighbours - 1, valid=valid, unit=True)
         cosines = torch.bmm(images, text.mT).clamp_min_(0)
         best = cosines.topk(min(self.texts, ways), dim=2)
         indices = torch.cat([near.indices + ways * near.present, best.indices], dim=2)

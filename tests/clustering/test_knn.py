@@ -49,6 +49,21 @@ def test_many_duplicates_are_each_others_neighbours_and_never_their_own() -> Non
     assert bool((distinct > 0).all())
 
 
+@pytest.mark.parametrize("points", [40, 1500])
+def test_neighbours_of_unit_points_are_those_of_the_largest_inner_product(points: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    # Norms slightly above 1 change the order of distances but not that of products.
+    x = torch.nn.functional.normalize(torch.randn(2, points, 8, generator=generator, dtype=torch.float64), dim=2)
+    x = x * (1 + 0.05 * torch.rand(2, points, 1, generator=generator, dtype=torch.float64))
+    products = torch.bmm(x, x.mT)
+    products.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
+    best = products.topk(3, dim=2)
+    near = nearest_neighbours(x, 3, unit=True)
+    assert torch.equal(near.indices, best.indices)
+    assert torch.allclose(near.squared_distances, 2 - 2 * best.values, atol=1e-12)
+    assert not torch.equal(nearest_neighbours(x, 3).indices, best.indices)
+
+
 def test_single_precision_distances_are_those_of_differences() -> None:
     """Points far from the origin and near each other, whose squared norms leave no digits for the distance."""
     centre = torch.full((5,), 300.0)

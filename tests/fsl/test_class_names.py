@@ -255,8 +255,7 @@ ENCODERS = {
 
 @pytest.mark.slow
 def test_every_published_accuracy_on_whurs19() -> None:
-    """Most accuracies of TransCLIP come out to the printed digits, and all but one within three images. The printed
-    ones are of rows whose length is 1 in half precision only, which changes some nearest neighbours."""
+    """All accuracies of TransCLIP as published are the printed ones, and those of zero-shot within two images."""
     off: dict[str, list[int]] = {"zero_shot": [], "transclip": []}
     place = Path(os.environ.get("TRANSDUCE_DATA", "."))
     _whurs("clip_rn50")
@@ -275,9 +274,9 @@ def test_every_published_accuracy_on_whurs19() -> None:
             right = int((strategy.predict(episodes).labels[0] == labels).sum())
             off[column].append(abs(right - round(float(row[column]) / 100 * len(labels))))
     assert len(rows) == 112
-    assert max(off["zero_shot"]) <= 3
-    assert sum(wrong == 0 for wrong in off["transclip"]) >= 80
-    assert sum(wrong > 3 for wrong in off["transclip"]) <= 1
+    assert max(off["transclip"]) == 0
+    assert max(off["zero_shot"]) <= 2
+    assert sum(wrong > 0 for wrong in off["zero_shot"]) <= 2
 
 
 def test_adaptive_is_above_zero_shot_with_few_and_with_all_classes() -> None:

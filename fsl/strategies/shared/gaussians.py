@@ -12,6 +12,7 @@ from clustering.lengths import unit_rows
 from clustering.optimiser.descent import Step, descend
 from clustering.optimiser.objective import Term
 from fsl.episodes import Episodes, Predictions
+from fsl.transforms import unit_features
 
 WEIGHT = 1 / 50
 """Weight of the log-likelihood of a query in the objective, as in the public code of TransCLIP."""
@@ -113,18 +114,18 @@ class Rounds:
 def first_means(episodes: Episodes, start: Start) -> Tensor:
     """(B, K, D) unit means: of the support, and for classes without support by the class names, see `Start`."""
     if start == "text" and episodes.text is not None:
-        named = unit_rows(episodes.text)
+        named = unit_features(episodes.text)
     else:
         probabilities = episodes.log_prior.exp()
         if episodes.query_mask is not None:
             probabilities = probabilities * episodes.query_mask[..., None]
         best = probabilities.topk(min(CONFIDENT, episodes.query_size), dim=1)
         chosen = torch.zeros_like(probabilities).scatter_(1, best.indices, best.values)
-        named = unit_rows(torch.bmm(chosen.mT, unit_rows(episodes.query)))
+        named = unit_rows(torch.bmm(chosen.mT, unit_features(episodes.query)))
     if episodes.support_size == 0:
         return named
     one_hot = episodes.support_one_hot
-    sums = torch.bmm(one_hot.mT, unit_rows(episodes.support))
+    sums = torch.bmm(one_hot.mT, unit_features(episodes.support))
     return torch.where(one_hot.sum(dim=1)[..., None] > 0, unit_rows(sums), named)
 
 
