@@ -1,5 +1,6 @@
 """Class names of a user's own classifier, with their features."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -7,6 +8,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clustering.foundation.errors import InputError
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Class names as strings, checked.
+
+    Raises:
+        InputError: there are fewer than two, one is empty, or one is given twice.
+    """
+    given = [names] if isinstance(names, str) else [str(name) for name in names]
+    if len(given) < 2:
+        raise InputError("at least two class names are required")
+    empty = next((place for place, name in enumerate(given, 1) if not name.strip()), None)
+    if empty is not None:
+        raise InputError(f"class name {empty} of {len(given)} is empty; write its name, or remove it")
+    repeated = [name for name, count in Counter(given).items() if count > 1]
+    if repeated:
+        raise InputError(f"the class name {repeated[0]!r} is given twice; remove one")
+    return given
 
 
 class ClassNames(NamedTuple):
@@ -30,14 +49,12 @@ class ClassNames(NamedTuple):
         if names is None:
             raise InputError("text has no class names: give class_names, one per row of text")
         if text is None:
-            raise InputError("class names need features: give text, an array with one row per class name")
-        given = np.asarray([str(name) for name in names])
+            raise InputError(
+                "class names need features: give text, an array with one row per class name, or a network with a text "
+                "tower (backbone=open_clip:NAME)"
+            )
+        given = np.asarray(distinct(names))
         sorted_names, order = np.unique(given, return_index=True)
-        if len(sorted_names) < len(given):
-            repeated = next(name for i, name in enumerate(given) if name in given[:i])
-            raise InputError(f"the class name {str(repeated)!r} is given twice")
-        if len(given) < 2:
-            raise InputError("at least two class names are required")
         try:
             features = np.asarray(text)
             features = features.astype(np.float64 if features.dtype == np.float64 else np.float32)

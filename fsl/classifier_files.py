@@ -50,6 +50,8 @@ def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
             and isinstance(description["strategy"], str)
             and isinstance(description["fields"], dict)
             and all(isinstance(description[name], str | None) for name in ("backbone", "weights", "encoder"))
+            and isinstance(description.get("prompts"), list | None)
+            and all(isinstance(prompt, str) for prompt in description.get("prompts") or ())
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a complete classifier ({type(error).__name__} in header); {REMEDY}") from error

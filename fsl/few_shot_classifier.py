@@ -22,9 +22,10 @@ from clustering.estimator_input import check_no_dates, check_not_vanishing, chec
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.one_core import one_core
-from fsl.class_names import ClassNames
+from fsl.class_names import ClassNames, distinct
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, check_whole, described
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
+from fsl.features.prompts import PROMPTS
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
 from fsl.training.machine import resolve_device
@@ -46,8 +47,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier = FewShotClassifier(backbone="timm:vit_small_patch14_dinov2").fit("support")
         names = classifier.predict("query")
 
-    Class names can replace labelled pictures, or add to them, if the network has a text tower. Their features are given
-    as `text`:
+    Class names can replace labelled pictures, or add to them, if the network has a text tower:
+
+        classifier = FewShotClassifier("adaptive", backbone="open_clip:ViT-B-32", weights="laion2b_s34b_b79k")
+        names = classifier.fit(class_names=["cat", "dog"]).predict("query")
+
+    With features instead of pictures, the features of the class names are given as `text`:
 
         classifier = FewShotClassifier("adaptive").fit(class_names=["cat", "dog"], text=text_features)
         names = classifier.predict(image_features)
@@ -71,11 +76,15 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     strategy : name of a strategy, or a strategy object such as LaplacianShot(weight=0.3, shift=False). A name stands
         for the defaults, except for shift=False, because the class proportions of the queries may differ from those of
         the support.
-    backbone : the network: "timm:NAME", or a checkpoint of this project. None: only features are accepted.
-    weights : file with weights for a timm network; None: timm's own.
+    backbone : the network: "timm:NAME", "open_clip:NAME", or a checkpoint of this project. None: only features are
+        accepted.
+    weights : file with weights for a timm network; None: timm's own. For a network of open_clip, a tag of its weights,
+        or a file.
     base_mean : (D,) mean of the raw features of the classes that the network was trained on, which CL2N subtracts.
         None: the mean of the support's class means is used instead.
     device : "auto", "cpu", "cuda" or "cuda:N".
+    prompts : templates of the texts of a class name, in which {} stands for the name. None:
+        `fsl.features.prompts.PROMPTS`.
 
     Attributes
     ----------
@@ -102,12 +111,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights: str | None = None,
         base_mean: ArrayLike | None = None,
         device: str = "auto",
+        prompts: Sequence[str] | None = None,
     ) -> None:
         self.strategy = strategy
         self.backbone = backbone
         self.weights = weights
         self.base_mean = base_mean
         self.device = device
+        self.prompts = prompts
 
     def fit(
         self,
@@ -116,7 +127,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         class_names: Sequence[str] | None = None,
         text: ArrayLike | None = None,
-        logit_scale: float = LOGIT_SCALE,
+        logit_scale: float | None = None,
     ) -> Self:
         """Fit the classifier to labelled pictures, class names, or both.
 
@@ -124,22 +135,26 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X: a folder, S pictures, or (S, D) features; None: there are class names only.
             y: (S,) class of each picture; None for a folder, whose subfolders are the classes.
             class_names: K class names. Classes of X must be among them; the others have no labelled picture.
-            text: (K, D) features of the class names, in their order.
-            logit_scale: factor of the cosines between pictures and class names, from the network.
+            text: (K, D) features of the class names, in their order. None: computed by the network from the prompts.
+            logit_scale: factor of the cosines between pictures and class names. None: that of the network that computes
+                `text`, otherwise 100.
 
         Raises:
             InputError: the strategy is unknown or cannot use what is given, a picture cannot be used, there are fewer
                 than two classes, or a class of X is not among the class names.
         """
         strategy = named(self.strategy)
+        self.encoder_fingerprint_: str | None = None
+        self._read_from = None
+        if class_names is not None and text is None and self.backbone is not None:
+            text = self.encoder().encode_names(distinct(class_names), self.prompts or PROMPTS)
+            logit_scale = self.encoder().logit_scale if logit_scale is None else logit_scale
         names = None if class_names is None and text is None else ClassNames.of(class_names, text)
         if isinstance(X, (str, os.PathLike)):
             if y is not None:
                 raise InputError("the subfolders of a support folder are the classes; omit y")
             pictures = labelled_pictures(Path(X))
             X, y = pictures.files, pictures.labels
-        self.encoder_fingerprint_: str | None = None
-        self._read_from = None
         if X is None and names is not None:
             X, y = np.empty((0, names.text.shape[1]), dtype=names.text.dtype), []
             self.n_features_in_ = X.shape[1]
@@ -161,7 +176,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"only one class, '{self.classes_[0]}'; at least two classes are required")
         self.strategy_, self.support_, self.refined_by_ = strategy, _writable(X) if len(X) else X, 0
         self.text_ = None if names is None else names.text.astype(X.dtype)
-        self.logit_scale_ = logit_scale
+        self.logit_scale_ = LOGIT_SCALE if logit_scale is None else logit_scale
         encoder = self._loaded()
         self.encoder_fingerprint_ = None if encoder is None else encoder.fingerprint
         self.base_mean_ = self._base_mean()
@@ -250,6 +265,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "encoder": self.encoder_fingerprint_,
             "refined_by": self.refined_by_,
             "logit_scale": self.logit_scale_,
+            "prompts": None if self.prompts is None else list(self.prompts),
         }
         arrays = {name: getattr(self, f"{name}_") for name in TENSORS + OPTIONAL}
         arrays["support_labels"] = arrays["support_labels"].astype(np.int64)
@@ -287,6 +303,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             backbone=backbone or description["backbone"],
             weights=weights or description["weights"],
             device=device,
+            prompts=description.get("prompts"),
         )
         classifier.classes_, classifier.refined_by_ = np.array(description["classes"]), description["refined_by"]
         classifier.encoder_fingerprint_, classifier._read_from = description["encoder"], path
@@ -311,7 +328,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             InputError: no network is given, or it is not, or cannot be verified as, the one that encoded the support.
         """
         if self.backbone is None:
-            raise InputError('pictures require a network: give backbone="timm:NAME" or a checkpoint, or give features')
+            raise InputError(
+                'pictures require a network: give backbone="timm:NAME", "open_clip:NAME" or a checkpoint, or features'
+            )
         from fsl.features.image_encoder import ImageEncoder
 
         network = self._loaded()

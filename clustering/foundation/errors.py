@@ -16,8 +16,9 @@ def unknown(kind: str, name: str, known: Iterable[str], listed: str = "") -> Inp
     does.
     """
     names = sorted(set(known))
-    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)  # nearest first
-    nearest = [repr(other) for other in near if _likeness(name, other) == _likeness(name, near[0])]
+    lower = {other.lower(): other for other in names}
+    near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)  # nearest first
+    nearest = [repr(lower[other]) for other in near if _likeness(name, other) == _likeness(name, near[0])]
     remedy = f"see {listed}" if listed else "known: " + ", ".join(names)
     if near:
         remedy = f"did you mean {' or '.join(sorted(nearest))}?"

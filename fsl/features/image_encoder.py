@@ -17,13 +17,17 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import mismatch
 from clustering.foundation.progress import Progress, quiet
+from clustering.lengths import unit_rows
 from fsl.benchmarks import BENCHMARKS
 from fsl.benchmarks.encoded import open_rgb, read_bytes, squared
 from fsl.features.bank import forward, suitable_batch
 from fsl.features.conforming import conform
+from fsl.features.prompts import PROMPTS, texts_of
 from fsl.training.machine import resolve_device
 from fsl.weights.checkpoints import load_backbone
 from fsl.weights.foreign import TORCH
+from fsl.weights.open_clip_networks import PREFIX as OPEN_CLIP
+from fsl.weights.open_clip_networks import TwoTowers, open_clip_network
 from fsl.weights.pretrained import PREFIX, Look, look_of, pretrained_backbone, weights_fingerprint
 
 Picture: TypeAlias = str | Path | Image.Image | NDArray[np.uint8] | NDArray[np.uint16]
@@ -50,7 +54,7 @@ class ImageEncoder:
 
     Attributes:
         network: maps (N, channels, size, size) to (N, D); in evaluation mode, on the device.
-        name: "timm:NAME", or the file name of the checkpoint.
+        name: "timm:NAME", "open_clip:NAME", or the file name of the checkpoint.
         look: channels, size, mean and standard deviation of the input, and the preprocessing of pictures.
         fingerprint: hash of the weights and the preprocessing, 16 hexadecimal digits.
         device: the device of the network.
@@ -68,18 +72,26 @@ class ImageEncoder:
         """The dimension D of the features."""
         return int(self.network.feature_size)  # type: ignore[arg-type]
 
+    @property
+    def logit_scale(self) -> float:
+        """Factor of the cosines between pictures and class names; only for networks with a text tower."""
+        return self._towers.logit_scale
+
     @classmethod
     def of(
         cls, backbone: str | Path, *, weights: str | Path | None = None, size: int | None = None, device: str = "auto"
     ) -> Self:
-        """Create the encoder of a timm network, or of a checkpoint of this project.
+        """Create the encoder of a network of timm or open_clip, or of a checkpoint of this project.
 
-        For a timm network, pictures are preprocessed as timm does for evaluation. For a checkpoint, they are
-        preprocessed as for `benchmark=folder`: cropped to the central square and resized (Lanczos).
+        For a network of timm or open_clip, pictures are preprocessed as these libraries do for evaluation. For a
+        checkpoint, they are preprocessed as for `benchmark=folder`: cropped to the central square and resized
+        (Lanczos).
 
         Args:
-            backbone: "timm:NAME", or a file written by `transduce train` or `transduce import checkpoint`.
-            weights: for a timm network, a file of weights; None: timm's own weights.
+            backbone: "timm:NAME", "open_clip:NAME", or a file written by `transduce train` or `transduce import
+                checkpoint`.
+            weights: for a timm network, a file of weights; None: timm's own weights. For a network of open_clip, a tag
+                or a file, see `open_clip_network`.
             size: for a timm network, side of the input in pixels; None: that of its training.
             device: "auto", "cpu", "cuda", "cuda:N".
 
@@ -90,15 +102,27 @@ class ImageEncoder:
         name = str(backbone)
         if name.startswith(PREFIX):
             timm_name = name.removeprefix(PREFIX)
-            network = pretrained_backbone(timm_name, Path(weights).expanduser() if weights else None, size=size)
+            network: nn.Module = pretrained_backbone(
+                timm_name, Path(weights).expanduser() if weights else None, size=size
+            )
             look = look_of(timm_name, size)
             square: Callable[[Image.Image], Any] = look.transform()
+        elif name.startswith(OPEN_CLIP):
+            if size is not None:
+                raise InputError(f"{name}: size applies to networks of timm only; omit it")
+            network, look = open_clip_network(name.removeprefix(OPEN_CLIP), weights)
+            square = look.transform()
         elif weights is not None or size is not None:
-            raise InputError(f"{name}: weights and size apply to networks of timm only; write {PREFIX}NAME")
+            raise InputError(
+                f"{name}: weights apply to networks of timm and open_clip, and size to networks of timm; write "
+                f"{PREFIX}NAME or {OPEN_CLIP}NAME"
+            )
         else:
             path = Path(name).expanduser()
             if not path.is_file():
-                raise InputError(f"{name}: no such checkpoint; give a file, or {PREFIX}NAME for a network of timm")
+                raise InputError(
+                    f"{name}: no such checkpoint; give a file, {PREFIX}NAME for a network of timm, or {OPEN_CLIP}NAME"
+                )
             if path.suffix in TORCH or path.suffix == ".npz":
                 raise InputError(
                     f"{name}: weights of another program; convert them with transduce import checkpoint {name} "
@@ -155,6 +179,32 @@ class ImageEncoder:
                 wrong |= problems
                 advance(len(batch))
         return Encoded(features[: len(kept)], torch.tensor(kept, dtype=torch.int64), wrong)
+
+    def encode_names(self, names: Sequence[str], prompts: Sequence[str] = PROMPTS) -> Tensor:
+        """Compute the features of class names: the mean over the prompts of the unit features of the texts, divided by
+        its norm.
+
+        Args:
+            names: K class names.
+            prompts: templates, in which {} stands for the name.
+
+        Returns:
+            (K, D) float32 unit features on the CPU.
+
+        Raises:
+            InputError: the network has no text tower, or see `texts_of`.
+        """
+        texts = self._towers.encode_texts(texts_of(names, prompts))
+        return unit_rows(texts.view(len(names), len(prompts), -1).mean(dim=1))
+
+    @property
+    def _towers(self) -> TwoTowers:
+        if not isinstance(self.network, TwoTowers):
+            raise InputError(
+                f"{self.name} has no text tower, so it cannot compute the features of class names; give text features "
+                f"of the same network, or a network of open_clip (backbone={OPEN_CLIP}NAME)"
+            )
+        return self.network
 
     def _encoded(
         self, pictures: Sequence[Picture], batches: Iterator[range], skip: bool

@@ -1,6 +1,5 @@
 """Networks of timm with pretrained weights: timm's own, or from a file."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +14,12 @@ from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
 from fsl.features.conforming import Interpolation
 from fsl.weights.foreign import import_backbone
+from fsl.weights.hub import absent, check_reachable, offline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PREFIX = "timm:"
-REACHED = 5.0
-"""Timeout for the first request to the hub, in seconds."""
 Mode = Literal["center", "squash", "border"]
 
 
@@ -99,9 +97,10 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
     weights_place(name)
     config = _config(name)
     if not config.file and not _is_here(config):
-        if _offline():
+        if config.hf_hub_id:
+            check_reachable(f"{PREFIX}{name}", config.hf_hub_id, "config.json")
+        elif offline():
             raise _absent(name, config)
-        _ask(name, config)
     with torch.random.fork_rng(devices=[]):  # the weights drawn first are replaced at once
         try:
             return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval()
@@ -147,10 +146,6 @@ def _config(name: str) -> Any:
     return config
 
 
-def _offline() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
-
-
 def _is_here(config: Any) -> bool:
     """Whether the weights are in the cache of the hub or of torch. Uses no network."""
     if not config.hf_hub_id:
@@ -164,26 +159,5 @@ def _is_here(config: Any) -> bool:
     return True
 
 
-def _ask(name: str, config: Any) -> None:
-    """Check with one request that the hub can be reached; timm itself would retry for a minute."""
-    if not config.hf_hub_id:
-        return
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-    from huggingface_hub.errors import HfHubHTTPError
-
-    try:
-        get_hf_file_metadata(hf_hub_url(config.hf_hub_id, "config.json"), timeout=REACHED)
-    except HfHubHTTPError:
-        return  # the hub has answered
-    except Exception as error:  # the type depends on the version of the hub's HTTP client
-        raise _absent(name, config) from error
-
-
 def _absent(name: str, config: Any) -> InputError:
-    place = f"huggingface.co/{config.hf_hub_id}" if config.hf_hub_id else config.url
-    by_file = "download them elsewhere and give the file (pretrained=FILE; in Python weights=FILE)"
-    if _offline():
-        remedy = f"set HF_HUB_OFFLINE=0 to allow downloads, or {by_file}"
-    else:
-        remedy = f"downloading them failed; {by_file}"
-    return InputError(f"{PREFIX}{name}: its weights ({place}) are not on this machine; {remedy}")
+    return absent(f"{PREFIX}{name}", f"huggingface.co/{config.hf_hub_id}" if config.hf_hub_id else config.url)

@@ -1,0 +1,218 @@
+"""Networks of open_clip, which map pictures and texts to one space, with weights of open_clip or from a file."""
+
+import json
+import logging
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from clustering.foundation.errors import InputError, unknown
+from fsl.backbones import registry
+from fsl.weights.foreign import read_weights
+from fsl.weights.hub import absent, check_reachable
+from fsl.weights.pretrained import Look, Mode
+
+PREFIX = "open_clip:"
+MODES: Mapping[str, Mode] = {"shortest": "center", "squash": "squash", "longest": "border"}
+BESIDE = "open_clip_config.json"
+"""A file that repositories of the hub have beside the weights, with the preprocessing of pictures."""
+_TEXTS = 256  # texts encoded at once
+
+
+class TwoTowers(nn.Module):
+    """A network of open_clip with its image tower and its text tower, in evaluation mode.
+
+    Shapes: (N, 3, size, size) -> (N, D) unit features.
+
+    Args:
+        name: name of the network in open_clip.
+        model: the network.
+
+    Attributes:
+        feature_size: D.
+    """
+
+    def __init__(self, name: str, model: nn.Module) -> None:
+        super().__init__()
+        self.name = name
+        self.model = model.eval()
+        self.feature_size = int(_open_clip().get_model_config(name)["embed_dim"])
+
+    def forward(self, images: Tensor) -> Tensor:
+        return cast(Tensor, self.model.encode_image(images, normalize=True))  # type: ignore[operator]
+
+    @property
+    def logit_scale(self) -> float:
+        """Factor of the cosines between pictures and texts."""
+        return float(self.model.logit_scale.detach().exp().mean())  # type: ignore[operator]
+
+    def encode_texts(self, texts: Sequence[str]) -> Tensor:
+        """(n, D) float32 unit features on the CPU, of n texts.
+
+        Raises:
+            InputError: the network's tokenizer requires another package or files that are not on this machine.
+        """
+        place, parts = self.model.logit_scale.device, []
+        with torch.inference_mode():
+            for start in range(0, len(texts), _TEXTS):
+                tokens = self._tokenizer(list(texts[start : start + _TEXTS])).to(place)
+                parts.append(self.model.encode_text(tokens, normalize=True).float().cpu())  # type: ignore[operator]
+        return torch.cat(parts)
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        try:
+            with _silent():
+                return _open_clip().get_tokenizer(self.name)
+        except (ImportError, OSError, ValueError, RuntimeError) as error:
+            other = "choose a network with the tokenizer of CLIP, such as ViT-B-32"
+            if isinstance(error, ImportError):
+                raise InputError(
+                    f"{PREFIX}{self.name}: its tokenizer requires {error.name}; install it, or {other}"
+                ) from error
+            raise InputError(
+                f"{PREFIX}{self.name}: its tokenizer is not on this machine; set HF_HUB_OFFLINE=0 to allow downloads, "
+                f"or {other}"
+            ) from error
+
+
+def open_clip_network(name: str, weights: str | Path | None) -> tuple[TwoTowers, Look]:
+    """Create a network of open_clip, and the preprocessing of its pictures.
+
+    A file of weights may be what open_clip or its training saves (.safetensors, .bin, .pt and similar). Its pictures
+    are preprocessed as `open_clip_config.json` in its folder says, otherwise as for most weights that open_clip has for
+    this network.
+
+    Args:
+        name: name of the network in open_clip, such as "ViT-B-32".
+        weights: a tag of open_clip for this network, such as "laion2b_s34b_b79k", or a file. Weights of a tag are read
+            from the cache of the Hugging Face hub. Set HF_HUB_OFFLINE=0 to allow downloads.
+
+    Raises:
+        InputError: open_clip is not installed; the name or the tag is unknown (the message suggests the closest); the
+            weights are not available, or belong to another network.
+    """
+    library = _open_clip()
+    name = name.replace("/", "-")
+    if name not in library.list_models():
+        raise unknown("network of open_clip", name, library.list_models(), "open_clip.list_models()")
+    tags = library.pretrained.list_pretrained_tags_by_model(name)
+    if weights is None:
+        listed = f"TAG ({textwrap.shorten(', '.join(tags), 200, placeholder='...')}) or pretrained=" if tags else ""
+        raise InputError(f"{PREFIX}{name}: no weights given; add pretrained={listed}FILE")
+    given: Mapping[str, Any] = library.pretrained.get_pretrained_cfg(name, str(weights))
+    if given:
+        path = _downloaded(f"{PREFIX}{name} pretrained={weights}", given)
+    else:
+        path = Path(weights).expanduser()
+        if not path.is_file() and len(path.parts) == 1 and not path.suffix and tags:
+            raise InputError(f"{unknown(f'weights of {PREFIX}{name}', str(weights), tags)}; nor is there such a file")
+    read_weights(path)  # rejects files that are damaged or contain code
+    model = _created(name, path, bool(given.get("quick_gelu", False)))
+    size = model.visual.image_size  # type: ignore[union-attr]
+    height, width = size if isinstance(size, tuple) else (size, size)
+    if height != width:
+        raise InputError(f"{PREFIX}{name} requires images of {height} x {width}; choose a network with square input")
+    return TwoTowers(name, model), _look(path, given or _usual(name, tags), int(height))
+
+
+def _open_clip() -> Any:
+    registry()  # sets HF_HUB_OFFLINE, which the client of the hub reads when it is imported
+    try:
+        import open_clip
+    except ImportError as error:
+        raise InputError(
+            f"backbone={PREFIX}NAME requires the package open_clip_torch: pip install 'transduce[clip]'"
+        ) from error
+    return open_clip
+
+
+def _downloaded(name: str, config: Mapping[str, Any]) -> Path:
+    """The file of a tag's weights, from the cache or downloaded.
+
+    Raises:
+        InputError: it is not in the cache and cannot be downloaded.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    library, (repository, _, file) = _open_clip(), config["hf_hub"].rpartition("/")
+    constants = library.constants
+    files = (constants.HF_SAFE_WEIGHTS_NAME, constants.HF_WEIGHTS_NAME)
+    if file:
+        files = (f"{file.rpartition('.')[0]}.safetensors", file)
+    for candidate in files:
+        cached = try_to_load_from_cache(repository, candidate)
+        if isinstance(cached, str):
+            return Path(cached)
+    check_reachable(name, repository, files[-1])
+    try:
+        return Path(library.pretrained.download_pretrained(config))
+    except (OSError, RuntimeError) as error:
+        raise absent(name, f"huggingface.co/{repository}") from error
+
+
+def _created(name: str, path: Path, quick_gelu: bool) -> nn.Module:
+    """The network with the weights of a file.
+
+    Raises:
+        InputError: the network cannot be created, or the weights belong to another one.
+    """
+    library = _open_clip()
+    with torch.random.fork_rng(devices=[]), _silent():  # the weights drawn first are replaced
+        try:
+            model: nn.Module = library.create_model(
+                name, pretrained=str(path.absolute()), force_quick_gelu=quick_gelu, pretrained_text=False
+            )
+        except Exception as error:  # of open_clip, timm, or transformers
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            reason = textwrap.shorten(" ".join(lines[1:2] or lines), 160, placeholder="...")
+            raise InputError(
+                f"{path}: cannot be used as weights of {PREFIX}{name}: {reason}; give the network of these weights"
+            ) from error
+    bad = [key for key, value in model.named_parameters() if not bool(value.isfinite().all())]
+    if bad:
+        raise InputError(f"{path}: NaN or infinite weights in the network's {bad[0]}; give another file")
+    return model
+
+
+def _usual(name: str, tags: Sequence[str]) -> Mapping[str, Any]:
+    """The preprocessing of most weights that open_clip has for a network; empty without any."""
+    keys = ("mean", "std", "interpolation", "resize_mode")
+    configs = (_open_clip().pretrained.get_pretrained_cfg(name, tag) for tag in tags)
+    counts = Counter(tuple(config[key] for key in keys) for config in configs)
+    return dict(zip(keys, counts.most_common(1)[0][0], strict=True)) if counts else {}
+
+
+def _look(path: Path, config: Mapping[str, Any], size: int) -> Look:
+    """The preprocessing by the file beside the weights, else by `config`, else open_clip's default."""
+    beside, library = path.parent / BESIDE, _open_clip()
+    try:
+        if beside.is_file():
+            config = {**config, **json.loads(beside.read_text(encoding="utf-8"))["preprocess_cfg"]}
+        values = vars(library.transform.PreprocessCfg()) | config
+        mean, std = ([float(value) for value in values[key]] for key in ("mean", "std"))
+        look = Look(3, size, mean, std, values["interpolation"], 1.0, MODES[values["resize_mode"]])
+        valid = len(mean) == len(std) == 3 and min(std) > 0 and look.interpolation in ("bicubic", "bilinear")
+    except (OSError, KeyError, TypeError, ValueError, RecursionError):
+        valid = False
+    if not valid:
+        raise InputError(f"{beside}: no preprocessing of open_clip; remove the file, or download it again")
+    return look
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """open_clip logs by the root logger, which would then print the messages of all libraries from there on."""
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
