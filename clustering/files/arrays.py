@@ -1,13 +1,15 @@
-"""Arrays of an .npz file, whose sizes are checked before anything is decompressed."""
+"""Arrays of .npy and .npz files, whose sizes are checked before anything is read or decompressed."""
 
 import lzma
 import math
+import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,73 @@ _DAMAGED = (
 )
 UNREADABLE = (OSError, ValueError, *_DAMAGED)
 """Errors of damaged array files and archives; an encrypted one raises RuntimeError."""
+
+
+class ArrayKind(NamedTuple):
+    """What is known of an array before it is read.
+
+    Attributes:
+        letter: kind of its values, as in `numpy.dtype.kind`: f, i, u, b, U, S; O for objects; ? if it is unreadable.
+        shape: its shape; -1 for the length of lists in a column, which is known only after reading.
+    """
+
+    letter: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class NamedArrays:
+    """Named arrays, whose values are read when they are needed.
+
+    Attributes:
+        kinds: type and shape of each array by name; the name is empty if the file contains a single array.
+        read: reads the arrays of these names.
+        table: whether the arrays are columns of a table: (N,), or (N, D) for a column of lists.
+        index: names of columns that number or name the rows.
+    """
+
+    kinds: Mapping[str, ArrayKind]
+    read: Callable[[Sequence[str]], Mapping[str, NDArray[Any]]]
+    table: bool = False
+    index: tuple[str, ...] = ()
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """The array of an .npy file; an array of objects, which can run code, is rejected.
+
+    Raises:
+        OSError, ValueError: as in `read_arrays`.
+    """
+    try:
+        with open_regular(path) as file:
+            size = _checked_size(file, "it", os.fstat(file.fileno()).st_size)
+            memory.require(f"{path}: reading it", {"the array": size}, "use a smaller file")
+            file.seek(0)
+            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            return array
+    except (*_DAMAGED, MemoryError) as error:
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def array_kinds(path: Path) -> dict[str, ArrayKind]:
+    """Kinds and shapes of the arrays of an .npz file by name, from their headers.
+
+    Raises:
+        OSError, ValueError: as in `read_arrays`.
+    """
+    kinds = {}
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            for name, member in _members(archive).items():
+                try:
+                    with archive.open(member) as stream:
+                        shape, dtype = _header(stream, name)
+                    kinds[name] = ArrayKind("O" if dtype.hasobject else dtype.kind, shape)
+                except UNREADABLE:
+                    kinds[name] = ArrayKind("?", ())
+    except _DAMAGED as error:
+        raise ValueError(str(error) or type(error).__name__) from error
+    return kinds
 
 
 def read_arrays(path: Path, select: Callable[[str], bool] = lambda name: True) -> dict[str, NDArray[Any]]:
@@ -63,6 +132,13 @@ def array_names(path: Path) -> list[str]:
         raise ValueError(str(error) or type(error).__name__) from error
 
 
+def native(array: NDArray[Any]) -> NDArray[Any]:
+    """The array in native byte order, and with at most 64 bits per number."""
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     return {member.filename.removesuffix(".npy"): member for member in archive.infolist() if not member.is_dir()}
 
@@ -70,18 +146,30 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 def _size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     """Bytes of an array according to its header, at most the size of the archive member."""
     with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version not in _HEADERS:
-            raise ValueError(f"{member.filename} is an array of an unsupported version")
-        shape, _, dtype = _HEADERS[version](stream)
+        return _checked_size(stream, member.filename, member.file_size)
+
+
+def _checked_size(stream: IO[bytes], name: str, stored: int) -> int:
+    """Bytes of an array according to its header, at most the number of stored bytes."""
+    shape, dtype = _header(stream, name)
     if dtype.hasobject:
-        raise ValueError(f"{member.filename} contains pickled objects, which are not loaded")
-    if not dtype.itemsize and math.prod(shape):
-        raise ValueError(f"{member.filename} has items of zero bytes, whose number is unlimited")
-    size: int = math.prod(shape) * dtype.itemsize
-    if size > member.file_size or min(shape, default=0) < 0:
-        raise ValueError(f"{member.filename} is truncated: it has {member.file_size:,} of {size:,} bytes")
+        raise ValueError(f"{name} contains pickled objects, which are not loaded")
+    count: int = math.prod(shape)
+    if not dtype.itemsize and count:
+        raise ValueError(f"{name} has items of zero bytes, whose number is unlimited")
+    size = count * dtype.itemsize
+    if size > stored or min(shape, default=0) < 0:
+        raise ValueError(f"{name} is truncated: it has {stored:,} of {size:,} bytes")
     return size
+
+
+def _header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array that a stream begins with."""
+    version = np.lib.format.read_magic(stream)
+    if version not in _HEADERS:
+        raise ValueError(f"{name} is an array of an unsupported version")
+    shape, _, dtype = _HEADERS[version](stream)
+    return tuple(shape), dtype
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:

@@ -1,6 +1,9 @@
 """The exception for errors that users can correct."""
 
 import difflib
+import pickle
+import re
+import textwrap
 from collections.abc import Iterable
 
 
@@ -23,6 +26,18 @@ def unknown(kind: str, name: str, known: Iterable[str], listed: str = "") -> Inp
     if near:
         remedy = f"did you mean {' or '.join(sorted(nearest))}?"
     return InputError(f"unknown {kind} {name!r}; {remedy}")
+
+
+def reason(error: BaseException) -> str:
+    """The first sentence of another library's error, shortened to 100 printable characters.
+
+    PyTorch's full message recommends options that run the code in a file.
+    """
+    if isinstance(error, (pickle.UnpicklingError, KeyError)):  # a KeyError is of a code that no pickle has
+        return "it cannot be unpickled"
+    first = re.split(r"[.!] |\n", str(error), maxsplit=1)[0].rstrip(".")
+    words = "".join(letter if letter.isprintable() else "?" for letter in first)
+    return textwrap.shorten(words, 100, placeholder="...") or type(error).__name__
 
 
 def _likeness(name: str, other: str) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
+from clustering.files.torch_files import TORCH
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
@@ -25,7 +26,6 @@ from fsl.features.conforming import conform
 from fsl.features.prompts import PROMPTS, texts_of
 from fsl.training.machine import resolve_device
 from fsl.weights.checkpoints import load_backbone
-from fsl.weights.foreign import TORCH
 from fsl.weights.open_clip_networks import PREFIX as OPEN_CLIP
 from fsl.weights.open_clip_networks import TwoTowers, open_clip_network
 from fsl.weights.pretrained import PREFIX, Look, look_of, pretrained_backbone, weights_fingerprint

@@ -1,10 +1,7 @@
 """Import of weights written by other programs. Code in a file is never executed."""
 
-import pickle
-import re
 import sys
 import textwrap
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,13 +11,13 @@ from torch import Tensor, nn
 
 from clustering.files.arrays import read_arrays
 from clustering.files.tensors import read_any_tensors
+from clustering.files.torch_files import TORCH, read_torch
 from clustering.foundation import memory
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, reason
 from fsl.backbones import create_backbone
 from fsl.weights.key_matching import Matched, Unmatched, classifier_keys, match_keys
 
 RECIPE = 1  # version; increased if the same file gives other weights, so that cached imports are not reused
-TORCH = (".pth", ".pt", ".tar", ".ckpt", ".bin")
 CONTAINERS = ("state_dict", "state", "model", "params", "model_state_dict", "net", "network", "weights")
 
 
@@ -92,38 +89,15 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         elif path.suffix == ".npz":
             weights = {key: torch.from_numpy(array) for key, array in read_arrays(path).items()}
         else:
-            _check_packed(path)
-            weights = _state_dict(torch.load(path, map_location="cpu", weights_only=True), path)
+            remedy = "save only its weights, with torch.save(model.state_dict(), FILE)"
+            weights = _state_dict(read_torch(path, "a file of weights", remedy), path)
     except InputError:
         raise
     except Exception as error:  # what these three raise for a damaged file cannot be listed
-        forbidden = re.search(r"GLOBAL ([\w.]+) (?:was|whose)", str(error), re.ASCII)
-        if forbidden:
-            raise InputError(
-                f"{path}: contains {forbidden[1]}, which requires executing code, so the file is not loaded; save only "
-                "its weights, with torch.save(model.state_dict(), FILE)"
-            ) from error
-        raise InputError(f"{path}: damaged, or not a file of weights ({_reason(error)}); download it again") from error
+        raise InputError(f"{path}: damaged, or not a file of weights ({reason(error)}); download it again") from error
     sizes = {key: 4 * tensor.numel() for key, tensor in weights.items() if tensor.dtype != torch.float32}
     memory.require(f"{path}: its weights", sizes, "give another file")  # a small file can expand to a huge tensor
     return {key: tensor.float() if tensor.is_floating_point() else tensor for key, tensor in weights.items()}
-
-
-def _check_packed(path: Path) -> None:
-    """Raise if memory is insufficient to unpack the file, which PyTorch does as a whole."""
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            sizes = {member.filename: member.file_size for member in archive.infolist()}
-        memory.require(f"{path}: unpacking it", sizes, "give another file")
-
-
-def _reason(error: Exception) -> str:
-    """The first sentence of an error, shortened: PyTorch's full message recommends options that run the file's code."""
-    if isinstance(error, (pickle.UnpicklingError, KeyError)):  # a KeyError is of a code that no pickle has
-        return "it cannot be unpickled"
-    first = re.split(r"[.!] |\n", str(error), maxsplit=1)[0].rstrip(".")
-    words = "".join(letter if letter.isprintable() else "?" for letter in first)
-    return textwrap.shorten(words, 100, placeholder="...") or type(error).__name__
 
 
 def _state_dict(content: Any, path: Path) -> dict[str, Tensor]:

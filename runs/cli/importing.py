@@ -16,24 +16,33 @@ from runs.storage.store import content_hash, write_text
 from runs.storage.together import check_place
 
 FLAGS = ("json",)
-KEYS = ("split", "backbone", "benchmark", "output")
+OF_FEATURES = ("labels", "text_features", "classes", "logit_scale", "column", "label_column", "text_column")
+KEYS = ("split", "backbone", "benchmark", "output", *OF_FEATURES)
 SPLITS = ("base", "validation", "novel")  # those of fsl.benchmarks.benchmark, which imports numpy
-FEATURES: Mapping[str, Any] = {"split": "novel", "output": None}
+FEATURES: Mapping[str, Any] = {"split": "novel", **dict.fromkeys(OF_FEATURES), "output": None}
 CHECKPOINT: Mapping[str, Any] = {"backbone": "conv4", "benchmark": "mini", "output": None}
 ABOUT = """\
 usage: transduce import features FILE [key=value ...] [--flag ...]
        transduce import checkpoint FILE [key=value ...] [--flag ...]
 
 features converts features that another program extracted to a feature bank. It reads SimpleShot's output.plk, the
-pickles of S2M2 and PT-MAP, and .npz files with the arrays features (N, D) and labels (N,), optionally with the split in
-the name (features_novel, labels_novel), and optionally with class_names and base_mean.
+pickles of S2M2 and PT-MAP, and .npy, .npz, .pt, .safetensors and .parquet files. An .npz, .pt or .safetensors has
+arrays features (N, D) and labels (N,), optionally with the split in the name (features_novel, labels_novel), and
+optionally class_names, text (K, D), logit_scale and base_mean. A .parquet has a column of lists, or columns of floats,
+and a column of labels. Labels, class names and text features may also have files of their own.
 checkpoint converts the weights of another program (.pth.tar and similar, .npz or .safetensors) to the parameter names
 of this project, and lists the weights without a counterpart.
 No code in a file is executed; a pickle that requires it is rejected.
-Importing is optional: transduce evaluate also accepts checkpoint=FILE and features=FILE.
+Importing is optional for single files: transduce evaluate also accepts checkpoint=FILE and features=FILE.
 
 keys (or as flags, --backbone conv4):
   split=novel      features: the split of the images: base, validation or novel
+  labels=FILE      features: one label per picture, an integer or a class name (.npy, .txt, .csv or as above)
+  classes=FILE     features: the class names, one a line (.txt), in a column (.csv) or an array
+  text_features=FILE  features: one row per class name, from the text tower of the network
+  logit_scale=100  features: factor of the cosines between pictures and class names
+  column=NAME      features: the array or column of the features; for columns of floats a pattern, such as emb_*
+  label_column=NAME, text_column=NAME  features: the array or column of the labels, and of the text features
   backbone=conv4   checkpoint: the network of the weights
   benchmark=mini   checkpoint: the benchmark it was trained on, which sets image size and channels
   output=null      the file to write; null: the name of FILE with the ending .safetensors, in the current folder. A
@@ -45,6 +54,8 @@ flags:
 examples:
   transduce import features output.plk
   transduce import features features.npz split=validation output=validation.safetensors
+  transduce import features clip.parquet column=embedding label_column=category
+  transduce import features images.npy labels=labels.csv text_features=text.npy classes=names.txt
   transduce import checkpoint model_best.pth.tar --backbone conv4 --benchmark mini
 """
 
@@ -81,7 +92,7 @@ def _features(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     from fsl.features.foreign import import_features
 
     output, card = _places(path, values["output"], FORMAT)
-    bank = import_features(path, values["split"])
+    bank = import_features(path, values["split"], **_given(values))
     bank.save(output)
     write_text(card, cards.bank(bank, f"Features from {path.name}", output.name).text(bank.fingerprint()))
     return {
@@ -91,10 +102,28 @@ def _features(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
         "images": len(bank.features),
         "dimension": bank.dimension,
         "classes": len(bank.class_names),
+        **({} if bank.text is None else {"class names": f"with text features, logit scale {bank.logit_scale:g}"}),
         "base_mean": "known" if bank.base_mean is not None else "unknown: CL2N needs it, UN and L2N do not",
         "fingerprint": bank.fingerprint(),
         "card": str(card),
     }
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `import_features` for the keys that are set.
+
+    Raises:
+        InputError: the logit scale is not a number.
+    """
+    given: dict[str, Any] = {name: str(values[name]) for name in OF_FEATURES if values[name] is not None}
+    for name in ("labels", "text_features", "classes"):
+        if name in given:
+            given[name] = Path(given[name]).expanduser()
+    if "logit_scale" in given:
+        if isinstance(values["logit_scale"], bool) or not isinstance(values["logit_scale"], (int, float)):
+            raise InputError(f"logit_scale must be a number, not {given['logit_scale']!r}")
+        given["logit_scale"] = float(values["logit_scale"])
+    return given
 
 
 def _checkpoint(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:

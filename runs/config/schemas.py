@@ -42,7 +42,8 @@ class TrainConfig(RunConfig):
         None, "file of weights to use instead of training (.safetensors, .npz, .pth or similar); null: train"
     )
     features: tuple[str, ...] | None = key(
-        None, "files of features to use instead of images and a network: NOVEL, or NOVEL,BASE"
+        None,
+        "files of features to use instead of images and a network: NOVEL, or NOVEL,BASE (.npz, .parquet and others)",
     )
     pretrained: str | None = key(
         None, "weights of a timm network, used with timm's preprocessing; true: timm's own; FILE: from a file"

@@ -88,7 +88,7 @@ def _split_of(file: str) -> str:
 
     path = Path(file).expanduser()
     _state(file)
-    if path.suffix == ".safetensors":
+    if path.suffix == ".safetensors" and _is_bank(path):
         try:
             provenance = json.loads(read_header(path, "make it again").get("provenance", "{}"))
         except InputError:
@@ -99,6 +99,13 @@ def _split_of(file: str) -> str:
         return said if said in SPLITS else "novel"
     words = re.findall(r"[a-z]+", path.stem.lower())
     return next((split for word in words for split in SPLITS if word in FILES[split]), "novel")
+
+
+def _is_bank(path: Path) -> bool:
+    """Return whether a safetensors file says that this project wrote it; other programs' files have no such format."""
+    from clustering.files.tensor_headers import read_header
+
+    return read_header(path, "make it again").get("format", "").startswith("transduce")
 
 
 def _state(file: str) -> tuple[int, int]:
@@ -127,7 +134,7 @@ def _read_once(file: str, split: str, state: tuple[int, int]) -> "FeatureBank":
     from fsl.features.foreign import import_features
 
     path = Path(file).expanduser()
-    if path.suffix == ".safetensors":
+    if path.suffix == ".safetensors" and _is_bank(path):
         bank = FeatureBank.load(path, "make it again with `transduce import features`")
     else:
         bank = import_features(path, cast("Split", split))

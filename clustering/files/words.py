@@ -1,0 +1,90 @@
+"""Words in text files: one a line, or a column of a CSV."""
+
+import csv
+from collections.abc import Collection
+from pathlib import Path
+
+from clustering.files.regular import open_regular
+from clustering.foundation import memory
+from clustering.foundation.errors import InputError, unknown
+
+ENDINGS = (".txt", ".csv", ".tsv")
+
+
+def read_words(path: Path, headers: Collection[str], column: str | None = None, option: str = "column") -> list[str]:
+    """The lines of a .txt, or the cells of a column of a .csv or .tsv, without surrounding blanks.
+
+    A CSV with several columns has a header line. Its column is `column`, or the one whose name is among `headers`. A
+    CSV with one column may have such a header. Empty lines at the end are ignored.
+
+    Args:
+        path: the file, in UTF-8.
+        headers: names of the column.
+        column: name of the column; None: chosen by `headers`.
+        option: how a user gives `column`, for messages.
+
+    Raises:
+        InputError: the file is missing, empty, not text in UTF-8, has an empty line between others, or no column, or
+            several, that could be meant.
+    """
+    text = _text(path)
+    if path.suffix.lower() == ".txt":
+        rows = [[line] for line in text.splitlines()]
+        column = None
+        headers = ()
+    else:
+        rows = _cells(path, text)
+    while rows and not any(cell.strip() for cell in rows[-1]):
+        rows.pop()
+    if not rows:
+        raise InputError(f"{path}: has no lines; write one name a line")
+    place, first = _place(path, [cell.strip() for cell in rows[0]], headers, column, option)
+    words = []
+    for number, row in enumerate(rows[first:], first + 1):
+        word = row[place].strip() if place < len(row) else ""
+        if not word:
+            raise InputError(f"{path}: line {number} is empty; remove it, or fill it in")
+        words.append(word)
+    if not words:
+        raise InputError(f"{path}: has a header, but no lines below it")
+    return words
+
+
+def _text(path: Path) -> str:
+    try:
+        with open_regular(path) as file:
+            memory.require(f"{path}: reading it", {"text": 8.0 * path.stat().st_size}, "use a smaller file")
+            text = file.read().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give an existing file") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not text in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
+    if "\0" in text:
+        raise InputError(f"{path}: has a NUL byte, so it is not text; save it as text in UTF-8")
+    return text
+
+
+def _cells(path: Path, text: str) -> list[list[str]]:
+    lines = text.splitlines(keepends=True)
+    delimiter = max(",;\t", key=lines[0].count) if lines else ","
+    try:
+        return list(csv.reader(lines, delimiter=delimiter))
+    except csv.Error as error:
+        raise InputError(f"{path}: cannot be read as CSV ({error}); save it again as CSV UTF-8") from error
+
+
+def _place(path: Path, header: list[str], headers: Collection[str], column: str | None, option: str) -> tuple[int, int]:
+    """Number of the column, and of the first line with a word."""
+    if column is not None:
+        if column not in header:
+            raise InputError(f"{path}: {unknown('column', column, header)}")
+        return header.index(column), 1
+    named = [name for name in header if name.lower() in headers]
+    if len(named) == 1:
+        return header.index(named[0]), 1
+    if named or len(header) > 1:
+        raise InputError(
+            f"{path}: which of the columns {', '.join(named or header)} is meant? Choose it with {option}=NAME, or "
+            "keep one column"
+        )
+    return 0, 0

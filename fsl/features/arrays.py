@@ -1,0 +1,286 @@
+"""Choice of features, labels and class names among the arrays of a file, or the columns of a table."""
+
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clustering.files import words
+from clustering.files.array_files import array_of_tensor, open_arrays
+from clustering.files.arrays import ArrayKind, NamedArrays, native
+from clustering.files.columns import of_arrow, of_frame
+from clustering.foundation.errors import InputError, unknown
+
+FEATURES = ("features", "feats", "feature", "embeddings", "images", "x", "X", "data")
+LABELS = ("labels", "label", "targets", "target", "y", "Y")
+TEXT = ("text", "text_features", "text_embeddings")
+NAMES = ("class_names", "class_name", "classes", "class", "names", "name")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+Result = TypeVar("Result")
+NOT_FEATURES = frozenset((*LABELS, *TEXT, *NAMES, "base_mean", "logit_scale", "prompts"))
+
+
+def read_features(path: str | Path, column: str | None = None, *, option: str = "column") -> NDArray[Any]:
+    """(N, D) features of pictures or texts of a file, in their stored precision.
+
+    The file has one array; or an array called `features` or by a similar name (`FEATURES`, `TEXT`), or only one array
+    of shape (N, D). In a Parquet file, the features are a column of lists, or all columns of floats.
+
+    Args:
+        path: .npy, .npz, .pt, .pth, .safetensors or .parquet.
+        column: name of the array or column; for columns of numbers a pattern, such as "emb_*". None: as above.
+        option: how a user gives `column`, for messages.
+
+    Raises:
+        InputError: the file cannot be read, see `open_arrays`; no array, or several, could be meant; or the array does
+            not contain numbers of shape (N, D).
+    """
+    path = Path(path)
+    arrays = open_arrays(path)
+    return _at(path, lambda: pick_features(arrays, (*FEATURES, *TEXT), column, option))
+
+
+def read_labels(path: str | Path, column: str | None = None, *, option: str = "label_column") -> NDArray[Any]:
+    """(N,) labels of a file: integers or names.
+
+    Args:
+        path: as in `read_features`, or text: .txt with one label a line, or .csv.
+        column: name of the array or column. None: a file with one array or column, or `labels` or a similar name.
+        option: how a user gives `column`, for messages.
+
+    Raises:
+        InputError: the file cannot be read; no array, or several, could be meant.
+    """
+    path = Path(path)
+    if path.suffix.lower() in words.ENDINGS:
+        return numbers_of(words.read_words(path, LABELS, column, option))
+    arrays = open_arrays(path)
+    labels = _at(path, lambda: pick_labels(arrays, LABELS, column, option, alone=True))
+    if labels is None:
+        raise InputError(f"{path}: contains {listed(arrays)}; which of them are labels? Choose with {option}=NAME")
+    return labels
+
+
+def read_class_names(path: str | Path) -> tuple[str, ...]:
+    """The class names of a file, one a line in .txt, in a column of a .csv, or in an array of text.
+
+    Raises:
+        InputError: the file cannot be read, or has no names.
+    """
+    path = Path(path)
+    if path.suffix.lower() in words.ENDINGS:
+        return tuple(words.read_words(path, NAMES, None, "class_name"))
+    arrays = open_arrays(path)
+    names = _at(path, lambda: pick_labels(arrays, NAMES, None, "class_names", alone=True))
+    if names is None or names.ndim != 1 or names.dtype.kind not in "SU" or not len(names):
+        raise InputError(f"{path}: contains no array of class names; write them to a .txt, one a line")
+    return tuple(decoded(names).tolist())
+
+
+def as_features(values: Any, column: str | None = None, name: str = "features") -> NDArray[Any]:
+    """(N, D) features of an array, tensor, frame of pandas, or table or array of Arrow, in their precision.
+
+    Raises:
+        InputError: as in `read_features`.
+    """
+    return _at(name, lambda: pick_features(named_arrays(values), (*FEATURES, *TEXT), column, "column"))
+
+
+def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
+    """(N,) labels of an array, tensor, list, column of pandas or array of Arrow.
+
+    Raises:
+        InputError: values are missing, or there are several columns.
+    """
+    arrays = named_arrays(values)
+    labels = _at(name, lambda: pick_labels(arrays, LABELS, None, "label_column", alone=True))
+    if labels is None:
+        raise InputError(f"{name}: which of the columns {listed(arrays)} are labels? Give that column")
+    if labels.dtype.kind != "O":
+        return labels
+    items = labels.ravel().tolist()
+    kinds = {type(item) for item in items}
+    if kinds not in ({str}, {int}):
+        odd = next((place for place, item in enumerate(items) if not isinstance(item, (str, int))), 0)
+        raise InputError(f"{name}: must be integers or strings, all of one type, unlike {items[odd]!r} in row {odd}")
+    return np.array(items).reshape(labels.shape)
+
+
+def named_arrays(values: Any) -> NamedArrays:
+    """The columns of a frame or table by name; other values are one array with the name "".
+
+    Raises:
+        InputError: two columns have the same name.
+    """
+    if hasattr(values, "iloc"):
+        return of_frame(values if values.ndim == 2 else values.to_frame(""))
+    if type(values).__module__.partition(".")[0] == "pyarrow" or hasattr(values, "__arrow_c_stream__"):
+        return of_arrow(values)
+    array = array_of_tensor(values) if isinstance(values, torch.Tensor) else np.asarray(values)
+    return of_mapping({"": array})
+
+
+def of_mapping(arrays: dict[str, NDArray[Any]]) -> NamedArrays:
+    """Arrays in memory by name."""
+    kinds = {name: ArrayKind(array.dtype.kind, array.shape) for name, array in arrays.items()}
+    return NamedArrays(kinds, lambda names: {name: arrays[name] for name in names})
+
+
+def pick_features(
+    arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, labels: Sequence[str] = ()
+) -> NDArray[Any]:
+    """(N, D) features among arrays.
+
+    Args:
+        arrays: the arrays.
+        known: names of features; the first that exists is used.
+        column: name or pattern; None: by name, see `read_features`.
+        option: how a user gives `column`, for messages.
+        labels: columns of labels, which are no features.
+
+    Raises:
+        InputError: no array, or several, could be meant, or it does not contain numbers of shape (N, D).
+    """
+    names = _features_among(arrays, known, column, option, labels)
+    values = arrays.read(names)
+    first = values[names[0]]
+    if first.ndim == 1 and arrays.table:
+        first = np.stack([values[name] for name in names], axis=1)
+    elif len(names) > 1:
+        raise InputError(f"{option}={column} stands for several arrays, {', '.join(names)}; give the name of one")
+    if first.ndim != 2 or first.dtype.kind not in "fiu":
+        raise InputError(f"features must be numbers of shape (N, D), not {first.dtype} {first.shape}{_hint(first)}")
+    rows = np.ascontiguousarray(native(first))  # the order of a sum of squares must not depend on the file
+    return rows if rows.flags.writeable else rows.copy()  # torch warns of read-only arrays
+
+
+def _features_among(
+    arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, labels: Sequence[str]
+) -> list[str]:
+    kinds = arrays.kinds
+    if column is not None:
+        names = [name for name in kinds if name == column] or [name for name in kinds if fnmatchcase(name, column)]
+        if not names:
+            raise unknown("column", column, kinds)
+        return names
+    if "" in kinds:
+        return [""]
+    for name in known:
+        if name in kinds and (not arrays.table or len(kinds[name].shape) == 2):
+            return [name]
+    matrices = [
+        name for name, (letter, shape) in kinds.items() if len(shape) == 2 and letter in "fiu" and name not in labels
+    ]
+    if not arrays.table:
+        matrices = [name for name in matrices if name not in NOT_FEATURES]
+    if len(matrices) > 1:
+        raise InputError(f"{_some(matrices)} could be the features; choose with {option}=NAME")
+    if matrices:
+        return matrices
+    if arrays.table:
+        return _columns(arrays, option, labels)
+    raise InputError(
+        f"contains {listed(arrays)}, but no features; name the array {known[0]}, or choose one with {option}=NAME"
+    )
+
+
+def _columns(arrays: NamedArrays, option: str, labels: Sequence[str]) -> list[str]:
+    """The columns of floats of a table without a column of lists."""
+    others = {*labels, *arrays.index}
+    vectors = {name: kind.letter for name, kind in arrays.kinds.items() if len(kind.shape) == 1 and name not in others}
+    floats = [name for name, letter in vectors.items() if letter == "f"]
+    integers = [name for name, letter in vectors.items() if letter in "iu"]
+    if floats and not integers:
+        return floats
+    if not floats:
+        raise InputError(
+            f"contains {listed(arrays)}, but no column of lists of numbers, and no columns of floats; choose the "
+            f"features with {option}=NAME, or {option}=PATTERN such as emb_*"
+        )
+    raise InputError(
+        f"has columns of floats ({_some(floats)}) and of integers ({_some(integers)}); choose the features with "
+        f"{option}=PATTERN, such as emb_*, or remove the other columns"
+    )
+
+
+def pick_labels(
+    arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, *, alone: bool = False
+) -> NDArray[Any] | None:
+    """(N,) labels among arrays; None if there are none.
+
+    Args:
+        arrays: the arrays.
+        known: names of labels. In a table, only one of them may exist.
+        column: name of the labels; None: by name.
+        option: how a user gives `column`, for messages.
+        alone: whether the arrays are of a file of labels, whose only array has any name.
+
+    Raises:
+        InputError: the column does not exist, or several could be meant.
+    """
+    name = label_name(arrays, known, column, option, alone=alone)
+    return None if name is None else arrays.read([name])[name]
+
+
+def label_name(
+    arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, *, alone: bool = False
+) -> str | None:
+    """Name of the labels, as in `pick_labels`."""
+    if column is not None:
+        if column not in arrays.kinds:
+            raise unknown("column", column, arrays.kinds)
+        return column
+    names = [name for name in known if name in arrays.kinds]
+    if arrays.table and len(names) > 1:
+        raise InputError(f"{_some(names)} could be the labels; choose with {option}=NAME")
+    if not names and alone:
+        names = [name for name, kind in arrays.kinds.items() if len(kind.shape) == 1 and name not in arrays.index]
+        names = names if len(names) == 1 else [name for name in arrays.kinds if not name]
+    return names[0] if names else None
+
+
+def numbers_of(texts: Sequence[str]) -> NDArray[Any]:
+    """Words as integers if all of them are written as such, as names otherwise."""
+    if all(_INTEGER.fullmatch(text) for text in texts):  # 007 is a name
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    return np.array(texts, dtype=np.str_)
+
+
+def decoded(names: NDArray[Any]) -> NDArray[Any]:
+    """Decode byte strings, as written by Python 2; other arrays are returned unchanged."""
+    if names.dtype.kind != "S":
+        return names
+    try:
+        return np.char.decode(names, "utf-8")
+    except UnicodeDecodeError:
+        return np.char.decode(names, "latin1")
+
+
+def _at(place: str | Path, work: Callable[[], Result]) -> Result:
+    """The result of some work, with the file or argument named in its errors."""
+    try:
+        return work()
+    except InputError as error:
+        raise error if str(error).startswith(str(place)) else InputError(f"{place}: {error}") from error
+
+
+def _hint(array: NDArray[Any]) -> str:
+    if array.dtype.kind == "O":
+        return "; save an array of floats, with rows of equal length"
+    if array.ndim == 1 and array.dtype.kind in "iuUSb":
+        return "; these look like labels"
+    return "; average or flatten the other dimensions first" if array.ndim > 2 else ""
+
+
+def listed(arrays: NamedArrays) -> str:
+    """The names of arrays in words."""
+    return "a single array" if "" in arrays.kinds else _some(list(arrays.kinds)) or "nothing"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 8 else f"{', '.join(names[:4])}, ... {names[-1]} ({len(names)})"

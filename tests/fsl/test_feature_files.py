@@ -1,0 +1,462 @@
+"""Features, labels, texts and class names in files of every format, and in memory: the same bank, or a clear error."""
+
+import contextlib
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from pyarrow import parquet
+from safetensors.torch import save_file
+
+from clustering.files.array_files import open_arrays
+from clustering.foundation import memory
+from clustering.foundation.errors import InputError
+from fsl.features.arrays import read_class_names, read_features, read_labels
+from fsl.features.bank import FeatureBank
+from fsl.features.foreign import bank_of_arrays, import_features
+
+RANDOM = np.random.default_rng(0)
+NAMES = ("ant", "bee", "cat")
+X, Y, T = RANDOM.normal(size=(8, 4)).astype("f4"), np.arange(8) % 3, RANDOM.normal(size=(3, 4)).astype("f4")
+
+
+def write_npy(path: Path, rows: Any) -> Path:
+    np.save(path.with_suffix(".npy"), rows)
+    return path.with_suffix(".npy")
+
+
+def write_npz(path: Path, rows: Any) -> Path:
+    np.savez_compressed(path.with_suffix(".npz"), features=rows)
+    return path.with_suffix(".npz")
+
+
+def write_bare_pt(path: Path, rows: Any) -> Path:
+    torch.save(torch.from_numpy(rows.copy()), path.with_suffix(".pt"))
+    return path.with_suffix(".pt")
+
+
+def write_dict_pt(path: Path, rows: Any) -> Path:
+    torch.save({"features": torch.from_numpy(rows.copy()), "epoch": 3, "of": "a network"}, path.with_suffix(".pth"))
+    return path.with_suffix(".pth")
+
+
+def write_safetensors(path: Path, rows: Any) -> Path:
+    save_file({"embeddings": torch.from_numpy(rows.copy()).contiguous()}, path.with_suffix(".safetensors"))
+    return path.with_suffix(".safetensors")
+
+
+def write_lists(path: Path, rows: Any) -> Path:
+    table = pa.table({"row": np.arange(len(rows)), "embedding": list(rows)})
+    parquet.write_table(table, path.with_suffix(".parquet"), row_group_size=3)
+    return path.with_suffix(".parquet")
+
+
+def write_fixed_lists(path: Path, rows: Any) -> Path:
+    flat = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
+    parquet.write_table(pa.table({"embedding": flat, "caption": ["a text"] * len(rows)}), path.with_suffix(".pq"))
+    return path.with_suffix(".pq")
+
+
+def write_columns(path: Path, rows: Any) -> Path:
+    frame = pd.DataFrame(rows, columns=[f"f{i}" for i in range(rows.shape[1])], index=np.arange(len(rows)) + 5)
+    frame.to_parquet(path.with_suffix(".parquet"))
+    return path.with_suffix(".parquet")
+
+
+def write_frame(path: Path, rows: Any) -> Path:
+    pd.DataFrame({"embedding": list(rows), "path": "a.png"}).to_parquet(path.with_suffix(".parquet"))
+    return path.with_suffix(".parquet")
+
+
+WRITERS = (
+    write_npy,
+    write_npz,
+    write_bare_pt,
+    write_dict_pt,
+    write_safetensors,
+    write_lists,
+    write_fixed_lists,
+    write_columns,
+    write_frame,
+)
+
+
+@st.composite
+def features(draw: st.DrawFn) -> Any:
+    dtype = draw(st.sampled_from(["f2", "f4", "f8"]))
+    shape = draw(st.tuples(st.integers(1, 9), st.integers(1, 5)))
+    numbers = st.floats(1 / 16, 100, width=16) | st.floats(-100, -1 / 16, width=16)
+    rows = draw(hnp.arrays(dtype, shape, elements=numbers))
+    labels = draw(hnp.arrays("i8", len(rows), elements=st.integers(0, 2)))
+    text = draw(hnp.arrays(dtype, (3, shape[1]), elements=numbers))
+    return rows, labels, text
+
+
+@settings(max_examples=15)
+@given(given_arrays=features(), named=st.booleans())
+def test_every_format_gives_the_same_bank(given_arrays, named, tmp_path_factory) -> None:
+    rows, labels, text = given_arrays
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "names.txt").write_text("\n".join(NAMES) + "\n\n")
+    np.save(folder / "y.npy", labels)
+    (folder / "y.csv").write_text("id,label\n" + "".join(f"{i},{NAMES[k]}\n" for i, k in enumerate(labels)))
+    extra = {"text": text} if named else {}
+    expected = bank_of_arrays(rows, labels, class_names=NAMES, **extra)
+    assert expected.features.dtype == torch.float32
+    for write in WRITERS:
+        path = write(folder / write.__name__, rows)
+        found = read_features(path)
+        assert found.dtype == rows.dtype
+        assert np.array_equal(found, rows)
+        texts = {"text_features": write(folder / f"t_{write.__name__}", text)} if named else {}
+        for y in ("y.npy", "y.csv"):
+            bank = import_features(path, labels=folder / y, classes=folder / "names.txt", **texts)
+            assert bank.fingerprint() == expected.fingerprint(), (write.__name__, y)
+            assert torch.equal(bank.features, expected.features)
+
+
+@settings(max_examples=15)
+@given(given_arrays=features())
+def test_memory_gives_the_same_bank_as_files(given_arrays) -> None:
+    rows, labels, text = given_arrays
+    expected = bank_of_arrays(rows, labels, class_names=NAMES, text=text).fingerprint()
+    columns = [f"f{i}" for i in range(rows.shape[1])]
+    frames = (
+        pd.DataFrame(rows, columns=columns).assign(label=labels),
+        pd.DataFrame({"embedding": list(rows), "label": [NAMES[k] for k in labels]}),
+        pa.table({"embedding": list(rows), "label": labels}),
+        pa.table({**dict(zip(columns, rows.T, strict=True)), "label": labels}).to_batches()[0],
+    )
+    for frame in frames:
+        assert bank_of_arrays(frame, class_names=NAMES, text=text).fingerprint() == expected
+    arrays = (
+        (torch.from_numpy(rows).requires_grad_(), torch.from_numpy(labels), torch.from_numpy(text)),
+        (np.asfortranarray(rows), labels.tolist(), pa.array(list(text))),
+        (rows.astype(rows.dtype.newbyteorder(">")), pd.Series(labels), pd.Series(list(text))),
+        (pa.chunked_array([pa.array(list(rows))]), pa.array([NAMES[k] for k in labels]), pd.DataFrame(text)),
+    )
+    for x, y, t in arrays:
+        assert bank_of_arrays(x, y, class_names=list(NAMES), text=t).fingerprint() == expected
+
+
+def test_formats_with_everything_in_one_file(tmp_path: Path) -> None:
+    expected = bank_of_arrays(X, Y, class_names=NAMES, text=T, logit_scale=50.0, base_mean=X[0])
+    np.savez(
+        tmp_path / "a.npz",
+        features=X,
+        labels=Y,
+        class_names=NAMES,
+        text=T,
+        logit_scale=50.0,
+        base_mean=X[0],
+        other=[{}],
+    )
+    tensors = {"features": X, "labels": Y, "text": T, "logit_scale": np.array([50.0]), "base_mean": X[0]}
+    tensors = {name: torch.from_numpy(array) for name, array in tensors.items()}
+    torch.save({**tensors, "logit_scale": 50.0, "class_names": list(NAMES)}, tmp_path / "a.pt")
+    save_file(tensors, tmp_path / "a.safetensors")
+    (tmp_path / "names.csv").write_text("class_name;folder\n" + "".join(f"{name};x\n" for name in NAMES))
+    for name, own in (("a.npz", {}), ("a.pt", {}), ("a.safetensors", {"classes": tmp_path / "names.csv"})):
+        bank = import_features(tmp_path / name, **own)
+        assert bank.fingerprint() == expected.fingerprint(), name
+        assert bank.logit_scale == 50
+    pd.DataFrame({"embedding": list(X), "y": [NAMES[k] for k in Y]}).to_parquet(tmp_path / "a.parquet")
+    plain = bank_of_arrays(X, [NAMES[k] for k in Y])
+    assert import_features(tmp_path / "a.parquet").fingerprint() == plain.fingerprint()
+    assert plain.class_names == NAMES
+
+
+def test_brain_floats_become_single_precision(tmp_path: Path) -> None:
+    rows = torch.from_numpy(X).bfloat16()
+    torch.save(rows, tmp_path / "a.pt")
+    save_file({"features": rows}, tmp_path / "a.safetensors")
+    for name in ("a.pt", "a.safetensors"):
+        found = read_features(tmp_path / name)
+        assert found.dtype == np.float32
+        assert np.array_equal(found, rows.float().numpy())
+
+
+def test_text_keeps_names_of_classes_without_pictures(tmp_path: Path) -> None:
+    bank = bank_of_arrays(X, np.zeros(8, dtype=int), text=T)
+    assert bank.class_names == ("0", "1", "2")
+    assert bank_of_arrays(X, ["cat"] * 8, class_names=NAMES, text=T).labels.tolist() == [2] * 8
+
+
+def test_labels_and_names_in_text(tmp_path: Path) -> None:
+    def written(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    assert read_labels(written("a.txt", "3\n0\n12\n")).tolist() == [3, 0, 12]
+    assert read_labels(written("a.csv", "label\n3\n0\n")).tolist() == [3, 0]
+    assert read_labels(written("a.csv", "3\n0\n")).tolist() == [3, 0]
+    assert read_labels(written("a.csv", "a,b\n1,x\n2,y\n"), "b").tolist() == ["x", "y"]
+    assert read_labels(written("a.txt", "007\n1\n")).tolist() == ["007", "1"]
+    assert read_class_names(written("b.txt", "\ufeffjack, o'lantern \nété\n")) == ("jack, o'lantern", "été")
+    assert read_class_names(written("b.csv", 'name\n"a, b"\nc\n')) == ("a, b", "c")
+    np.save(tmp_path / "b.npy", np.array(["a", "b"]))
+    assert read_class_names(tmp_path / "b.npy") == ("a", "b")
+    torch.save(["a", "b"], tmp_path / "c.pt")
+    with pytest.raises(InputError, match=r"c\.pt: .*names"):
+        read_class_names(tmp_path / "c.pt")
+    for name, text, words in (
+        ("c.txt", "", "no lines"),
+        ("c.txt", "a\n\nb\n", "line 2 is empty"),
+        ("c.csv", "a,b\nx,y\n", "a, b"),
+        ("c.csv", "label,y\n1,2\n", "label, y"),
+        ("c.csv", "label\n", "below"),
+        ("c.txt", "a\0", "NUL"),
+    ):
+        with pytest.raises(InputError, match=rf"{name}: .*{words}"):
+            read_labels(written(name, text))
+    (tmp_path / "c.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_labels(tmp_path / "c.txt")
+    with pytest.raises(InputError, match=r"none\.txt"):
+        read_labels(tmp_path / "none.txt")
+
+
+ZERO, LOST = X.copy(), X.copy()
+ZERO[5], LOST[6, 1] = 0, np.nan
+
+
+@pytest.mark.parametrize(
+    ("given_arrays", "words"),
+    [
+        ({"text": T[:, :3]}, r"features of images have 4 numbers, those of class names 3"),
+        ({"text": T[:2]}, "text has 2 rows for 3 class names"),
+        ({"text": np.zeros((4, 3), "f4")}, "transpose"),
+        ({"text": T * np.array([[1], [np.nan], [1]], "f4")}, "'bee'"),
+        ({"text": T * np.array([[1], [1], [0]], "f4")}, "'cat'"),
+        ({"text": np.ones((3, 4), int)}, "text must be numbers with a fraction"),
+        ({"text": T[None]}, r"\(1, 3, 4\)"),
+        ({"class_names": NAMES[:2]}, "labels run from 0 to 2, but there are 2 class names"),
+        ({"class_names": ["a", "b", "a"]}, "'a'"),
+        ({"labels": Y[:5]}, r"8 features have labels of shape \(5,\)"),
+        ({"labels": Y - 1}, "labels run from -1"),
+        ({"labels": np.where(Y == 1, "be", "ant")}, "'be'.*did you mean 'bee'"),
+        ({"labels": None}, "without labels"),
+        ({"labels": [0, None] * 4}, "labels: .*None in row 1"),
+        ({"labels": [0, "a"] * 4}, "unknown label"),
+        ({"labels": np.array([0, "a"] * 4, dtype=object)}, "labels: .*one type"),
+        ({"features": ZERO}, "zero in row 5"),
+        ({"features": LOST}, "row 6"),
+        ({"features": X.astype(int)}, "features must be numbers with a fraction"),
+        ({"features": X[0]}, r"\(N, D\)"),
+        ({"features": Y}, "look like labels"),
+        ({"features": X[None]}, "other dimensions"),
+        ({"features": X.astype(complex)}, "complex"),
+        ({"features": np.array([[1], [1, 2]], dtype=object)}, "equal length"),
+        ({"features": X[:0], "labels": Y[:0]}, "features"),
+        ({"logit_scale": 0.0}, "logit_scale"),
+        ({"logit_scale": np.inf}, "logit_scale"),
+        ({"class_names": None, "labels": [NAMES[k] for k in Y]}, "order is unknown"),
+        ({"class_names": None, "labels": Y + 4, "text": np.r_[T, T]}, "6 rows, but labels run from 4 to 6"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(given_arrays: dict[str, Any], words: str) -> None:
+    arrays = {"features": X, "labels": Y, "class_names": NAMES, "text": T, **given_arrays}
+    with pytest.raises(InputError, match=words):
+        bank_of_arrays(arrays.pop("features"), arrays.pop("labels"), **arrays)
+
+
+def test_errors_name_all_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y[:5])
+    with pytest.raises(InputError, match=r"x\.npy, .*y\.npy: 8 features have labels of shape"):
+        import_features(tmp_path / "x.npy", labels=tmp_path / "y.npy")
+    with pytest.raises(InputError, match=r"x\.npy: .*labels=FILE"):
+        import_features(tmp_path / "x.npy")
+    with pytest.raises(InputError, match=r"^[^:]*z\.npy: no such file"):
+        import_features(tmp_path / "x.npy", labels=tmp_path / "z.npy")
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_file_that_is_cut_or_changed_is_refused_or_read(write: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "a", X)
+    whole = path.read_bytes()
+    for size in (0, 1, 5, 30, len(whole) // 2, len(whole) - 4):
+        path.write_bytes(whole[:size])
+        with pytest.raises(InputError, match=path.name) as caught:
+            read_features(path)
+        assert len(str(caught.value).replace(str(path), "")) < 250
+        assert "\n" not in str(caught.value)
+    for place in range(0, len(whole), max(1, len(whole) // 60)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 85]) + whole[place + 1 :])
+        with contextlib.suppress(InputError):
+            read_features(path)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".pt", ".safetensors", ".parquet", ".mat"])
+def test_a_wrong_extension_is_said(write: Any, ending: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a", X)
+    if {path.suffix, ending} in ({".pt", ".pth"}, {".pq", ".parquet"}):
+        return
+    if path.suffix != ending:
+        path.rename(tmp_path / f"b{ending}")
+        with pytest.raises(InputError, match=rf"b{ending}: .*rename it to b\."):
+            read_features(tmp_path / f"b{ending}")
+
+
+@pytest.mark.parametrize("start", [b"\x89HDF\r\n", b"ARROW1\0\0", b"MATLAB 5.0", b"\x1f\x8b\x08", b"\x80\x04K\x01."])
+def test_files_of_other_formats_are_said(start: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(start + bytes(100))
+    with pytest.raises(InputError, match=r"a\.npy: is (an|a|compressed) .*numpy\.save"):
+        read_features(tmp_path / "a.npy")
+    (tmp_path / "a.bin").write_bytes(start + bytes(100))
+    with pytest.raises(InputError, match=r"a\.bin: arrays are read from .*convert"):
+        read_features(tmp_path / "a.bin")
+
+
+class Runs:
+    def __reduce__(self) -> Any:
+        return print, ("ran",)
+
+
+def test_pickled_objects_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "a.npy", np.array([{}], dtype=object))
+    np.savez(tmp_path / "a.npz", features=np.array([Runs()], dtype=object))
+    torch.save({"features": Runs()}, tmp_path / "a.pt")
+    torch.save(X, tmp_path / "b.pt")
+    (tmp_path / "c.pt").write_bytes(pickle.dumps(Runs()))
+    for name, words in (
+        ("a.npy", "pickled objects"),
+        ("a.npz", "pickled objects"),
+        ("a.pt", "print.*torch.save"),
+        ("b.pt", "numpy.*torch.save"),
+        ("c.pt", "is a pickle"),
+    ):
+        with pytest.raises(InputError, match=rf"{name}: .*{words}"):
+            read_features(tmp_path / name)
+    assert capsys.readouterr().out == ""
+
+
+def test_tensors_without_values_are_refused(tmp_path: Path) -> None:
+    torch.save({"features": torch.eye(3).to_sparse()}, tmp_path / "a.pt")
+    with pytest.raises(InputError, match=r"a\.pt: .*sparse"):
+        read_features(tmp_path / "a.pt")
+    torch.save((torch.eye(3), torch.arange(3)), tmp_path / "b.pt")
+    assert import_features(tmp_path / "b.pt", label_column="1").labels.tolist() == [0, 1, 2]
+    torch.save(7, tmp_path / "c.pt")
+    with pytest.raises(InputError, match=r"c\.pt: contains a int"):
+        read_features(tmp_path / "c.pt")
+
+
+def parquet_of(path: Path, columns: dict[str, Any]) -> Path:
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+LISTS = [[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"image": LISTS, "text": LISTS, "label": [0, 1, 2]}, "image, text could be the features.*column=NAME"),
+        ({"e": LISTS, "label": [0, 1, 2], "target": [2, 1, 0]}, "label, target could be the labels.*label_column=NAME"),
+        ({"path": ["a", "b", "c"], "label": [0, 1, 2]}, "path, label.*no column of lists.*column=NAME"),
+        ({"a": [0.5, 1, 2], "id": [7, 8, 9], "label": [0, 1, 2]}, r"\(a\).*\(id\).*column=PATTERN"),
+        ({"e": [[1.0], [1.0, 2.0], [3.0]], "label": [0, 1, 2]}, "unequal length: 1 numbers in row 0, but 2 in row 1"),
+        ({"e": [[1.0], None, [3.0]], "label": [0, 1, 2]}, "'e' has a missing value in row 1"),
+        ({"e": [[1.0], [2.0], [None]], "label": [0, 1, 2]}, "'e' has a missing value in row 2"),
+        ({"e": LISTS, "label": [0, None, 2]}, "'label' has a missing value in row 1"),
+        ({"a": [0.5, None, 2.0], "label": [0, 1, 2]}, "'a' has a missing value in row 1"),
+        ({"e": LISTS}, "contains e, but no labels.*label_column=NAME"),
+        ({"e": [[], [], []], "label": [0, 1, 2]}, "features"),
+        ({"e": [[[1.0]], [[1.0]], [[1.0]]], "label": [0, 1, 2]}, "no column of lists"),
+    ],
+)
+def test_columns_that_cannot_be_used_are_named(columns: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"a\.parquet: .*{words}"):
+        import_features(parquet_of(tmp_path / "a.parquet", columns))
+
+
+def test_columns_are_chosen_by_name_or_pattern(tmp_path: Path) -> None:
+    columns = {"image": LISTS, "text": LISTS[::-1], "kind": ["b", "a", "b"], "emb_0": [0.5, 1, 2], "emb_1": [1.5, 2, 3]}
+    path = parquet_of(tmp_path / "a.parquet", columns)
+    bank = import_features(path, column="text", label_column="kind")
+    assert bank.features.tolist() == LISTS[::-1]
+    assert (bank.class_names, bank.labels.tolist()) == (("a", "b"), [1, 0, 1])
+    bank = import_features(path, column="emb_*", label_column="kind")
+    assert bank.features.tolist() == [[0.5, 1.5], [1, 2], [2, 3]]
+    with pytest.raises(InputError, match="did you mean 'kind'"):
+        import_features(path, column="text", label_column="kinds")
+    with pytest.raises(InputError, match="'embed'"):
+        read_features(path, "embed")
+    np.savez(tmp_path / "a.npz", image_embeds=X, text_embeds=T, labels=Y)
+    with pytest.raises(InputError, match="image_embeds, text_embeds could be"):
+        import_features(tmp_path / "a.npz")
+    own = {"column": "image_embeds", "text_features": tmp_path / "a.npz", "text_column": "text_embeds"}
+    assert torch.equal(import_features(tmp_path / "a.npz", **own).features, bank_of_arrays(X, Y, text=T).features)
+    with pytest.raises(InputError, match="several arrays"):
+        read_features(tmp_path / "a.npz", "*_embeds")
+
+
+def test_columns_of_the_same_name_are_refused(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array(LISTS), pa.array(LISTS)], names=["e", "e"])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    frame = pd.DataFrame(np.eye(2), columns=["e", "e"])
+    with pytest.raises(InputError, match=r"a\.parquet: two columns are called 'e'"):
+        read_features(tmp_path / "a.parquet")
+    for values in (table, frame):
+        with pytest.raises(InputError, match="two columns are called 'e'"):
+            bank_of_arrays(values, [0, 1, 2])
+
+
+def test_categories_and_lists_in_frames(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"e": LISTS, "label": pd.Categorical(["b", "a", "b"])})
+    frame.to_parquet(tmp_path / "a.parquet")
+    for bank in (bank_of_arrays(frame), import_features(tmp_path / "a.parquet")):
+        assert (bank.class_names, bank.labels.tolist()) == (("a", "b"), [1, 0, 1])
+    for lists, words in (
+        ([[1.0], [1.0, 2.0]], "unequal"),
+        ([[1.0], None], "missing"),
+        ([[1.0], ["a"]], "other values"),
+    ):
+        with pytest.raises(InputError, match=words):
+            bank_of_arrays(pd.DataFrame({"e": lists}), [0, 1])
+
+
+def test_sizes_are_checked_before_values_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros = np.zeros((2000, 40), "f4")
+    paths = [
+        write_npz(tmp_path / "a", zeros),
+        write_lists(tmp_path / "b", zeros),
+        write_fixed_lists(tmp_path / "c", zeros),
+    ]
+    torch.save({"features": torch.zeros(1).expand(10**6, 40)}, tmp_path / "d.pt")
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f4", "fortran_order": False, "shape": (10**6, 10**6)})
+    (tmp_path / "huge.npy").write_bytes(buffer.getvalue())
+    with pytest.raises(InputError, match=r"huge\.npy: .*truncated"):
+        read_features(tmp_path / "huge.npy")
+    monkeypatch.setattr(memory, "_UNNOTICED", 1000)
+    monkeypatch.setattr(memory, "free", lambda: 10**5)
+    for path in (*paths, write_npy(tmp_path / "e", zeros), tmp_path / "d.pt"):
+        with pytest.raises(InputError, match=rf"{path.name}: .*memory"):
+            read_features(path)
+
+
+def test_kinds_are_known_without_reading(tmp_path: Path) -> None:
+    assert open_arrays(write_npz(tmp_path / "a", X)).kinds["features"] == ("f", (8, 4))
+    assert open_arrays(write_fixed_lists(tmp_path / "a", X)).kinds["embedding"] == ("f", (8, 4))
+    assert open_arrays(write_lists(tmp_path / "a", X)).kinds["embedding"] == ("f", (8, -1))
+
+
+def test_files_of_this_project_are_not_imported(tmp_path: Path) -> None:
+    bank = bank_of_arrays(X, Y)
+    bank.save(tmp_path / "a.safetensors")
+    with pytest.raises(InputError, match="features="):
+        import_features(tmp_path / "a.safetensors")
+    assert FeatureBank.load(tmp_path / "a.safetensors").fingerprint() == bank.fingerprint()
