@@ -9,15 +9,14 @@ from clustering.foundation.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
-    from fsl.features.foreign import bank_of_arrays, import_features
+    from fsl.features.foreign import import_features
 
-__all__ = ["FeatureBank", "bank_of_arrays", "import_features"]
+__all__ = ["FeatureBank", "import_features"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "FeatureBank": "fsl.features.bank",
-        "bank_of_arrays": "fsl.features.foreign",
         "import_features": "fsl.features.foreign",
     },
 )

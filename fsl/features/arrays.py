@@ -91,6 +91,31 @@ def as_features(values: Any, column: str | None = None, name: str = "features") 
     return _at(name, lambda: pick_features(named_arrays(values), (*FEATURES, *TEXT), column, "column"))
 
 
+def as_features_and_labels(
+    values: Any, labels: Any, column: str | None = None, label_column: str | None = None
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """(N, D) features, and (N,) labels, which may be a column of a frame or table with the features; None if there are
+    none.
+
+    Raises:
+        InputError: as in `as_features` and `as_labels`.
+    """
+    if labels is not None:
+        return as_features(values, column), as_labels(labels)
+    arrays = named_arrays(values)
+    name = _at("features", lambda: label_name(arrays, LABELS, label_column, "label_column"))
+    if name is None or not arrays.table:
+        return _at("features", lambda: pick_features(arrays, FEATURES, column, "column")), None
+    rows = _at("features", lambda: pick_features(arrays, FEATURES, column, "column", (name,)))
+    return rows, _at("labels", lambda: arrays.read([name])[name])
+
+
+def as_vector(values: Any) -> NDArray[Any]:
+    """An array, tensor, column of pandas or array of Arrow as an array."""
+    arrays = named_arrays(values)
+    return next(iter(arrays.read(list(arrays.kinds)).values()))
+
+
 def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
     """(N,) labels of an array, tensor, list, column of pandas or array of Arrow.
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from clustering.files.tensors import read_tensors, write_tensors
@@ -18,7 +19,9 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from fsl.episodes import LOGIT_SCALE
 from fsl.evaluation.closed_splits import check_open
+from fsl.features.arrays import as_features, as_features_and_labels, as_vector
 from fsl.features.conforming import Interpolation, conform
+from fsl.features.conversion import Given, converted
 from fsl.training.augmentation import normalise
 from fsl.training.machine import resolve_device
 
@@ -60,6 +63,52 @@ class FeatureBank:
 
     def __post_init__(self) -> None:
         _check(self, "feature bank")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: Any,
+        labels: Any = None,
+        *,
+        class_names: Sequence[str] | None = None,
+        text: Any = None,
+        logit_scale: float = LOGIT_SCALE,
+        base_mean: ArrayLike | None = None,
+        column: str | None = None,
+        label_column: str | None = None,
+        provenance: Mapping[str, str] | None = None,
+    ) -> "FeatureBank":
+        """A feature bank of arrays in memory: the same as `fsl.features.import_features` makes of them in files.
+
+        Classes are numbered in the order of the labels; with class names, labels are their indices, or the names
+        themselves. With text, rows of images and texts are first scaled to unit length in their own precision.
+
+        Args:
+            features: (N, D) array of NumPy or tensor; or a frame of pandas or table of Arrow with a column of lists, or
+                columns of floats.
+            labels: (N,) integers or names; None: a column of `features`.
+            class_names: K names.
+            text: (K, D) features of the class names, in the forms of `features`.
+            logit_scale: factor of the cosines between images and class names.
+            base_mean: (D,) mean of the raw features of the base classes, which CL2N subtracts.
+            column, label_column: columns of features and labels; None: chosen by name. For columns of numbers `column`
+                may be a pattern, such as "emb_*".
+            provenance: origin of the features.
+
+        Raises:
+            InputError: the arrays do not fit each other, contain other values than needed, or a column is missing or
+                not unique.
+        """
+        rows, own_labels = as_features_and_labels(features, labels, column, label_column)
+        given = Given(
+            rows,
+            own_labels,
+            None if class_names is None else tuple(map(str, class_names)),
+            None if base_mean is None else as_vector(base_mean),
+            None if text is None else as_features(text, name="text"),
+            logit_scale,
+        )
+        return cls(**converted(given), provenance=dict(provenance or {}))
 
     @property
     def dimension(self) -> int:

@@ -22,7 +22,7 @@ from clustering.foundation import memory
 from clustering.foundation.errors import InputError
 from fsl.features.arrays import read_class_names, read_features, read_labels
 from fsl.features.bank import FeatureBank
-from fsl.features.foreign import bank_of_arrays, import_features
+from fsl.features.foreign import import_features
 
 RANDOM = np.random.default_rng(0)
 NAMES = ("ant", "bee", "cat")
@@ -110,7 +110,7 @@ def test_every_format_gives_the_same_bank(given_arrays, named, tmp_path_factory)
     np.save(folder / "y.npy", labels)
     (folder / "y.csv").write_text("id,label\n" + "".join(f"{i},{NAMES[k]}\n" for i, k in enumerate(labels)))
     extra = {"text": text} if named else {}
-    expected = bank_of_arrays(rows, labels, class_names=NAMES, **extra)
+    expected = FeatureBank.from_arrays(rows, labels, class_names=NAMES, **extra)
     assert expected.features.dtype == torch.float32
     for write in WRITERS:
         path = write(folder / write.__name__, rows)
@@ -128,7 +128,7 @@ def test_every_format_gives_the_same_bank(given_arrays, named, tmp_path_factory)
 @given(given_arrays=features())
 def test_memory_gives_the_same_bank_as_files(given_arrays) -> None:
     rows, labels, text = given_arrays
-    expected = bank_of_arrays(rows, labels, class_names=NAMES, text=text).fingerprint()
+    expected = FeatureBank.from_arrays(rows, labels, class_names=NAMES, text=text).fingerprint()
     columns = [f"f{i}" for i in range(rows.shape[1])]
     frames = (
         pd.DataFrame(rows, columns=columns).assign(label=labels),
@@ -137,7 +137,7 @@ def test_memory_gives_the_same_bank_as_files(given_arrays) -> None:
         pa.table({**dict(zip(columns, rows.T, strict=True)), "label": labels}).to_batches()[0],
     )
     for frame in frames:
-        assert bank_of_arrays(frame, class_names=NAMES, text=text).fingerprint() == expected
+        assert FeatureBank.from_arrays(frame, class_names=NAMES, text=text).fingerprint() == expected
     arrays = (
         (torch.from_numpy(rows).requires_grad_(), torch.from_numpy(labels), torch.from_numpy(text)),
         (np.asfortranarray(rows), labels.tolist(), pa.array(list(text))),
@@ -145,11 +145,11 @@ def test_memory_gives_the_same_bank_as_files(given_arrays) -> None:
         (pa.chunked_array([pa.array(list(rows))]), pa.array([NAMES[k] for k in labels]), pd.DataFrame(text)),
     )
     for x, y, t in arrays:
-        assert bank_of_arrays(x, y, class_names=list(NAMES), text=t).fingerprint() == expected
+        assert FeatureBank.from_arrays(x, y, class_names=list(NAMES), text=t).fingerprint() == expected
 
 
 def test_formats_with_everything_in_one_file(tmp_path: Path) -> None:
-    expected = bank_of_arrays(X, Y, class_names=NAMES, text=T, logit_scale=50.0, base_mean=X[0])
+    expected = FeatureBank.from_arrays(X, Y, class_names=NAMES, text=T, logit_scale=50.0, base_mean=X[0])
     np.savez(
         tmp_path / "a.npz",
         features=X,
@@ -170,7 +170,7 @@ def test_formats_with_everything_in_one_file(tmp_path: Path) -> None:
         assert bank.fingerprint() == expected.fingerprint(), name
         assert bank.logit_scale == 50
     pd.DataFrame({"embedding": list(X), "y": [NAMES[k] for k in Y]}).to_parquet(tmp_path / "a.parquet")
-    plain = bank_of_arrays(X, [NAMES[k] for k in Y])
+    plain = FeatureBank.from_arrays(X, [NAMES[k] for k in Y])
     assert import_features(tmp_path / "a.parquet").fingerprint() == plain.fingerprint()
     assert plain.class_names == NAMES
 
@@ -186,9 +186,9 @@ def test_brain_floats_become_single_precision(tmp_path: Path) -> None:
 
 
 def test_text_keeps_names_of_classes_without_pictures(tmp_path: Path) -> None:
-    bank = bank_of_arrays(X, np.zeros(8, dtype=int), text=T)
+    bank = FeatureBank.from_arrays(X, np.zeros(8, dtype=int), text=T)
     assert bank.class_names == ("0", "1", "2")
-    assert bank_of_arrays(X, ["cat"] * 8, class_names=NAMES, text=T).labels.tolist() == [2] * 8
+    assert FeatureBank.from_arrays(X, ["cat"] * 8, class_names=NAMES, text=T).labels.tolist() == [2] * 8
 
 
 def test_labels_and_names_in_text(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ ZERO[5], LOST[6, 1] = 0, np.nan
 def test_arrays_that_do_not_fit_are_refused(given_arrays: dict[str, Any], words: str) -> None:
     arrays = {"features": X, "labels": Y, "class_names": NAMES, "text": T, **given_arrays}
     with pytest.raises(InputError, match=words):
-        bank_of_arrays(arrays.pop("features"), arrays.pop("labels"), **arrays)
+        FeatureBank.from_arrays(arrays.pop("features"), arrays.pop("labels"), **arrays)
 
 
 def test_errors_name_all_files(tmp_path: Path) -> None:
@@ -398,7 +398,9 @@ def test_columns_are_chosen_by_name_or_pattern(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="image_embeds, text_embeds could be"):
         import_features(tmp_path / "a.npz")
     own = {"column": "image_embeds", "text_features": tmp_path / "a.npz", "text_column": "text_embeds"}
-    assert torch.equal(import_features(tmp_path / "a.npz", **own).features, bank_of_arrays(X, Y, text=T).features)
+    assert torch.equal(
+        import_features(tmp_path / "a.npz", **own).features, FeatureBank.from_arrays(X, Y, text=T).features
+    )
     with pytest.raises(InputError, match="several arrays"):
         read_features(tmp_path / "a.npz", "*_embeds")
 
@@ -411,13 +413,13 @@ def test_columns_of_the_same_name_are_refused(tmp_path: Path) -> None:
         read_features(tmp_path / "a.parquet")
     for values in (table, frame):
         with pytest.raises(InputError, match="two columns are called 'e'"):
-            bank_of_arrays(values, [0, 1, 2])
+            FeatureBank.from_arrays(values, [0, 1, 2])
 
 
 def test_categories_and_lists_in_frames(tmp_path: Path) -> None:
     frame = pd.DataFrame({"e": LISTS, "label": pd.Categorical(["b", "a", "b"])})
     frame.to_parquet(tmp_path / "a.parquet")
-    for bank in (bank_of_arrays(frame), import_features(tmp_path / "a.parquet")):
+    for bank in (FeatureBank.from_arrays(frame), import_features(tmp_path / "a.parquet")):
         assert (bank.class_names, bank.labels.tolist()) == (("a", "b"), [1, 0, 1])
     for lists, words in (
         ([[1.0], [1.0, 2.0]], "unequal"),
@@ -425,7 +427,7 @@ def test_categories_and_lists_in_frames(tmp_path: Path) -> None:
         ([[1.0], ["a"]], "other values"),
     ):
         with pytest.raises(InputError, match=words):
-            bank_of_arrays(pd.DataFrame({"e": lists}), [0, 1])
+            FeatureBank.from_arrays(pd.DataFrame({"e": lists}), [0, 1])
 
 
 def test_sizes_are_checked_before_values_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,7 +457,7 @@ def test_kinds_are_known_without_reading(tmp_path: Path) -> None:
 
 
 def test_files_of_this_project_are_not_imported(tmp_path: Path) -> None:
-    bank = bank_of_arrays(X, Y)
+    bank = FeatureBank.from_arrays(X, Y)
     bank.save(tmp_path / "a.safetensors")
     with pytest.raises(InputError, match="features="):
         import_features(tmp_path / "a.safetensors")
