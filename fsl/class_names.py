@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clustering.foundation.errors import InputError
+from fsl.features.arrays import as_rows
 
 
 def distinct(names: Sequence[str]) -> list[str]:
@@ -55,8 +56,9 @@ class ClassNames(NamedTuple):
             )
         given = np.asarray(distinct(names))
         sorted_names, order = np.unique(given, return_index=True)
+        rows = as_rows(text, "text")
         try:
-            features = np.asarray(text)
+            features = np.asarray(rows)
             features = features.astype(np.float64 if features.dtype == np.float64 else np.float32)
         except (TypeError, ValueError) as error:
             raise InputError("text must be an array of numbers, one row per class name") from error

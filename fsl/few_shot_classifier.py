@@ -25,6 +25,7 @@ from clustering.foundation.one_core import one_core
 from fsl.class_names import ClassNames, distinct
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, check_whole, described
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
+from fsl.features.arrays import as_labels, as_rows, is_arrow
 from fsl.features.prompts import PROMPTS
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
@@ -161,6 +162,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif X is None:
             raise InputError("nothing to fit: give labelled pictures X and y, or class_names and text")
         else:
+            y = as_labels(y, "y") if is_arrow(y) else y
             X, y = validate_data(self, self._features(X), y, dtype=[np.float32, np.float64])
             with warnings.catch_warnings():  # one or two examples per class are expected here
                 warnings.filterwarnings("ignore", "The number of unique classes")
@@ -204,7 +206,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a picture cannot be used, or the features have the wrong dimension.
         """
         check_is_fitted(self)
-        X = _writable(validate_data(self, self._features(X), reset=False, dtype=self.support_.dtype))
+        X = self._queries(self._features(X))
         if not self.strategy_.transductive:
             return self._in_blocks(X, self._together)
         if alone:
@@ -227,7 +229,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         features = self._features(X)
         if probabilities is None:
             probabilities = self.predict_proba(features)
-        features = _writable(validate_data(self, features, reset=False, dtype=self.support_.dtype))
+        features = self._queries(features)
         shape = (len(features), len(self.classes_))
         if probabilities.shape != shape or not np.isfinite(probabilities).all():
             raise InputError(f"probabilities must be finite and of shape {shape}, as returned by predict_proba")
@@ -365,10 +367,17 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = unlabelled_pictures(Path(X))
         if isinstance(X, (Mapping, Set, Iterator)) and not issparse(X):  # scikit-learn's own message would be unclear
             raise InputError(f"pictures must be a folder or a list, and features an array, not {type(X).__name__}")
+        X = as_rows(X, "X")
         check_no_dates(X)
         if _are_pictures(X):
-            X = self.encoder().encode(X).features
-        return X.detach().cpu().numpy() if isinstance(X, Tensor) else X
+            return self.encoder().encode(X).features.numpy()
+        return X
+
+    def _queries(self, features: Any) -> NDArray[np.floating]:
+        """Checked (Q, D) features of queries."""
+        if not len(self.support_) and hasattr(features, "to_numpy"):  # fitted to class names, not to named columns
+            features = features.to_numpy()
+        return _writable(validate_data(self, features, reset=False, dtype=self.support_.dtype))
 
     def _base_mean(self) -> NDArray[np.floating] | None:
         if self.base_mean is None and len(np.unique(self.support_labels_)) < len(self.classes_):

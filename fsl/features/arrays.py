@@ -136,6 +136,29 @@ def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
     return np.array(items).reshape(labels.shape)
 
 
+def as_rows(values: Any, name: str) -> Any:
+    """Tensors, tables and arrays of Arrow, and lists of numbers in a column of pandas as arrays (N, D).
+
+    Other values are unchanged, among them frames of numbers, so that scikit-learn can check the names of their columns.
+
+    Raises:
+        InputError: as in `as_features`.
+    """
+    if isinstance(values, torch.Tensor):
+        return _at(name, lambda: array_of_tensor(values))
+    listed_in = hasattr(values, "iloc") and any(
+        isinstance(item, (list, tuple, np.ndarray)) for item in np.asarray(values.iloc[:1]).ravel()
+    )
+    return as_features(values, name=name) if listed_in or is_arrow(values) else values
+
+
+def is_arrow(values: Any) -> bool:
+    """Whether values are of pyarrow, or of a library of frames that exports them, such as polars."""
+    if hasattr(values, "iloc"):
+        return False
+    return type(values).__module__.partition(".")[0] == "pyarrow" or hasattr(values, "__arrow_c_stream__")
+
+
 def named_arrays(values: Any) -> NamedArrays:
     """The columns of a frame or table by name; other values are one array with the name "".
 
@@ -144,7 +167,7 @@ def named_arrays(values: Any) -> NamedArrays:
     """
     if hasattr(values, "iloc"):
         return of_frame(values if values.ndim == 2 else values.to_frame(""))
-    if type(values).__module__.partition(".")[0] == "pyarrow" or hasattr(values, "__arrow_c_stream__"):
+    if is_arrow(values):
         return of_arrow(values)
     array = array_of_tensor(values) if isinstance(values, torch.Tensor) else np.asarray(values)
     return of_mapping({"": array})

@@ -23,6 +23,7 @@ from clustering.foundation.errors import InputError
 from fsl.features.arrays import read_class_names, read_features, read_labels
 from fsl.features.bank import FeatureBank
 from fsl.features.foreign import import_features
+from fsl.few_shot_classifier import FewShotClassifier
 
 RANDOM = np.random.default_rng(0)
 NAMES = ("ant", "bee", "cat")
@@ -462,3 +463,30 @@ def test_files_of_this_project_are_not_imported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="features="):
         import_features(tmp_path / "a.safetensors")
     assert FeatureBank.load(tmp_path / "a.safetensors").fingerprint() == bank.fingerprint()
+
+
+def test_a_classifier_takes_tensors_frames_and_tables() -> None:
+    names = [NAMES[k] for k in Y]
+    columns = [f"f{i}" for i in range(4)]
+
+    def predicted(x: Any, y: Any, text: Any) -> list[str]:
+        classifier = FewShotClassifier("simpleshot").fit(x, y, class_names=NAMES, text=text)
+        return [*classifier.predict(x), *FewShotClassifier("zero_shot").fit(class_names=NAMES, text=text).predict(x)]
+
+    expected = predicted(X, names, T)
+    table = pa.table(dict(zip(columns, X.T, strict=True)))
+    for x, y, text in (
+        (torch.from_numpy(X).requires_grad_(), names, torch.from_numpy(T)),
+        (pd.DataFrame(X, columns=columns), pd.Series(names), pd.DataFrame(T)),
+        (pd.Series(list(X)), pa.array(names), pa.array(list(T))),
+        (pd.DataFrame({"e": list(X)}), pa.chunked_array([names]), pa.table({"e": list(T)})),
+        (table, names, T),
+        (table.to_batches()[0], names, pa.FixedSizeListArray.from_arrays(T.ravel(), 4)),
+    ):
+        assert predicted(x, y, text) == expected
+    brain = torch.from_numpy(X).bfloat16()
+    assert predicted(brain, names, T) == predicted(brain.float().numpy(), names, T)
+    with pytest.raises(InputError, match=r"X: .*a, b could be the features"):
+        FewShotClassifier().fit(pa.table({"a": list(X), "b": list(X)}), names)
+    with pytest.raises(InputError, match=r"text: .*unequal length"):
+        FewShotClassifier().fit(class_names=NAMES, text=pa.array([[1.0], [1.0, 2.0], [3.0]]))
