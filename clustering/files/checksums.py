@@ -24,7 +24,8 @@ def fingerprint_of(tensors: Mapping[str, Tensor], *texts: str) -> str:
     fingerprint = Fingerprint("weights", *texts)
     for key, tensor in tensors.items():
         fingerprint.add(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
-        fingerprint.add(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        fingerprint.add(flat.view(torch.uint8).numpy().data if len(flat) else b"")  # strides may be 0 without elements
     return str(fingerprint)
 
 

@@ -1,4 +1,4 @@
-"""`transduce classify`: classify a user's own pictures, given a few labelled ones of each class."""
+"""`transduce classify`: classify a user's own pictures, given a few labelled ones of each class, or class names."""
 
 import time
 from collections.abc import Sequence
@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from runs.own_data.picture_features import Pictures
 
 FLAGS = ("json",)
-KEYS = ("support", "query", "backbone", "pretrained", "strategy", "classifier", "save", "output")
+KEYS = (
+    *("support", "query", "classes", "prompts", "backbone", "pretrained", "strategy", "classifier", "save", "output"),
+    *("query_features", "text_features"),
+)
 DEFAULTS = {"strategy": "laplacianshot"}
 SHIFT = "shift"  # field of a strategy
 ABOUT = """\
-Classify the pictures of a folder from a few labelled examples. `support` is a folder with one subfolder of pictures for
-each class; `query` is a folder of pictures to classify. The backbone is a network of timm (backbone=timm:NAME) or a
-checkpoint of this project; it is not trained. The predictions, with the probability of every class, are written as a
-CSV file and as a page of thumbnails, least certain first.
-These keys may be written as flags, as in the examples: support, query, backbone, pretrained, strategy, classifier,
-save, output.
+Classify the pictures of a folder from a few labelled examples, from class names, or both. `support` is a folder with
+one subfolder of pictures for each class; `classes` are class names, a,b,c or a text file with one per line; `query` is
+a folder of pictures to classify. The backbone is a network of timm (backbone=timm:NAME), a checkpoint of this project,
+or, for class names, a network of open_clip (backbone=open_clip:NAME pretrained=TAG|FILE); it is not trained. Features
+of your own replace the network: `query_features` of the pictures, `text_features` of the class names. The predictions,
+with the probability of every class, are written as a CSV file and as a page of thumbnails, least certain first.
+These keys may be written as flags, as in the examples: support, query, classes, prompts, backbone, pretrained,
+strategy, classifier, save, output, query-features, text-features.
 
 Several strategies (--strategy a,b,c) are compared side by side; each writes its own CSV file and page.
 
@@ -40,6 +45,9 @@ EXAMPLES = (
     "--support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5",
     "--support labelled --query rest --backbone best.safetensors --strategy simpleshot,laplacianshot,tim_adm",
     "--support labelled --query rest --backbone timm:resnet50 pretrained=resnet50.pth broken=skip",
+    "--query rest --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
+    "--query rest --classes names.txt --support labelled --backbone open_clip:ViT-B-32 --pretrained clip.safetensors",
+    "--query-features pictures.parquet --text-features names.npy --classes names.txt",
     "--support labelled --query rest --backbone best.safetensors --save animals.safetensors",
     "--classifier animals.safetensors --query new",
 )
@@ -84,7 +92,8 @@ def run(flags: Flags, console: Console) -> int:
         for words in said(result):
             console.note(words)
         console.note(f"predictions: {written.rows}")
-        console.note(f"thumbnails by class: {written.page.resolve().as_uri()}")
+        shown = "thumbnails" if config.query is not None else "rows"
+        console.note(f"{shown} by class: {written.page.resolve().as_uri()}")
         if config.save is not None:
             console.note(f"classifier: {config.save}")
     if console.as_json:
@@ -141,6 +150,7 @@ def _other_strategy(config: ClassifyConfig, settings: Sequence[str]) -> bool:
 
 def _show(result: "Classified", console: Console) -> None:
     truth = result.truth
+    by_name = not len(result.classifier.support_)
     rows = []
     for place, name in enumerate(result.classes):
         predicted = [row for row, label in enumerate(result.labels) if label == name]
@@ -152,13 +162,13 @@ def _show(result: "Classified", console: Console) -> None:
         rows.append(
             {
                 "class": name,
-                "labelled": f"{int((result.classifier.support_labels_ == place).sum()):,}",
+                **({} if by_name else {"labelled": f"{int((result.classifier.support_labels_ == place).sum()):,}"}),
                 "predicted": f"{len(predicted):,}",
                 **right,
                 "confidence": f"{sum(certain) / len(certain):.2f}" if certain else "",
             }
         )
-    title = f"{len(result.names):,} pictures in {len(result.classes)} classes"
+    title = f"{len(result.names):,} {result.noun}s in {len(result.classes)} classes"
     if result.accuracy is not None:
         title += f"; {100 * result.accuracy:.1f} % agree with the class name of their folder"
     console.table(rows, title=title, right=("labelled", "predicted", "correct", "in its folder", "confidence"))
@@ -180,7 +190,7 @@ def _compare(results: "Sequence[Classified]", console: Console) -> None:
                 "same as first": f"{equal:,} of {len(first.labels):,}",
             }
         )
-    title = f"{len(first.names):,} pictures in {len(first.classes)} classes, by strategy"
+    title = f"{len(first.names):,} {first.noun}s in {len(first.classes)} classes, by strategy"
     console.table(rows, title=title, right=list(rows[0])[1:])
 
 

@@ -24,7 +24,7 @@ FLAGS: Mapping[str, str] = {
     "help": "show this help",
 }
 VALUES: Mapping[str, str] = {"executor": "local or dask://HOST:PORT", "limit-minutes": "a number above 0"}
-LISTS = ("strategy",)  # keys whose flag takes several values, as a,b
+LISTS = ("strategy", "classes")  # keys whose flag takes several values, as a,b
 ALWAYS = ("quiet", "debug", "help")
 SHORT = {"-h": "--help", "-q": "--quiet", "-n": "--dry-run", "-y": "--yes"}
 
@@ -65,11 +65,12 @@ def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str], key
             settings.append(argument)
             continue
         name, equals, text = SHORT.get(argument, argument).lstrip("-").partition("=")
-        if name in keys:
+        key = name.replace("-", "_")
+        if key in keys:
             typed = text if equals else next(left, "")
             if not typed or typed.startswith("--"):
                 raise InputError(f"--{name} needs a value: --{name} VALUE, or {name}=VALUE")
-            settings.append(f"{name}={typed if name in LISTS else write(typed)}")
+            settings.append(f"{key}={typed if key in LISTS else write(typed)}")
             continue
         if name not in FLAGS:
             if equals:

@@ -2,24 +2,43 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import Above
 from runs.config.base import RunConfig, key
-from runs.config.groups import TIMM, Choice
+from runs.config.groups import OPEN_CLIP, TIMM, Choice
 
-PATHS = ("support", "query", "backbone", "pretrained", "classifier")  # their content is fingerprinted separately
+# Their content is fingerprinted separately, that of the last five as features of the class names or of the pictures.
+PATHS = (
+    *("support", "query", "backbone", "pretrained", "classifier"),
+    *("classes", "prompts", "logit_scale", "text_features", "query_features"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyConfig(RunConfig):
-    """Classification of a user's own pictures from a few labelled ones: `transduce classify`."""
+    """Classification of a user's own pictures from a few labelled ones, or class names: `transduce classify`."""
 
     strategy: Choice
     support: str | None = key(None, "folder with one subfolder of labelled pictures for each class")
     query: str | None = key(None, "folder of pictures to classify; subfolders are read too")
-    backbone: str | None = key(None, "the network: timm:NAME, or a checkpoint written by train or import checkpoint")
-    pretrained: str | None = key(None, "weights of backbone=timm:NAME; true or null: timm's own; FILE: from a file")
+    classes: tuple[str, ...] | None = key(None, "class names: a,b,c, or FILE.txt with one per line")
+    prompts: str | None = key(
+        None, "file with one template per line for the texts of a class name, such as: a photo of a {}."
+    )
+    backbone: str | None = key(
+        None, "the network: timm:NAME, open_clip:NAME, or a checkpoint written by train or import checkpoint"
+    )
+    pretrained: str | None = key(
+        None,
+        "weights of backbone=timm:NAME: true or null for timm's own, or FILE; of backbone=open_clip:NAME: TAG or FILE",
+    )
+    query_features: str | None = key(None, "file of features to classify, instead of query; the network is not needed")
+    text_features: str | None = key(None, "file of features of the class names, one row per name, in their order")
+    logit_scale: Annotated[float, Above(0)] | None = key(
+        None, "factor of the cosines between pictures and class names; null: that of the network, or 100"
+    )
     classifier: str | None = key(None, "file of a saved classifier, instead of support")
     alone: bool | None = key(
         None, "classify each picture by itself, by the nearest prototype; null: true for a saved classifier, else false"
@@ -40,6 +59,8 @@ class ClassifyConfig(RunConfig):
                 "pretrained=false: classify trains no network; omit it for timm's own weights, or give a FILE"
             )
         if word == "true":
+            if self.backbone is not None and self.backbone.startswith(OPEN_CLIP):
+                raise InputError(f"pretrained=true does not name the weights of {self.backbone}; give a TAG or FILE")
             if self.backbone is not None and not self.backbone.startswith(TIMM):
                 raise InputError(
                     f"pretrained=true applies to networks of timm only; {self.backbone} has its own weights; omit it"
@@ -51,18 +72,68 @@ class ClassifyConfig(RunConfig):
         """Whether each picture is classified by itself."""
         return self.classifier is not None if self.alone is None else self.alone
 
-    def check_places(self) -> None:
-        """Check that the required folders and files are given and exist.
+    def class_names(self) -> tuple[str, ...] | None:
+        """The given class names, from the key or its file.
 
         Raises:
-            InputError: a key is missing or its path does not exist; the message names the key.
+            InputError: the file cannot be read, or there are fewer than two names, empty or repeated ones.
         """
-        if self.support is None and self.classifier is None:
-            raise InputError("no labelled pictures given: transduce classify --support FOLDER --query FOLDER ...")
-        if self.support is not None and self.classifier is not None:
-            raise InputError("support= and classifier= are both given; a saved classifier already contains its support")
-        if self.query is None:
+        if self.classes is None:
+            return None
+        from fsl.class_names import distinct
+        from fsl.features.prompts import read_lines
+
+        names = self.classes
+        if len(names) == 1:  # a single class is not enough, so this is a file
+            names = read_lines(Path(names[0]).expanduser(), "classes")
+        try:
+            return tuple(distinct(names))
+        except InputError as error:
+            raise InputError(f"classes={','.join(self.classes)}: {error}") from error
+
+    def templates(self) -> tuple[str, ...] | None:
+        """The lines of the file of prompts.
+
+        Raises:
+            InputError: the file cannot be read, or a line has no {}.
+        """
+        if self.prompts is None:
+            return None
+        from fsl.features.prompts import read_lines, texts_of
+
+        templates = read_lines(Path(self.prompts).expanduser(), "prompts")
+        try:
+            texts_of((), templates)
+        except InputError as error:
+            raise InputError(f"prompts={self.prompts}: {error}") from error
+        return templates
+
+    def check_places(self) -> None:
+        """Check that the required folders and files are given and exist, and that the keys go together.
+
+        Raises:
+            InputError: a key is missing, does not go with another one, or its path does not exist; the message names
+                the key.
+        """
+        if self.support is None and self.classifier is None and self.classes is None:
+            raise InputError(
+                "neither labelled pictures nor class names given: transduce classify --support FOLDER --query FOLDER "
+                "..., or --classes a,b,c"
+            )
+        for first, second, reason in (
+            ("support", "classifier", "a saved classifier already contains its support"),
+            ("classes", "classifier", "a saved classifier already has its classes"),
+            ("query", "query_features", "omit one of them"),
+            ("support", "query_features", "pictures and features cannot be mixed; omit one of them"),
+            ("prompts", "text_features", "prompts are for a network that computes the features; omit one of them"),
+        ):
+            if getattr(self, first) is not None and getattr(self, second) is not None:
+                raise InputError(f"{first}= and {second}= are both given; {reason}")
+        if self.query is None and self.query_features is None:
             raise InputError("no pictures to classify given: add --query FOLDER")
+        for name in ("prompts", "text_features", "logit_scale"):
+            if self.classes is None and getattr(self, name) is not None:
+                raise InputError(f"{name}= applies to class names; add --classes a,b,c, or omit it")
         for name in ("support", "query"):
             folder = getattr(self, name)
             if folder is not None and not Path(folder).expanduser().is_dir():
@@ -70,13 +141,34 @@ class ClassifyConfig(RunConfig):
                 raise InputError(f"{name}: {folder}: {problem}; give a folder of pictures with --{name} FOLDER")
         if self.classifier is not None and not Path(self.classifier).expanduser().is_file():
             raise InputError(f"classifier: {self.classifier}: no such file; write one with classify --save FILE")
-        if self.backbone is None and self.classifier is None:
+        for name in ("query_features", "text_features"):
+            file = getattr(self, name)
+            if file is not None and not Path(file).expanduser().is_file():
+                raise InputError(f"{name}: {file}: no such file; give a file of features with --{_flag(name)} FILE")
+        self._check_network()
+        self.class_names()
+        self.templates()
+
+    def _check_network(self) -> None:
+        """Check that there is a network for what has to be encoded."""
+        embeds_names = self.classes is not None and self.text_features is None
+        if self.backbone is None and self.classifier is None and (self.query is not None or embeds_names):
             from runs.own_data.trained_networks import networks_here
             from runs.storage.store import Store
 
+            if self.classes is not None:
+                raise InputError(
+                    "no network given for the class names: add --backbone open_clip:NAME pretrained=TAG, or, with "
+                    "features of your own, --query-features FILE --text-features FILE"
+                )
             raise InputError(
                 "no network given: add --backbone timm:NAME, or --backbone FILE with a checkpoint; "
                 f"{networks_here(Store(self.results))}"
+            )
+        if embeds_names and not (self.backbone or "").startswith(OPEN_CLIP):
+            raise InputError(
+                f"backbone={self.backbone} has no text tower for the class names; give --backbone open_clip:NAME "
+                "pretrained=TAG, or --text-features FILE"
             )
 
     def result_keys(self) -> dict[str, Any]:
@@ -84,3 +176,7 @@ class ClassifyConfig(RunConfig):
         kept = {name: value for name, value in super().result_keys().items() if name not in PATHS}
         kept["alone"] = self.by_itself
         return kept
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")

@@ -74,6 +74,7 @@ class Group:
 
 SAME = "same"
 TIMM = "timm:"  # optional prefix of the name of a timm backbone
+OPEN_CLIP = "open_clip:"  # prefix of the name of a network of open_clip
 GROUPS: dict[str, Group] = {
     group.name: group
     for group in (

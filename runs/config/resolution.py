@@ -334,6 +334,10 @@ def _top_level(schema: type[RunConfig], item: Assignment, typed: Value, candidat
     if value is not None and not isinstance(value, str) and mismatch("", hint) is None:
         value = typed.text  # 2024 stays text in a field of type text
     problem = mismatch(value, hint)
+    if problem and isinstance(value, tuple):  # 2024 stays text in a list of texts
+        texts = tuple(part.text for part in overrides.values(item.key, item.text.removeprefix("[").removesuffix("]")))
+        if mismatch(texts, hint) is None:
+            value, problem = texts, None
     if problem:
         others = [f"{choice.key}.{item.key}" for choice in candidates if item.key in choice.options]
         also = f" (another key is {others[0]})" if others else ""

@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from clustering.files.checksums import fingerprint_of
 from clustering.foundation.code import code_fingerprint
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, unknown
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.named_strategies import name_of
 from fsl.picture_folders import check_apart, copies, in_both, labelled_pictures, unlabelled_pictures
 from runs.config.base import content, identity
 from runs.config.classify import ClassifyConfig
 from runs.config.groups import Choice, freeze
+from runs.own_data.feature_rows import rows_of_features, text_features
 from runs.own_data.picture_features import Pictures, encode
 from runs.own_data.trained_networks import networks_here
 from runs.storage.store import Store
@@ -36,8 +39,8 @@ class Classified:
     Attributes:
         config: the config, with the strategy that was used.
         classifier: the fitted or loaded classifier.
-        support: labelled pictures by class; empty for a loaded classifier.
-        query: the N classified pictures.
+        support: labelled pictures by class; empty for a loaded classifier, and with class names alone.
+        query: the N classified pictures, or rows of a file of features.
         probabilities: (N, K) class probabilities.
         warnings: warnings about the result.
         broken: error messages of pictures that could not be read.
@@ -63,9 +66,19 @@ class Classified:
         """The predicted class of each picture."""
         return [self.classes[place] for place in self.probabilities.argmax(axis=1)]
 
+    @property
+    def source(self) -> str:
+        """The folder of the pictures, or the file of their features."""
+        return self.config.query or self.config.query_features or ""
+
+    @property
+    def noun(self) -> str:
+        """What the queries are, in the singular."""
+        return "row" if self.config.query is None else "picture"
+
     @cached_property
     def names(self) -> list[str]:
-        """The paths of the pictures, relative to the query folder."""
+        """The paths of the pictures, relative to the query folder; row numbers of a file of features, from 0."""
         return _relative(self.config, self.query.files)
 
     @property
@@ -94,7 +107,7 @@ def classify(
     other: bool = False,
     known: dict[tuple[str, ...], Pictures] | None = None,
 ) -> Classified:
-    """Classify the pictures of a folder.
+    """Classify the pictures of a folder, or the rows of a file of features.
 
     Args:
         config: the config, with checked paths.
@@ -106,14 +119,17 @@ def classify(
     Raises:
         InputError: a folder or picture cannot be used, or the network is not that of the saved classifier.
     """
-    assert config.query is not None
     known = {} if known is None else known
-    files = unlabelled_pictures(config.query)
+    files = () if config.query is None else unlabelled_pictures(config.query)
     classifier, support, labels = _classifier(config, store, progress, other, known)
-    query = encode(files, classifier.encoder(), store, progress, skip=config.broken == "skip", known=known)
+    if config.query is None:
+        query = rows_of_features(config, classifier.n_features_in_)
+    else:
+        query = encode(files, classifier.encoder(), store, progress, skip=config.broken == "skip", known=known)
     strategy = classifier.strategy_
     together = strategy.transductive and not config.by_itself and len(query.files) > 1
-    messages = [*(_twice(support, labels, query) if support else ()), *(_copied(query) if together else ())]
+    duplicates = _copied(query) if together and config.query is not None else ()
+    messages = [*(_twice(support, labels, query) if support else ()), *duplicates]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         probabilities = classifier.predict_proba(query.features, alone=config.by_itself)
@@ -123,6 +139,7 @@ def classify(
     options = {name: freeze(value) for name, value in vars(strategy).items()}
     chosen = Choice("strategy", name_of(strategy), options) if config.classifier else config.strategy
     config = config.replace(strategy=chosen)
+    names = {} if config.classes is None else {"text": _content(classifier)}
     by_class: dict[str, list[str]] = {}
     for file, label in zip(support.files if support else (), labels, strict=True):
         by_class.setdefault(label, []).append(file)
@@ -138,7 +155,8 @@ def classify(
             STAGE,
             config=config.result_keys(),
             support=[labels, support.digests] if support else None,
-            query=[_relative(config, files), query.digests],
+            query=[_relative(config, query.paths), query.digests],
+            **names,
             classifier=content("classifier", config.classifier, "a saved one") if config.classifier else None,
             encoder=classifier.encoder_fingerprint_,
             code=code_fingerprint("fsl.few_shot_classifier", type(strategy).__module__),
@@ -162,11 +180,16 @@ def _classifier(
     if config.classifier is not None:
         strategy = config.strategy.build() if other else None
         return FewShotClassifier.load(Path(config.classifier).expanduser(), strategy=strategy, **where), None, []
-    assert config.support is not None
-    assert config.query is not None
-    check_apart(config.support, config.query)
-    given = labelled_pictures(config.support)
-    classifier = FewShotClassifier(config.strategy.build(), **where)
+    names = config.class_names()
+    given = None if config.support is None else labelled_pictures(config.support)
+    if config.support is not None and config.query is not None:
+        check_apart(config.support, config.query)
+    if given is not None and names is not None:
+        _check_named(given.labels, names)
+    classifier = FewShotClassifier(config.strategy.build(), prompts=config.templates(), **where)
+    evidence: dict[str, Any] = {"class_names": names, "text": text_features(config), "logit_scale": config.logit_scale}
+    if given is None:
+        return classifier.fit(**evidence), None, []
     try:
         encoder = classifier.encoder()
     except InputError as error:
@@ -174,9 +197,31 @@ def _classifier(
     support = encode(given.files, encoder, store, progress, skip=config.broken == "skip", known=known)
     labels = [given.labels[place] for place in support.kept]
     lost = sorted(set(given.labels) - set(labels))
-    if lost:
+    if lost and names is None:
         raise InputError(f"support: no picture of class {lost[0]!r} can be read; add others, or remove the class")
-    return classifier.fit(support.features, labels), support, labels
+    return classifier.fit(support.features, labels, **evidence), support, labels
+
+
+def _check_named(labels: Sequence[str], names: Sequence[str]) -> None:
+    """Check that the classes of the support are among the class names.
+
+    Raises:
+        InputError: a class is not among them; the message suggests the closest name.
+    """
+    other = sorted(set(labels) - set(names))
+    if other:
+        more = f" ({len(other) - 1} more)" if len(other) > 1 else ""
+        raise InputError(
+            f"support: the folder {other[0]!r}{more} is not among the class names: "
+            f"{unknown('class', other[0], names)} Rename the folder, or add the name to classes="
+        )
+
+
+def _content(classifier: FewShotClassifier) -> str:
+    """Fingerprint of the class names and their features."""
+    assert classifier.text_ is not None
+    names = [str(name) for name in classifier.classes_]
+    return fingerprint_of({"text": torch.from_numpy(classifier.text_)}, repr(classifier.logit_scale_), *names)
 
 
 def _twice(support: Pictures, labels: Sequence[str], query: Pictures) -> list[str]:
@@ -204,5 +249,7 @@ def _pairs(pairs: Sequence[tuple[str, str]], what: str, meaning: str) -> list[st
 
 
 def _relative(config: ClassifyConfig, files: Sequence[str]) -> list[str]:
-    top = Path(config.query or "").expanduser()
+    if config.query is None:
+        return list(files)
+    top = Path(config.query).expanduser()
     return [os.path.relpath(file, top) for file in files]

@@ -27,7 +27,7 @@ class Shown(NamedTuple):
     """One picture on the page.
 
     Attributes:
-        source: the thumbnail as a data URL; empty if the picture cannot be decoded.
+        source: the thumbnail as a data URL; empty if the picture cannot be decoded, or only its features are given.
         pieces: its name, split where a line may be broken.
         certain: probability of the predicted class, as text.
         second: the second most likely class with its probability.
@@ -87,7 +87,8 @@ class ContactSheet(Page):
         each = max(1, SHOWN // len(result.classes))
         first = {name: order[labels[order] == name][:each].tolist() for name in result.classes}
         examples = {name: result.support.get(name, [])[:EXAMPLES] for name in result.classes}
-        shown = [files[row] for rows in first.values() for row in rows]
+        pictured = result.config.query is not None
+        shown = [files[row] for rows in first.values() for row in rows] if pictured else []
         shown += [file for part in examples.values() for file in part]
         thumbnails = dict(zip(shown, _thumbnails(shown, self.progress), strict=True))
         sections = [
@@ -97,12 +98,13 @@ class ContactSheet(Page):
                 int(right[labels == name].sum()),
                 truth.count(name) if truth else 0,
                 [thumbnails[file] for file in examples[name] if thumbnails[file]],
-                [self._shown(row, thumbnails[files[row]]) for row in first[name]],
+                [self._shown(row, thumbnails.get(files[row], "")) for row in first[name]],
             )
             for name in result.classes
         ]
         return {
             "result": result,
+            "evidence": _evidence(result),
             "files": files,
             "sections": sections,
             "right": None if truth is None else int(right.sum()),
@@ -120,6 +122,14 @@ class ContactSheet(Page):
             f"{result.classes[second]} {_percent(float(chances[second]))}",
             "" if truth is None or truth[row] == name else truth[row],
         )
+
+
+def _evidence(result: "Classified") -> str:
+    """Return what the pictures were classified by."""
+    shots = "a few labelled pictures"
+    if result.classifier.text_ is None:
+        return f"{shots} of each"
+    return f"the class names and {shots}" if len(result.classifier.support_) else "the class names alone"
 
 
 def _percent(share: float) -> str:
@@ -140,7 +150,9 @@ def _thumbnails(files: Sequence[str], progress: Progress) -> list[str]:
         Image.fromarray(pixels).save(stream, "JPEG", quality=80)
         return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"
 
-    made = []
+    made: list[str] = []
+    if not files:
+        return made
     with progress.track("making thumbnails", len(files)) as advance:
         for _, source in on_each_core(thumbnail, range(len(files))):
             made.append(source)

@@ -113,7 +113,7 @@ def write_outputs(result: "Classified", store: Store, command: "Command", progre
     name = f"{_name(config)}-{short(config.strategy)}-{result.identity[:6]}.csv"
     rows = Path(config.output).expanduser() if config.output is not None else store.root / "classified" / name
     page = ContactSheet(
-        title=Path(config.query or "").expanduser().resolve().name,
+        title=Path(result.source).expanduser().resolve().name,
         result=result,
         said=said(result),
         progress=progress,
@@ -121,8 +121,9 @@ def write_outputs(result: "Classified", store: Store, command: "Command", progre
         command=command,
         output=rows.name,
         facts={
-            "network": f"{classifier.backbone} ({classifier.encoder_fingerprint_})",
+            "network": f"{classifier.backbone} ({classifier.encoder_fingerprint_})" if classifier.backbone else "none",
             "labelled pictures": f"{len(classifier.support_):,}",
+            **_prompts(result),
             "identity": result.identity,
             "settings": spell(config.strategy.options),
             "transform": classifier.strategy_.transform,
@@ -130,6 +131,15 @@ def write_outputs(result: "Classified", store: Store, command: "Command", progre
     )
     save = [] if config.save is None else [Output(Path(config.save).expanduser(), "save=FILE", classifier.save)]
     return page.write(rows, lambda path: write_text(path, predictions(result)), store, *save)
+
+
+def _prompts(result: "Classified") -> dict[str, str]:
+    """Return the prompts by which the network computed the features of the class names."""
+    from fsl.features.prompts import PROMPTS
+
+    computed = result.config.classes is not None and result.config.text_features is None
+    prompts = result.classifier.prompts or (PROMPTS if computed else ())
+    return {"prompts": " ".join(prompts)} if prompts else {}
 
 
 def predictions(result: "Classified") -> str:
@@ -165,17 +175,23 @@ def said(result: "Classified") -> list[str]:
 
     classifier, strategy = result.classifier, result.classifier.strategy_
     name = short(result.config.strategy)
+    named, shown = classifier.text_ is not None, classifier.prototypes_ is not None
     if strategy.transductive and result.config.by_itself:
         refined = f" and of {classifier.refined_by_:,} earlier pictures" if classifier.refined_by_ else ""
+        by = "by the class names" if named else ""
+        if shown:
+            by += ", and " if by else ""
+            by += f"by the nearest prototype: the mean of the labelled pictures of a class{refined}"
         lines = [
-            "Each picture was classified independently, by the nearest prototype: the mean of the labelled pictures of "
-            f"a class{refined}. With alone=false, {name} classifies them jointly, with the saved support."
+            f"Each picture was classified independently, {by}. With alone=false, {name} classifies them jointly, with "
+            "the saved support."
         ]
     else:
         lines = [statement_of(strategy)]
     if strategy.transform == "CL2N":
+        whose = "labelled classes" if len(set(classifier.support_labels_)) == len(result.classes) else "pictures"
         lines.append(
-            "The transform CL2N subtracts the mean of the labelled classes from the features, because the mean of the "
+            f"The transform CL2N subtracts the mean of the {whose} from the features, because the mean of the "
             "network's training classes is unknown."
         )
     return lines
@@ -189,7 +205,8 @@ def record(
 
     config = result.config
     experiment = f"{STAGE}/{_name(config)}"
-    name = f"{short(config.strategy)} {len(result.classes)} classes {Path(result.classifier.backbone or '').name}"
+    network = Path(result.classifier.backbone or "features").name
+    name = f"{short(config.strategy)} {len(result.classes)} classes {network}"
     with store.lock(STAGE, result.identity, "this classification", tracker.say):
         earlier = tracker.find(experiment, result.identity)
         if earlier is not None:
@@ -228,7 +245,9 @@ def _check_rows(rows: Path, columns: Sequence[str], what: str) -> None:
 
 
 def _name(config: ClassifyConfig) -> str:
-    """Return a name for the result: that of the support folder, or of the classifier's file."""
-    return (
-        Path(config.support or "").expanduser().resolve().name if config.support else Path(config.classifier or "").stem
-    )
+    """Return a name for the result: that of the support folder, of the classifier's file, or of the queries."""
+    if config.support:
+        return Path(config.support).expanduser().resolve().name
+    if config.classifier:
+        return Path(config.classifier).stem
+    return Path(config.query).expanduser().resolve().name if config.query else Path(config.query_features or "").stem

@@ -325,6 +325,7 @@ def test_classes_called_like_columns_of_the_comparison():
             classes=classes,
             labels=["right", "right", "strategy"],
             names=["a", "b", "c"],
+            noun="picture",
             accuracy=0.5,
             probabilities=np.full((3, 3), 1 / 3),
         )

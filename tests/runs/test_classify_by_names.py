@@ -1,0 +1,205 @@
+"""`transduce classify` by class names: with a network of open_clip of random weights, or with features in files."""
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fsl.few_shot_classifier import FewShotClassifier
+from fsl.picture_folders import unlabelled_pictures
+from runs.cli import main
+from tests.open_clip_files import NAME, small_network
+from tests.runs.browser import CHROMIUM, Browser
+from tests.runs.pages import text
+
+TINTS = {"red": (200, 40, 40), "blue": (40, 40, 200)}
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    pytest.importorskip("open_clip", reason="open_clip_torch is not installed: transduce[clip]")
+    return small_network(tmp_path_factory.mktemp("open_clip"))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Reddish and bluish pictures: 2 labelled ones of each, 5 and 3 in folders called like the classes; features."""
+    generator = np.random.default_rng(1)
+    monkeypatch.chdir(tmp_path)
+    for part, counts in {"support": {"red": 2, "blue": 2}, "query": {"red": 5, "blue": 3}}.items():
+        for name, count in counts.items():
+            (tmp_path / part / name).mkdir(parents=True)
+            for i in range(count):
+                pixels = np.array(TINTS[name]) + generator.integers(-40, 40, (40 + i, 31, 3))
+                Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(tmp_path / part / name / f"{i}.png")
+    (tmp_path / "names.txt").write_text("red\nblue\ngreen\n")
+    (tmp_path / "prompts.txt").write_text("a photo of a {}.\nthe {}\n")
+    centres = generator.normal(size=(3, 8))
+    np.save(tmp_path / "text.npy", centres)
+    np.save(tmp_path / "rows.npy", (centres[[0, 0, 1, 2]] + 0.1 * generator.normal(size=(4, 8))).astype(np.float32))
+    return tmp_path
+
+
+@pytest.fixture
+def classify(here, store, capsys):
+    def call(*words):
+        code = main(["classify", f"results={store.root}", *words])
+        return code, capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def network(weights):
+    return "--backbone", f"open_clip:{NAME}", "--pretrained", str(weights)
+
+
+def rows_of(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_class_names_alone(classify, here, network, weights):
+    names = ("--query", "query", "--classes", "red,blue,green", "--strategy", "zero_shot")
+    code, seen = classify(*names, *network, "--output", "found.csv", "--json")
+    assert code == 0, seen.err
+    said, rows = json.loads(seen.out), rows_of(here / "found.csv")
+    assert said["classes"] == ["blue", "green", "red"]
+    by_hand = FewShotClassifier("zero_shot", backbone=f"open_clip:{NAME}", weights=str(weights))
+    want = by_hand.fit(class_names=["red", "blue", "green"]).predict_proba(unlabelled_pictures("query"))
+    found = np.array([[float(row[f"p({name})"]) for name in said["classes"]] for row in rows])
+    np.testing.assert_allclose(found, want, atol=2e-6)
+    assert [row["class"] for row in rows] == [said["classes"][k] for k in want.argmax(axis=1)]
+    assert said["accuracy"] == np.mean([row["class"] == row["picture"].split("/")[0] for row in rows])
+    page = (here / "found.html").read_text()
+    assert "8 pictures, classified into 3 classes from the class names alone" in text(page)
+    assert "prompts itap of a {}." in text(page)
+    assert page.count('<img src="data:image/jpeg;base64,') == 8
+
+
+def test_one_result_whatever_the_names_are_written_in(classify, network):
+    names = ("--query", "query", *network, "--json")
+    first = json.loads(classify(*names, "--classes", "red,blue,green")[1].out)
+    again = json.loads(classify(*names, "--classes", "names.txt")[1].out)
+    assert (again["identity"], again["run"], again["reused"]) == (first["identity"], first["run"], True)
+    for other in (("--prompts", "prompts.txt"), ("logit_scale=30",)):
+        changed = json.loads(classify(*names, "--classes", "names.txt", *other)[1].out)
+        assert changed["identity"] != first["identity"]
+
+
+def test_labelled_pictures_and_names_and_a_saved_classifier(classify, here, network):
+    names = ("--classes", "names.txt", "--prompts", "prompts.txt")
+    given = ("--query", "query", "--support", "support", *names, *network)
+    code, seen = classify(*given, "--output", "found.csv", "--save", "mine.safetensors")
+    assert code == 0, seen.err
+    assert [row["class"] == row["picture"].split("/")[0] for row in rows_of(here / "found.csv")] == [True] * 8
+    counts = [re.search(rf"{name} +(\d+) +(\d+)", seen.out).groups() for name in ("blue", "green", "red")]
+    assert counts == [("2", "3"), ("0", "0"), ("2", "5")]
+    page = text((here / "found.html").read_text())
+    assert "from the class names and a few labelled pictures" in page
+    assert "prompts a photo of a {}. the {}" in page
+    code, seen = classify("--classifier", "mine.safetensors", "--query", "query", "--output", "later.csv")
+    assert code == 0, seen.err
+    assert "independently, by the class names" in seen.err
+    loaded = FewShotClassifier.load("mine.safetensors")
+    want = loaded.predict(unlabelled_pictures("query"), alone=True)
+    assert [row["class"] for row in rows_of(here / "later.csv")] == want.tolist()
+
+
+def test_features_of_your_own(classify, here):
+    given = ("--query-features", "rows.npy", "--text-features", "text.npy", "--classes", "names.txt")
+    code, seen = classify(*given, "--output", "found.csv", "--save", "mine.safetensors", "--strategy", "zero_shot")
+    assert code == 0, seen.err
+    assert "4 rows in 3 classes" in seen.out
+    rows = rows_of(here / "found.csv")
+    assert [(row["picture"], row["class"]) for row in rows] == [
+        ("0", "red"),
+        ("1", "red"),
+        ("2", "blue"),
+        ("3", "green"),
+    ]
+    page = (here / "found.html").read_text()
+    assert "4 rows, classified into 3 classes from the class names alone" in text(page)
+    assert "<img" not in page
+    code, seen = classify("--classifier", "mine.safetensors", "--query-features", "rows.npy", "--output", "later.csv")
+    assert code == 0, seen.err
+    assert rows_of(here / "later.csv") == rows
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("--query query --classes red,blue", "no network given for the class names: add --backbone open_clip:NAME"),
+        ("--query query --classes red,blue --backbone timm:resnet18", "no text tower"),
+        ("--query query --classes nothing.txt {}", "classes: nothing.txt: cannot be read"),
+        ("--query query --classes empty.txt {}", "classes: empty.txt is empty"),
+        ("--query query --classes one.txt {}", "classes=one.txt: at least two class names"),
+        ("--query query --classes twice.txt {}", "classes=twice.txt: the class name 'red' is given twice"),
+        ("--query query --classes red,blue,red {}", "the class name 'red' is given twice"),
+        ("--query query --classes red,,blue {}", "a value is empty"),
+        ("--query query --classes red,blue --prompts nothing.txt {}", "prompts: nothing.txt: cannot be read"),
+        ("--query query --classes red,blue --prompts names.txt {}", "the prompt 'red' has no {}"),
+        ("--query query --support support --prompts prompts.txt {}", "prompts= applies to class names"),
+        ("--query query --support support --classes rod,blue {}", "did you mean 'rod'? Rename the folder"),
+        ("--query query --classes red,blue --backbone open_clip:VIT-B-31 pretrained=openai", "'ViT-B-32'"),
+        ("--query query --classes red,blue --backbone open_clip:ViT-B-32", "add pretrained=TAG"),
+        ("--query query --classes red,blue --backbone open_clip:ViT-B-32 pretrained=true", "give a TAG or FILE"),
+        ("--query query --classes red,blue --backbone open_clip:ViT-B-32 pretrained=openai", "HF_HUB_OFFLINE=0"),
+        ("--query query --classes red,blue --backbone open_clip:ViT-B-32 pretrained=no.pt", "no.pt: no such file"),
+        (
+            "--query query --classes red,blue --backbone open_clip:ViT-B-32 pretrained=names.txt",
+            "names.txt: weights are",
+        ),
+        ("--query query --classifier x --classes red,blue", "a saved classifier already has its classes"),
+        ("--query query --query-features rows.npy --classes red,blue {}", "query= and query_features= are both given"),
+        ("--support support --query-features rows.npy {}", "cannot be mixed"),
+        ("--query-features no.npy --text-features text.npy --classes names.txt", "no.npy: no such file"),
+        ("--query-features rows.npy --text-features rows.npy --classes names.txt", "text must be of shape (3, D)"),
+        (
+            "--query-features rows.npy --text-features other.npy --classes names.txt",
+            "rows.npy has 8 features per row, text_features has 5",
+        ),
+        ("--query-features rows.npy --text-features text.npy", "neither labelled pictures nor class names"),
+    ],
+)
+def test_mistakes_leave_nothing(here, capsys, network, monkeypatch, typed, words):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (here / "empty.txt").write_text("\n")
+    (here / "one.txt").write_text("red\n")
+    (here / "twice.txt").write_text("red\nblue\nred\n")
+    np.save(here / "other.npy", np.ones((3, 5)))
+    before = sorted(here.rglob("*"))
+    assert main(["classify", *typed.replace("{}", " ".join(network)).split()]) == 2
+    seen = capsys.readouterr()
+    assert words in seen.err
+    assert not seen.out
+    assert len(seen.err.splitlines()) == 1
+    assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHROMIUM, reason="there is no chromium")
+def test_the_pages_in_a_browser(classify, here, network, tmp_path_factory):
+    (here / "names.txt").write_text("red\nblue\n<i>green</i> & grey\n")
+    named = ("--query", "query", "--classes", "names.txt", *network)
+    assert classify(*named, "--output", "names.csv")[0] == 0
+    assert classify(*named, "--support", "support", "--output", "both.csv")[0] == 0
+    features = ("--query-features", "rows.npy", "--text-features", "text.npy", "--classes", "names.txt")
+    assert classify(*features, "--output", "rows.csv")[0] == 0
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        for name, thumbnails in (("names", 8), ("both", 12), ("rows", 0)):
+            for width in (1280, 360):
+                browser.open((here / f"{name}.html").as_uri(), width=width)
+                assert browser.value("document.documentElement.scrollWidth <= window.innerWidth")
+                assert browser.value("document.images.length") == thumbnails
+                assert browser.value("[...document.images].every(image => image.naturalWidth > 0)")
+                shown = browser.value("[...document.querySelectorAll('tbody th')].map(cell => cell.innerText)")
+                assert shown == ["<i>green</i> & grey", "blue", "red"]
+            predicted = [row["class"] for row in rows_of(here / f"{name}.csv")]
+            counts = browser.value("[...document.querySelectorAll('tbody tr')].map(row => row.cells[1].innerText)")
+            assert [int(count) for count in counts] == [predicted.count(label) for label in shown]
+        assert [address for address in browser.requests if not address.startswith(("file:", "data:"))] == []
+        assert browser.complaints == []
