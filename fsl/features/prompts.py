@@ -1,7 +1,6 @@
-"""Class names and prompts: files with one per line, and the texts of a class."""
+"""Prompts: the texts of a class name."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from clustering.foundation.errors import InputError
 
@@ -36,27 +35,3 @@ def texts_of(names: Sequence[str], prompts: Sequence[str]) -> list[str]:
         if "{}" not in str(prompt):
             raise InputError(f"the prompt {str(prompt)!r} has no {{}}, which stands for the class name; add it")
     return [str(prompt).replace("{}", str(name).replace("_", " ")) for name in names for prompt in prompts]
-
-
-def read_lines(path: Path, key: str) -> tuple[str, ...]:
-    """The lines of a UTF-8 text file, without empty ones and surrounding spaces.
-
-    Args:
-        path: the file.
-        key: what the file is for, for messages.
-
-    Raises:
-        InputError: the file cannot be read, is no text, or is empty.
-    """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{key}: {path}: cannot be read ({error.strerror}); give a text file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{key}: {path}: not a text file in UTF-8; save it as such, with one entry per line"
-        ) from error
-    lines = tuple(line.strip() for line in text.splitlines() if line.strip())
-    if not lines:
-        raise InputError(f"{key}: {path} is empty; write one entry per line")
-    return lines

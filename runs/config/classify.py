@@ -81,15 +81,18 @@ class ClassifyConfig(RunConfig):
         if self.classes is None:
             return None
         from fsl.class_names import distinct
-        from fsl.features.prompts import read_lines
 
-        names = self.classes
-        if len(names) == 1:  # a single class is not enough, so this is a file
-            names = read_lines(Path(names[0]).expanduser(), "classes")
         try:
-            return tuple(distinct(names))
+            if len(self.classes) > 1:
+                return tuple(distinct(self.classes))
+            from fsl.features.arrays import read_class_names  # imports torch
+
+            path = Path(self.classes[0]).expanduser()
+            if not path.is_file():
+                raise InputError(f"{path}: no such file; give at least two names, a,b,c, or a file with one per line")
+            return tuple(distinct(read_class_names(path)))
         except InputError as error:
-            raise InputError(f"classes={','.join(self.classes)}: {error}") from error
+            raise InputError(f"classes: {error}") from error
 
     def templates(self) -> tuple[str, ...] | None:
         """The lines of the file of prompts.
@@ -99,13 +102,14 @@ class ClassifyConfig(RunConfig):
         """
         if self.prompts is None:
             return None
-        from fsl.features.prompts import read_lines, texts_of
+        from clustering.files.words import read_words
+        from fsl.features.prompts import texts_of
 
-        templates = read_lines(Path(self.prompts).expanduser(), "prompts")
         try:
+            templates = tuple(read_words(Path(self.prompts).expanduser(), ("prompt", "prompts")))
             texts_of((), templates)
         except InputError as error:
-            raise InputError(f"prompts={self.prompts}: {error}") from error
+            raise InputError(f"prompts: {error}") from error
         return templates
 
     def check_places(self) -> None:

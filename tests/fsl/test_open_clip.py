@@ -12,7 +12,7 @@ from PIL import Image
 
 from clustering.foundation.errors import InputError
 from fsl.features.image_encoder import ImageEncoder
-from fsl.features.prompts import PROMPTS, read_lines, texts_of
+from fsl.features.prompts import PROMPTS, texts_of
 from fsl.few_shot_classifier import FewShotClassifier
 from tests.open_clip_files import NAME, small_network
 
@@ -38,18 +38,6 @@ def test_texts_of_names():
             texts_of(["a"], prompts)
     with pytest.raises(InputError, match=r"'a photo' has no \{\}"):
         texts_of(["a"], ["{}", "a photo"])
-
-
-def test_files_of_lines(tmp_path):
-    path = tmp_path / "names.txt"
-    path.write_bytes("\ufeffcat\r\n\n  dog \n".encode())
-    assert read_lines(path, "classes") == ("cat", "dog")
-    for content, message in ((b"\n \n", "is empty"), (b"\xff\xfe", "UTF-8")):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match=rf"classes: .*names\.txt.*{message}"):
-            read_lines(path, "classes")
-    with pytest.raises(InputError, match=r"prompts: .*absent.*cannot be read"):
-        read_lines(tmp_path / "absent", "prompts")
 
 
 @pytest.fixture(scope="module")
