@@ -142,7 +142,7 @@ def _torch(path: Path) -> NamedArrays:
 
     from clustering.files.torch_files import read_torch
 
-    remedy = "save tensors, with torch.save(features, FILE), or torch.save({'features': ..., 'labels': ...}, FILE)"
+    remedy = "save tensors (of arrays: torch.from_numpy) and lists of str, with torch.save({'features': ...}, FILE)"
     content = read_torch(path, "a file of tensors", remedy)
     if isinstance(content, Tensor):
         return _of_tensors({"": content})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _VALUES = 1 << 22  # values of a Parquet file decoded at a time
-_ROWS = 1 << 16  # maximum number of rows decoded at a time
+_ROWS = 1 << 13  # maximum number of rows decoded at a time
 
 
 def open_parquet(path: Path) -> NamedArrays:
@@ -40,7 +40,7 @@ def open_parquet(path: Path) -> NamedArrays:
         memory.require("reading it", sizes, "use a smaller file, or the .npy format")
         at_once = max(1, min(_ROWS, _VALUES * rows // max(1, sum(counted.values()))))
         filled: dict[str, _Filled] = {name: _Filled(name, rows) for name in names}
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file:  # not whole columns at a time
             for batch in file.iter_batches(batch_size=at_once, columns=list(names)):
                 for name in names:
                     filled[name].add(batch.column(name))

@@ -14,6 +14,7 @@ from clustering.files import words
 from clustering.files.array_files import array_of_tensor, open_arrays
 from clustering.files.arrays import ArrayKind, NamedArrays, native
 from clustering.files.columns import of_arrow, of_frame
+from clustering.foundation import memory
 from clustering.foundation.errors import InputError, unknown
 
 FEATURES = ("features", "feats", "feature", "embeddings", "images", "x", "X", "data")
@@ -21,6 +22,7 @@ LABELS = ("labels", "label", "targets", "target", "y", "Y")
 TEXT = ("text", "text_features", "text_embeddings")
 NAMES = ("class_names", "class_name", "classes", "class", "names", "name")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_COLUMNS = 64  # columns of a table read at a time
 Result = TypeVar("Result")
 NOT_FEATURES = frozenset((*LABELS, *TEXT, *NAMES, "base_mean", "logit_scale", "prompts"))
 
@@ -195,16 +197,31 @@ def pick_features(
         InputError: no array, or several, could be meant, or it does not contain numbers of shape (N, D).
     """
     names = _features_among(arrays, known, column, option, labels)
-    values = arrays.read(names)
-    first = values[names[0]]
-    if first.ndim == 1 and arrays.table:
-        first = np.stack([values[name] for name in names], axis=1)
-    elif len(names) > 1:
-        raise InputError(f"{option}={column} stands for several arrays, {', '.join(names)}; give the name of one")
+    vectors = arrays.table and all(len(arrays.kinds[name].shape) == 1 for name in names)
+    if len(names) > 1 and not vectors:
+        raise InputError(f"{option}={column} stands for several arrays, {_some(names)}; give the name of one")
+    first = _side_by_side(arrays, names) if vectors else arrays.read(names)[names[0]]
     if first.ndim != 2 or first.dtype.kind not in "fiu":
         raise InputError(f"features must be numbers of shape (N, D), not {first.dtype} {first.shape}{_hint(first)}")
     rows = np.ascontiguousarray(native(first))  # the order of a sum of squares must not depend on the file
     return rows if rows.flags.writeable else rows.copy()  # torch warns of read-only arrays
+
+
+def _side_by_side(arrays: NamedArrays, names: Sequence[str]) -> NDArray[Any]:
+    """(N, D) array of D columns of numbers; some of them are read at a time."""
+    other = [name for name in names if arrays.kinds[name].letter not in "fiu"]
+    if other:
+        raise InputError(f"{_some(other)} cannot be features, because they are not numbers; choose other columns")
+    rows = arrays.kinds[names[0]].shape[0]
+    memory.require("reading it", {"features": 8.0 * rows * len(names)}, "use a smaller file")
+    matrix: NDArray[Any] | None = None
+    for start in range(0, len(names), _COLUMNS):
+        values = arrays.read(names[start : start + _COLUMNS])
+        kind = np.result_type(*values.values(), *(() if matrix is None else (matrix,)))
+        matrix = np.empty((rows, len(names)), kind) if matrix is None else matrix.astype(kind, copy=False)
+        for place, column in enumerate(values.values(), start):
+            matrix[:, place] = column
+    return np.empty((rows, 0)) if matrix is None else matrix
 
 
 def _features_among(
@@ -214,7 +231,7 @@ def _features_among(
     if column is not None:
         names = [name for name in kinds if name == column] or [name for name in kinds if fnmatchcase(name, column)]
         if not names:
-            raise unknown("column", column, kinds)
+            raise _unknown(arrays, column, option)
         return names
     if "" in kinds:
         return [""]
@@ -281,7 +298,7 @@ def label_name(
     """Name of the labels, as in `pick_labels`."""
     if column is not None:
         if column not in arrays.kinds:
-            raise unknown("column", column, arrays.kinds)
+            raise _unknown(arrays, column, option)
         return column
     names = [name for name in known if name in arrays.kinds]
     if arrays.table and len(names) > 1:
@@ -315,6 +332,12 @@ def _at(place: str | Path, work: Callable[[], Result]) -> Result:
         return work()
     except InputError as error:
         raise error if str(error).startswith(str(place)) else InputError(f"{place}: {error}") from error
+
+
+def _unknown(arrays: NamedArrays, column: str, option: str) -> InputError:
+    if "" in arrays.kinds:
+        return InputError(f"contains a single array, so {option}={column} has no effect; omit it")
+    return unknown("column", column, arrays.kinds)
 
 
 def _hint(array: NDArray[Any]) -> str:

@@ -83,7 +83,8 @@ def import_features(
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: no such file; give a file of features: {WANTED}")
+        problem = "is a folder" if path.is_dir() else "no such file"
+        raise InputError(f"{path}: {problem}; give a file of features: {WANTED}")
     if path.suffix == ".safetensors":
         kind = read_header(path, "write or download it again").get("format", "")
         if kind.startswith("transduce"):

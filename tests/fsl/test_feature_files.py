@@ -395,6 +395,8 @@ def test_columns_are_chosen_by_name_or_pattern(tmp_path: Path) -> None:
         import_features(path, column="text", label_column="kinds")
     with pytest.raises(InputError, match="'embed'"):
         read_features(path, "embed")
+    with pytest.raises(InputError, match=r"single array.*column=embed"):
+        read_features(write_npy(tmp_path / "b", X), "embed")
     np.savez(tmp_path / "a.npz", image_embeds=X, text_embeds=T, labels=Y)
     with pytest.raises(InputError, match="image_embeds, text_embeds could be"):
         import_features(tmp_path / "a.npz")
@@ -404,6 +406,18 @@ def test_columns_are_chosen_by_name_or_pattern(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="several arrays"):
         read_features(tmp_path / "a.npz", "*_embeds")
+
+
+def test_many_columns_of_several_types(tmp_path: Path) -> None:
+    rows = RANDOM.normal(size=(7, 150)).astype("f4")
+    columns = {f"e{i}": rows[:, i].astype({140: "f8", 3: "f2"}.get(i, "f4")) for i in range(150)}
+    parquet.write_table(pa.table({**columns, "other": ["a"] * 7}), tmp_path / "a.parquet")
+    found = read_features(tmp_path / "a.parquet")
+    assert (found.shape, found.dtype) == ((7, 150), np.float64)
+    np.testing.assert_allclose(found, rows, rtol=1e-3)
+    for pattern in ("other", "*"):
+        with pytest.raises(InputError, match="other cannot be features"):
+            read_features(tmp_path / "a.parquet", pattern)
 
 
 def test_columns_of_the_same_name_are_refused(tmp_path: Path) -> None:

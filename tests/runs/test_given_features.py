@@ -5,8 +5,10 @@ import pickle
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from clustering.foundation.errors import InputError
 from fsl.evaluation.episodic import evaluate
@@ -85,6 +87,11 @@ def test_a_run_is_known_by_the_features_not_by_their_file(files):
     known = identity("features=output.plk")
     shutil.copy("output.plk", "another.plk")
     assert main(["import", "features", "output.plk", "-q"]) == 0
+    bank = given_bank(("output.plk",), "novel")
+    arrays = {"features": bank.features, "labels": bank.labels, "base_mean": bank.base_mean}
+    save_file(arrays, "foreign.safetensors")
+    torch.save(arrays, "foreign.pt")
+    assert identity("features=foreign.pt", "transform=L2N") == identity("features=foreign.safetensors", "transform=L2N")
     for same in ("another.plk", "output.safetensors", "output.plk,val_features.plk"):
         assert identity(f"features={same}") == known, same
     assert identity("features=novel_features.plk", "transform=L2N") != known
@@ -93,6 +100,16 @@ def test_a_run_is_known_by_the_features_not_by_their_file(files):
     changed[40][0] = changed[40][0] + 1
     (files / "another.plk").write_bytes(pickle.dumps([np.zeros(8, "f4"), 0, changed, {}]))
     assert identity("features=another.plk") != known
+
+
+def test_parquet_is_evaluated_without_an_import(files, store, tracker):
+    bank = given_bank(("novel_features.plk",), "novel")
+    labels = [bank.class_names[k] for k in bank.labels]
+    pd.DataFrame({"embedding": list(bank.features.numpy()), "label": labels}).to_parquet("q.parquet")
+    (result,) = evaluation(configs("features=q.parquet", "transform=L2N"), store, tracker)
+    (same,) = evaluation(configs("features=novel_features.plk", "transform=L2N"), store, tracker)
+    assert same.reused
+    np.testing.assert_array_equal(result.accuracies, same.accuracies)
 
 
 def test_the_base_mean_is_that_of_the_base_features(files):

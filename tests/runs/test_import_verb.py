@@ -2,8 +2,10 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -33,6 +35,47 @@ def test_features(here, capsys):
     bank = FeatureBank.load(here / said["features"])
     assert bank.fingerprint() == said["fingerprint"]
     assert main(["import", "features", "output.plk"]) == 0  # over what was imported before
+
+
+def test_features_with_files_of_their_own_for_labels_class_names_and_text(here, capsys):
+    random = np.random.default_rng(0)
+    rows, text = random.normal(size=(12, 5)).astype("f2"), random.normal(size=(3, 5)).astype("f2")
+    labels, names = np.arange(12) % 3, np.array(["ant", "bee", "cat"])
+    np.save(here / "x.npy", rows)
+    np.save(here / "t.npy", text)
+    (here / "y.csv").write_text("".join(f"{name}\n" for name in names[labels]))
+    (here / "names.txt").write_text("ant\nbee\ncat\n")
+    pd.DataFrame({"embedding": list(rows), "kind": names[labels], "split": 0}).to_parquet(here / "q.parquet")
+    np.savez(here / "all.npz", features=rows, labels=labels, text=text, class_names=names, logit_scale=50.0)
+    own = ["text_features=t.npy", "classes=names.txt", "logit_scale=50"]
+    prints = set()
+    for number, words in enumerate(
+        (["x.npy", "labels=y.csv", *own], ["q.parquet", "label_column=kind", *own], ["all.npz"])
+    ):
+        assert main(["import", "features", *words, f"output={number}.safetensors", "--json"]) == 0
+        prints.add(json.loads(capsys.readouterr().out)["fingerprint"])
+    bank = FeatureBank.from_arrays(rows, labels, class_names=names, text=text, logit_scale=50.0)
+    assert prints == {bank.fingerprint()}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["x.npy"], "x.npy: contains a single array, but no labels; .*labels=FILE"),
+        (["x.npy", "labels=none.csv"], "none.csv: cannot be read"),
+        (["x.npy", "labels=y.npy", "column=emb"], "column=emb"),
+        (["x.npy", "labels=y.npy", "logit_scale=high"], "logit_scale must be a number, not 'high'"),
+        (["x.npy", "labels=y.npy", "text=t.npy"], "unknown key 'text'"),
+        (["x.npy", "labels=y.npy", "text_features=y.npy"], "y.npy: features must be numbers of shape"),
+        (["x.npy", "labels=y.npy", "classes=y.npy"], "y.npy: contains no array of class names"),
+    ],
+)
+def test_features_that_cannot_be_imported(here, capsys, words, said):
+    np.save(here / "x.npy", np.eye(4))
+    np.save(here / "y.npy", np.arange(4))
+    assert main(["import", "features", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(said, line)
 
 
 @pytest.mark.parametrize("output", ["kept.safetensors", "kept.txt", "nowhere/x.safetensors", "folder.safetensors"])
