@@ -107,6 +107,9 @@ class GatheredEpisodes(Episodes):
     def transformed(self, transform: Transform) -> Episodes:
         return self if transform == self.transform else self._laid_out().transformed(transform)
 
+    def with_prior(self, prior: Tensor) -> Episodes:
+        return self._laid_out().with_prior(prior)
+
     def _laid_out(self) -> Episodes:
         """Ordinary episodes with gathered features."""
         plain = Episodes(**{field.name: getattr(self, field.name) for field in fields(Episodes)})

@@ -37,7 +37,7 @@ class KModes:
         tolerance: a task stops if the relative change of the objective is below this value, from the third step on
             (1e-4 in the public code). It also stops if its prototypes do not change.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names.
+            without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
     """
 
     transductive: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class KModes:
     first: First = "assignments"
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-4
-    text_weight: Annotated[float, AtLeast(0)] = 1.0
+    text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def __post_init__(self) -> None:
         validate(self)

@@ -38,7 +38,8 @@ class LabelPropagation:
         width: width of the kernel, in units of r. At 1 the weights are almost equal, and with alpha near 1 the labels
             of all classes mix: the accuracy approaches chance on tasks of 80 points.
         text_weight: mass of a query's class probabilities by class names among the propagated labels, relative to a
-            label of the support; no effect without class names.
+            label of the support; no effect without class names. None: a tenth of the mass of all labels in total, or 1
+            without labels.
     """
 
     transductive: ClassVar[bool] = True
@@ -49,7 +50,7 @@ class LabelPropagation:
     neighbours: Annotated[int, AtLeast(1)] = 19
     alpha: Annotated[float, AtLeast(0)] = 0.99
     width: Annotated[float, Above(0)] = 0.3
-    text_weight: Annotated[float, AtLeast(0)] = 1.0
+    text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def __post_init__(self) -> None:
         validate(self)
@@ -62,8 +63,8 @@ class LabelPropagation:
         support, labels = episodes.support_size, episodes.support_one_hot
         unknown = labels.new_zeros(len(labels), episodes.query_size, episodes.way)
         if episodes.named:
-            unknown = self.text_weight * torch.softmax(episodes.log_prior, dim=2)
-            unknown = unknown * episodes.valid[:, support:, None]
+            unknown = torch.softmax(episodes.log_prior, dim=2) * episodes.valid[:, support:, None]
+            unknown = self._text_weight(labels, unknown) * unknown
         known = torch.cat([labels, unknown], dim=1)
         scores = self._spread(episodes, known)[:, support:].clamp_min(0)  # negative only by rounding
         mass = scores.sum(dim=2, keepdim=True)
@@ -73,6 +74,13 @@ class LabelPropagation:
             distances = squared_distances(episodes.points, episodes.class_means)[:, :, support:]
             probabilities = torch.where(reached, probabilities, torch.softmax(-distances, dim=1).mT)
         return Predictions(probabilities, torch.zeros(len(labels), dtype=torch.int64, device=labels.device))
+
+    def _text_weight(self, labels: Tensor, unknown: Tensor) -> float | Tensor:
+        """(B, 1, 1) weight of the class names, given the labels of the support and the queries' probabilities."""
+        if self.text_weight is not None:
+            return self.text_weight
+        mass = labels.sum(dim=(1, 2), keepdim=True)
+        return torch.where(mass > 0, 0.1 * mass / unknown.sum(dim=(1, 2), keepdim=True), 1.0)
 
     def _spread(self, episodes: Episodes, known: Tensor) -> Tensor:
         """(B, S + Q, K) scores F; padded points have no neighbours."""

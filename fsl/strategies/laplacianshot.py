@@ -10,6 +10,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.graphs.dense_graph import Graph, Symmetry
 from clustering.graphs.neighbourhood import neighbour_graph
+from clustering.graphs.similarity import similarity_graph
 from clustering.optimiser.descent import Step, descend
 from clustering.optimiser.points import Points, squared_distances
 from clustering.optimiser.terms import Laplacian
@@ -42,6 +43,8 @@ class LaplacianShot:
         neighbours: k of the kNN graph, without the query itself (Table 4.1 uses 3, including the query).
         graph: symmetrisation of the kNN graph; "directed" requires step="published".
         include_self: count the query among its own k neighbours, as published, which leaves k - 1 others.
+        similarity: weights of the kNN graph: "binary", 0 or 1, or "gaussian", exp(-d^2 / s^2) for neighbours at
+            distance d, with the median s of these distances.
         shift: shift the queries so that their mean equals the support's (section 4.3.4). This assumes equal class
             proportions in both: with Dirichlet proportions it cost 1 to 2 points on mini-ImageNet (Conv-4, Conv-6).
         rectify: use rectified prototypes instead of support means; None: for fewer than 10 shots. With more shots, the
@@ -55,9 +58,10 @@ class LaplacianShot:
             shifted queries (public code of the alpha-TIM benchmark, Veilleux et al. 2021).
         step: "monotone" or "published", see `clustering.optimiser.descent.descend`.
         max_iterations: maximum number of steps.
-        tolerance: a task stops if the relative change of the objective is below this value.
+        tolerance: a task stops if the relative change of the objective is below this value; None: never,
+            if step="published".
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names.
+            without class names. None: min(1, 0.1 / n) with n labelled examples per class.
     """
 
     transductive: ClassVar[bool] = True
@@ -69,6 +73,7 @@ class LaplacianShot:
     neighbours: Annotated[int, AtLeast(1)] = 2
     graph: Symmetry = "average"
     include_self: bool = False
+    similarity: Literal["binary", "gaussian"] = "binary"
     shift: bool = True
     rectify: bool | None = None
     temperature: Annotated[float, Above(0)] = 10.0
@@ -77,8 +82,8 @@ class LaplacianShot:
     classified: Literal["shifted", "original"] = "shifted"
     step: Step = "monotone"
     max_iterations: Annotated[int, AtLeast(1)] = 100
-    tolerance: Annotated[float, AtLeast(0)] = 1e-6
-    text_weight: Annotated[float, AtLeast(0)] = 1.0
+    tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
+    text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def __post_init__(self) -> None:
         validate(self)
@@ -156,10 +161,16 @@ class LaplacianShot:
 
     def _query_graph(self, episodes: Episodes) -> Graph:
         """The kNN graph of the queries; it does not depend on the shift."""
+        first = episodes.support_size
+        if self.similarity == "gaussian":
+            k = self.neighbours - self.include_self
+            return similarity_graph(
+                episodes.points, k, "gaussian", first=first, symmetry=self.graph, valid=episodes.query_mask
+            )
         return neighbour_graph(
             episodes.points,
             self.neighbours,
-            first=episodes.support_size,
+            first=first,
             symmetry=self.graph,
             include_self=self.include_self,
             valid=episodes.query_mask,

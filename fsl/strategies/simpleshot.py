@@ -24,7 +24,7 @@ class SimpleShot:
         metric: "euclidean" or "cosine".
         beta: inverse temperature of the probabilities; the prediction does not depend on it.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names.
+            without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
     """
 
     transductive: ClassVar[bool] = False
@@ -34,7 +34,7 @@ class SimpleShot:
     transform: Transform = "CL2N"
     metric: Literal["euclidean", "cosine"] = "euclidean"
     beta: Annotated[float, Above(0)] = 1.0
-    text_weight: Annotated[float, AtLeast(0)] = 1.0
+    text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def __post_init__(self) -> None:
         validate(self)
@@ -53,6 +53,6 @@ class SimpleShot:
         if episodes.support_size == 0:
             cost = torch.zeros_like(cost)  # without support, the class names alone tell the classes
         return Predictions(
-            probabilities=torch.softmax(-episodes.with_text(cost.mT, self.text_weight).mT, dim=1).mT,
+            probabilities=torch.softmax(-episodes.with_text(cost.mT, self.text_weight, self.beta).mT, dim=1).mT,
             iterations=torch.zeros(len(means), dtype=torch.int64, device=means.device),
         )

@@ -62,7 +62,7 @@ class SLKBO:
         sweep_tolerance: the sweeps of an outer step end if the relative change of the objective is below this value
             (1e-7 in the public code). Values below 1e-6 use double precision.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names.
+            without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
     """
 
     transductive: ClassVar[bool] = True
@@ -85,7 +85,7 @@ class SLKBO:
     tolerance: Annotated[float, AtLeast(0)] = 1e-4
     max_sweeps: Annotated[int, AtLeast(1)] = 100
     sweep_tolerance: Annotated[float, AtLeast(0)] = 1e-6
-    text_weight: Annotated[float, AtLeast(0)] = 1.0
+    text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def __post_init__(self) -> None:
         validate(self)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 
 from clustering.foundation.parameters import AtLeast, Within, validate
-from clustering.graphs.similarity import cosine_of, similarity_graph
+from clustering.graphs.similarity import similarity_graph
 from clustering.lengths import unit_rows
 from clustering.optimiser.descent import Step
 from clustering.optimiser.points import Features, Gram
@@ -139,4 +139,4 @@ def neighbour_term(episodes: Episodes, neighbours: int, *, misaligned: bool = Fa
         if features.shape[1] <= LARGEST_GRAM:
             points = Gram(torch.bmm(features, features.mT))
     padded = None if bool(valid.all()) else valid
-    return Laplacian(similarity_graph(points, neighbours, cosine_of, valid=padded), 1 / neighbours)
+    return Laplacian(similarity_graph(points, neighbours, "cosine", valid=padded), 1 / neighbours)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,16 +24,23 @@ from fsl.strategies import STRATEGIES
 from fsl.strategies.adaptive import Adaptive
 from fsl.strategies.em_dirichlet import EMDirichlet
 from fsl.strategies.laplacianshot import LaplacianShot
+from fsl.strategies.lp_plus_plus import LPPlusPlus
+from fsl.strategies.refined import Refined
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.stata import StatA
 from fsl.strategies.text_mixture import TextMixture, placed_names
 from fsl.strategies.tim_adm import TIMADM
+from fsl.strategies.tip_adapter import TipAdapter
 from fsl.strategies.transclip import TransCLIP
 from fsl.strategies.zero_shot import ZeroShot
 from fsl.strategies.zlap import ZLaP
 from tests.oracles import class_names_loops as loops
 
-OPTIONAL = [name for name in STRATEGIES.table if getattr(STRATEGIES.load(name), "text", "none") == "optional"]
+OPTIONAL, REQUIRED = (
+    [name for name in STRATEGIES.table if getattr(STRATEGIES.load(name), "text", "none") == use]
+    for use in ("optional", "required")
+)
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def draw(seed: int, way: int = 4, shot: int = 0, queries: int = 12, dim: int = 8, batch: int = 3) -> Episodes:
@@ -100,6 +108,42 @@ def test_zlap_is_the_loop() -> None:
         np.testing.assert_allclose(result[i].numpy(), expected, atol=1e-8)
 
 
+@pytest.mark.parametrize("shot", [1, 4])
+def test_tip_adapter_and_lp_plus_plus_as_published_are_the_loops(shot: int) -> None:
+    episodes = draw(9, shot=shot)
+    votes = TipAdapter(alpha=2.0).predict(episodes).probabilities
+    probe = LPPlusPlus.as_published(iterations=40).predict(episodes)
+    assert probe.trace is not None
+    for i in range(3):
+        support, labels = episodes.support[i].numpy(), episodes.support_labels[i].tolist()
+        query, text = episodes.query[i].numpy(), episodes.text[i].numpy()  # type: ignore[index]
+        expected = loops.tip_adapter(support, labels, query, text, 5.0, 2.0, 5.5)
+        np.testing.assert_allclose(votes[i].numpy(), expected, atol=1e-10)
+        expected, losses = loops.lp_plus_plus(support, labels, query, text, 40)
+        np.testing.assert_allclose(probe.probabilities[i].numpy(), expected, atol=1e-8)
+        np.testing.assert_allclose(probe.trace[:-1, i].numpy(), losses, atol=1e-10)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_lata_is_the_loop(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not dense:
+        monkeypatch.setattr("fsl.episodes.LARGEST_GRAM", 1)
+    episodes = draw(10, queries=30)
+    settings = yaml.safe_load((CONFIGS / "strategy" / "lata.yaml").read_text())
+    strategy = STRATEGIES.load(settings.pop("base"))(**settings | {"neighbours": 6})
+    result = strategy.predict(episodes).probabilities
+    for i in range(3):
+        expected = loops.lata(episodes.query[i].numpy(), episodes.text[i].numpy(), 5.0, 6, 0.35)  # type: ignore[index]
+        np.testing.assert_allclose(result[i].numpy(), expected, atol=1e-10)
+
+
+def test_refined_uses_the_probabilities_of_the_inductive_strategy() -> None:
+    episodes = draw(11, shot=2)
+    prior = LPPlusPlus().predict(episodes).probabilities
+    expected = StatA().predict(dataclasses.replace(episodes, prior=prior)).probabilities
+    assert torch.equal(Refined().predict(episodes).probabilities, expected)
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
@@ -118,6 +162,8 @@ def test_the_correct_forms_never_raise_their_objective(
         TextMixture(text_weight=weight, weight=weight),
         EMDirichlet(weight=weight, inner=20),
         LaplacianShot(transform="L2N", weight=weight, text_weight=weight),
+        LaplacianShot(transform="L2N", weight=weight, graph="mutual", similarity="gaussian"),
+        *([LPPlusPlus(iterations=30)] if shot else []),
     ]
     for strategy in correct:
         trace = strategy.predict(episodes).trace
@@ -136,7 +182,7 @@ def test_without_class_names_or_weight_nothing_changes(name: str) -> None:
     assert not torch.equal(kind(transform="L2N").predict(named).probabilities, expected)
 
 
-@pytest.mark.parametrize("name", [*OPTIONAL, "transclip", "stata", "em_dirichlet", "zlap", "text_mixture", "adaptive"])
+@pytest.mark.parametrize("name", [*OPTIONAL, *REQUIRED])
 def test_zero_shot_tasks_and_a_prior_instead_of_text(name: str) -> None:
     """Every strategy that takes class names works without any labelled example, and most from probabilities alone."""
     kind = STRATEGIES.load(name)
@@ -146,7 +192,7 @@ def test_zero_shot_tasks_and_a_prior_instead_of_text(name: str) -> None:
     assert bool(result.probabilities.isfinite().all())
     prior = torch.softmax(episodes.log_prior, dim=2)
     assert float((result.labels == prior.argmax(2)).double().mean()) > 0.5
-    if name != "zlap":
+    if name not in ("zlap", "lp_plus_plus", "refined"):  # they need features of the class names
         probable = dataclasses.replace(episodes, text=None, prior=prior)
         assert bool(strategy.predict(probable).probabilities.isfinite().all())
 

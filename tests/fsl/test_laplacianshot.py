@@ -182,7 +182,7 @@ def test_a_directed_graph_has_no_objective_to_descend() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("weight", -1.0), ("neighbours", 0), ("graph", "avg"), ("shift", "yes"), ("tolerance", None)]
+    ("field", "value"), [("weight", -1.0), ("neighbours", 0), ("graph", "avg"), ("shift", "yes"), ("tolerance", -1.0)]
 )
 def test_wrong_values_name_the_field(field: str, value: object) -> None:
     with pytest.raises(InputError, match=field):

@@ -68,7 +68,9 @@ class Settings(Protocol):
     @property
     def sweep_tolerance(self) -> float: ...
     @property
-    def text_weight(self) -> float: ...
+    def text_weight(self) -> float | None: ...
+    @property
+    def beta(self) -> float: ...
 
 
 def check(settings: Settings) -> None:
@@ -140,10 +142,9 @@ def cluster(
     )
     start = episodes.class_means
     unlabelled = episodes.named and not bool(episodes.support_one_hot.sum(dim=1).all())
-    if episodes.named and settings.text_weight:
-        evidence = episodes.with_text(
-            start.new_zeros(len(start), episodes.query_size, episodes.way), settings.text_weight
-        )
+    if episodes.named and settings.text_weight != 0:
+        none = start.new_zeros(len(start), episodes.query_size, episodes.way)
+        evidence = episodes.with_text(none, settings.text_weight, settings.beta)
         prototypes = WithCost(prototypes, pad(evidence.mT, (episodes.support_size, 0)))
     if settings.first == "prototypes":
         nearest = prototypes.cost(start).min(dim=1).indices
