@@ -19,19 +19,19 @@ from fsl.strategies.transclip import TransCLIP
 from fsl.strategies.zero_shot import ZeroShot
 from fsl.transforms import Transform
 
-_KINDS: dict[str, type[Strategy]] = {
-    "zero_shot": ZeroShot,
-    "tip_adapter": TipAdapter,
-    "lp_plus_plus": LPPlusPlus,
-    "simpleshot": SimpleShot,
-    "transclip": TransCLIP,
-    "stata": StatA,
-    "text_mixture": TextMixture,
-    "laplacianshot": LaplacianShot,
-    "em_dirichlet": EMDirichlet,
-    "soft_kmeans": SoftKMeans,
-    "paddle": PADDLE,
-    "bavardage": BAVARDAGE,
+_STRATEGIES: dict[str, Strategy] = {
+    "zero_shot": ZeroShot(),
+    "tip_adapter": TipAdapter(),
+    "lp_plus_plus": LPPlusPlus(),
+    "simpleshot": SimpleShot(transform="L2N"),
+    "transclip": TransCLIP(),
+    "stata": StatA(),
+    "text_mixture": TextMixture(),
+    "laplacianshot": LaplacianShot(transform="L2N"),
+    "em_dirichlet": EMDirichlet(),
+    "soft_kmeans": SoftKMeans(transform="L2N"),
+    "paddle": PADDLE(transform="L2N"),
+    "bavardage": BAVARDAGE(transform="L2N"),
 }
 
 
@@ -40,8 +40,8 @@ class Refined:
     """A transductive strategy in which the probabilities of an inductive strategy replace those by class names, as in
     "+ TransCLIP" (Zanella, Gérin and Ben Ayed 2024, Table 2).
 
-    Both strategies have their default settings. For other settings, or for the probabilities of another model, give
-    them as `prior` of the episodes.
+    Both strategies have their default settings, and features of unit length. For other settings, or for the
+    probabilities of another model, give them as `prior` of the episodes.
 
     Attributes:
         inductive: strategy that computes the probabilities.
@@ -64,5 +64,5 @@ class Refined:
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; iterations and trace are those of the strategy that refines."""
-        prior = _KINDS[self.inductive]().predict(episodes).probabilities
-        return _KINDS[self.refine]().predict(episodes.with_prior(prior))
+        prior = _STRATEGIES[self.inductive].predict(episodes).probabilities
+        return _STRATEGIES[self.refine].predict(episodes.with_prior(prior))
