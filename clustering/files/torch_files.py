@@ -42,4 +42,8 @@ def read_torch(path: Path, what: str, remedy: str) -> Any:
             raise InputError(
                 f"{path}: contains {forbidden[1]}, which requires executing code, so the file is not loaded; {remedy}"
             ) from error
+        if "TorchScript" in str(error):
+            raise InputError(
+                f"{path}: a TorchScript archive contains code, so the file is not loaded; {remedy}"
+            ) from error
         raise InputError(f"{path}: damaged, or not {what} ({reason(error)}); download it again") from error

@@ -73,6 +73,11 @@ class ImageEncoder:
         return int(self.network.feature_size)  # type: ignore[arg-type]
 
     @property
+    def embeds_names(self) -> bool:
+        """Whether the network has a text tower, for `encode_names` and `logit_scale`."""
+        return isinstance(self.network, TwoTowers)
+
+    @property
     def logit_scale(self) -> float:
         """Factor of the cosines between pictures and class names; only for networks with a text tower."""
         return self._towers.logit_scale
@@ -111,6 +116,7 @@ class ImageEncoder:
             if size is not None:
                 raise InputError(f"{name}: size applies to networks of timm only; omit it")
             network, look = open_clip_network(name.removeprefix(OPEN_CLIP), weights)
+            name = f"{OPEN_CLIP}{network.name}"
             square = look.transform()
         elif weights is not None or size is not None:
             raise InputError(

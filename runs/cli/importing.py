@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError, unknown
 from runs.cli.flags import Flags, describe
@@ -15,14 +15,18 @@ from runs.storage import cards
 from runs.storage.store import content_hash, write_text
 from runs.storage.together import check_place
 
+if TYPE_CHECKING:
+    from fsl.features.bank import FeatureBank
+
 FLAGS = ("json",)
 OF_FEATURES = ("labels", "text_features", "classes", "logit_scale", "column", "label_column", "text_column")
-KEYS = ("split", "backbone", "benchmark", "output", *OF_FEATURES)
+KEYS = ("split", "backbone", "benchmark", "pretrained", "prompts", "output", *OF_FEATURES)
 SPLITS = ("base", "validation", "novel")  # those of fsl.benchmarks.benchmark, which imports numpy
-FEATURES: Mapping[str, Any] = {"split": "novel", **dict.fromkeys(OF_FEATURES), "output": None}
+OF_PICTURES = ("backbone", "pretrained", "prompts")
+FEATURES: Mapping[str, Any] = {"split": "novel", **dict.fromkeys((*OF_FEATURES, *OF_PICTURES)), "output": None}
 CHECKPOINT: Mapping[str, Any] = {"backbone": "conv4", "benchmark": "mini", "output": None}
 ABOUT = """\
-usage: transduce import features FILE [key=value ...] [--flag ...]
+usage: transduce import features FILE|FOLDER [key=value ...] [--flag ...]
        transduce import checkpoint FILE [key=value ...] [--flag ...]
 
 features converts features that another program extracted to a feature bank. It reads SimpleShot's output.plk, the
@@ -30,6 +34,7 @@ pickles of S2M2 and PT-MAP, and .npy, .npz, .pt, .safetensors and .parquet files
 arrays features (N, D) and labels (N,), optionally with the split in the name (features_novel, labels_novel), and
 optionally class_names, text (K, D), logit_scale and base_mean. A .parquet has a column of lists, or columns of floats,
 and a column of labels. Labels, class names and text features may also have files of their own.
+A FOLDER with one subfolder of pictures per class is encoded by a network; one of open_clip encodes class names, too.
 checkpoint converts the weights of another program (.pth.tar and similar, .npz or .safetensors) to the parameter names
 of this project, and lists the weights without a counterpart.
 No code in a file is executed; a pickle that requires it is rejected.
@@ -43,6 +48,9 @@ keys (or as flags, --backbone conv4):
   logit_scale=100  features: factor of the cosines between pictures and class names
   column=NAME      features: the array or column of the features; for columns of floats a pattern, such as emb_*
   label_column=NAME, text_column=NAME  features: the array or column of the labels, and of the text features
+  backbone=NAME    features of a FOLDER: timm:NAME, open_clip:NAME or a checkpoint of this project
+  pretrained=FILE  features of a FOLDER: weights of timm:NAME (null: timm's own), or a tag or file for open_clip:NAME
+  prompts=FILE     features of a FOLDER: templates for the texts of a class name, one a line: a photo of a {{}}.
   backbone=conv4   checkpoint: the network of the weights
   benchmark=mini   checkpoint: the benchmark it was trained on, which sets image size and channels
   output=null      the file to write; null: the name of FILE with the ending .safetensors, in the current folder. A
@@ -56,6 +64,7 @@ examples:
   transduce import features features.npz split=validation output=validation.safetensors
   transduce import features clip.parquet column=embedding label_column=category
   transduce import features images.npy labels=labels.csv text_features=text.npy classes=names.txt
+  transduce import features pictures --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
   transduce import checkpoint model_best.pth.tar --backbone conv4 --benchmark mini
 """
 
@@ -77,7 +86,7 @@ def run(flags: Flags, console: Console) -> int:
     if len(words) != 2:
         raise InputError(f"import {words[0]} takes one file: transduce import {words[0]} FILE [key=value ...]")
     take, defaults = kinds[words[0]]
-    facts = take(Path(words[1]).expanduser(), read_keys(keys, defaults))
+    facts = take(Path(words[1]).expanduser(), read_keys(keys, defaults), console)
     if console.as_json:
         console.json(facts)
     else:
@@ -85,14 +94,20 @@ def run(flags: Flags, console: Console) -> int:
     return 0
 
 
-def _features(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+def _features(path: Path, values: Mapping[str, Any], console: Console) -> dict[str, Any]:
     if values["split"] not in SPLITS:
         raise unknown("split", values["split"], SPLITS)
     from fsl.features.bank import FORMAT
     from fsl.features.foreign import import_features
 
     output, card = _places(path, values["output"], FORMAT)
-    bank = import_features(path, values["split"], **_given(values))
+    if path.is_dir():
+        bank = _of_pictures(path, values, console)
+    else:
+        surplus = next((name for name in OF_PICTURES if values[name] is not None), None)
+        if surplus:
+            raise InputError(f"{surplus}= applies to a folder of pictures, and {path} is none; omit it")
+        bank = import_features(path, values["split"], **_given(values))
     bank.save(output)
     write_text(card, cards.bank(bank, f"Features from {path.name}", output.name).text(bank.fingerprint()))
     return {
@@ -107,6 +122,37 @@ def _features(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
         "fingerprint": bank.fingerprint(),
         "card": str(card),
     }
+
+
+def _of_pictures(folder: Path, values: Mapping[str, Any], console: Console) -> "FeatureBank":
+    """Return the features of the pictures in a folder with one subfolder per class.
+
+    Raises:
+        InputError: a key does not apply to pictures, or there is no network; or see `bank_of_pictures`.
+    """
+    surplus = next((name for name in OF_FEATURES if values[name] is not None and name != "classes"), None)
+    if surplus:
+        raise InputError(f"{surplus}= applies to files of features, and {folder} is a folder of pictures; omit it")
+    if values["backbone"] is None:
+        raise InputError(f"{folder}: no network for these pictures; add --backbone timm:NAME, open_clip:NAME or FILE")
+    from clustering.files.words import read_words
+    from fsl.features.arrays import read_class_names
+    from fsl.features.image_encoder import ImageEncoder
+    from fsl.features.picture_bank import bank_of_pictures
+    from fsl.features.prompts import PROMPTS
+    from fsl.picture_folders import labelled_pictures
+
+    labelled_pictures(folder)  # first, because an invalid folder is detected faster than a network is created
+    names, prompts = values["classes"], values["prompts"]
+    weights = None if values["pretrained"] in (None, True) else str(values["pretrained"])
+    return bank_of_pictures(
+        folder,
+        ImageEncoder.of(str(values["backbone"]), weights=weights),
+        class_names=None if names is None else read_class_names(Path(str(names)).expanduser()),
+        prompts=PROMPTS if prompts is None else read_words(Path(str(prompts)).expanduser(), ("prompt", "prompts")),
+        split=values["split"],
+        progress=console,
+    )
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,7 +172,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _checkpoint(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+def _checkpoint(path: Path, values: Mapping[str, Any], console: Console) -> dict[str, Any]:
     check_backbone(values["backbone"], groups.names("backbone"))
     name = values["backbone"].removeprefix(groups.TIMM)
     kind = groups.option("benchmark", values["benchmark"]).kind

@@ -158,6 +158,34 @@ class TestNetworks:
             ImageEncoder.of("open_clip:ViT-B-32", weights="openai", device="cpu")
         assert [timeout for _, timeout in asked] == [5.0]
 
+    def test_weights_of_a_tag_are_read_from_the_cache_of_the_hub(self, library, weights, monkeypatch, tmp_path):
+        import huggingface_hub
+        from safetensors.torch import save_file
+
+        snapshot = tmp_path / "models--some--one" / "snapshots" / "0123"
+        snapshot.mkdir(parents=True)
+        (tmp_path / "models--some--one" / "refs").mkdir()
+        (tmp_path / "models--some--one" / "refs" / "main").write_text("0123")
+        save_file(torch.load(weights, weights_only=True), snapshot / "open_clip_model.safetensors")
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        tag = {"hf_hub": "some/one/", "mean": (0.5,) * 3, "std": (0.4,) * 3, "interpolation": "bilinear"}
+        tag |= {"resize_mode": "squash", "quick_gelu": True}
+        monkeypatch.setitem(library.pretrained._PRETRAINED, NAME, {"of_a_tag": tag})
+        encoder = ImageEncoder.of(f"open_clip:{NAME}", weights="of_a_tag", device="cpu")
+        look = encoder.look
+        assert (look.mean, look.std, look.interpolation, look.mode) == ([0.5] * 3, [0.4] * 3, "bilinear", "squash")
+        assert any(type(part).__name__ == "QuickGELU" for part in encoder.network.modules())
+        of_a_file = ImageEncoder.of(f"open_clip:{NAME}", weights=weights, device="cpu")
+        assert of_a_file.look == look, "of a file, pictures are prepared as for most tags"
+        assert not any(type(part).__name__ == "QuickGELU" for part in of_a_file.network.modules())
+
+    @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+    def test_a_torchscript_archive_contains_code(self, library, tmp_path):
+        torch.jit.save(torch.jit.trace(torch.nn.Linear(3, 3), torch.ones(1, 3)), tmp_path / "jit.pt")
+        with pytest.raises(InputError, match=r"jit\.pt: a TorchScript archive contains code"):
+            ImageEncoder.of(f"open_clip:{NAME}", weights=tmp_path / "jit.pt", device="cpu")
+
     def test_files_that_are_not_these_weights(self, library, weights, tmp_path):
         state = torch.load(weights, weights_only=True)
         state["visual.proj"][0, 0] = float("nan")
