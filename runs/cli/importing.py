@@ -97,6 +97,9 @@ def run(flags: Flags, console: Console) -> int:
 def _features(path: Path, values: Mapping[str, Any], console: Console) -> dict[str, Any]:
     if values["split"] not in SPLITS:
         raise unknown("split", values["split"], SPLITS)
+    surplus = next((name for name in OF_PICTURES if values[name] is not None), None)
+    if surplus and not path.is_dir():
+        raise InputError(f"{surplus}= applies to a folder of pictures, and {path} is none; omit it")
     from fsl.features.bank import FORMAT
     from fsl.features.foreign import import_features
 
@@ -104,9 +107,6 @@ def _features(path: Path, values: Mapping[str, Any], console: Console) -> dict[s
     if path.is_dir():
         bank = _of_pictures(path, values, console)
     else:
-        surplus = next((name for name in OF_PICTURES if values[name] is not None), None)
-        if surplus:
-            raise InputError(f"{surplus}= applies to a folder of pictures, and {path} is none; omit it")
         bank = import_features(path, values["split"], **_given(values))
     bank.save(output)
     write_text(card, cards.bank(bank, f"Features from {path.name}", output.name).text(bank.fingerprint()))

@@ -41,7 +41,7 @@ LINES = {
     "import feature x.plk": (2, "'features'"),
     "import features": (2, "one file"),
     "import features x.plk split=nobel": (2, "novel"),
-    "import features x.plk backbone=conv4": (2, "'backbone'"),
+    "import features x.plk backbone=conv4": (2, "backbone= applies to a folder of pictures"),
     "import checkpoint x.pth backbone=convv4": (2, "conv4"),
     "import checkpoint x.pth --backbone convv4": (2, "conv4"),
     "import checkpoint x.pth --backbone": (2, "backbone=VALUE"),
