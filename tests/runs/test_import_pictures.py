@@ -44,7 +44,7 @@ def test_pictures_and_class_names(here, capsys, tmp_path_factory, store):
     torch.testing.assert_close(bank.text, encoder.encode_names(bank.class_names, bank.prompts))
     torch.testing.assert_close(bank.features, encoder.encode(labelled_pictures("pictures").files).features)
     assert main(["import", "features", "pictures", *network, "--json"]) == 0  # over what was imported before
-    tasks = ("sampler=named_classes", "classes_min=1", "classes_max=2", "query=2", "tasks=3", f"results={store.root}")
+    tasks = ("sampler=named_classes", "classes_min=1", "classes_max=2", "tasks=3", f"results={store.root}")
     assert main(["evaluate", f"features={said['features']}", "strategy=zero_shot,adaptive", *tasks]) == 0
     assert "zero_shot" in capsys.readouterr().out
 
