@@ -44,7 +44,7 @@ def read_features(path: str | Path, column: str | None = None, *, option: str = 
     """
     path = Path(path)
     arrays = open_arrays(path)
-    return _at(path, lambda: pick_features(arrays, (*FEATURES, *TEXT), column, option))
+    return _at(path, lambda: pick_features(arrays, (*FEATURES, *TEXT), column, option, _labels_in(arrays)))
 
 
 def read_labels(path: str | Path, column: str | None = None, *, option: str = "label_column") -> NDArray[Any]:
@@ -332,6 +332,11 @@ def _at(place: str | Path, work: Callable[[], Result]) -> Result:
         return work()
     except InputError as error:
         raise error if str(error).startswith(str(place)) else InputError(f"{place}: {error}") from error
+
+
+def _labels_in(arrays: NamedArrays) -> list[str]:
+    """Columns that are labels by their names and types."""
+    return [name for name in LABELS if arrays.table and name in arrays.kinds and arrays.kinds[name].letter != "f"]
 
 
 def _unknown(arrays: NamedArrays, column: str, option: str) -> InputError:

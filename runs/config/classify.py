@@ -9,10 +9,10 @@ from clustering.foundation.parameters import Above
 from runs.config.base import RunConfig, key
 from runs.config.groups import OPEN_CLIP, TIMM, Choice
 
-# Their content is fingerprinted separately, that of the last five as features of the class names or of the pictures.
+# Their content is fingerprinted separately, that of the last seven as features of the class names or of the pictures.
 PATHS = (
     *("support", "query", "backbone", "pretrained", "classifier"),
-    *("classes", "prompts", "logit_scale", "text_features", "query_features"),
+    *("classes", "prompts", "logit_scale", "text_features", "query_features", "text_column", "column"),
 )
 
 
@@ -36,6 +36,10 @@ class ClassifyConfig(RunConfig):
     )
     query_features: str | None = key(None, "file of features to classify, instead of query; the network is not needed")
     text_features: str | None = key(None, "file of features of the class names, one row per name, in their order")
+    column: str | None = key(
+        None, "array or column of query_features; for columns of numbers a pattern, such as emb_*; null: by its name"
+    )
+    text_column: str | None = key(None, "array or column of text_features, likewise")
     logit_scale: Annotated[float, Above(0)] | None = key(
         None, "factor of the cosines between pictures and class names; null: that of the network, or 100"
     )
@@ -133,6 +137,9 @@ class ClassifyConfig(RunConfig):
         ):
             if getattr(self, first) is not None and getattr(self, second) is not None:
                 raise InputError(f"{first}= and {second}= are both given; {reason}")
+        for first, second in (("column", "query_features"), ("text_column", "text_features")):
+            if getattr(self, first) is not None and getattr(self, second) is None:
+                raise InputError(f"{first}= applies to {second}; add --{_flag(second)} FILE, or omit it")
         if self.query is None and self.query_features is None:
             raise InputError("no pictures to classify given: add --query FOLDER")
         for name in ("prompts", "text_features", "logit_scale"):

@@ -24,7 +24,7 @@ def rows_of_features(config: ClassifyConfig, dimension: int) -> Pictures:
         InputError: the file has no features, or another number of them; the message names the key and the file.
     """
     assert config.query_features is not None
-    features = torch.from_numpy(_read("query_features", config.query_features))
+    features = torch.from_numpy(_read("query_features", config.query_features, "column", config.column))
     if features.shape[1] != dimension:
         source = "the saved classifier" if config.classifier is not None else "text_features"
         raise InputError(
@@ -41,12 +41,14 @@ def text_features(config: ClassifyConfig) -> NDArray[np.floating] | None:
     Raises:
         InputError: the file has no features; the message names the key and the file.
     """
-    return None if config.text_features is None else _read("text_features", config.text_features)
+    if config.text_features is None:
+        return None
+    return _read("text_features", config.text_features, "text_column", config.text_column)
 
 
-def _read(key: str, file: str) -> NDArray[np.floating]:
+def _read(key: str, file: str, option: str, column: str | None) -> NDArray[np.floating]:
     try:
-        found = read_features(Path(file).expanduser())
+        found = read_features(Path(file).expanduser(), column, option=option)
     except InputError as error:
         raise InputError(f"{key}: {error}") from error
     return found if found.dtype == np.float64 else found.astype(np.float32)

@@ -408,6 +408,12 @@ def test_columns_are_chosen_by_name_or_pattern(tmp_path: Path) -> None:
         read_features(tmp_path / "a.npz", "*_embeds")
 
 
+def test_a_column_of_labels_is_no_feature(tmp_path: Path) -> None:
+    path = parquet_of(tmp_path / "a.parquet", {"x": [0.5, 1, 2], "y": [1.5, 2, 3], "label": [0, 1, 2]})
+    assert read_features(path).tolist() == [[0.5, 1.5], [1, 2], [2, 3]]
+    assert import_features(parquet_of(path, {"x": [0.5, 1, 2], "y": [3, 4, 3]})).class_names == ("3", "4")
+
+
 def test_many_columns_of_several_types(tmp_path: Path) -> None:
     rows = RANDOM.normal(size=(7, 150)).astype("f4")
     columns = {f"e{i}": rows[:, i].astype({140: "f8", 3: "f2"}.get(i, "f4")) for i in range(150)}

@@ -5,6 +5,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -132,6 +133,26 @@ def test_features_of_your_own(classify, here):
     code, seen = classify("--classifier", "mine.safetensors", "--query-features", "rows.npy", "--output", "later.csv")
     assert code == 0, seen.err
     assert rows_of(here / "later.csv") == rows
+
+
+def test_columns_of_a_table_are_chosen(classify, here):
+    pictures, text = np.load(here / "rows.npy"), np.load(here / "text.npy")
+    pd.DataFrame({"image": list(pictures), "caption": list(pictures[::-1])}).to_parquet(here / "q.parquet")
+    np.savez(here / "t.npz", mean=text, best=text[::-1])
+    given = ("--query-features", "q.parquet", "--text-features", "t.npz", "--classes", "names.txt")
+    code, seen = classify(*given, "text_column=mean")
+    assert code == 2
+    assert "q.parquet: image, caption could be the features; choose with column=NAME" in seen.err
+    code, seen = classify(*given, "column=image")
+    assert code == 2
+    assert "t.npz: mean, best could be the features; choose with text_column=NAME" in seen.err
+    chosen = ("column=image", "text_column=mean", "strategy=zero_shot", "output=found.csv")
+    code, seen = classify(*given, *chosen)
+    assert code == 0, seen.err
+    assert [row["class"] for row in rows_of(here / "found.csv")] == ["red", "red", "blue", "green"]
+    code, seen = classify("--query", "query", "column=image", "--classes", "red,blue")
+    assert code == 2
+    assert "column= applies to query_features; add --query-features FILE" in seen.err
 
 
 @pytest.mark.parametrize(
