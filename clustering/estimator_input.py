@@ -140,7 +140,7 @@ def _objects(values: Any) -> Any:
 
 def check_not_vanishing(largest: float, dtype: Any) -> None:
     """Raise InputError if values are not all 0 but all of their squares underflow; `largest` is over all rows."""
-    if 0 < largest < np.sqrt(np.finfo(dtype).tiny) * ABOVE_TINY:
+    if 0 < largest < float(np.sqrt(np.finfo(dtype).tiny) * ABOVE_TINY):
         raise InputError(f"Input X has only values whose squares underflow in {np.dtype(dtype)}; rescale its columns")
 
 

@@ -147,6 +147,8 @@ def _torch(path: Path) -> NamedArrays:
     if isinstance(content, Tensor):
         return _of_tensors({"": content})
     if isinstance(content, (list, tuple)):
+        if len(content) > 2 and all(isinstance(row, Tensor) and row.ndim == 1 for row in content):
+            raise InputError(f"contains a list of {len(content)} tensors; save one, torch.stack(rows)")
         content = {str(place): value for place, value in enumerate(content)}
     if not isinstance(content, Mapping):
         raise InputError(f"contains a {type(content).__name__}, not tensors; {remedy}")

@@ -51,17 +51,15 @@ def open_parquet(path: Path) -> NamedArrays:
 
 
 def of_arrow(table: Any) -> NamedArrays:
-    """The columns of a `pyarrow.Table` or `RecordBatch`; those of an array or chunked array have the name "".
+    """The columns of a table, batch or stream of Arrow, or of another library's frame that exports it; an array or
+    chunked array is a column with the name "".
 
     Raises:
         InputError: as in `open_parquet`.
     """
     import pyarrow as pa
 
-    if not hasattr(table, "schema"):
-        table = pa.table({"": table})
-    elif isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
+    table = pa.table({"": table} if isinstance(table, (pa.Array, pa.ChunkedArray)) else table)
     _check_names(table.schema.names)
 
     def read(names: Sequence[str]) -> Mapping[str, NDArray[Any]]:

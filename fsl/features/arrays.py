@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clustering.estimator_input import check_no_dates
 from clustering.files import words
 from clustering.files.array_files import array_of_tensor, open_arrays
 from clustering.files.arrays import ArrayKind, NamedArrays, native
@@ -104,7 +105,7 @@ def as_features_and_labels(
     """
     if labels is not None:
         return as_features(values, column), as_labels(labels)
-    arrays = named_arrays(values)
+    arrays = _at("features", lambda: named_arrays(values))
     name = _at("features", lambda: label_name(arrays, LABELS, label_column, "label_column"))
     if name is None or not arrays.table:
         return _at("features", lambda: pick_features(arrays, FEATURES, column, "column")), None
@@ -112,10 +113,18 @@ def as_features_and_labels(
     return rows, _at("labels", lambda: arrays.read([name])[name])
 
 
-def as_vector(values: Any) -> NDArray[Any]:
-    """An array, tensor, column of pandas or array of Arrow as an array."""
-    arrays = named_arrays(values)
-    return next(iter(arrays.read(list(arrays.kinds)).values()))
+def as_vector(values: Any, name: str) -> NDArray[Any]:
+    """Numbers of an array, tensor, list, column of pandas or array of Arrow as an array.
+
+    Raises:
+        InputError: they are not numbers.
+    """
+    arrays = _at(name, lambda: named_arrays(values))
+    vector = next(iter(arrays.read(list(arrays.kinds)[:1]).values()))
+    check_no_dates(vector, name)
+    if vector.dtype.kind not in "fiu":
+        raise InputError(f"{name} must be numbers, not {vector.dtype}")
+    return vector
 
 
 def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
@@ -124,7 +133,7 @@ def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
     Raises:
         InputError: values are missing, or there are several columns.
     """
-    arrays = named_arrays(values)
+    arrays = _at(name, lambda: named_arrays(values))
     labels = _at(name, lambda: pick_labels(arrays, LABELS, None, "label_column", alone=True))
     if labels is None:
         raise InputError(f"{name}: which of the columns {listed(arrays)} are labels? Give that column")
@@ -165,14 +174,18 @@ def named_arrays(values: Any) -> NamedArrays:
     """The columns of a frame or table by name; other values are one array with the name "".
 
     Raises:
-        InputError: two columns have the same name.
+        InputError: two columns have the same name, or the rows of a list have unequal lengths.
     """
     if hasattr(values, "iloc"):
         return of_frame(values if values.ndim == 2 else values.to_frame(""))
     if is_arrow(values):
         return of_arrow(values)
-    array = array_of_tensor(values) if isinstance(values, torch.Tensor) else np.asarray(values)
-    return of_mapping({"": array})
+    if isinstance(values, torch.Tensor):
+        return of_mapping({"": array_of_tensor(values)})
+    try:
+        return of_mapping({"": np.asarray(values)})
+    except ValueError as error:
+        raise InputError("the rows have unequal lengths; give an array with one row per picture or name") from error
 
 
 def of_mapping(arrays: dict[str, NDArray[Any]]) -> NamedArrays:
@@ -203,6 +216,8 @@ def pick_features(
     first = _side_by_side(arrays, names) if vectors else arrays.read(names)[names[0]]
     if first.ndim != 2 or first.dtype.kind not in "fiu":
         raise InputError(f"features must be numbers of shape (N, D), not {first.dtype} {first.shape}{_hint(first)}")
+    if not first.size:
+        raise InputError(f"features are empty, of shape {first.shape}; give at least one row")
     rows = np.ascontiguousarray(native(first))  # the order of a sum of squares must not depend on the file
     return rows if rows.flags.writeable else rows.copy()  # torch warns of read-only arrays
 

@@ -104,9 +104,9 @@ class FeatureBank:
             rows,
             own_labels,
             None if class_names is None else tuple(map(str, class_names)),
-            None if base_mean is None else as_vector(base_mean),
+            None if base_mean is None else as_vector(base_mean, "base_mean"),
             None if text is None else as_features(text, name="text"),
-            logit_scale,
+            float(as_vector(logit_scale, "logit_scale")),
         )
         return cls(**converted(given), provenance=dict(provenance or {}))
 

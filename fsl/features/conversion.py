@@ -50,6 +50,11 @@ def converted(given: Given) -> dict[str, Any]:
     with np.errstate(over="ignore"):  # values that overflow float32 are rejected as infinite
         stored = given.features if given.text is None else _unit(given.features)
         features = np.ascontiguousarray(stored, np.float32)
+        lost = np.zeros(1, dtype=bool) if given.text is None else ~features.any(axis=1)
+        if lost.any():
+            raise InputError(
+                f"features are too large or too small to be squared: row {int(lost.argmax())}; rescale them"
+            )
         text = None if given.text is None else torch.from_numpy(_unit(given.text).astype(np.float32))
         mean = None if mean is None else np.array(mean, np.float32)
     return {
@@ -66,15 +71,17 @@ def _numbered(given: Given) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Labels 0..K-1 and the names of the classes."""
     if given.features.ndim != 2 or given.features.dtype.kind not in "fiu":
         raise InputError(f"features must be numbers of shape (N, D), not {given.features.dtype} {given.features.shape}")
-    if not given.features.size:
-        raise InputError(f"features are empty, of shape {given.features.shape}; give at least one row")
     if given.labels is None:
         raise InputError("features without labels; give labels, one per row, or the name of their column")
     if given.labels.shape != given.features.shape[:1]:
         raise InputError(
             f"{len(given.features)} features have labels of shape {given.labels.shape}; store one label per feature"
         )
+    if given.labels.dtype.kind not in "biufSU":
+        raise InputError(f"labels must be integers or strings, not {given.labels.dtype}")
     values, labels = np.unique(decoded(given.labels), return_inverse=True)
+    if given.names is not None and values.dtype.kind == "b":
+        values = values.astype(np.int64)
     if values.dtype.kind == "f":
         wrong = values[(values != np.trunc(values)) | ~(np.abs(values) < 2**53)]
         if len(wrong):

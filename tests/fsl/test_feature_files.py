@@ -143,6 +143,11 @@ def test_memory_gives_the_same_bank_as_files(given_arrays) -> None:
         (torch.from_numpy(rows).requires_grad_(), torch.from_numpy(labels), torch.from_numpy(text)),
         (np.asfortranarray(rows), labels.tolist(), pa.array(list(text))),
         (rows.astype(rows.dtype.newbyteorder(">")), pd.Series(labels), pd.Series(list(text))),
+        (
+            pa.table({"e": list(rows)}).to_reader(),
+            torch.from_numpy(labels),
+            text.tolist() if text.dtype == "f8" else text,
+        ),
         (pa.chunked_array([pa.array(list(rows))]), pa.array([NAMES[k] for k in labels]), pd.DataFrame(text)),
     )
     for x, y, t in arrays:
@@ -190,6 +195,11 @@ def test_text_keeps_names_of_classes_without_pictures(tmp_path: Path) -> None:
     bank = FeatureBank.from_arrays(X, np.zeros(8, dtype=int), text=T)
     assert bank.class_names == ("0", "1", "2")
     assert FeatureBank.from_arrays(X, ["cat"] * 8, class_names=NAMES, text=T).labels.tolist() == [2] * 8
+
+
+def test_truth_values_may_be_labels() -> None:
+    assert FeatureBank.from_arrays(X, Y == 1).class_names == ("False", "True")
+    assert FeatureBank.from_arrays(X, Y == 1, class_names=["cat", "dog"]).class_names == ("cat", "dog")
 
 
 def test_labels_and_names_in_text(tmp_path: Path) -> None:
@@ -258,6 +268,12 @@ ZERO[5], LOST[6, 1] = 0, np.nan
         ({"features": X.astype(complex)}, "complex"),
         ({"features": np.array([[1], [1, 2]], dtype=object)}, "equal length"),
         ({"features": X[:0], "labels": Y[:0]}, "features"),
+        ({"features": [[1.0], [1.0, 2.0]]}, "features: the rows have unequal lengths"),
+        ({"features": X.astype("f8") * 1e300}, "too large or too small to be squared: row 0"),
+        ({"labels": np.array(["2020-01-01"] * 8, dtype="M8[D]")}, "labels must be integers or strings, not datetime"),
+        ({"base_mean": ["a"] * 4}, "base_mean must be numbers"),
+        ({"base_mean": X[0, :3]}, "base_mean"),
+        ({"logit_scale": "high"}, "logit_scale must be numbers"),
         ({"logit_scale": 0.0}, "logit_scale"),
         ({"logit_scale": np.inf}, "logit_scale"),
         ({"class_names": None, "labels": [NAMES[k] for k in Y]}, "order is unknown"),
@@ -348,6 +364,9 @@ def test_tensors_without_values_are_refused(tmp_path: Path) -> None:
         read_features(tmp_path / "a.pt")
     torch.save((torch.eye(3), torch.arange(3)), tmp_path / "b.pt")
     assert import_features(tmp_path / "b.pt", label_column="1").labels.tolist() == [0, 1, 2]
+    torch.save(list(torch.eye(3)), tmp_path / "c.pt")
+    with pytest.raises(InputError, match=r"c\.pt: .*torch\.stack"):
+        read_features(tmp_path / "c.pt")
     torch.save(7, tmp_path / "c.pt")
     with pytest.raises(InputError, match=r"c\.pt: contains a int"):
         read_features(tmp_path / "c.pt")
