@@ -1,18 +1,19 @@
 """Words in text files: one a line, or a column of a CSV."""
 
 import csv
-from collections.abc import Collection
+from collections.abc import Sequence
 from pathlib import Path
 
 from clustering.files.regular import open_regular
 from clustering.foundation import memory
 from clustering.foundation.errors import InputError, unknown
 
-ENDINGS = (".txt", ".csv", ".tsv")
+_CSV = (".csv", ".tsv")
+ENDINGS = (".txt", *_CSV)
 
 
-def read_words(path: Path, headers: Collection[str], column: str | None = None, option: str = "column") -> list[str]:
-    """The lines of a .txt, or the cells of a column of a .csv or .tsv, without surrounding blanks.
+def read_words(path: Path, headers: Sequence[str], column: str | None = None, option: str | None = None) -> list[str]:
+    """The cells of a column of a .csv or .tsv, or the lines of another file, without surrounding blanks.
 
     A CSV with several columns has a header line. Its column is `column`, or the one whose name is among `headers`. A
     CSV with one column may have such a header. Empty lines at the end are ignored.
@@ -21,17 +22,17 @@ def read_words(path: Path, headers: Collection[str], column: str | None = None, 
         path: the file, in UTF-8.
         headers: names of the column.
         column: name of the column; None: chosen by `headers`.
-        option: how a user gives `column`, for messages.
+        option: how a user gives `column`, for messages; None: not at all.
 
     Raises:
         InputError: the file is missing, empty, not text in UTF-8, has an empty line between others, or no column, or
             several, that could be meant.
     """
     text = _text(path)
-    if path.suffix.lower() == ".txt":
-        rows = [[line] for line in text.splitlines()]
-        column = None
-        headers = ()
+    if path.suffix.lower() not in _CSV:
+        if column is not None:
+            raise InputError(f"{path}: has no columns, so {option}={column} has no effect; omit it")
+        rows, headers = [[line] for line in text.splitlines()], ()
     else:
         rows = _cells(path, text)
     while rows and not any(cell.strip() for cell in rows[-1]):
@@ -73,7 +74,9 @@ def _cells(path: Path, text: str) -> list[list[str]]:
         raise InputError(f"{path}: cannot be read as CSV ({error}); save it again as CSV UTF-8") from error
 
 
-def _place(path: Path, header: list[str], headers: Collection[str], column: str | None, option: str) -> tuple[int, int]:
+def _place(
+    path: Path, header: list[str], headers: Sequence[str], column: str | None, option: str | None
+) -> tuple[int, int]:
     """Number of the column, and of the first line with a word."""
     if column is not None:
         if column not in header:
@@ -83,8 +86,8 @@ def _place(path: Path, header: list[str], headers: Collection[str], column: str 
     if len(named) == 1:
         return header.index(named[0]), 1
     if named or len(header) > 1:
+        remedy = f"call it {headers[0]}" if option is None else f"choose it with {option}=NAME"
         raise InputError(
-            f"{path}: which of the columns {', '.join(named or header)} is meant? Choose it with {option}=NAME, or "
-            "keep one column"
+            f"{path}: which of the columns {', '.join(named or header)} is meant? Keep only that one, or {remedy}"
         )
     return 0, 0

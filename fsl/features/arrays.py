@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clustering.estimator_input import check_no_dates
 from clustering.files import words
-from clustering.files.array_files import array_of_tensor, open_arrays
+from clustering.files.array_files import ENDINGS, FORMATS, array_of_tensor, open_arrays
 from clustering.files.arrays import ArrayKind, NamedArrays, native
 from clustering.files.columns import of_arrow, of_frame
 from clustering.foundation import memory
@@ -62,7 +62,7 @@ def read_labels(path: str | Path, column: str | None = None, *, option: str = "l
     path = Path(path)
     if path.suffix.lower() in words.ENDINGS:
         return numbers_of(words.read_words(path, LABELS, column, option))
-    arrays = open_arrays(path)
+    arrays = _open(path, "labels")
     labels = _at(path, lambda: pick_labels(arrays, LABELS, column, option, alone=True))
     if labels is None:
         raise InputError(f"{path}: contains {listed(arrays)}; which of them are labels? Choose with {option}=NAME")
@@ -77,8 +77,8 @@ def read_class_names(path: str | Path) -> tuple[str, ...]:
     """
     path = Path(path)
     if path.suffix.lower() in words.ENDINGS:
-        return tuple(words.read_words(path, NAMES, None, "class_name"))
-    arrays = open_arrays(path)
+        return tuple(words.read_words(path, NAMES))
+    arrays = _open(path, "class names")
     names = _at(path, lambda: pick_labels(arrays, NAMES, None, "class_names", alone=True))
     if names is None or names.ndim != 1 or names.dtype.kind not in "SU" or not len(names):
         raise InputError(f"{path}: contains no array of class names; write them to a .txt, one a line")
@@ -339,6 +339,12 @@ def decoded(names: NDArray[Any]) -> NDArray[Any]:
         return np.char.decode(names, "utf-8")
     except UnicodeDecodeError:
         return np.char.decode(names, "latin1")
+
+
+def _open(path: Path, what: str) -> NamedArrays:
+    if path.is_file() and path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path}: {what} are read from {', '.join(words.ENDINGS)}, {ENDINGS}; convert the file")
+    return open_arrays(path)
 
 
 def _at(place: str | Path, work: Callable[[], Result]) -> Result:

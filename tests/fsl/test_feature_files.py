@@ -229,6 +229,13 @@ def test_labels_and_names_in_text(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=rf"{name}: .*{words}"):
             read_labels(written(name, text))
+    with pytest.raises(InputError, match=r"c\.csv: .*a, b is meant\? .*call it class_names"):
+        read_class_names(written("c.csv", "a,b\nx,y\n"))
+    with pytest.raises(InputError, match=r"c\.txt: has no columns"):
+        read_labels(written("c.txt", "a\n"), "b")
+    for read, what in ((read_labels, "labels"), (read_class_names, "class names")):
+        with pytest.raises(InputError, match=rf"c\.json: {what} are read from \.txt, .*\.npy"):
+            read(written("c.json", "[]"))
     (tmp_path / "c.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="UTF-8"):
         read_labels(tmp_path / "c.txt")
