@@ -186,13 +186,16 @@ class ImageEncoder:
                 advance(len(batch))
         return Encoded(features[: len(kept)], torch.tensor(kept, dtype=torch.int64), wrong)
 
-    def encode_names(self, names: Sequence[str], prompts: Sequence[str] = PROMPTS) -> Tensor:
+    def encode_names(
+        self, names: Sequence[str], prompts: Sequence[str] = PROMPTS, *, progress: Progress = quiet
+    ) -> Tensor:
         """Compute the features of class names: the mean over the prompts of the unit features of the texts, divided by
         its norm.
 
         Args:
             names: K class names.
             prompts: templates, in which {} stands for the name.
+            progress: shows progress.
 
         Returns:
             (K, D) float32 unit features on the CPU.
@@ -200,7 +203,7 @@ class ImageEncoder:
         Raises:
             InputError: the network has no text tower, or see `texts_of`.
         """
-        texts = self._towers.encode_texts(texts_of(names, prompts))
+        texts = self._towers.encode_texts(texts_of(names, prompts), progress)
         return unit_rows(texts.view(len(names), len(prompts), -1).mean(dim=1))
 
     @property

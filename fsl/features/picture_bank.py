@@ -46,7 +46,7 @@ def bank_of_pictures(
     if other:
         raise InputError(f"the folder {other[0]!r} is not among the class names; rename it, or add the name")
     embeds_names = encoder.embeds_names
-    text = encoder.encode_names(names, prompts) if embeds_names else None
+    text = encoder.encode_names(names, prompts, progress=progress) if embeds_names else None
     features = encoder.encode(pictures.files, progress=progress).features
     contents = digests(pictures.files)
     return FeatureBank(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from clustering.foundation.errors import InputError, unknown
+from clustering.foundation.progress import Progress, quiet
 from fsl.backbones import registry
 from fsl.weights.foreign import read_weights
 from fsl.weights.hub import absent, check_reachable
@@ -23,7 +24,7 @@ PREFIX = "open_clip:"
 MODES: Mapping[str, Mode] = {"shortest": "center", "squash": "squash", "longest": "border"}
 BESIDE = "open_clip_config.json"
 """A file that repositories of the hub have beside the weights, with the preprocessing of pictures."""
-_TEXTS = 256  # texts encoded at once
+_TEXTS = 32  # texts encoded at once
 
 
 class TwoTowers(nn.Module):
@@ -53,17 +54,20 @@ class TwoTowers(nn.Module):
         """Factor of the cosines between pictures and texts."""
         return float(self.model.logit_scale.detach().exp().mean())  # type: ignore[operator]
 
-    def encode_texts(self, texts: Sequence[str]) -> Tensor:
-        """(n, D) float32 unit features on the CPU, of n texts.
+    def encode_texts(self, texts: Sequence[str], progress: Progress = quiet) -> Tensor:
+        """(n, D) float32 unit features on the CPU, of n texts. Every text costs as much as the longest that is allowed,
+        so a CPU core may need a tenth of a second for each.
 
         Raises:
             InputError: the network's tokenizer requires another package or files that are not on this machine.
         """
         place, parts = self.model.logit_scale.device, []
-        with torch.inference_mode():
+        with torch.inference_mode(), progress.track("encoding class names", len(texts)) as advance:
             for start in range(0, len(texts), _TEXTS):
-                tokens = self._tokenizer(list(texts[start : start + _TEXTS])).to(place)
+                batch = list(texts[start : start + _TEXTS])
+                tokens = self._tokenizer(batch).to(place)
                 parts.append(self.model.encode_text(tokens, normalize=True).float().cpu())  # type: ignore[operator]
+                advance(len(batch))
         return torch.cat(parts)
 
     @cached_property

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clustering.files.checksums import fingerprint_of
 from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError, unknown
+from fsl.features.prompts import PROMPTS
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.named_strategies import name_of
 from fsl.picture_folders import check_apart, copies, in_both, labelled_pictures, unlabelled_pictures
@@ -22,7 +23,7 @@ from runs.config.base import content, identity
 from runs.config.classify import ClassifyConfig
 from runs.config.groups import Choice, freeze
 from runs.own_data.feature_rows import rows_of_features, text_features
-from runs.own_data.picture_features import Pictures, encode
+from runs.own_data.picture_features import Pictures, encode, encode_names
 from runs.own_data.trained_networks import networks_here
 from runs.storage.store import Store
 
@@ -187,13 +188,19 @@ def _classifier(
     if given is not None and names is not None:
         _check_named(given.labels, names)
     classifier = FewShotClassifier(config.strategy.build(), prompts=config.templates(), **where)
-    evidence: dict[str, Any] = {"class_names": names, "text": text_features(config), "logit_scale": config.logit_scale}
+    text, logit_scale = text_features(config), config.logit_scale
+    if given is not None or (names is not None and text is None):
+        try:
+            encoder = classifier.encoder()
+        except InputError as error:
+            raise InputError(f"{error}. {networks_here(store)}" if names is None else str(error)) from error
+    if names is not None and text is None:
+        names = tuple(sorted(names))  # so that their order does not matter to the cache
+        text = encode_names(names, classifier.prompts or PROMPTS, encoder, store, progress).numpy()
+        logit_scale = encoder.logit_scale if logit_scale is None else logit_scale
+    evidence: dict[str, Any] = {"class_names": names, "text": text, "logit_scale": logit_scale}
     if given is None:
         return classifier.fit(**evidence), None, []
-    try:
-        encoder = classifier.encoder()
-    except InputError as error:
-        raise InputError(f"{error}. {networks_here(store)}") from error
     support = encode(given.files, encoder, store, progress, skip=config.broken == "skip", known=known)
     labels = [given.labels[place] for place in support.kept]
     lost = sorted(set(given.labels) - set(labels))

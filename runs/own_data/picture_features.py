@@ -1,8 +1,8 @@
-"""Features of a user's own pictures, cached by the content of the files and the network."""
+"""Features of a user's own pictures, and of class names, cached by the network and the content of the files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from clustering.files.heif import HEIF_REMEDY, is_heif, read_heif
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
+from fsl.features.prompts import texts_of
 from fsl.picture_folders import digests
 from runs.config.base import identity
 from runs.storage.store import Store
@@ -77,6 +78,52 @@ def encode(
     return known[key, *files]
 
 
+def encode_names(
+    names: Sequence[str], prompts: Sequence[str], encoder: "ImageEncoder", store: Store, progress: "Progress"
+) -> "Tensor":
+    """Compute the (K, D) features of class names, or read them from the cache.
+
+    Args:
+        names: K class names.
+        prompts: templates of the texts of a name.
+        encoder: the network.
+        store: the store with the cache.
+        progress: shows progress and messages.
+
+    Raises:
+        InputError: the network has no text tower.
+    """
+    key = identity("class names", encoder=encoder.fingerprint, texts=texts_of(names, prompts), prompts=len(prompts))
+    with store.lock("features", key, "the features of these class names", progress.note):
+        known = _cached(store, key, progress)
+        if known is not None:
+            return known
+        features = encoder.encode_names(names, prompts, progress=progress)
+        _keep(features, store, key, {"names": len(names)})
+    return features
+
+
+def _cached(store: Store, key: str, progress: "Progress") -> "Tensor | None":
+    """Return features from the cache; None if they are not there, or damaged."""
+    entry = store.find("features", key, progress.note)
+    if entry is None:
+        return None
+    try:
+        return read_tensors(entry.path / FILE, FORMAT, "the features are computed again")[0]["features"]
+    except InputError as error:
+        progress.note(str(error))
+        store.put_aside(entry.path, progress.note)
+    return None
+
+
+def _keep(features: "Tensor", store: Store, key: str, facts: dict[str, Any]) -> None:
+    """Write features to the cache."""
+    partial = store.partial("features", key, fresh=True)
+    with store.watched():
+        write_tensors(partial / FILE, {"features": features}, {"format": FORMAT})
+    store.publish("features", key, [FILE], facts)
+
+
 def _encode(
     files: Sequence[str],
     contents: tuple[str, ...],
@@ -87,15 +134,10 @@ def _encode(
     skip: bool,
 ) -> Pictures:
     with store.lock("features", key, "the features of these pictures", progress.note):
-        entry = store.find("features", key, progress.note)
-        if entry is not None:
-            try:
-                tensors, _ = read_tensors(entry.path / FILE, FORMAT, "the features are computed again")
-                progress.note(f"features of {len(files):,} pictures: reused")
-                return Pictures(tuple(files), contents, np.arange(len(files)), tensors["features"])
-            except InputError as error:
-                progress.note(str(error))
-                store.put_aside(entry.path, progress.note)
+        known = _cached(store, key, progress)
+        if known is not None:
+            progress.note(f"features of {len(files):,} pictures: reused")
+            return Pictures(tuple(files), contents, np.arange(len(files)), known)
         _check_heif(files, skip)
         encoded = encoder.encode(files, broken="skip" if skip else "raise", progress=progress)
         broken = tuple(encoded.broken.values())
@@ -106,10 +148,7 @@ def _encode(
         if len(broken) == len(files):
             raise InputError(f"none of {len(files):,} pictures can be read; the first: {broken[0]}")
         if not broken:  # sets with broken pictures are read again each time, to report the errors
-            partial = store.partial("features", key, fresh=True)
-            with store.watched():
-                write_tensors(partial / FILE, {"features": encoded.features}, {"format": FORMAT})
-            store.publish("features", key, [FILE], {"pictures": len(files)})
+            _keep(encoded.features, store, key, {"pictures": len(files)})
     return Pictures(tuple(files), contents, encoded.kept.numpy(), encoded.features, broken)
 
 

@@ -14,7 +14,7 @@ from clustering.foundation.errors import InputError
 from fsl.features.image_encoder import ImageEncoder
 from fsl.features.prompts import PROMPTS, texts_of
 from fsl.few_shot_classifier import FewShotClassifier
-from tests.open_clip_files import NAME, small_network
+from tests.open_clip_files import CONFIG, NAME, small_network
 
 NAMES = ["red fox", "cat", "dog"]
 
@@ -179,6 +179,15 @@ class TestNetworks:
         of_a_file = ImageEncoder.of(f"open_clip:{NAME}", weights=weights, device="cpu")
         assert of_a_file.look == look, "of a file, pictures are prepared as for most tags"
         assert not any(type(part).__name__ == "QuickGELU" for part in of_a_file.network.modules())
+
+    def test_a_tokenizer_of_another_package_is_named(self, library, tmp_path):
+        other = {**CONFIG, "text_cfg": {**CONFIG["text_cfg"], "hf_tokenizer_name": "some/one"}}
+        (tmp_path / "transduce_other_tokenizer.json").write_text(json.dumps(other))
+        library.add_model_config(tmp_path / "transduce_other_tokenizer.json")
+        torch.save(library.CLIP(**CONFIG).state_dict(), tmp_path / "other.pt")
+        encoder = ImageEncoder.of("open_clip:transduce_other_tokenizer", weights=tmp_path / "other.pt", device="cpu")
+        with pytest.raises(InputError, match=r"transduce_other_tokenizer: its tokenizer .*such as ViT-B-32"):
+            encoder.encode_names(NAMES)
 
     @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
     def test_a_torchscript_archive_contains_code(self, library, tmp_path):

@@ -83,8 +83,12 @@ def test_class_names_alone(classify, here, network, weights):
 
 def test_one_result_whatever_the_names_are_written_in(classify, network):
     names = ("--query", "query", *network, "--json")
-    first = json.loads(classify(*names, "--classes", "red,blue,green")[1].out)
-    again = json.loads(classify(*names, "--classes", "names.txt")[1].out)
+    seen = classify(*names, "--classes", "red,green,blue")[1]
+    first = json.loads(seen.out)
+    assert "encoding class names" in seen.err
+    seen = classify(*names, "--classes", "names.txt")[1]
+    again = json.loads(seen.out)
+    assert "encoding class names" not in seen.err
     assert (again["identity"], again["run"], again["reused"]) == (first["identity"], first["run"], True)
     for other in (("--prompts", "prompts.txt"), ("logit_scale=30",)):
         changed = json.loads(classify(*names, "--classes", "names.txt", *other)[1].out)
