@@ -7,7 +7,7 @@ from functools import cache
 
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN
-from runs.config.groups import TIMM
+from runs.config.groups import OPEN_CLIP, TIMM
 
 FEWEST = 500  # with fewer names, timm's source could not be read, and timm is imported
 
@@ -23,6 +23,11 @@ def check_backbone(name: str, also: list[str]) -> None:
         raise InputError(f"backbone={name}: this network belongs to this project, not to timm; write backbone={bare}")
     if name in also or name in OWN:
         return
+    if name.startswith(OPEN_CLIP):
+        raise InputError(
+            f"backbone={name}: here, features of a network of open_clip are read from a file; write it with transduce "
+            f"import features FOLDER backbone={name} pretrained=TAG, and give features=FILE"
+        )
     if ":" in bare:
         raise InputError(
             f"backbone={name}: neither a network of this project nor of timm. Modules are not accepted, because "

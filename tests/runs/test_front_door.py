@@ -63,6 +63,7 @@ LINES = {
     "evaluate benchmark=glyphs strategy=laplaceshot": (2, "laplacianshot"),
     "evaluate benchmark=glyphs training=defualt": (2, "default"),
     "evaluate benchmark=glyphs backbone=convv4": (2, "conv4"),
+    "evaluate benchmark=glyphs backbone=open_clip:ViT-B-32": (2, "import features FOLDER backbone=open_clip:ViT-B-32"),
     "evaluate benchmark=glyphs shots=1": (2, "shot"),
     "evaluate benchmark=glyphs shot=one": (2, "shot"),
     "evaluate benchmark=glyphs sampler=balansed": (2, "balanced"),
