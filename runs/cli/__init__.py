@@ -28,7 +28,10 @@ VERBS = {
     "train": ("runs.cli.train", "train a backbone on the base classes of a benchmark"),
     "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; train first if needed"),
     "tune": ("runs.cli.tune", "choose a strategy's parameters on base and validation classes"),
-    "classify": ("runs.cli.classify", "classify your own pictures, given a few labelled ones of each class"),
+    "classify": (
+        "runs.cli.classify",
+        "classify your own pictures, from a few labelled ones of each class or class names",
+    ),
     "cluster": ("runs.cli.cluster", "cluster a dataset or your own table, and compare methods"),
     "fair": ("runs.cli.fair", "cluster with balanced groups: each cluster approaches the groups' proportions"),
     "compare": ("runs.cli.compare", "compare strategies with a reference on the same tasks"),

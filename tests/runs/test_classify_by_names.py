@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
 
 from fsl.few_shot_classifier import FewShotClassifier
@@ -119,8 +120,13 @@ def test_labelled_pictures_and_names_and_a_saved_classifier(classify, here, netw
     assert [row["class"] for row in rows_of(here / "later.csv")] == want.tolist()
 
 
-def test_features_of_your_own(classify, here):
-    given = ("--query-features", "rows.npy", "--text-features", "text.npy", "--classes", "names.txt")
+@pytest.mark.parametrize("file", ["rows.npy", "rows.npz", "rows.pt", "rows.parquet"])
+def test_features_of_your_own(classify, here, file):
+    features = np.load(here / "rows.npy")
+    np.savez(here / "rows.npz", features=features)
+    torch.save(torch.from_numpy(features), here / "rows.pt")
+    pd.DataFrame({"file": list("abcd"), "embedding": list(features)}).to_parquet(here / "rows.parquet")
+    given = ("--query-features", file, "--text-features", "text.npy", "--classes", "names.txt")
     code, seen = classify(*given, "--output", "found.csv", "--save", "mine.safetensors", "--strategy", "zero_shot")
     assert code == 0, seen.err
     assert "4 rows in 3 classes" in seen.out
@@ -134,7 +140,7 @@ def test_features_of_your_own(classify, here):
     page = (here / "found.html").read_text()
     assert "4 rows, classified into 3 classes from the class names alone" in text(page)
     assert "<img" not in page
-    code, seen = classify("--classifier", "mine.safetensors", "--query-features", "rows.npy", "--output", "later.csv")
+    code, seen = classify("--classifier", "mine.safetensors", "--query-features", file, "--output", "later.csv")
     assert code == 0, seen.err
     assert rows_of(here / "later.csv") == rows
 
