@@ -23,6 +23,7 @@ class Given(NamedTuple):
         base_mean: (D,) mean of the raw features of the base classes.
         text: (K, D) features of the class names, in their order.
         logit_scale: factor of the cosines between images and class names.
+        prompts: the words of the prompts of `text`, if they are known.
     """
 
     features: NDArray[Any]
@@ -31,6 +32,7 @@ class Given(NamedTuple):
     base_mean: NDArray[Any] | None = None
     text: NDArray[Any] | None = None
     logit_scale: float = LOGIT_SCALE
+    prompts: tuple[str, ...] = ()
 
 
 def converted(given: Given) -> dict[str, Any]:
@@ -64,6 +66,7 @@ def converted(given: Given) -> dict[str, Any]:
         "base_mean": None if mean is None else torch.from_numpy(mean),
         "text": text,
         "logit_scale": given.logit_scale,
+        "prompts": given.prompts,
     }
 
 

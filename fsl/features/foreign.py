@@ -49,6 +49,7 @@ def import_features(
     column: str | None = None,
     label_column: str | None = None,
     text_column: str | None = None,
+    prompt: int | None = None,
 ) -> FeatureBank:
     """Read the features of a split from a file in one of these forms:
 
@@ -56,7 +57,8 @@ def import_features(
       by class, and the logits by class; the first and third are used.
     - S2M2, PT-MAP: a pickled dict of features by class.
     - .npz, .pt or .safetensors with `features` and `labels`, or `features_<split>` and `labels_<split>`, and optionally
-      `class_names`, `base_mean`, `text` (features of the class names, in their order) and `logit_scale`.
+      `class_names`, `base_mean`, `text` (features of the class names, in their order) and `logit_scale`; for `prompt`
+      also `text_by_prompt` (P, K, D), a `text` for each of P prompts, and optionally their words, `prompts` (P,).
     - .parquet with a column of lists of numbers, or columns of floats, and a column of labels.
     - .npy, and any other form without labels: the labels are in a file of their own.
 
@@ -74,11 +76,12 @@ def import_features(
         logit_scale: factor of the cosines between images and class names; None: that of `path`, or else 100.
         column, label_column, text_column: names of the arrays or columns of features, labels and text; None: chosen by
             name, see `fsl.features.arrays`. For columns of numbers `column` may be a pattern, such as "emb_*".
+        prompt: number of a prompt of `text_by_prompt`, from 0, which replaces `text`; None: `text`.
 
     Raises:
         InputError: a file is missing, damaged, of another form, or contains objects that require executing code;
             features are NaN or infinite; labels, class names and text do not fit the features or each other; two
-            classes have the same name. The message names the files.
+            classes have the same name; there is no such prompt. The message names the files.
         ImportError: pyarrow is not installed, which .parquet requires.
     """
     path = Path(path)
@@ -107,6 +110,10 @@ def import_features(
         else:
             form = path.suffix.removeprefix(".")
             given = _of_arrays(arrays, split, column, label_column, labels is None)
+        if prompt is not None:
+            if text_features is not None:
+                raise InputError(f"prompt={prompt} and text_features={text_features} both give text; omit one")
+            given = _with_prompt(given, arrays, prompt)
         provenance = {"imported": ", ".join(file.name for file in files), "content": _fingerprint(files)}
         return FeatureBank(**converted(given._replace(**own)), provenance={**provenance, "form": form, "split": split})
     except InputError as error:
@@ -156,6 +163,25 @@ def _of_arrays(
         None if text is None else np.ascontiguousarray(values[text]),
         float(values["logit_scale"].item()) if "logit_scale" in values else LOGIT_SCALE,
     )
+
+
+def _with_prompt(given: Given, arrays: NamedArrays | None, prompt: int) -> Given:
+    """The same with the text features of one prompt.
+
+    Raises:
+        InputError: there is no such prompt.
+    """
+    kinds = {} if arrays is None else arrays.kinds
+    if arrays is None or "text_by_prompt" not in kinds:
+        raise InputError(f"prompt={prompt}, but the file has no array text_by_prompt (P, K, D); omit prompt")
+    values = arrays.read([name for name in ("text_by_prompt", "prompts") if name in kinds])
+    by_prompt, words = values["text_by_prompt"], values.get("prompts")
+    if by_prompt.ndim != 3:
+        raise InputError(f"text_by_prompt must be of shape (P, K, D), not {by_prompt.shape}")
+    if not 0 <= prompt < len(by_prompt):
+        raise InputError(f"prompt={prompt}, but the file has prompts 0 to {len(by_prompt) - 1}; give one of these")
+    named = () if words is None or words.shape != by_prompt.shape[:1] else (str(decoded(words)[prompt]),)
+    return given._replace(text=np.ascontiguousarray(by_prompt[prompt]), prompts=named)
 
 
 def _fingerprint(files: Sequence[Path]) -> str:

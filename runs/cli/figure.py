@@ -37,15 +37,16 @@ examples:
   transduce figure thesis/0.1 --run-missing -y
   transduce figure thesis/2.1 root=FOLDER --run-missing -y
   transduce figure thesis/2.2@digits --run-missing -y
+  transduce figure vlm/regimes features_root=FOLDER --run-missing -y
   transduce figure thesis/4.2@mini root=FOLDER checkpoint=model_best.pth.tar --run-missing -y
 """
 
 
 def usage(settings: Sequence[str]) -> str:
     """Return the help of this verb."""
-    from runs.figures.papers import DRAWN
+    from runs.figures.papers import DRAWN, OWN
 
-    return ABOUT.format(names=", ".join(DRAWN), flags=describe(FLAGS))
+    return ABOUT.format(names=", ".join([*DRAWN, *OWN]), flags=describe(FLAGS))
 
 
 def run(flags: Flags, console: Console) -> int:
@@ -87,9 +88,10 @@ def _requested(settings: Sequence[str]) -> tuple[str, list[str]]:
     """Return the name of the figure, and the settings that replace the paper's."""
     words = [word for word in settings if "=" not in word]
     if len(words) != 1:
-        from runs.figures.papers import DRAWN
+        from runs.figures.papers import DRAWN, OWN
 
-        raise InputError(f"give the name of one figure: transduce figure NAME; names: {', '.join(DRAWN)}")
+        names = ", ".join([*DRAWN, *OWN])
+        raise InputError(f"give the name of one figure: transduce figure NAME; names: {names}")
     return words[0], [setting for setting in settings if "=" in setting]
 
 

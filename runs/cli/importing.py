@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
 
 FLAGS = ("json",)
-OF_FEATURES = ("labels", "text_features", "classes", "logit_scale", "column", "label_column", "text_column")
+OF_FEATURES = ("labels", "text_features", "classes", "logit_scale", "column", "label_column", "text_column", "prompt")
 KEYS = ("split", "backbone", "benchmark", "pretrained", "prompts", "output", *OF_FEATURES)
 SPLITS = ("base", "validation", "novel")  # those of fsl.benchmarks.benchmark, which imports numpy
 OF_PICTURES = ("backbone", "pretrained", "prompts")
@@ -48,6 +48,7 @@ keys (or as flags, --backbone conv4):
   logit_scale=100  features: factor of the cosines between pictures and class names
   column=NAME      features: the array or column of the features; for columns of floats a pattern, such as emb_*
   label_column=NAME, text_column=NAME  features: the array or column of the labels, and of the text features
+  prompt=NUMBER    features: one prompt, from 0, of an array text_by_prompt (P, K, D), in place of text (K, D)
   backbone=NAME    features of a FOLDER: timm:NAME, open_clip:NAME or a checkpoint of this project
   pretrained=FILE  features of a FOLDER: weights of timm:NAME (null: timm's own), or a tag or file for open_clip:NAME
   prompts=FILE     features of a FOLDER: templates for the texts of a class name, one a line: a photo of a {{}}.
@@ -159,7 +160,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `import_features` for the keys that are set.
 
     Raises:
-        InputError: the logit scale is not a number.
+        InputError: the logit scale is not a number, or the prompt is no integer.
     """
     given: dict[str, Any] = {name: str(values[name]) for name in OF_FEATURES if values[name] is not None}
     for name in ("labels", "text_features", "classes"):
@@ -169,6 +170,10 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(values["logit_scale"], bool) or not isinstance(values["logit_scale"], (int, float)):
             raise InputError(f"logit_scale must be a number, not {given['logit_scale']!r}")
         given["logit_scale"] = float(values["logit_scale"])
+    if "prompt" in given:
+        if type(values["prompt"]) is not int:
+            raise InputError(f"prompt must be an integer at least 0, not {given['prompt']!r}")
+        given["prompt"] = values["prompt"]
     return given
 
 

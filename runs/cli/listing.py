@@ -35,7 +35,7 @@ examples:
 
 def usage(settings: Sequence[str]) -> str:
     """Return the help of this verb."""
-    titles = "\n".join(f"  {work:11} {title}" for work, title in works().items())
+    titles = "\n".join(f"  {work:12} {title}" for work, title in works().items())
     return ABOUT.format(kinds=", ".join(KINDS), works=f"tables of:\n{titles}", flags=describe(FLAGS))
 
 

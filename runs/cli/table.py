@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, unknown
 from runs.cli.flags import Flags, describe
 from runs.cli.missing import FLAGS as MISSING
 from runs.cli.missing import run_missing
@@ -132,11 +132,16 @@ def _empty(name: str, settings: Sequence[str]) -> "Table":
     from runs.tables.papers.paper import is_paper, paper_table
 
     if is_paper(name):
+        from runs.tables.papers.published import published_names
+
+        if name.partition("@")[0] not in published_names():
+            raise unknown("table", name, [*published_names(), *names("experiment")])
         table = paper_table(name, settings)
     else:
         from runs.tables.grid import table_of
 
-        table = table_of(Path(name).stem, parse(EvaluateConfig, [f"experiment={name}", *settings]))
+        known = name if name in names("experiment") else Path(name).stem
+        table = table_of(known, parse(EvaluateConfig, [f"experiment={name}", *settings]))
     seeds = {config.seed for config in table.configs}
     if len(seeds) > 1 or any(setting.startswith("seed=") for setting in settings):
         return dataclasses.replace(table, seeds=tuple(sorted(seeds)))

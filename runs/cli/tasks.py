@@ -43,7 +43,7 @@ def run(flags: Flags, console: Console) -> int:
     config, path = configs[0], Path(files[0])
     _check_place(path)
     if config.features is not None:
-        source = tasks_of(config, given_bank(config.features, config.split))
+        source = tasks_of(config, given_bank(config.feature_files, config.split, config.prompt))
     else:
         part = Lineage.of(config).part(config.split)
         source = tasks_of(config, labels_of(part, Store(config.results), console))

@@ -239,9 +239,10 @@ def options_folder(group: str) -> pathlib.Path:
 
 def names(group: str) -> list[str]:
     """Return the names of a group's options (or of the experiments): its files, then the plug-ins without a file."""
-    files = sorted(path.stem for path in options_folder(group).glob("*.yaml"))
+    folder = options_folder(group)
     if group not in GROUPS:
-        return files
+        return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
+    files = sorted(path.stem for path in folder.glob("*.yaml"))
     plugins, nothing = GROUPS[group].plugins, GROUPS[group].nothing
     others = [name for name in (plugins.names() if plugins else GROUPS[group].own) if name not in files]
     return [*([nothing] if nothing else []), *files, *others]

@@ -126,6 +126,8 @@ def _resolve(
     for source in (overlay, typed):
         assignments: dict[Target, Assignment] = {}
         for item in source:
+            if source is overlay and _replaced(schema, item, overlay, candidates):
+                continue
             target = _target(schema, item, candidates)
             if target in assignments:
                 first, second = assignments[target].key, item.key
@@ -207,6 +209,21 @@ def _target(schema: type[RunConfig], item: Assignment, candidates: Sequence[Choi
     raise _unknown(schema, item, candidates)
 
 
+def _replaced(
+    schema: type[RunConfig], item: Assignment, overlay: Sequence[Assignment], candidates: Sequence[Choice]
+) -> bool:
+    """Return whether a key of an experiment is a field of the experiment's options only, and others were typed."""
+    if not item.origin.startswith("experiment "):
+        return False
+    group, _, field = item.key.rpartition(".")
+    top = {*group_names(schema), *(key.name for key in top_level(schema))}
+    if item.key in top or any(field in choice.options for choice in candidates):
+        return False
+    own = _chosen(schema, overlay, [])
+    options = (groups.option(group_of(schema, key), name) for key, names in own.items() for name in names)
+    return any(field in choice.options and group in ("", choice.key) for choice in options)
+
+
 def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Choice]) -> InputError:
     first = item.key.partition(".")[0]
     verbs = [
@@ -245,13 +262,11 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
     bare = [name for choice in candidates for name in choice.options]
     dotted = [f"{choice.key}.{name}" for choice in candidates for name in choice.options]
     top = [*group_names(schema), *(field.name for field in top_level(schema)), "experiment"]
-    for known in (dotted,) if "." in item.key else (top, bare):
-        if difflib.get_close_matches(item.key.lower(), known, n=1, cutoff=0.6):
-            return (
-                unknown("key", str(item), known)
-                if not item.origin
-                else InputError(f"{item}: {unknown('key', item.key, known)}")
-            )
+    known = dotted if "." in item.key else [*top, *bare]
+    if difflib.get_close_matches(item.key.lower(), known, n=1, cutoff=0.6):
+        if item.origin:
+            return InputError(f"{item}: {unknown('key', item.key, known)}")
+        return unknown("key", str(item), known)
     return InputError(f"unknown key {str(item)!r}; known: {', '.join(top)}, and fields of the groups (see --help)")
 
 

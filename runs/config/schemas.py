@@ -1,6 +1,7 @@
 """The configs of the verbs. Those of the few-shot verbs, which inherit from each other, are defined here."""
 
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
@@ -45,6 +46,10 @@ class TrainConfig(RunConfig):
         None,
         "files of features to use instead of images and a network: NOVEL, or NOVEL,BASE (.npz, .parquet and others)",
     )
+    features_root: str | None = key(None, "folder of the files of features; null: the current folder", execution=True)
+    prompt: Annotated[int, AtLeast(0)] | None = key(
+        None, "number of a prompt, from 0, of a file of features with text_by_prompt; null: its text"
+    )
     pretrained: str | None = key(
         None, "weights of a timm network, used with timm's preprocessing; true: timm's own; FILE: from a file"
     )
@@ -60,6 +65,9 @@ class TrainConfig(RunConfig):
                 "preprocessing of images, pretrained= uses timm's"
             )
         if self.features is None:
+            for name in ("prompt", "features_root"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"{name}= applies to given features; add features=FILE, or omit it")
             return
         if not self.features:
             raise InputError("features= names no file; give one, or omit it")
@@ -79,6 +87,16 @@ class TrainConfig(RunConfig):
     def choices(self) -> dict[str, Choice]:
         """Return the chosen option of each group, without groups that are not used with given features."""
         return {name: choice for name, choice in super().choices().items() if GIVEN.get(name) != choice}
+
+    @property
+    def feature_files(self) -> tuple[str, ...]:
+        """Paths of the given files of features; empty without any."""
+        return tuple(os.path.join(self.features_root or "", file) for file in self.features or ())
+
+    @property
+    def lacks_features(self) -> bool:
+        """Whether features are given, and one of their files is not there."""
+        return not all(os.path.exists(os.path.expanduser(file)) for file in self.feature_files)
 
     @property
     def given(self) -> bool:
@@ -112,7 +130,7 @@ class TrainConfig(RunConfig):
             InputError: the file of weights does not exist.
         """
         kept = super().result_keys()
-        del kept["features"], kept["pretrained"]
+        del kept["features"], kept["prompt"], kept["pretrained"]
         if self.features is not None:
             del kept["checkpoint"]
             return kept

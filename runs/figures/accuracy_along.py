@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
+from fsl.evaluation.scores import half_width
 from runs.config import groups
 from runs.config.configs import ClusterConfig
 from runs.config.overrides import write
@@ -25,6 +26,8 @@ Line = dict[float, dict[int, float]]
 """Values by position on the x axis, by seed or start."""
 Panels = Mapping[str, Mapping[str, Line]]
 """Lines by the title of their panel and their name."""
+Bars = Literal["deviation", "range", "interval"]
+"""What a bar around a mean shows."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,8 @@ class Along:
     def draw(self, results: Sequence[Clustered]) -> "Figure":
         """Draw a column of panels for each data set or setting, a line for each method."""
         rows = [(quantity, self.panels(results, quantity)) for quantity in self.rows]
-        return lines_figure(rows, self.axis, ranges=self.ranges, logarithmic=self.logarithmic)
+        bars: Bars = "range" if self.ranges else "deviation"
+        return lines_figure(rows, self.axis, bars=bars, logarithmic=self.logarithmic)
 
     def caption(self, results: Sequence[Clustered]) -> str:
         """Return a caption with the number of seeds or starts and the differences between lines."""
@@ -131,33 +135,41 @@ def lines_figure(
     rows: Sequence[tuple[Quantity, Panels]],
     axis: str | Mapping[str, str],
     *,
-    ranges: bool = False,
+    bars: Bars = "deviation",
     logarithmic: bool = False,
+    ticks: Sequence[str] = (),
 ) -> "Figure":
-    """Draw means along the x axis, with bars of one standard deviation.
+    """Draw means along the x axis, with bars.
 
     Args:
-        rows: what each row of panels shows, and its lines; a row without values is left out.
+        rows: what each row of panels shows, and its lines; a row without values is left out. Rows may have different
+            panels; the last one may have fewer.
         axis: label of the x axis; by panel where they differ.
-        ranges: let bars reach from the lowest to the highest value.
+        bars: one standard deviation, the range from the lowest to the highest value, or the 95 % interval of the mean.
         logarithmic: whether the x axis is logarithmic, of base 2.
+        ticks: names of the places 0, 1, ... on the x axis; empty: numbers.
     """
     rows = [(quantity, panels) for quantity, panels in rows if _points(panels)]
     down, across = len(rows), len(rows[0][1])
     figure, grid = new_grid(down, across, COLUMN if across == 1 else PAGE, 0.6 + 1.9 * down)
     names = list(dict.fromkeys(name for lines in rows[0][1].values() for name in lines))
     drawn: dict[str, Any] = {}
-    for line_of_axes, (quantity, panels) in zip(grid, rows, strict=True):
-        for axes, (title, lines) in zip(line_of_axes, panels.items(), strict=True):
+    for i, (line_of_axes, (quantity, panels)) in enumerate(zip(grid, rows, strict=True)):
+        for axes in line_of_axes[len(panels) :]:
+            axes.set_axis_off()
+        below = len(rows[i + 1][1]) if i + 1 < down else 0
+        for j, (axes, (title, lines)) in enumerate(zip(line_of_axes, panels.items(), strict=False)):
             for name, line in lines.items():
                 places = sorted(x for x in line if line[x])
                 values = [quantity.factor * np.array(list(line[x].values())) for x in places]
-                bars = np.array([_bar(one, ranges) for one in values]).reshape(-1, 2).T
+                lengths = np.array([_bar(one, bars) for one in values]).reshape(-1, 2).T
                 look = series(names.index(name)) | {"capsize": 2, "elinewidth": 0.8}
-                drawn[name] = axes.errorbar(places, [one.mean() for one in values], bars, label=name, **look)
-            if line_of_axes is grid[0]:
+                drawn[name] = axes.errorbar(places, [one.mean() for one in values], lengths, label=name, **look)
+            if i == 0 or title not in rows[i - 1][1]:
                 axes.set_title(title)
-            if line_of_axes is grid[-1]:
+            if ticks:
+                axes.set_xticks(range(len(ticks)), ticks)
+            if j >= below:
                 axes.set_xlabel(axis if isinstance(axis, str) else axis[title])
             axes.grid(axis="y", alpha=0.3)
             if logarithmic:
@@ -190,10 +202,12 @@ def _points(panels: Panels) -> list[dict[int, float]]:
     return [values for lines in panels.values() for line in lines.values() for values in line.values() if values]
 
 
-def _bar(values: NDArray[np.float64], ranges: bool) -> tuple[float, float]:
+def _bar(values: NDArray[np.float64], bars: Bars) -> tuple[float, float]:
     """Length of the bar below and above the mean."""
-    if ranges:
+    if bars == "range":
         return float(values.mean() - values.min()), float(values.max() - values.mean())
+    if bars == "interval":
+        return half_width(values), half_width(values)
     deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return deviation, deviation
 

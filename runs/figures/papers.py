@@ -1,4 +1,4 @@
-"""The figures of the papers, by name: which can be drawn here, and what the others need.
+"""The figures of the papers, by name: which can be drawn here, and what the others need; and figures of no paper.
 
 To add one: a file in this folder with a `Drawing`, and a line in `DRAWN`.
 """
@@ -45,6 +45,12 @@ DRAWN: Mapping[str, str] = {
     "xsdc/12": "runs.figures.xsdc.curves:UNLABELLED",
     "slk_fewshot/1": "runs.figures.thesis.energy_by_weight:DRAWING",
 }
+OWN: Mapping[str, tuple[str, str]] = {  # figures of no paper, with what they show
+    "vlm/regimes": (
+        "runs.figures.vlm.regimes:DRAWING",
+        "Accuracy of strategies with class names, by the number of classes present",
+    ),
+}
 WITHOUT: Mapping[str, str] = {  # curves of the paper that are not drawn
     "xsdc/6": "the labels of deep clustering",
     "xsdc/12": "eigenvectors with K-means",
@@ -68,17 +74,18 @@ def drawing(name: str) -> "AnyDrawing":
         InputError: no figure has that name, or it cannot be drawn here; says why.
     """
     known = {figure.name: figure for figure in figures()}
-    if name not in known:
-        raise unknown("figure", name, known)
-    if name not in DRAWN:
+    if name not in {**known, **OWN}:
+        raise unknown("figure", name, {**known, **OWN})
+    if name not in {**DRAWN, **OWN}:
         raise InputError(f"figure {name} cannot be drawn ({known[name].shows}): it {_why_not(known[name])}")
-    module, _, attribute = DRAWN[name].partition(":")
+    module, _, attribute = (OWN[name][0] if name in OWN else DRAWN[name]).partition(":")
     return cast("AnyDrawing", getattr(importlib.import_module(module), attribute))
 
 
 def listed() -> list[dict[str, str]]:
     """Name of every figure, what it shows, and whether it can be drawn."""
-    return [{"name": figure.name, "about": figure.shows, "drawn": _drawn(figure)} for figure in figures()]
+    of_papers = [{"name": figure.name, "about": figure.shows, "drawn": _drawn(figure)} for figure in figures()]
+    return of_papers + [{"name": name, "about": about, "drawn": "yes"} for name, (_, about) in OWN.items()]
 
 
 def _drawn(figure: PublishedFigure) -> str:

@@ -44,7 +44,7 @@ def features(
         InputError: the network was trained on the novel classes of another benchmark; or as `given_bank`.
     """
     if config.features is not None:
-        return given_bank(config.features, split)
+        return given_bank(config.feature_files, split, config.prompt)
     lineage = lineage or Lineage.of(config)
     work = Workspace(store, tracker, progress)
     bank = _bank(config, lineage, lineage.part(split), work)

@@ -159,6 +159,7 @@ def _parts(config: EvaluateConfig) -> tuple[str, str]:
     """Return the values that determine the tasks, and those of the strategy; both exclude the seed."""
     keys = {key: value for key, value in config.result_keys().items() if key not in ("seed", "audit")}
     keys |= {} if config.features is None else {"features": config.features}
+    keys |= {} if config.prompt is None else {"prompt": config.prompt}
     keys |= {} if config.task_seed is None else {"task_seed": config.task_seed}  # the tasks are the same for all seeds
     apart = _about_tasks(config)
     about_tasks = {key: value for key, value in keys.items() if key.partition(".")[0] in apart}

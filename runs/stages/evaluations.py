@@ -313,7 +313,7 @@ def _stages(
         check_strategy(config.strategy.name, strategy)
         check_audits(config.audit, config.strategy.name, strategy)
         if config.features is not None:
-            check_transform(strategy, config.strategy.name, config.features, config.split)
+            check_transform(strategy, config.strategy.name, config.feature_files, config.split)
         stages.append(EvaluationStage(config, lineages.of(config), parent, chosen))
     return stages
 

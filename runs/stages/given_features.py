@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
 
 
-def given_bank(files: Sequence[str], split: str) -> "FeatureBank":
+def given_bank(files: Sequence[str], split: str, prompt: int | None = None) -> "FeatureBank":
     """Return the features of a split, from files with one split each.
 
     The split of a bank is in its header; that of another program's file is in its name (`val_features.plk`). A file
     without either has novel classes. CL2N subtracts the mean of the given base features; without base features, it
     subtracts the base mean that the file contains.
 
+    Args:
+        prompt: number of a prompt of the files' `text_by_prompt`, whose features are those of the class names; None:
+            their `text`.
+
     Raises:
-        InputError: no file of that split or two, an unreadable file, base features of another network.
+        InputError: no file of that split or two, an unreadable file, base features of another network, no such prompt.
         ClosedSplitError: see `fsl.evaluation.closed_splits`.
     """
     from fsl.evaluation.closed_splits import check_open
@@ -37,7 +41,7 @@ def given_bank(files: Sequence[str], split: str) -> "FeatureBank":
             f"features={','.join(files)}: none of these files has features of {split} classes; add one, separated by a "
             f"comma (transduce import features FILE split={split} says whose they are)"
         )
-    bank = _read(by_split[split], split)
+    bank = _read(by_split[split], split, prompt)
     if "base" not in by_split:
         return bank
     base = _read(by_split["base"], "base")
@@ -49,9 +53,9 @@ def given_bank(files: Sequence[str], split: str) -> "FeatureBank":
     return dataclasses.replace(bank, base_mean=base.base_mean)
 
 
-def given_fingerprint(files: Sequence[str], split: str) -> str:
+def given_fingerprint(files: Sequence[str], split: str, prompt: int | None = None) -> str:
     """Return the fingerprint of a split's features and base mean; it does not depend on file names and formats."""
-    return _fingerprint(tuple(files), split, tuple(_state(file) for file in files))
+    return _fingerprint(tuple(files), split, tuple(_state(file) for file in files), prompt)
 
 
 def check_transform(strategy: "Strategy", name: str, files: Sequence[str], split: str) -> None:
@@ -117,16 +121,19 @@ def _state(file: str) -> tuple[int, int]:
     try:
         state = os.stat(Path(file).expanduser())
     except OSError as error:
-        raise InputError(f"features={file}: cannot be read ({error.strerror}); give a file of features") from error
+        raise InputError(
+            f"features={file}: cannot be read ({error.strerror}); give a file of features, or its folder by "
+            "features_root=FOLDER"
+        ) from error
     return state.st_mtime_ns, state.st_size
 
 
-def _read(file: str, split: str) -> "FeatureBank":
-    return _read_once(file, split, _state(file))
+def _read(file: str, split: str, prompt: int | None = None) -> "FeatureBank":
+    return _read_once(file, split, _state(file), prompt)
 
 
 @functools.lru_cache(maxsize=4)
-def _read_once(file: str, split: str, state: tuple[int, int]) -> "FeatureBank":
+def _read_once(file: str, split: str, state: tuple[int, int], prompt: int | None) -> "FeatureBank":
     """Read a file, once for all strategies and tasks as long as it does not change; base features get their mean."""
     import torch
 
@@ -135,14 +142,16 @@ def _read_once(file: str, split: str, state: tuple[int, int]) -> "FeatureBank":
 
     path = Path(file).expanduser()
     if path.suffix == ".safetensors" and _is_bank(path):
+        if prompt is not None:
+            raise InputError(f"features={file}: a bank has one text; omit prompt, or give the file it was made from")
         bank = FeatureBank.load(path, "make it again with `transduce import features`")
     else:
-        bank = import_features(path, cast("Split", split))
+        bank = import_features(path, cast("Split", split), prompt=prompt)
     if split != "base":
         return bank
     return dataclasses.replace(bank, base_mean=bank.features.mean(dim=0, dtype=torch.float64).float())
 
 
-@functools.lru_cache(maxsize=8)
-def _fingerprint(files: tuple[str, ...], split: str, states: tuple[tuple[int, int], ...]) -> str:
-    return given_bank(files, split).fingerprint()
+@functools.lru_cache(maxsize=1024)  # a table of single prompts has one for each
+def _fingerprint(files: tuple[str, ...], split: str, states: tuple[tuple[int, int], ...], prompt: int | None) -> str:
+    return given_bank(files, split, prompt).fingerprint()

@@ -47,6 +47,8 @@ class Lineage:
         target: the benchmark of the novel classes and the fingerprint of its files, if it is another benchmark.
         crop_pct: fraction of the image side kept by the centre crop; None: no crop.
         feature_files: the given files of features, which replace all other fields.
+        prompt: number of the prompt of the class names in these files; None: their text.
+        known_features: a split and the fingerprint of its given features, if they need not be read; else empty.
     """
 
     trained_on: "Benchmark | None"
@@ -56,6 +58,8 @@ class Lineage:
     target: tuple["Benchmark", str] | None = None
     crop_pct: float | None = None
     feature_files: tuple[str, ...] = ()
+    prompt: int | None = None
+    known_features: tuple[str, ...] = ()
 
     @property
     def benchmark(self) -> "Benchmark":
@@ -90,6 +94,7 @@ class Lineage:
         """Return the lineage of a config on images with these fingerprints; the images need not exist on this machine.
 
         Args:
+            source: for given features, their fingerprint; empty: that of the files, which have to exist.
             anywhere: whether the lineage is independent of this machine: a training with precision "auto" then counts
                 as float32.
         """
@@ -99,7 +104,9 @@ class Lineage:
                     f"strategy={config.strategy.name} trains the network on the images of each task, and with "
                     "features= there are none; give benchmark= instead, or choose another strategy"
                 )
-            return cls(None, "", "", None, feature_files=config.features)
+            known = (config.split, source) if source and isinstance(config, EvaluateConfig) else ()
+            files = config.feature_files
+            return cls(None, "", "", None, feature_files=files, prompt=config.prompt, known_features=known)
         lineage, target = cls._without_target(config, source, anywhere), _target(config)
         if isinstance(config, EvaluateConfig | TuneConfig) and config.crop_pct is not None:
             lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
@@ -165,7 +172,8 @@ class Lineage:
     def bank(self, split: str) -> str:
         """Return the identity of the features of a split."""
         if self.feature_files:
-            return identity("features", given=given_fingerprint(self.feature_files, split))
+            known = self.known_features[1] if self.known_features[:1] == (split,) else ""
+            return identity("features", given=known or given_fingerprint(self.feature_files, split, self.prompt))
         return self.bank_of(self.part(split))
 
     def bank_of(self, part: Part) -> str:
@@ -322,7 +330,8 @@ def weights_name(config: TrainConfig) -> str:
     if config.pretrained is not None:
         return f"{short(config.backbone)} pretrained"
     given = config.features[0] if config.features else config.checkpoint or ""
-    return pathlib.PurePath(given).name.removesuffix(".tar").rpartition(".")[0]
+    prompt = "" if config.prompt is None else f" prompt {config.prompt}"
+    return pathlib.PurePath(given).name.removesuffix(".tar").rpartition(".")[0] + prompt
 
 
 def cluster_name(config: ClusterConfig | FairConfig) -> str:

@@ -36,7 +36,7 @@ def preflight(
     read: list[tuple[Part, Decoded]] = []
     for config, lineage in configs:
         if config.features is not None:
-            tasks_of(config, given_bank(config.features, config.split))
+            tasks_of(config, given_bank(config.feature_files, config.split, config.prompt))
             continue
         if config.given:
             checkpoint(config, store, tracker, progress=progress, lineage=lineage)  # before images are read

@@ -10,10 +10,12 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runs.config.configs import PLACES, EvaluateConfig, top_level
 from runs.config.groups import SAME
+from runs.config.overrides import values
 from runs.config.schemas import CROSSING, TASKS
 from runs.record.query import RunRow, read_runs
 from runs.stages.given_features import given_fingerprint
@@ -53,10 +55,10 @@ class Record:
             if run.tags.get("stage") in STAGES:
                 self._clusterings.add(run)
                 continue
-            keys = _of_run(run)
-            for series in _in_series(keys, run.params.get("seed", "")):
-                self._by_keys.setdefault(_signature(series), []).append(run)
-            self._alike.setdefault(_kind(keys), []).append((keys, run))
+            for keys in _of_run(run):
+                for series in _in_series(keys, run.params.get("seed", "")):
+                    self._by_keys.setdefault(_signature(series), []).append(run)
+                self._alike.setdefault(_kind(keys), []).append((keys, run))
 
     @classmethod
     def of(cls, table: Table, tracker: "Tracker") -> "Record":
@@ -162,7 +164,7 @@ def _one_by_seed(
         seed, tags, metrics = run.params.get("seed", ""), run.tags, _numbers(run)
         if not seed.isdecimal():
             aside.setdefault("without a seed", []).append(run.run_id)
-        elif _images(tags) != images:
+        elif _images(run) != images:
             aside.setdefault("on other images than the newest run", []).append(run.run_id)
         elif tags.get("recipe") != wanted:
             aside.setdefault("the code has changed since, or a file it names; evaluate again", []).append(run.run_id)
@@ -203,30 +205,46 @@ def _newest_images(
             if known is None or run.start > known.start:
                 newest[_data(of_cell)] = run
     return {
-        _data(of_cell): _images(newest[_data(of_cell)].tags) if _data(of_cell) in newest else ("", "")
+        _data(of_cell): _images(newest[_data(of_cell)]) if _data(of_cell) in newest else ("", "")
         for of_cell in keys.values()
     }
 
 
 def _data(kept: Mapping[str, str]) -> tuple[str, ...]:
-    """Keys that decide which images a config uses."""
-    return tuple(
-        sorted(f"{key}={text}" for key, text in kept.items() if key.partition(".")[0] in ("benchmark", "target"))
-    )
+    """Keys that decide which images, or given features, a config uses."""
+    return tuple(sorted(f"{key}={text}" for key, text in kept.items() if key.partition(".")[0] in _DATA))
 
 
-def _of_run(run: RunRow) -> dict[str, str]:
-    features = run.tags.get("features") if run.params.get("features", "None") != "None" else None
-    return _kept({**run.params, **_BY_CONTENT, "checkpoint": run.tags.get("weights") or None, "features": features})
+def _of_run(run: RunRow) -> list[dict[str, str]]:
+    """The keys of a run; of given features twice, with their content and with the names of their files."""
+    params = {**run.params, **_BY_CONTENT, "checkpoint": run.tags.get("weights") or None}
+    if not _has_features(run):
+        return [_kept({**params, "features": None})]
+    (typed,) = values("features", run.params["features"])
+    files = typed.value if isinstance(typed.value, list) else [typed.value]
+    return [_kept({**params, "features": one}) for one in (run.tags.get("features"), file_names(map(str, files)))]
+
+
+def _has_features(run: RunRow) -> bool:
+    return run.params.get("features", "None") != "None"
 
 
 def result_keys(config: EvaluateConfig) -> dict[str, str]:
     """What can change the result of a config, less the seed: flat keys as text. A preset counts by its values, as it
-    does in identities; a file of weights by its content."""
-    features = given_fingerprint(config.features, config.split) if config.features else None
+    does in identities; files of weights and features by their content. Files of features that are not there count by
+    their names, so that runs from another machine are found."""
+    features = None
+    if config.features is not None:
+        files = config.feature_files
+        features = file_names(files) if config.lacks_features else given_fingerprint(files, config.split, config.prompt)
     tuning = config.tuning if config.tuned else None
     known = {"tuning": tuning, "checkpoint": config.weights, "features": features}
     return _kept({**config.flat(), **_BY_CONTENT, **known})
+
+
+def file_names(files: Iterable[str]) -> str:
+    """The names of files of features without their folders."""
+    return ",".join(Path(file).name for file in files)
 
 
 def _in_series(keys: dict[str, str], seed: str) -> list[dict[str, str]]:
@@ -250,6 +268,7 @@ def _ignored() -> frozenset[str]:
 
 
 _PRESETS = ("strategy", "sampler", "target")
+_DATA = ("benchmark", "target", "features", "prompt")
 
 
 def _kept(keys: Mapping[str, Any]) -> dict[str, str]:
@@ -280,10 +299,13 @@ def _signature(kept: Mapping[str, str]) -> str:
 
 def _kind(kept: Mapping[str, str]) -> tuple[str, ...]:
     """Keys that are equal for two runs of the same method, data, network and kind of tasks."""
-    names = ("strategy.name", "benchmark", "target.name", "backbone", "sampler.name", "sampler.shot", "split")
+    data = ("benchmark", "features", "prompt", "target.name", "backbone")
+    names = ("strategy.name", *data, "sampler.name", "sampler.shot", "split")
     return tuple(kept.get(name, "") for name in names)
 
 
-def _images(tags: Mapping[str, str]) -> tuple[str, str]:
-    """Fingerprints of the images of a run: of its benchmark, and of its target if it has one."""
-    return tags.get("data", ""), tags.get("target_data", "")
+def _images(run: RunRow) -> tuple[str, str]:
+    """Fingerprints of the images of a run: of its benchmark, and of its target if it has one; or of given features."""
+    if _has_features(run):
+        return run.tags.get("features", ""), ""
+    return run.tags.get("data", ""), run.tags.get("target_data", "")

@@ -12,12 +12,16 @@ def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:
     """The table for the configs of an experiment, without results.
 
     Columns are the kinds of tasks. Rows are strategies, with the other keys that differ between the configs, except the
-    seed.
+    seed. Several files of features make groups of rows.
     """
     cells: dict[tuple[Row, Column], Cell] = {}
-    for config, row, column in zip(configs, row_names(configs), column_names(configs), strict=True):
+    several = len({config.features for config in configs}) > 1
+    apart = ("seed", "sampler", "tasks", "features") if several else ("seed", "sampler")
+    for config, row, column in zip(configs, row_names(configs, apart), column_names(configs), strict=True):
+        group = weights_name(config) if several else ""
         # Configs at the same place differ only in their seed.
-        cells.setdefault((Row(row, kind=kind_of(config)), Column(column)), Cell(config))
+        needs = "needs features_root=FOLDER" if config.lacks_features else ""
+        cells.setdefault((Row(row, group, kind_of(config)), Column(column)), Cell(config, needs))
     rows, columns = (tuple(dict.fromkeys(place[i] for place in cells)) for i in (0, 1))
     return Table(name, _about(configs), rows, columns, cells, tuple(configs))  # type: ignore[arg-type]
 

@@ -1,7 +1,8 @@
 """The rule for verdicts: it compares the result of runs here with the printed number.
 
 A number is reproduced if the two 95 % intervals overlap, or if the difference is within the precision of the printed
-digits or within the tolerance given with the table. A mean over tasks that is printed without an interval gets the
+digits or within the tolerance given with the table. Where runs have the queries of the print, only the digits and the
+tolerance count. A mean over tasks that is printed without an interval gets the
 interval implied by its number of tasks, with the spread between tasks of the run it is compared with.
 Where the print is known to be wrong and the right number is known, the right number is the target. Where only the
 scoring of the paper is known (LaplacianShot of 2020 was scored by the best permutation of labels), the printed number
@@ -43,14 +44,15 @@ def judge(cell: Cell, column: Column, table: PublishedTable, tolerance: Toleranc
         else ""
     )
     reach = theirs + (0 if math.isnan(width) else width)
-    if abs(difference) <= reach:
+    if not tolerance.alone and abs(difference) <= reach:
         return Verdict("reproduced", f"{by}the intervals overlap ({source})", difference)
     if printed.corrected is None and abs(difference) <= printed.resolution * (1 + 1e-9):
         return Verdict("reproduced", f"{by}the difference is below the precision of the print", difference)
     if tolerance.holds(value, target):
         return Verdict("reproduced", f"{by}within the tolerance of this table", difference)
     status: VerdictStatus = "above" if difference > 0 else "below"
-    return Verdict(status, f"{by}the intervals do not overlap ({source})", difference)
+    why = "beyond the tolerance of this table" if tolerance.alone else f"the intervals do not overlap ({source})"
+    return Verdict(status, f"{by}{why}", difference)
 
 
 def _not_found(cell: Cell) -> Verdict:

@@ -52,10 +52,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Largest deviation that still counts as reproduced: an absolute difference in the printed unit, or a factor."""
+    """Largest deviation that still counts as reproduced: an absolute difference in the printed unit, or a factor.
+
+    Attributes:
+        alone: whether intervals are left out, because the print has the same queries.
+    """
 
     absolute: float = 0.0
     factor: float = 1.0
+    alone: bool = False
 
     def holds(self, value: float, target: float) -> bool:
         """Whether the two differ by no more than the tolerance."""

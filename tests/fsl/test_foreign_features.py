@@ -200,3 +200,24 @@ def test_an_archive_with_class_names(tmp_path):
     np.savez(path, images=ROWS, labels=labels, class_names=names, text=np.array(["a", "b", "c", "d"]))
     with pytest.raises(InputError, match="must be numbers"):
         import_features(path)
+
+
+def test_the_class_names_of_one_prompt(tmp_path):
+    path, alone = tmp_path / "clip.npz", tmp_path / "alone.npz"
+    text = RANDOM.normal(size=(2, 4, 5)).astype(np.float16)
+    shared = {"images": ROWS.astype(np.float16), "labels": np.array([0, 1, 3] * 4), "class_names": ["a", "b", "c", "d"]}
+    np.savez(path, **shared, text=text.mean(0), text_by_prompt=text, prompts=np.array([b"a photo", b"a drawing"]))
+    for prompt, words in enumerate(("a photo", "a drawing")):
+        np.savez(alone, **shared, text=text[prompt])
+        bank = import_features(path, prompt=prompt)
+        assert bank.fingerprint() == import_features(alone).fingerprint()
+        assert bank.prompts == (words,)
+    assert import_features(path).prompts == ()
+    for prompt in (2, -1):
+        with pytest.raises(InputError, match=rf"clip\.npz: prompt={prompt}, but the file has prompts 0 to 1"):
+            import_features(path, prompt=prompt)
+    with pytest.raises(InputError, match=r"alone\.npz: prompt=0, but the file has no array text_by_prompt"):
+        import_features(alone, prompt=0)
+    (tmp_path / "output.plk").write_bytes(pickle.dumps({0: [[1.0, 0.0]], 1: [[0.0, 1.0]]}))
+    with pytest.raises(InputError, match=r"output\.plk: prompt=0, but the file has no array text_by_prompt"):
+        import_features(tmp_path / "output.plk", prompt=0)

@@ -1,6 +1,7 @@
 """Claims of the papers, judged on outcomes that are known to fulfil or to break them."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from runs.tables.claims.gains import Gain
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
 
 TASKS = 400
+NAMED = tuple(f"named_classes classes_min={least} classes_max={most}" for least, most in ((1, 4), (2, 10), (19, 19)))
 
 
 def outcome(mean, *, seed=0, steps=5, trace=None):
@@ -30,7 +32,9 @@ def table(outcomes):
     """A table of filled cells, (strategy, shot, sampler) -> outcome, and how to read it."""
     cells, read = {}, {}
     for (strategy, shot, sampler), found in outcomes.items():
-        config = parse(EvaluateConfig, [f"strategy={strategy}", f"shot={shot}", f"sampler={sampler}"])[0]
+        shots = [] if sampler == "batches" else [f"shot={shot}"]
+        named, *options = sampler.split()
+        config = parse(EvaluateConfig, [f"strategy={strategy}", f"sampler={named}", *shots, *options])[0]
         column = f"{shot}-shot {sampler}"
         results = tuple(SeedResult(seed, 0.5, 0.01, TASKS, f"{strategy}{column}{seed}") for seed in found)
         place = Row(strategy), Column(column)
@@ -109,6 +113,20 @@ def test_steps_and_objective():
         assert found["LaplacianShot converges in fewer than 15 steps", "1-shot balanced"] == expected
 
 
+def test_a_claim_about_few_classes_is_checked_on_these_tasks_only():
+    found = {("zero_shot", 0, sampler): outcome(0.6) for sampler in (*NAMED, "named_classes")}
+    found |= {("zlap", 0, sampler): outcome(0.5) for sampler in (*NAMED, "named_classes")}
+    judged = {setting: status for (claim, setting), status in verdicts(found).items() if "zlap if 1 to 4" in claim}
+    assert judged == {f"0-shot {NAMED[0]}": "holds"}
+
+
+def test_an_objective_that_rises_with_class_names():
+    for last, status in ((1.0, "holds"), (2.5, "fails")):
+        trace = np.array([[3.0], [2.0], [last]])
+        found = verdicts({("transclip_as_published", 0, "batches"): outcome(0.9, trace=trace)})
+        assert found["the objective of the public code of TransCLIP never rises", "0-shot batches"] == status
+
+
 @given(st.floats(-1, 1), st.floats(0, 1), st.floats(-1, 1))
 def test_a_verdict_is_never_both_ways(value, error, bound):
     gain, opposite = Gain(value, error), Gain(-value, error)
@@ -123,7 +141,10 @@ def test_every_claim_names_strategies_that_exist():
     found = {
         (strategy, shot, sampler): outcome(0.5, trace=np.zeros((2, 3)))
         for strategy in names("strategy")
-        for shot in (1, 5)
-        for sampler in ("balanced", "dirichlet")
+        for shot, sampler in (
+            *itertools.product((1, 5), ("balanced", "dirichlet")),
+            *itertools.product((0,), ("batches", *NAMED)),
+            *itertools.product((1, 2, 4), ("named_classes",)),
+        )
     }
     assert {claim for claim, _ in verdicts(found)} == {claim.text for claim in CLAIMS}

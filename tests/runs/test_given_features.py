@@ -123,7 +123,9 @@ def test_tuning_looks_at_validation_and_base_features_and_never_at_novel_ones(fi
     monkeypatch.setattr(given_features, "_read_once", given_features._read_once.__wrapped__)
     read = []
     load = given_features._read
-    monkeypatch.setattr(given_features, "_read", lambda file, split: read.append(split) or load(file, split))
+    monkeypatch.setattr(
+        given_features, "_read", lambda file, split, *more: read.append(split) or load(file, split, *more)
+    )
     settings = ["features=novel_features.plk,val_features.plk,base_features.plk", "strategy=laplacianshot", "query=5"]
     (files / "short.yaml").write_text("tasks: 30\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
     (config,) = parse(TuneConfig, [*settings, "shot=1", "tuning=short.yaml", "device=cpu"])

@@ -8,13 +8,13 @@ with several benchmarks or networks is checked on each of them.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from runs.tables.claims.claim import Claim, check_claims, published_claims
 from runs.tables.claims.gains import BySeed, Gain, gain
-from runs.tables.filling import result_keys
+from runs.tables.filling import file_names, result_keys
 from runs.tables.table import Cell, Table
 from runs.tables.verdicts import ClaimStatus, Finding
 
@@ -52,6 +52,15 @@ class FewShotResults:
             if choices and choices[0].plugin == sampler and shot in (None, choices[0].options.get("shot")):
                 names.append(column)
         return names
+
+    def among(self, classes: Sequence[int]) -> set[str]:
+        """Return the columns whose queries are drawn from a range of the named classes, its ends included."""
+        asked = dict(zip(("classes_min", "classes_max"), classes, strict=True))
+        return {
+            column
+            for column, cells in self.cells.items()
+            if any(cell.few_shot and asked.items() <= cell.few_shot.sampler.options.items() for cell in cells.values())
+        }
 
     def shot(self, column: str) -> int | None:
         """Return the number of shots of a column's tasks."""
@@ -91,7 +100,7 @@ def check(table: Table, read: Callable[[Cell], BySeed]) -> list[Finding]:
 
 
 def _settings(table: Table) -> dict[str, dict[str, dict[str, Cell]]]:
-    """Return the accuracy cells by benchmark and network, column, and strategy.
+    """Return the accuracy cells by benchmark and network (or files of features), column, and strategy.
 
     If a strategy has several rows, its first row is used, whether it is filled or not, so that all cells of the
     strategy have the same options.
@@ -102,11 +111,12 @@ def _settings(table: Table) -> dict[str, dict[str, dict[str, Cell]]]:
         config = cell.few_shot
         if config is None or column.metric != "accuracy":
             continue
-        keys = result_keys(config)
-        apart = ("strategy", "sampler", "tuning", "tasks", "audit")
+        keys, name = result_keys(config), f"{config.benchmark.name}/{config.backbone.name}"
+        if config.features is not None:
+            name = keys["features"] = file_names(config.features)
+        apart = ("strategy", "sampler", "tuning", "tasks", "audit", "prompt")
         setting = tuple(sorted((key, text) for key, text in keys.items() if key.partition(".")[0] not in apart))
         if setting not in names:
-            name = f"{config.benchmark.name}/{config.backbone.name}"
             again = sum(known.partition(" #")[0] == name for known in names.values())
             names[setting] = f"{name} #{again + 1}" if again else name
         settings.setdefault(names[setting], {}).setdefault(str(column), {}).setdefault(config.strategy.name, cell)
@@ -123,10 +133,15 @@ def _asked(claim: Claim, cells: Mapping[str, Mapping[str, Cell]]) -> bool:
     )
 
 
-def better(claim: Claim, results: FewShotResults) -> Found:
-    """Yield for each column of the claim whether the first strategy is better than the second."""
+def better(claim: Claim, results: FewShotResults, classes: Sequence[int] = ()) -> Found:
+    """Yield for each column of the claim whether the first strategy is better than the second.
+
+    Args:
+        classes: least and greatest number of the named classes that the queries are from; empty: any.
+    """
     first, second = claim.methods
-    for column in results.columns(claim.sampler or "balanced", *claim.shots):
+    columns = results.columns(claim.sampler or "balanced", *claim.shots)
+    for column in [column for column in columns if not classes or column in results.among(classes)]:
         difference = results.gain(column, first, second)
         if difference is not None:
             yield column, difference.above(), f"{first} - {second}: {difference}"
@@ -165,8 +180,8 @@ def few_steps(claim: Claim, results: FewShotResults, below: int) -> Found:
 
 
 def never_rises(claim: Claim, results: FewShotResults) -> Found:
-    """Yield for each column whether the objective never rises, in any step of any task."""
-    for column in results.columns():
+    """Yield for each column of the claim whether the objective never rises, in any step of any task."""
+    for column in results.columns(claim.sampler or "balanced"):
         worst, tasks = -math.inf, 0
         for scores in results.of(column, *claim.methods).values():
             if (trace := scores.trace) is None:

@@ -178,7 +178,7 @@ class Layout:
         return [self._part(tuple(columns)) for columns in parts]
 
     def _label_width(self, room: Room) -> float:
-        groups = {row.group for row in self.table.rows} if self.paper else set()
+        groups = {row.group for row in self.table.rows}
         labels = [self.corner, *(() if room.spanned else groups)]
         widths = [room.text(label) for label in labels]
         for line in self.lines:
@@ -206,5 +206,5 @@ class Layout:
             for line in self.lines
             if line.row in kept and (not line.pieces or any(column in line.pieces for column in columns))
         ]
-        groups = groupby(lines, lambda line: line.row.group if self.paper else "")
+        groups = groupby(lines, lambda line: line.row.group)
         return Part(columns, tuple((group, tuple(of_group)) for group, of_group in groups))

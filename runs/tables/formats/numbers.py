@@ -10,6 +10,7 @@ from runs.tables.table import Cell, Column, Table
 NOT_RUN = "not run"
 NOT_PRINTED = "-"
 PERCENT = "0.00"  # digits where nothing is printed
+LONG = 6  # decimals of a print beyond which intervals and differences have two
 
 
 def as_printed(value: Value | None) -> str:
@@ -65,7 +66,7 @@ def difference(cell: Cell, column: Column) -> str:
     of the print would round it to 0."""
     if cell.verdict is None or math.isnan(cell.verdict.difference):
         return ""
-    text = _number(cell.verdict.difference, _like(cell, column), "+")
+    text = _number(cell.verdict.difference, _shortened(_like(cell, column)), "+")
     hidden = cell.verdict.status in ("above", "below") and float(text) == 0
     return f"{cell.verdict.difference:+.2g}" if hidden else text
 
@@ -84,8 +85,13 @@ def _of_column(table: Table, column: Column) -> str:
 
 
 def _spell(value: float, half_width: float | None, like: str) -> str:
-    width = "" if half_width is None or math.isnan(half_width) else f" ± {_number(half_width, like)}"
+    width = "" if half_width is None or math.isnan(half_width) else f" ± {_number(half_width, _shortened(like))}"
     return _number(value, like) + width
+
+
+def _shortened(like: str) -> str:
+    """The digits of an interval or a difference of numbers like this one, which may be printed unrounded."""
+    return PERCENT if len(like.partition(".")[2].partition(" ")[0]) > LONG else like
 
 
 def _number(value: float, like: str, sign: str = "-") -> str:

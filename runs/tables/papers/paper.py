@@ -15,7 +15,7 @@ from clustering.foundation.errors import InputError, unknown
 from runs.config import groups
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import weights_name
-from runs.tables.filling import differences, result_keys
+from runs.tables.filling import differences, file_names, result_keys
 from runs.tables.judging import judge
 from runs.tables.papers.printed import PublishedColumn, PublishedRow, PublishedTable, Value
 from runs.tables.papers.published import errata
@@ -30,7 +30,7 @@ SMALL_CLUSTERING = "small_cnn"  # the network of a table of clusterings on anoth
 
 def is_paper(name: str) -> bool:
     """Whether a table's name is of the form WORK/NUMBER, with or without @BENCHMARK."""
-    return "/" in name and not name.endswith((".yaml", ".yml"))
+    return "/" in name and not name.endswith((".yaml", ".yml")) and name not in groups.names("experiment")
 
 
 def judged(table: Table) -> Table:
@@ -176,7 +176,7 @@ def _place(
         pairs = (setting.partition("=")[::2] for setting in typed)
         differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
     else:
-        differs += differences(keys_of(configs[0]), keys_of(plain[0]))
+        differs += differences(_by_name(configs[0]), _by_name(plain[0]))
     on_path = None if variant else recipe.on_path(row, column, configs[0])
     scored = _in_words(on_path, recipe.metric(column)) if on_path else recipe.scoring(row, column)
     needs = _needs(configs[0])
@@ -222,8 +222,17 @@ def keys_of(config: Config) -> dict[str, str]:
     return {name: str(value) for name, value in config.result_keys().items() if name != "seed" and value is not None}
 
 
+def _by_name(config: Config) -> dict[str, str]:
+    """The keys of a config; files of features count by their names, so that their folder makes no difference."""
+    if isinstance(config, EvaluateConfig) and config.features is not None:
+        return keys_of(config) | {"features": file_names(config.features)}
+    return keys_of(config)
+
+
 def lacking_folders(config: Config) -> list[str]:
-    """Settings for the folders of images or points that a config lacks: mini.root=FOLDER."""
+    """Settings for the folders of images, points or features that a config lacks: mini.root=FOLDER."""
+    if isinstance(config, EvaluateConfig) and config.lacks_features:
+        return ["features_root=FOLDER"]
     data = (config.benchmark, config.target) if isinstance(config, EvaluateConfig) else (config.dataset,)
     return [
         f"{choice.name}.root=FOLDER" for choice in data if "root" in choice.options and choice.options["root"] is None

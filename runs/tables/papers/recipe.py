@@ -9,6 +9,7 @@
     metrics: {Per Class: accuracy_per_class}  # by column or metric: its name in the runs, if not that of the print
     scored: {LaplacianShot (ours): audit_best_permutation}  # by row or metric: the metric that was printed, if another
     tolerance: {accuracy: 0.3}                # by metric or column, in the printed unit; x10 is a factor
+    same_queries: true                        # the print has the queries of the runs: intervals do not count
     verb: fair                                # verb of the runs, if strategies and methods do not decide it
     at:                                       # by row and column: the point of a path of weights that is compared
       Synthetic: {Ours: {fairness_weight: 85, balance: balance_mean}}
@@ -51,6 +52,7 @@ class Recipe:
     metrics: Mapping[str, str] = field(default_factory=dict)
     scored: Mapping[str, str] = field(default_factory=dict)
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
+    same_queries: bool = False
     verb: str = ""
     at: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
     cells: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
@@ -110,7 +112,8 @@ class Recipe:
         return group_of(self.schema, "dataset") if self.clusters else "benchmark"
 
     def tolerated(self, column: PublishedColumn) -> Tolerance:
-        return self.tolerance.get(column.name, self.tolerance.get(column.metric, Tolerance()))
+        tolerance = self.tolerance.get(column.name, self.tolerance.get(column.metric, Tolerance()))
+        return dataclasses.replace(tolerance, alone=self.same_queries)
 
 
 @functools.cache
@@ -142,6 +145,7 @@ def _recipe(content: Mapping[str, Any]) -> Recipe:
         _texts(content.get("metrics")),
         _texts(content.get("scored")),
         {key: _tolerance(value) for key, value in (content.get("tolerance") or {}).items()},
+        bool(content.get("same_queries")),
         content.get("verb", ""),
         _by_cell(content.get("at")),
         _by_cell(content.get("cells")),

@@ -44,6 +44,8 @@ def check_words(content: Mapping[str, Any], parts: Collection[str], printed: Pub
                     _mapping(f"{part}: {row}: {column}", value)
                 elif not isinstance(value, str):
                     raise InputError(f"{part}: {row}: {column}: say why, in quotes, not {overrides.write(value)}")
+    if not isinstance(same := content.get("same_queries", False), bool):
+        raise InputError(f"same_queries: must be true or false, not {overrides.write(same)}")
     if (verb := content.get("verb", "")) and verb not in SCHEMAS:
         raise unknown("verb", verb, SCHEMAS)
     if content.get("at") and verb != "fair":

@@ -1,0 +1,1 @@
+"""Figures of strategies with class names, which are of no paper."""

@@ -1,0 +1,236 @@
+"""Tables and a figure of strategies with class names, from files of features: filled, judged, found again without the
+files."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from clustering.foundation.errors import InputError
+from fsl.evaluation.scores import half_width
+from runs.cli import main
+from runs.config.configs import EvaluateConfig, parse
+from runs.figures import papers
+from runs.record.recorded import recorded_evaluation
+from runs.stages.given_features import given_bank
+from runs.stages.lineage import Lineage, evaluate_name
+from runs.stages.pipeline import evaluation
+from runs.tables.filling import filled, result_keys
+from runs.tables.grid import table_of
+from runs.tables.judging import judge
+from runs.tables.papers.paper import judged, paper_table
+from runs.tables.papers.published import published_table
+from runs.tables.papers.recipe import recipe_of
+from runs.tables.table import Cell, Column, SeedResult
+from runs.tables.verdicts import Tolerance
+
+pytestmark = pytest.mark.usefixtures("jobs_here")
+ENCODERS = ("clip_rn50", "clip_vitb32", "clip_vitl14", "georsclip_vitb32", "remoteclip_vitb32", "skyclip50_vitl14")
+PROMPTS = 106
+CLASSES = 19
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Small files with the names of those that the tables use: 19 classes of three pictures, 106 prompts."""
+    folder = tmp_path_factory.mktemp("vlm")
+    for i, encoder in enumerate(ENCODERS):
+        random = np.random.default_rng(i)
+        prompts = random.normal(size=(PROMPTS, CLASSES, 12)).astype("f2")
+        labels = np.repeat(np.arange(CLASSES), 3)
+        images = (prompts.mean(0)[labels] * 8 + random.normal(size=(len(labels), 12))).astype("f2")
+        named = {"labels": labels, "class_names": [f"class {k}" for k in range(CLASSES)]}
+        path = folder / f"whurs19_{encoder}.npz"
+        np.savez(path, images=images, text=prompts.mean(0), text_by_prompt=prompts, **named)
+    return folder
+
+
+def whole(*settings):
+    return ["features=whurs19_clip_vitb32.npz", "sampler=batches", "size=1005", "tasks=1", "device=cpu", *settings]
+
+
+def test_a_table_is_filled_and_found_again_without_its_files(folder, store, tracker, capsys):
+    assert main(["table", "rs_transclip/1", f"results={store.root}"]) == 0
+    shown = capsys.readouterr()
+    assert "needs features_root=FOLDER" in shown.out
+    assert f"transduce table rs_transclip/1 results={store.root} --run-missing features_root=FOLDER" in shown.err
+    arguments = ["table", "rs_transclip/1", f"results={store.root}", "device=cpu"]
+    assert main([*arguments, f"features_root={folder}", "--run-missing", "-y", "--json"]) == 0
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert len(cells) == 12
+    assert {cell["verdict"] for cell in cells} <= {"above", "below", "reproduced"}
+    assert {cell["tasks"] for cell in cells} == {1}
+    assert len({tuple(cell["runs"]) for cell in cells}) == 12
+    assert main([*arguments, "--json"]) == 0  # the folder is not known, as in the report
+    again = json.loads(capsys.readouterr().out)["cells"]
+    assert [cell["runs"] for cell in again] == [cell["runs"] for cell in cells]
+    assert [cell["verdict"] for cell in again] == [cell["verdict"] for cell in cells]
+
+
+def test_an_experiment_says_which_folder_it_needs(store, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["table", "vlm/few_shot", f"results={store.root}"]) == 0
+    command = f"transduce table vlm/few_shot results={store.root} --run-missing features_root=FOLDER"
+    assert f"45 missing cells can be run: {command}" in capsys.readouterr().err
+    assert main(["table", "vlm/few_shto", f"results={store.root}"]) == 2
+    assert "did you mean 'vlm/few_shot'" in capsys.readouterr().err
+    assert main(["evaluate", *whole("strategy=zero_shot"), f"results={store.root}"]) == 2
+    assert "or its folder by features_root=FOLDER" in capsys.readouterr().err
+
+
+def test_single_prompts_are_other_runs_of_one_file(folder, store, tracker):
+    table = paper_table("rs_transclip/2", [f"features_root={folder}", f"results={store.root}", "device=cpu"])
+    assert [config.prompt for config in table.configs[::2]] == list(range(PROMPTS))
+    assert len({json.dumps(result_keys(config)) for config in table.configs}) == 2 * PROMPTS
+    evaluation(table.configs[:4], store, tracker)
+    found = judged(filled(table, tracker))
+    assert [len(cell.results) for cell in list(found.cells.values())[:6]] == [1, 1, 1, 1, 0, 0]
+    assert {cell.verdict.status for cell in list(found.cells.values())[4:]} == {"not run"}, "no near run of a prompt"
+    assert not any(cell.differs for cell in found.cells.values())
+    scores = [cell.results[0].value for cell in list(found.cells.values())[:4]]
+    bank = given_bank(table.configs[2].feature_files, "novel", 1)
+    assert scores[2] == pytest.approx(float((bank.features @ bank.text.T).argmax(1).eq(bank.labels).float().mean()))
+
+
+def test_a_prompt_counts_by_its_features(folder):
+    (plain,), (first,), (second,) = (
+        parse(EvaluateConfig, whole("strategy=zero_shot", f"features_root={folder}", *more))
+        for more in ([], ["prompt=0"], ["prompt=1"])
+    )
+    identities = {Lineage.of(config).evaluation(config) for config in (plain, first, second)}
+    assert len(identities) == 3
+    assert evaluate_name(first).endswith("features/whurs19_clip_vitb32 prompt 0 s0")
+    (elsewhere,) = parse(
+        EvaluateConfig, [f"features={folder}/whurs19_clip_vitb32.npz", *whole("strategy=zero_shot")[1:]]
+    )
+    assert Lineage.of(elsewhere).evaluation(elsewhere) == Lineage.of(plain).evaluation(plain)
+    assert parse(EvaluateConfig, first.arguments()) == [first]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (whole("strategy=zero_shot", "prompt=106"), "prompt=106, but the file has prompts 0 to 105"),
+        (whole("strategy=zero_shot", "prompt=-1"), "prompt must be"),
+        (["prompt=0"], "prompt= applies to given features; add features=FILE"),
+        (["features_root=x"], "features_root= applies to given features; add features=FILE"),
+    ],
+)
+def test_mistakes(folder, store, capsys, monkeypatch, settings, words):
+    monkeypatch.chdir(folder)
+    assert main(["evaluate", *settings, f"results={store.root}"]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
+
+
+def test_another_file_is_another_protocol(folder):
+    table = paper_table("rs_transclip/1", [f"features_root={folder}", "features=whurs19_clip_rn50.npz"])
+    cell = table.at("CLIP ViT-B/32", "TransCLIP")
+    assert cell.differs == ("features=whurs19_clip_rn50.npz, not whurs19_clip_vitb32.npz",)
+    assert not table.at("CLIP RN50", "TransCLIP").differs
+
+
+def test_the_same_queries_leave_no_room_for_an_interval():
+    printed = published_table("rs_transclip/1")
+    recipe = recipe_of(printed.name)
+    (config,) = parse(EvaluateConfig, whole("strategy=zero_shot"))
+    target, heading = printed.values[0, 1], printed.columns[1]
+    for pictures, status in ((0, "reproduced"), (1, "above"), (-1, "below")):
+        value = target.value / 100 + pictures / 1005
+        cell = Cell(config, results=(SeedResult(0, value, 0.02, 1, "run"),), published=target)
+        column = Column(heading.name)
+        assert judge(cell, column, printed, recipe.tolerated(heading)).status == status
+        assert judge(cell, column, printed, Tolerance()).status == "reproduced", "within the interval over queries"
+
+
+@pytest.mark.parametrize("name", ["transclip/1", "stata/1"])
+def test_averages_over_data_sets_are_not_run(name, store, capsys):
+    assert main(["table", name, f"results={store.root}"]) == 0
+    assert "cannot run here, a mean over 11 data sets whose features are not at hand" in capsys.readouterr().out
+    assert not paper_table(name).configs
+
+
+@pytest.fixture
+def regimes(folder, store):
+    """The experiment with two encoders, two strategies and few tasks."""
+    lines = parse(
+        EvaluateConfig,
+        [
+            "experiment=vlm/regimes",
+            f"features_root={folder}",
+            "features=[whurs19_clip_rn50.npz],[whurs19_clip_vitb32.npz]",
+            "strategy=zero_shot,kmeans",
+            f"results={store.root}",
+            "device=cpu",
+        ],
+    )
+    return [config if config.tasks == 1 else config.replace(tasks=4) for config in lines]
+
+
+def test_files_of_features_are_groups_of_rows(regimes, store, tracker, capsys):
+    evaluation(regimes, store, tracker)
+    table = filled(table_of("vlm/regimes", regimes), tracker)
+    assert [(row.group, row.name) for row in table.rows] == [
+        (f"whurs19_{encoder}", name) for encoder in ("clip_rn50", "clip_vitb32") for name in ("zero_shot", "kmeans")
+    ]
+    assert len(table.columns) == 4
+    assert all(len(cell.results) == 1 for cell in table.cells.values())
+    runs = [cell.results[0].run_id for cell in table.cells.values()]
+    assert len(set(runs)) == len(runs)
+    typed = ["strategy=zero_shot", "features=whurs19_clip_rn50.npz", f"results={store.root}", "device=cpu"]
+    assert main(["table", "vlm/regimes", *typed]) == 0
+    shown = capsys.readouterr()
+    assert "not run" in shown.out, "60 tasks are asked for, and 4 were run"
+
+
+def test_the_figure_shows_the_means_and_intervals_of_the_runs(regimes, store, tracker):
+    results = evaluation(regimes, store, tracker)
+    drawing = papers.drawing("vlm/regimes")
+    read = [recorded_evaluation(result.config, tracker) for result in results]
+    assert [one.run_id for one in read] == [result.run_id for result in results]
+    figure = drawing.draw(read)
+    shown = [axes for axes in figure.axes if axes.axison]
+    assert [axes.get_title() for axes in shown] == ["zero shot", "kmeans"]
+    for axes in shown:
+        assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1-4", "2-10", "all", "set"]
+        for container in axes.containers:
+            (line, _, (bars,)) = container
+            own = [
+                one
+                for one in read
+                if one.config.strategy.name.replace("_", " ") == axes.get_title()
+                and one.config.features == (f"{container.get_label()}.npz",)
+            ]
+            assert line.get_ydata() == pytest.approx([100 * one.by_unit.mean() for one in own])
+            lengths = [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.get_segments()]
+            assert lengths == pytest.approx([100 * half_width(one.by_unit) for one in own])
+    assert "1 to 4 tasks" in drawing.caption(read)
+
+
+def test_the_configs_of_the_figure_are_those_of_the_table():
+    drawn = papers.drawing("vlm/regimes").configs("vlm/regimes", "", [], print)
+    asked = parse(EvaluateConfig, ["experiment=vlm/regimes"])
+    assert sorted(config.to_yaml() for config in drawn) == sorted(config.to_yaml() for config in asked)
+
+
+def test_a_recipe_says_same_queries_by_true_or_false(tmp_path, monkeypatch):
+    (tmp_path / "table" / "rs_transclip").mkdir(parents=True)
+    (tmp_path / "table" / "rs_transclip" / "1.yaml").write_text("same_queries: often")
+    monkeypatch.setattr("runs.config.groups.folder", lambda: tmp_path)
+    recipe_of.cache_clear()
+    with pytest.raises(InputError, match=r"1\.yaml: same_queries: must be true or false"):
+        recipe_of("rs_transclip/1")
+    recipe_of.cache_clear()
+
+
+def test_unrounded_prints_have_short_intervals_and_differences(folder, store, tracker):
+    from runs.tables.formats import numbers
+
+    table = paper_table("rs_transclip/1", [f"features_root={folder}", f"results={store.root}", "device=cpu"])
+    place = next(iter(table.cells))
+    cell = dataclasses.replace(table.cells[place], results=(SeedResult(0, 0.7154228855721394, 0.0278, 1, "run"),))
+    table = judged(dataclasses.replace(table, cells={place: cell}))
+    assert numbers.measured(table, table.cells[place], place[1]) == "71.54228855721394 ± 2.78"
+    assert numbers.difference(table.cells[place], place[1]) == "+0.00"
