@@ -182,7 +182,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         encoder = self._loaded()
         self.encoder_fingerprint_ = None if encoder is None else encoder.fingerprint
         self.base_mean_ = self._base_mean()
-        check_evidence(strategy, self._episodes(np.ones((1, X.shape[1]), X.dtype)))
+        try:
+            check_evidence(strategy, self._episodes(np.ones((1, X.shape[1]), X.dtype)))
+        except InputError as error:
+            raise InputError(f"strategy {name_of(strategy)} {error}") from error
         self.prototypes_ = self._prototypes(self.support_, self.support_labels_)
         return self
 

@@ -64,8 +64,8 @@ def cautions(strategy: Strategy, queries: int) -> list[str]:
     name = name_of(strategy)
     if strategy.transductive and queries == 1:
         return [
-            f"only one query: {name} uses the other queries, but there are none; the query gets the class of the "
-            "nearest prototype"
+            f"only one query: {name} uses the other queries, but there are none; the query is classified by itself, by "
+            "the class names or the nearest prototype"
         ]
     if strategy.assumes_balance:
         return [

@@ -168,7 +168,9 @@ def _show(result: "Classified", console: Console) -> None:
                 "confidence": f"{sum(certain) / len(certain):.2f}" if certain else "",
             }
         )
-    title = f"{len(result.names):,} {result.noun}s in {len(result.classes)} classes"
+    title = (
+        f"{len(result.names):,} {result.noun}{'' if len(result.names) == 1 else 's'} in {len(result.classes)} classes"
+    )
     if result.accuracy is not None:
         title += f"; {100 * result.accuracy:.1f} % agree with the class name of their folder"
     console.table(rows, title=title, right=("labelled", "predicted", "correct", "in its folder", "confidence"))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clustering.files.checksums import fingerprint_of
 from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError, unknown
+from fsl.episodes import Strategy, TextUse
 from fsl.features.prompts import PROMPTS
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.named_strategies import name_of
@@ -129,8 +130,11 @@ def classify(
         query = encode(files, classifier.encoder(), store, progress, skip=config.broken == "skip", known=known)
     strategy = classifier.strategy_
     together = strategy.transductive and not config.by_itself and len(query.files) > 1
+    messages = list[str]()
+    if config.classes is not None and getattr(strategy, "text", "none") == "none":
+        messages.append(f"{name_of(strategy)} does not use class names; it uses the labelled pictures only")
     duplicates = _copied(query) if together and config.query is not None else ()
-    messages = [*(_twice(support, labels, query) if support else ()), *duplicates]
+    messages += [*(_twice(support, labels, query) if support else ()), *duplicates]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         probabilities = classifier.predict_proba(query.features, alone=config.by_itself)
@@ -182,12 +186,14 @@ def _classifier(
         strategy = config.strategy.build() if other else None
         return FewShotClassifier.load(Path(config.classifier).expanduser(), strategy=strategy, **where), None, []
     names = config.class_names()
+    strategy = config.strategy.build()
+    _check_text(strategy, config)
     given = None if config.support is None else labelled_pictures(config.support)
     if config.support is not None and config.query is not None:
         check_apart(config.support, config.query)
     if given is not None and names is not None:
         _check_named(given.labels, names)
-    classifier = FewShotClassifier(config.strategy.build(), prompts=config.templates(), **where)
+    classifier = FewShotClassifier(strategy, prompts=config.templates(), **where)
     text, logit_scale = text_features(config), config.logit_scale
     if given is not None or (names is not None and text is None):
         try:
@@ -207,6 +213,22 @@ def _classifier(
     if lost and names is None:
         raise InputError(f"support: no picture of class {lost[0]!r} can be read; add others, or remove the class")
     return classifier.fit(support.features, labels, **evidence), support, labels
+
+
+def _check_text(strategy: Strategy, config: ClassifyConfig) -> None:
+    """Check that the strategy can use what is given, before anything is encoded.
+
+    Raises:
+        InputError: it requires class names and there are none, or it does not use them and there is nothing else.
+    """
+    use: TextUse = getattr(strategy, "text", "none")
+    if use == "required" and config.classes is None:
+        raise InputError(f"strategy={config.strategy.name} requires class names: add --classes a,b,c")
+    if use == "none" and config.support is None:
+        raise InputError(
+            f"strategy={config.strategy.name} does not use class names: add labelled pictures with --support FOLDER, "
+            "or choose a strategy that uses them, such as adaptive or laplacianshot"
+        )
 
 
 def _check_named(labels: Sequence[str], names: Sequence[str]) -> None:

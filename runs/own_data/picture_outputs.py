@@ -182,9 +182,9 @@ def said(result: "Classified") -> list[str]:
         if shown:
             by += ", and " if by else ""
             by += f"by the nearest prototype: the mean of the labelled pictures of a class{refined}"
+        saved = ", with the saved support" if len(classifier.support_) else ""
         lines = [
-            f"Each picture was classified independently, {by}. With alone=false, {name} classifies them jointly, with "
-            "the saved support."
+            f"Each picture was classified independently, {by}. With alone=false, {name} classifies them jointly{saved}."
         ]
     else:
         lines = [statement_of(strategy)]

@@ -120,6 +120,13 @@ def test_labelled_pictures_and_names_and_a_saved_classifier(classify, here, netw
     assert [row["class"] for row in rows_of(here / "later.csv")] == want.tolist()
 
 
+def test_a_strategy_that_does_not_use_the_names_says_so(classify, network):
+    given = ("--query", "query", "--support", "support", "--classes", "red,blue", *network)
+    code, seen = classify(*given, "--strategy", "alpha_tim")
+    assert code == 0, seen.err
+    assert "warning: alpha_tim does not use class names" in seen.err
+
+
 @pytest.mark.parametrize("file", ["rows.npy", "rows.npz", "rows.pt", "rows.parquet"])
 def test_features_of_your_own(classify, here, file):
     features = np.load(here / "rows.npy")
@@ -186,6 +193,8 @@ def test_columns_of_a_table_are_chosen(classify, here):
         ("--query query --classes red,blue --prompts names.txt {}", "the prompt 'red' has no {}"),
         ("--query query --support support --prompts prompts.txt {}", "prompts= applies to class names"),
         ("--query query --support support --classes rod,blue {}", "did you mean 'rod'? Rename the folder"),
+        ("--query query --classes red,blue --strategy tim_adm {}", "tim_adm does not use class names: add labelled"),
+        ("--query query --support support --strategy stata {}", "strategy=stata requires class names: add --classes"),
         ("--query query --classes red,blue --backbone open_clip:VIT-B-31 pretrained=openai", "'ViT-B-32'"),
         ("--query query --classes red,blue --backbone open_clip:ViT-B-32", "add pretrained=TAG"),
         ("--query query --classes red,blue --backbone open_clip:ViT-B-32 pretrained=true", "give a TAG or FILE"),
