@@ -1,13 +1,14 @@
 """Few-shot accuracy on features of CLIP-like networks, with all classes of a data set in the task.
 
     python benchmarks/few_shot_clip.py $TRANSDUCE_DATA/vlm/whurs19_*.npz --shots 1 2 4
-    python benchmarks/few_shot_clip.py $TRANSDUCE_DATA/vlm/clip_vitb32_*.npz --shots 1 2 4 8 16
+    python benchmarks/few_shot_clip.py $TRANSDUCE_DATA/vlm/clip_vitb32_*.npz --shots 1 2 4 8 16 --queries 1000 \\
+        --strategies laplacianshot kmeans slk_means slk_ms soft_slk label_propagation bd_cspn pt_map tim_adm paddle
 
-In each of `--draws` tasks, every class has the given number of labelled images, and all other images of the file are
-queries. Classes with fewer than max(shots) + 1 images are left out. Files with class names are evaluated with the
-strategies that use them, alone and on top of inductive ones (`refined`); other files with the strategies that need no
-class names. A cell is the mean accuracy; in brackets, the mean paired difference to the first row and half of its 95 %
-interval.
+In each of `--draws` tasks, every class has the given number of labelled images, and all other images of the file, or
+`--queries` of them, are queries. Classes with fewer than max(shots) + 1 images are left out. Files with class names are
+evaluated with the strategies that use them, alone and on top of inductive ones (`refined`); other files with those that
+need no class names. A cell is the mean accuracy; in brackets, the mean paired difference to the first row and half of
+its 95 % interval.
 """
 
 import argparse
@@ -93,6 +94,7 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--shots", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--queries", type=int, help="maximum number of queries of a task; default: all other images")
     parser.add_argument("--strategies", nargs="+", help="names of rows; default: all")
     given = parser.parse_args()
     for path in given.files:
@@ -105,7 +107,7 @@ def main() -> None:
             }
         cells: dict[str, list[str]] = {name: [] for name in rows}
         for shot in given.shots:
-            sampler = NamedClasses(queries=len(bank.labels), classes_min=ways, shot=shot)
+            sampler = NamedClasses(queries=given.queries or len(bank.labels), classes_min=ways, shot=shot)
             tasks = sampler.tasks(bank.labels)
             reference: np.ndarray | None = None
             for name, row in rows.items():
