@@ -34,7 +34,6 @@ class Adaptive:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
-    needs: ClassVar[str] = "class names"
     transform: ClassVar[Transform] = "L2N"
 
     occupancy: Annotated[float, AtLeast(0)] = 0.45

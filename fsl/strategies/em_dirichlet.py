@@ -54,7 +54,6 @@ class EMDirichlet:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
-    needs: ClassVar[str] = "class names"
     transform: ClassVar[Transform] = "L2N"
 
     sharpness: Annotated[float, Above(0)] = 30.0

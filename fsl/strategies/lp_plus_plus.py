@@ -43,7 +43,6 @@ class LPPlusPlus:
     transductive: ClassVar[bool] = False
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
-    needs: ClassVar[str] = "class names"
     transform: ClassVar[Transform] = "L2N"
 
     iterations: Annotated[int, Within(1, 10_000)] = 300

@@ -51,7 +51,6 @@ class Refined:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
-    needs: ClassVar[str] = "class names"
     transform: ClassVar[Transform] = "L2N"
 
     inductive: Literal["zero_shot", "tip_adapter", "lp_plus_plus", "simpleshot"] = "lp_plus_plus"

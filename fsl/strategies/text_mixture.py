@@ -52,7 +52,6 @@ class TextMixture:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
-    needs: ClassVar[str] = "class names"
     transform: ClassVar[Transform] = "L2N"
 
     text_weight: Annotated[float, AtLeast(0)] = 1.0

@@ -30,7 +30,6 @@ class TipAdapter:
     transductive: ClassVar[bool] = False
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
-    needs: ClassVar[str] = "class names"
     transform: ClassVar[Transform] = "L2N"
 
     alpha: Annotated[float, AtLeast(0)] = 10.0

@@ -68,7 +68,6 @@ class TransCLIP:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
-    needs: ClassVar[str] = "class names"
     transform: ClassVar[Transform] = "L2N"
 
     text_weight: Annotated[float, AtLeast(0)] | None = None

@@ -20,7 +20,6 @@ class ZeroShot:
     transductive: ClassVar[bool] = False
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
-    needs: ClassVar[str] = "class names"
     transform: ClassVar[Transform] = "L2N"
 
     def predict(self, episodes: Episodes) -> Predictions:

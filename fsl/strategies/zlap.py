@@ -40,7 +40,6 @@ class ZLaP:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
-    needs: ClassVar[str] = "class names"
     transform: ClassVar[Transform] = "L2N"
 
     neighbours: Annotated[int, AtLeast(1)] = 5

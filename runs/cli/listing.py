@@ -77,7 +77,7 @@ def _strategies() -> list[dict[str, Any]]:
                 "name": name,
                 "transductive": getattr(kind, "transductive", None),
                 "assumes_balance": getattr(kind, "assumes_balance", None),
-                "needs": getattr(kind, "needs", ""),
+                "needs": groups.needs(kind),
                 "about": groups.comment("strategy", name) or default,
             }
         )

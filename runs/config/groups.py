@@ -401,3 +401,9 @@ def comment(group: str, name: str) -> str:
 def freeze(value: Any) -> Any:
     """Convert lists to tuples, as frozen dataclasses hold them."""
     return tuple(freeze(item) for item in value) if isinstance(value, (list, tuple)) else value
+
+
+def needs(strategy: type | None) -> str:
+    """What a strategy uses besides features: its attribute `needs`, and class names; empty if nothing."""
+    names = {"none": "", "optional": "class names (optional)", "required": "class names"}
+    return ", ".join(filter(None, (getattr(strategy, "needs", ""), names[getattr(strategy, "text", "none")])))

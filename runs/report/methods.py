@@ -133,7 +133,7 @@ def _method(name: str, options: Sequence[str], rows: Sequence[RunRow]) -> Method
         trouble,
         _declared(kind, "transductive", rows),
         _declared(kind, "assumes_balance", rows),
-        getattr(kind, "needs", ""),
+        groups.needs(kind),
         tuple(_preset(option, name) for option in order),
         tuple(_outcome(row) for row in newest.values()),
         len(finished) - len(newest),
