@@ -319,7 +319,7 @@ def _stages(
 
 
 def _preflight(batches: Sequence[Sequence[EvaluationStage]], work: Workspace) -> None:
-    asked = [(batch[0].config, batch[0].lineage) for batch in batches]
+    asked = [([stage.config for stage in batch], batch[0].lineage) for batch in batches]
     preflight(asked, work.store, work.tracker, work.progress)
 
 

@@ -23,9 +23,16 @@ if TYPE_CHECKING:
 
 
 def preflight(
-    configs: Sequence[tuple[EvaluateConfig, Lineage]], store: Store, tracker: Tracker, progress: Progress
+    batches: Sequence[tuple[Sequence[EvaluateConfig], Lineage]], store: Store, tracker: Tracker, progress: Progress
 ) -> None:
-    """Check that given weights fit the network, and that the classes suffice for the tasks; then decode their images.
+    """Check that given weights fit the network, that the classes suffice for the tasks, and that there are class names
+    where they are required; then decode the images.
+
+    Args:
+        batches: configs that differ in their strategies only, with their lineage.
+        store: where features and images are.
+        tracker: where runs are recorded.
+        progress: progress of decoding.
 
     Raises:
         InputError: one of the checks fails.
@@ -34,9 +41,11 @@ def preflight(
 
     splits: dict[tuple[str, str], FeatureBank | ImageSet | Decoded] = {}
     read: list[tuple[Part, Decoded]] = []
-    for config, lineage in configs:
+    for configs, lineage in batches:
+        config = configs[0]
         if config.features is not None:
-            tasks_of(config, given_bank(config.feature_files, config.split, config.prompt))
+            bank = given_bank(config.feature_files, config.split, config.prompt)
+            _check_names(configs, tasks_of(config, bank), named=bank.text is not None)
             continue
         if config.given:
             checkpoint(config, store, tracker, progress=progress, lineage=lineage)  # before images are read
@@ -47,9 +56,33 @@ def preflight(
             splits[place] = found
             if isinstance(found, Decoded):
                 read.append((part, found))
-        tasks_of(config, splits[place])
+        _check_names(configs, tasks_of(config, splits[place]), named=False)
     for part, found in read:
         images_of(part.benchmark, part.split, store, progress, found)
+
+
+def _check_names(configs: Sequence[EvaluateConfig], tasks: "TaskSource", *, named: bool) -> None:
+    """Check that each strategy has the labelled examples or class names that it requires.
+
+    Raises:
+        InputError: it has not.
+    """
+    empty = tasks.block(0).support.shape[1] == 0
+    for config in configs:
+        strategy, sampler = f"strategy={config.strategy.name}", f"sampler={config.sampler.name}"
+        use = getattr(config.strategy.kind, "text", "none")
+        if use == "required" and not named:
+            raise InputError(f"{strategy} requires class names: give features=FILE with features of the class names")
+        if empty and use == "none":
+            raise InputError(
+                f"{strategy} does not use class names, but the tasks of {sampler} have no labelled examples; set "
+                "shot=1, or choose a strategy that uses class names, such as laplacianshot"
+            )
+        if empty and not named:
+            raise InputError(
+                f"the tasks of {sampler} have no labelled examples, and there are no class names; set shot=1, or give "
+                "features=FILE with features of the class names"
+            )
 
 
 def _bank(identity: str, store: Store) -> "FeatureBank | None":

@@ -55,6 +55,21 @@ def test_an_audit_that_a_strategy_cannot_have_is_refused_before_training(store, 
     assert not any(store.cache("checkpoints").iterdir())
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["strategy=simpleshot,stata"], "strategy=stata requires class names"),
+        (["sampler=named_classes", "strategy=laplacianshot"], "sampler=named_classes have no labelled examples"),
+        (["sampler=named_classes", "strategy=bd_cspn"], "strategy=bd_cspn does not use class names"),
+    ],
+)
+def test_missing_class_names_are_noticed_before_training(store, tracker, tiny_arguments, settings, message):
+    typed = [item for item in tiny_arguments if "named" not in settings[0] or not item.startswith("query=")]
+    with pytest.raises(InputError, match=message):
+        evaluation(parse(EvaluateConfig, [*typed, *settings]), store, tracker)
+    assert not any(store.cache("checkpoints").iterdir())
+
+
 def test_several_audits_are_named_in_the_output(trained, tiny_arguments, capsys):
     audits = ("best_permutation", "directed_with_self", "per_true_class")
     typed = [*tiny_arguments, "strategy=laplacianshot", f"audit={','.join(audits)}", f"results={trained.root}"]
