@@ -198,6 +198,11 @@ class Episodes:
         """(B, 1, 1) mean number of support examples per class; at least 1, since a class name counts as an example."""
         return (self.support_one_hot.sum((1, 2))[:, None, None] / self.way).clamp_min(1)
 
+    @cached_property
+    def labelled(self) -> Tensor:
+        """(B, 1, 1) bool, whether a task has any support example; a batch may contain tasks with and without."""
+        return self.support_one_hot.any(dim=2).any(dim=1)[:, None, None]
+
     @property
     def dimension(self) -> int:
         """D, the number of features."""

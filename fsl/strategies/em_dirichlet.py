@@ -109,8 +109,8 @@ class EMDirichlet:
             current = descent.assignments
             if self.assignments == "hard":
                 current = torch.nn.functional.one_hot(current.argmax(dim=2), episodes.way).to(current.dtype)
-        if self.match and episodes.support_size == 0:
-            current = _matched(current, logs.exp(), valid)
+        if self.match and not bool(episodes.labelled.all()):
+            current = torch.where(episodes.labelled, current, _matched(current, logs.exp(), valid))
         iterations = torch.full((len(logs),), self.rounds, dtype=torch.int64, device=logs.device)
         return Predictions(current, iterations, torch.stack(objectives))
 
@@ -134,6 +134,7 @@ class EMDirichlet:
         log Gamma(a + 1) is majorised by a quadratic function with curvature c, and log Gamma(sum a) by its tangent.
         Parameters of classes whose points are almost one-hot may grow without limit; `inner` bounds them.
         """
+        active = torch.ones(len(alpha), 1, 1, dtype=torch.bool, device=alpha.device)  # tasks that have not converged
         for step in range(self.inner):
             up, digamma = alpha + 1, torch.digamma(alpha + 1)
             curvature = (2 * (alpha * digamma - torch.lgamma(up)) / alpha.square()).abs()
@@ -142,10 +143,13 @@ class EMDirichlet:
             # Two forms of the positive root; each avoids the cancellation of the other.
             new = torch.where(slope > 0, 2 / (slope + root), (root - slope) / (2 * curvature))
             if step % _CHECK_INTERVAL == _CHECK_INTERVAL - 1:
-                change = (new - alpha).square().sum() / alpha.square().sum()
-                if float(change) < self.inner_tolerance:
-                    return new
-            alpha = new
+                change = (new - alpha).square().sum(dim=(1, 2), keepdim=True)
+                moving = change >= self.inner_tolerance * alpha.square().sum(dim=(1, 2), keepdim=True)
+                alpha, active = torch.where(active, new, alpha), active & moving
+                if not bool(active.any()):
+                    break
+            else:
+                alpha = torch.where(active, new, alpha)
         return alpha
 
 

@@ -153,8 +153,8 @@ class LaplacianShot:
     def _cost(self, episodes: Episodes, points: Points, prototypes: Tensor) -> Tensor:
         """(B, Q, K) squared distances to the prototypes and evidence of the class names; 0 in padded rows."""
         cost = squared_distances(points, prototypes)[:, :, episodes.support_size :].mT
-        if episodes.support_size == 0:
-            cost = torch.zeros_like(cost)  # without support, the class names alone tell the classes
+        if not bool(episodes.labelled.all()):
+            cost = cost * episodes.labelled  # without support, the class names alone tell the classes
         if episodes.query_mask is not None:
             cost = cost * episodes.query_mask[..., None]
         return episodes.with_text(cost, self.text_weight)

@@ -65,14 +65,15 @@ class LPPlusPlus:
         """
         if episodes.text is None:
             raise InputError("LP++ needs the features of the class names; give text")
-        if episodes.support_size == 0:
-            steps = torch.zeros(len(episodes.query), dtype=torch.int64, device=episodes.query.device)
+        labelled = episodes.labelled
+        steps = self.iterations * labelled[:, 0, 0].long()
+        if not bool(labelled.any()):
             return Predictions(torch.softmax(episodes.log_prior, dim=2), steps)
         text = unit_features(episodes.text)
         episodes = episodes.transformed(self.transform)
         weights, bias, blend, trace = self._train(episodes, text)
         logits = torch.baddbmm(bias, episodes.query, (weights + blend.mT * text).mT)
-        steps = torch.full((len(logits),), self.iterations, dtype=torch.int64, device=logits.device)
+        logits = torch.where(labelled, logits, episodes.log_prior)
         return Predictions(torch.softmax(logits, dim=2), steps, trace)
 
     def _train(self, episodes: Episodes, text: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -80,7 +81,7 @@ class LPPlusPlus:
         one_hot = episodes.support_one_hot
         used = one_hot.sum(dim=2, keepdim=True)  # 0 for padding
         examples = episodes.support * used
-        number = used.sum(dim=1, keepdim=True)
+        number = used.sum(dim=1, keepdim=True).clamp_min(1)  # 1 for tasks without examples, which remain at the start
         per_class = one_hot.sum(dim=1)
         cosines = torch.bmm(examples, text.mT)
 
@@ -93,7 +94,7 @@ class LPPlusPlus:
 
         weights = torch.bmm(one_hot.mT, examples) / per_class[..., None].clamp_min(1)
         own = (one_hot * cosines).sum(dim=1) / per_class.clamp_min(1)  # mean cosine to the own class name
-        first = BLEND * own.sum(dim=1) / (per_class > 0).sum(dim=1)
+        first = BLEND * own.sum(dim=1) / (per_class > 0).sum(dim=1).clamp_min(1)
         blend = first[:, None, None].expand(-1, 1, episodes.way).clone()
         bias = torch.zeros_like(blend)
         speed, bias_speed = torch.zeros_like(weights), torch.zeros_like(bias)

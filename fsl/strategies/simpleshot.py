@@ -50,8 +50,8 @@ class SimpleShot:
             norms = torch.linalg.vecdot(products, means)[..., None]
             distances = torch.sub(norms, products, alpha=2)  # without ||x_q||^2, which is the same for all classes
         cost = self.beta * distances[:, :, episodes.support_size :]
-        if episodes.support_size == 0:
-            cost = torch.zeros_like(cost)  # without support, the class names alone tell the classes
+        if not bool(episodes.labelled.all()):
+            cost = cost * episodes.labelled  # without support, the class names alone tell the classes
         return Predictions(
             probabilities=torch.softmax(-episodes.with_text(cost.mT, self.text_weight, self.beta).mT, dim=1).mT,
             iterations=torch.zeros(len(means), dtype=torch.int64, device=means.device),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
+from torch import Tensor
 
 from clustering.foundation.parameters import AtLeast, Within, validate
 from clustering.graphs.similarity import similarity_graph
@@ -106,9 +107,9 @@ class TransCLIP:
         episodes = episodes.transformed(self.transform)
         shots = episodes.support_one_hot.sum(dim=(1, 2))[:, None]
         queries = episodes.valid[:, episodes.support_size :].sum(dim=1, keepdim=True)
-        text_weight = self.text_weight
+        text_weight: float | Tensor | None = self.text_weight
         if text_weight is None:
-            text_weight = 0.5 if episodes.support_size else 1.0
+            text_weight = 1 - 0.5 * episodes.labelled.to(episodes.dtype)
         means = first_means(episodes, self.start)
         return alternate_gaussians(
             episodes,
@@ -132,10 +133,18 @@ def neighbour_term(episodes: Episodes, neighbours: int, *, misaligned: bool = Fa
     number of neighbours."""
     points, valid = episodes.points, episodes.valid
     if misaligned and episodes.support_size:
-        features = episodes.features.roll(episodes.support_size, dims=1)
-        valid = valid.roll(episodes.support_size, dims=1)
+        features = _rolled(episodes.features, valid, valid[:, : episodes.support_size].sum(dim=1))
         points = Features(features)
         if features.shape[1] <= LARGEST_GRAM:
             points = Gram(torch.bmm(features, features.mT))
     padded = None if bool(valid.all()) else valid
     return Laplacian(similarity_graph(points, neighbours, "cosine", valid=padded), 1 / neighbours)
+
+
+def _rolled(points: Tensor, valid: Tensor, shift: Tensor) -> Tensor:
+    """(B, N, D) points of which those without padding are moved by `shift` (B,) places, as by torch.roll."""
+    places = valid.byte().argsort(dim=1, descending=True, stable=True)  # of points, then of padding
+    number = valid.sum(dim=1, keepdim=True)
+    ranks = (valid.cumsum(dim=1) - 1 - shift[:, None]) % number
+    source = torch.where(valid, places.gather(1, ranks), torch.arange(points.shape[1], device=points.device))
+    return points.gather(1, source[..., None].expand_as(points))

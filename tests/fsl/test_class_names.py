@@ -43,6 +43,23 @@ OPTIONAL, REQUIRED = (
 CONFIGS = Path(__file__).parents[2] / "configs"
 
 
+def preset(name: str) -> tuple[str, dict[str, object]]:
+    """The strategy of a preset and the fields that its file and those below it set."""
+    fields = yaml.safe_load((CONFIGS / "strategy" / f"{name}.yaml").read_text()) or {}
+    base = fields.pop("base", None)
+    if base is None:
+        return name, fields
+    kind, below = preset(base)
+    return kind, {**below, **fields}
+
+
+PRESETS = [
+    path.stem
+    for path in sorted((CONFIGS / "strategy").glob("*.yaml"))
+    if preset(path.stem)[0] in [*OPTIONAL, *REQUIRED]
+]
+
+
 def draw(seed: int, way: int = 4, shot: int = 0, queries: int = 12, dim: int = 8, batch: int = 3) -> Episodes:
     """Tasks whose class names lie beside their classes, displaced alike; in double precision."""
     generator = torch.Generator().manual_seed(seed)
@@ -195,6 +212,30 @@ def test_zero_shot_tasks_and_a_prior_instead_of_text(name: str) -> None:
     if name not in ("zlap", "lp_plus_plus", "refined"):  # they need features of the class names
         probable = dataclasses.replace(episodes, text=None, prior=prior)
         assert bool(strategy.predict(probable).probabilities.isfinite().all())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_other_tasks_of_a_batch_change_nothing(name: str) -> None:
+    """Tasks with and without labelled pictures in one batch, with padding, against each task by itself."""
+    kind, fields = preset(name)
+    transform = {"transform": "L2N"} if "transform" in fields else {}
+    strategy = STRATEGIES.load(kind)(**{**fields, **transform})
+    named, generator = draw(9, shot=2), torch.Generator().manual_seed(9)
+    has = torch.rand(3, 8, generator=generator) < 0.6
+    has[1] = False
+    queries = torch.rand(3, 12, generator=generator) < 0.9
+    batch = strategy.predict(dataclasses.replace(named, support_mask=has, query_mask=queries)).probabilities
+    for task in range(3):
+        alone = Episodes(
+            named.support[[task]][:, has[task]],
+            named.support_labels[[task]][:, has[task]],
+            named.query[[task]][:, queries[task]],
+            named.way,
+            text=named.text[[task]],  # type: ignore[index]
+            logit_scale=named.logit_scale,
+        )
+        expected = strategy.predict(alone).probabilities[0]
+        np.testing.assert_allclose(batch[task][queries[task]].numpy(), expected.numpy(), atol=1e-7)
 
 
 def test_zero_shot_is_the_nearest_name() -> None:

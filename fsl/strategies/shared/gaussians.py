@@ -95,7 +95,7 @@ class Rounds:
     """Settings of the alternation of assignments and Gaussians.
 
     Attributes:
-        text_weight: lambda, weight of the log-probabilities by class names.
+        text_weight: lambda, weight of the log-probabilities by class names; a number or (B, 1, 1).
         step: rule of the sweeps, see `descend`.
         sweeps: maximum number of sweeps per round.
         rounds: maximum number of rounds.
@@ -103,7 +103,7 @@ class Rounds:
         floor: constant added to the probabilities by class names inside the logarithm.
     """
 
-    text_weight: float
+    text_weight: float | Tensor
     step: Step
     sweeps: int
     rounds: int
@@ -163,12 +163,10 @@ def alternate_gaussians(
     points, first = episodes.features, episodes.support_size
     weights = episodes.valid.to(points.dtype)
     weights[:, :first] *= support_weight
-    text_cost = episodes.with_text(
-        points.new_zeros(len(points), episodes.query_size, episodes.way), settings.text_weight
-    )
-    if settings.floor and settings.text_weight:
-        text_cost = -settings.text_weight * ((text_cost / -settings.text_weight).exp() + settings.floor).log()
-    text_cost = pad(text_cost, (0, 0, first, 0))
+    evidence = episodes.with_text(points.new_zeros(len(points), episodes.query_size, episodes.way), 1.0)
+    if settings.floor:
+        evidence = -((-evidence).exp() + settings.floor).log()
+    text_cost = pad(settings.text_weight * evidence, (0, 0, first, 0))
     assignments = torch.cat([episodes.support_one_hot, torch.softmax(episodes.log_prior, dim=2)], dim=1)
     gaussians, objectives = start, []
     active = torch.ones(len(points), dtype=torch.bool, device=points.device)
