@@ -17,6 +17,10 @@ from clustering.optimiser.terms import Laplacian
 from fsl.episodes import LARGEST_GRAM, Episodes, Predictions, TextUse
 from fsl.transforms import Transform, unit_features
 
+LARGEST_DIMENSIONS = 18
+"""Maximum number of dimensions of the means in the evidence of the class sizes. With K - 1 dimensions for many named
+classes, the evidence outweighs names and images, and all queries join one class."""
+
 
 @dataclass(frozen=True)
 class TextMixture:
@@ -77,7 +81,9 @@ class TextMixture:
         queries[:, :, :first] = 0
         terms: list[Term] = [
             Scatter(_with_anchors(episodes), anchors.expand(len(labelled), -1, -1), counted, self.beta),
-            MixtureEvidence(labelled, queries, self.concentration, prior=0.0, dimensions=ways - 1),
+            MixtureEvidence(
+                labelled, queries, self.concentration, prior=0.0, dimensions=min(ways - 1, LARGEST_DIMENSIONS)
+            ),
         ]
         if self.weight > 0:
             valid = None if bool(episodes.valid.all()) else episodes.valid
