@@ -63,7 +63,10 @@ class ClassNames(NamedTuple):
         except (TypeError, ValueError) as error:
             raise InputError("text must be an array of numbers, one row per class name") from error
         if features.ndim != 2 or len(features) != len(given) or not features.shape[1]:
-            raise InputError(f"text must be of shape ({len(given)}, D), one row per class name, not {features.shape}")
+            raise InputError(
+                f"text must have one row per class name: shape ({len(given)}, D) for {len(given)} names, not "
+                f"{features.shape}"
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = np.square(features).sum(axis=1)
         bad = ~np.isfinite(lengths) | (lengths == 0)

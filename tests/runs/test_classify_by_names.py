@@ -208,7 +208,7 @@ def test_columns_of_a_table_are_chosen(classify, here):
         ("--query query --query-features rows.npy --classes red,blue {}", "query= and query_features= are both given"),
         ("--support support --query-features rows.npy {}", "cannot be mixed"),
         ("--query-features no.npy --text-features text.npy --classes names.txt", "no.npy: no such file"),
-        ("--query-features rows.npy --text-features rows.npy --classes names.txt", "text must be of shape (3, D)"),
+        ("--query-features rows.npy --text-features rows.npy --classes names.txt", "shape (3, D) for 3 names"),
         (
             "--query-features rows.npy --text-features other.npy --classes names.txt",
             "rows.npy has 8 features per row, text_features has 5",
