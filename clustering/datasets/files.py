@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.files.arrays import UNREADABLE, read_arrays
-from clustering.files.regular import open_regular
+from clustering.files.regular import fingerprint_of_files, open_regular
 from clustering.foundation import memory
 from clustering.foundation.errors import InputError
-from clustering.foundation.fingerprint import Fingerprint
 
 Arrays = Mapping[str, NDArray[Any]]
 Part = tuple[NDArray[Any], NDArray[Any]]
@@ -72,13 +71,7 @@ def damaged(name: str, path: Path, error: BaseException) -> InputError:
 
 def fingerprint_of(name: str, recipe: int, paths: Sequence[Path]) -> str:
     """Fingerprint of the content of files, independent of their names."""
-    fingerprint = Fingerprint(name, recipe)
-    for path in paths:
-        fingerprint.begin(path.stat().st_size)
-        with open_regular(path) as file:
-            while piece := file.read(1 << 22):
-                fingerprint.go_on(piece)
-    return str(fingerprint)
+    return fingerprint_of_files(paths, name, recipe)
 
 
 def open_bytes(path: Path) -> bytes:

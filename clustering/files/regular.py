@@ -3,8 +3,11 @@
 import errno
 import os
 import stat
+from collections.abc import Sequence
 from io import BufferedReader
 from pathlib import Path
+
+from clustering.foundation.fingerprint import Fingerprint, Part
 
 
 def open_regular(path: str | Path) -> BufferedReader:
@@ -32,3 +35,18 @@ def head_of(path: str | Path, size: int = 1 << 16) -> bytes:
         return b""
     with open_regular(path) as file:
         return file.read(size)
+
+
+def fingerprint_of_files(paths: Sequence[Path], *parts: Part) -> str:
+    """Fingerprint of the parts and of the content of files, independent of their names; read piece by piece.
+
+    Raises:
+        OSError: as `open_regular`.
+    """
+    fingerprint = Fingerprint(*parts)
+    for path in paths:
+        fingerprint.begin(path.stat().st_size)
+        with open_regular(path) as file:
+            while piece := file.read(1 << 22):
+                fingerprint.go_on(piece)
+    return str(fingerprint)

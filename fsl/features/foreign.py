@@ -1,6 +1,6 @@
 """Import of features extracted by other programs, as a feature bank. Code in a file is never executed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from clustering.files.array_files import open_arrays
 from clustering.files.arrays import NamedArrays
-from clustering.files.regular import open_regular
+from clustering.files.regular import fingerprint_of_files
 from clustering.files.tensor_headers import read_header
 from clustering.foundation.errors import InputError
-from clustering.foundation.fingerprint import Fingerprint
 from fsl.benchmarks.benchmark import Split
 from fsl.episodes import LOGIT_SCALE
 from fsl.features.arrays import (
@@ -114,7 +113,7 @@ def import_features(
             if text_features is not None:
                 raise InputError(f"prompt={prompt} and text_features={text_features} both give text; omit one")
             given = _with_prompt(given, arrays, prompt)
-        provenance = {"imported": ", ".join(file.name for file in files), "content": _fingerprint(files)}
+        provenance = {"imported": ", ".join(file.name for file in files), "content": fingerprint_of_files(files)}
         return FeatureBank(**converted(given._replace(**own)), provenance={**provenance, "form": form, "split": split})
     except InputError as error:
         raise error if str(error).startswith(str(path)) else InputError(f"{place}: {error}") from error
@@ -182,17 +181,6 @@ def _with_prompt(given: Given, arrays: NamedArrays | None, prompt: int) -> Given
         raise InputError(f"prompt={prompt}, but the file has prompts 0 to {len(by_prompt) - 1}; give one of these")
     named = () if words is None or words.shape != by_prompt.shape[:1] else (str(decoded(words)[prompt]),)
     return given._replace(text=np.ascontiguousarray(by_prompt[prompt]), prompts=named)
-
-
-def _fingerprint(files: Sequence[Path]) -> str:
-    """Fingerprint of the content of files."""
-    content = Fingerprint()
-    for path in files:
-        content.begin(path.stat().st_size)
-        with open_regular(path) as file:
-            while piece := file.read(1 << 22):
-                content.go_on(piece)
-    return str(content)
 
 
 def _of_pickle(content: Any) -> tuple[str, Given]:

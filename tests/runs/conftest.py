@@ -271,3 +271,15 @@ def jobs_here(monkeypatch):
     """Jobs are done in the process of the tests: those of their processes are in test_execution."""
     monkeypatch.setattr("runs.scheduling.crews.LocalPool", Here)
     monkeypatch.setattr("runs.scheduling.jobs._use", lambda cores: None)  # torch's threads are those of the tests
+
+
+@pytest.fixture
+def classify(here, store, capsys):
+    """Call `transduce classify` in the folder `here` of a test file; return its exit code and output."""
+    from runs.cli import main
+
+    def call(*words):
+        code = main(["classify", f"results={store.root}", *words])
+        return code, capsys.readouterr()
+
+    return call

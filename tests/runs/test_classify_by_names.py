@@ -46,15 +46,6 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def classify(here, store, capsys):
-    def call(*words):
-        code = main(["classify", f"results={store.root}", *words])
-        return code, capsys.readouterr()
-
-    return call
-
-
-@pytest.fixture
 def network(weights):
     return "--backbone", f"open_clip:{NAME}", "--pretrained", str(weights)
 

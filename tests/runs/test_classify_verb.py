@@ -50,15 +50,6 @@ def here(tmp_path, monkeypatch, networks):
     return tmp_path
 
 
-@pytest.fixture
-def classify(here, store, capsys):
-    def call(*words):
-        code = main(["classify", f"results={store.root}", *words])
-        return code, capsys.readouterr()
-
-    return call
-
-
 FOLDERS = ("--support", "support", "--query", "query")
 GIVEN = (*FOLDERS, "--backbone", "net.safetensors")
 
