@@ -366,6 +366,34 @@ def test_every_published_accuracy_on_whurs19() -> None:
     assert sum(wrong > 0 for wrong in off["zero_shot"]) <= 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("weight", [0.1, 1.0, 5.0, 20.0])
+@pytest.mark.parametrize("encoder", ENCODERS.values())
+def test_the_correct_forms_never_raise_their_objective_on_real_batches(encoder: str, weight: float) -> None:
+    data = _whurs(encoder)
+    images, labels, text = _unit(data["images"]), torch.from_numpy(data["labels"]).long(), _unit(data["text"])
+    shots = torch.cat([(labels == k).nonzero()[:2, 0] for k in range(len(text))])
+    for present in ([2, 7, 11], range(len(text))):
+        query = images[torch.isin(labels, torch.tensor(list(present)))][None, ::3]
+        for support in (shots[:0], shots):
+            episodes = Episodes(images[support][None], labels[support][None], query, len(text), text=text[None])
+            strategies = [
+                TransCLIP(text_weight=weight, tolerance=0),
+                StatA(text_weight=weight, alpha=weight, tolerance=0),
+                TextMixture(text_weight=weight, weight=weight),
+                EMDirichlet(weight=weight, inner=20),
+                LaplacianShot(transform="L2N", weight=weight, text_weight=weight),
+                LaplacianShot(transform="L2N", weight=weight, graph="mutual", similarity="gaussian"),
+                LPPlusPlus(iterations=30),
+            ]
+            for strategy in strategies:
+                trace = strategy.predict(episodes).trace
+                if trace is None:  # LP++ without labelled images
+                    continue
+                rise = trace.double().diff(dim=0).nan_to_num(0)
+                assert bool((rise <= 1e-5 * (1 + trace[1:].abs().nan_to_num(0))).all()), type(strategy).__name__
+
+
 def test_adaptive_is_above_zero_shot_with_few_and_with_all_classes() -> None:
     data = _whurs("clip_vitb32")
     images, labels, text = _unit(data["images"]), torch.from_numpy(data["labels"]), _unit(data["text"])
