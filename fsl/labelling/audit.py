@@ -1,0 +1,186 @@
+"""Estimated accuracy of predicted labels, from the answers to an audit, and a forecast of the labels still needed.
+
+The points that a selection asks for are no random sample: their accuracy is not that of the other points. The audit is
+therefore a random sample of its own, drawn in the order of `audit_order`, under two rules:
+
+- The answers of the audit are not used to fit.
+- Whoever or whatever selects points treats the points of the audit as unlabelled. When a selection takes one of them,
+  its answer is known at once; it is used to fit from then on, and leaves the audit.
+
+Then the remaining audit is, at any time, a simple random sample of the points that are not used to fit, whatever the
+selection did. Every prediction of the session, the last one as well, can be compared with all answers of the audit, and
+the number of right ones has a hypergeometric distribution.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+from scipy.stats import norm
+
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
+
+FARTHEST = 4.0
+"""`labels_to_reach` does not go beyond this multiple of the labels given."""
+
+
+def audit_order(size: int, seed: int = 0) -> NDArray[np.int64]:
+    """(size,) the order in which the audit asks for the points of a pile: a random permutation.
+
+    The audit of n points are the first n in this order that are not used to fit. It can be extended at any time.
+    """
+    return stream(seed, "audit", size).permutation(size)
+
+
+@dataclass(frozen=True)
+class EstimatedAccuracy:
+    """Accuracy of the predicted labels of the points that are not used to fit.
+
+    Attributes:
+        accuracy: share of right predictions in the audit, in [0, 1].
+        low, high: limits of the interval, in [0, 1].
+        right: number of right predictions in the audit.
+        audited: number of points in the audit.
+        population: number of points that are not used to fit, the audit included.
+    """
+
+    accuracy: float
+    low: float
+    high: float
+    right: int
+    audited: int
+    population: int
+
+    def of_pile(self, size: int) -> tuple[float, float, float]:
+        """Estimate and limits of the share of right labels in a pile of this size, if the label of each point is the
+        given one where there is one, the audit included, and the predicted one otherwise. Given labels count as right.
+        """
+        if size < self.population:
+            raise InputError(f"size={size} is less than the population of {self.population}")
+        wrong, rest = self.audited - self.right, self.population - self.audited
+        low, high = (1 - ((1 - limit) * self.population - wrong) / size for limit in (self.low, self.high))
+        return 1 - (1 - self.accuracy) * rest / size, low, high
+
+
+def estimated_accuracy(right: ArrayLike, population: int, *, confidence: float = 0.95) -> EstimatedAccuracy:
+    """Estimate the accuracy of the predicted labels of a finite population from a simple random sample of it.
+
+    The interval contains each accuracy that neither of two tests rejects, at (1 - confidence) / 2 each. They are tests
+    by the hypergeometric distribution with the mid-p value, P(more extreme) + P(as observed) / 2 (Lancaster 1961; Berry
+    and Armitage 1995). Without mid-p, the interval (Clopper and Pearson 1934) covers more often than it states, most of
+    all where few predictions are wrong. The population is finite: an audit of all its points has an interval of length
+    0.
+
+    Args:
+        right: (n,) whether the prediction agrees with the answer, for each point of the audit; see the module for how
+            to draw it.
+        population: number of points that are not used to fit, the n points of the audit included.
+        confidence: nominal coverage, in (0, 1).
+
+    Raises:
+        InputError: the audit is empty, larger than the population, or not of true and false; or the confidence is not
+            in (0, 1).
+    """
+    answers: NDArray[Any] = np.asarray(right)
+    if answers.ndim != 1 or not len(answers) or not np.isin(answers, (0, 1)).all():
+        raise InputError("right must be a list of true and false, one for each point of the audit, and not empty")
+    if population < len(answers):
+        raise InputError(f"population={population} is less than the {len(answers)} points of the audit")
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence={confidence} must be between 0 and 1")
+    count, size = int(answers.sum()), len(answers)
+    low, high = _limits(count, size, int(population), confidence)
+    return EstimatedAccuracy(count / size, low / population, high / population, count, size, int(population))
+
+
+@lru_cache(maxsize=4096)
+def _limits(count: int, size: int, population: int, confidence: float) -> tuple[int, int]:
+    """Fewest and most right predictions in the population that are not rejected."""
+    least, most = count, population - (size - count)
+    rejected = (1 - confidence) / 2 + 1e-9  # a tie is rejected, whatever its rounding
+    low = _first(least, most, lambda total: 1 - _below(count, size, total, population) > rejected)
+    # The test of the upper limit is that of the lower one for the number of wrong predictions.
+    wrong = size - count
+    high = population - _first(
+        wrong, population - count, lambda total: 1 - _below(wrong, size, total, population) > rejected
+    )
+    return low, high
+
+
+def _first(low: int, high: int, accepted: Any) -> int:
+    """The smallest integer in [low, high] that is accepted, if all after it are as well and `high` is."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if accepted(middle) else (middle + 1, high)
+    return low
+
+
+def _below(count: int, size: int, total: int, population: int) -> float:
+    """P(X < count) + P(X = count) / 2 for X right ones in a sample, of `total` right ones in the population."""
+    x = np.arange(count + 1.0)
+    x = x[(size - x <= population - total) & (x <= total)]
+    logs = _log_choose(total, x) + _log_choose(population - total, size - x) - _log_choose(population, size)
+    chances = np.exp(logs)
+    return float(chances.sum() - chances[x == count].sum() / 2)
+
+
+def _log_choose(n: float, k: Any) -> Any:
+    return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+
+@dataclass(frozen=True)
+class LabelsToReach:
+    """Forecast of the labels that are still needed.
+
+    Attributes:
+        more: number of further labels; None if it cannot be said yet.
+        reason: why it cannot be said; empty otherwise.
+    """
+
+    more: int | None
+    reason: str = ""
+
+
+def labels_to_reach(labels: ArrayLike, right: ArrayLike, audited: ArrayLike, target: float = 0.95) -> LabelsToReach:
+    """About how many more labels the predictions need to reach a target accuracy.
+
+    The error rate is taken as a power of the number of labels, error = a labels^-b, fitted to the logarithms of the
+    estimated error rates, each weighted by its number of wrong predictions. The forecast is withheld where the error
+    rate does not clearly fall, or where the curve would have to be extended too far.
+
+    Args:
+        labels: (T,) number of labels used to fit, at T times of a session, in increasing order.
+        right: (T,) right predictions in the audit, at each time.
+        audited: (T,) size of the audit, at each time.
+        target: accuracy to reach, in (0, 1).
+
+    Raises:
+        InputError: the lists differ in length, or a number is out of its range.
+    """
+    given, good, asked = (np.asarray(values, dtype=np.float64) for values in (labels, right, audited))
+    if given.ndim != 1 or not given.shape == good.shape == asked.shape:
+        raise InputError("labels, right and audited must be lists of the same length, with one number for each time")
+    if not ((given > 0).all() and (good >= 0).all() and (good <= asked).all() and (asked > 0).all()):
+        raise InputError("labels and audited must be positive, and right between 0 and audited")
+    if not 0 < target < 1:
+        raise InputError(f"target={target} must be between 0 and 1")
+    if len(given) and good[-1] / asked[-1] >= target:
+        return LabelsToReach(0)
+    if len(np.unique(given)) < 3 or given.max() < 1.5 * given.min():
+        return LabelsToReach(None, "too few estimates so far")
+    weights = asked - good + 0.5  # inverse variances of the logarithms, up to a factor
+    x, y = np.log(given), np.log(weights / (asked + 1))
+    x_mean, y_mean = np.average(x, weights=weights), np.average(y, weights=weights)
+    spread = float(weights @ (x - x_mean) ** 2)
+    fall = -float(weights @ ((x - x_mean) * (y - y_mean))) / spread
+    if fall < norm.ppf(0.9) / math.sqrt(spread):
+        return LabelsToReach(None, "the estimated accuracy does not rise clearly")
+    needed = math.exp(min(700.0, x_mean + (y_mean - math.log(1 - target)) / fall))
+    if needed > FARTHEST * given[-1]:
+        return LabelsToReach(None, f"more than {FARTHEST:g} times the labels given so far")
+    return LabelsToReach(max(1, math.ceil(needed - given[-1])))

@@ -1,0 +1,162 @@
+"""Estimated accuracy of a pile: against slow tests of every population, and coverage in simulated sessions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import hypergeom
+
+from clustering.foundation.errors import InputError
+from fsl.labelling.audit import EstimatedAccuracy, audit_order, estimated_accuracy, labels_to_reach
+
+
+def of_counts(right: int, size: int, population: int, confidence: float = 0.95) -> EstimatedAccuracy:
+    return estimated_accuracy(np.arange(size) < right, population, confidence=confidence)
+
+
+@st.composite
+def audits(draw: st.DrawFn) -> tuple[int, int, int]:
+    population = draw(st.integers(1, 120))
+    size = draw(st.integers(1, population))
+    return draw(st.integers(0, size)), size, population
+
+
+@given(audit=audits(), confidence=st.sampled_from([0.5, 0.9, 0.95]))
+def test_the_interval_holds_all_populations_that_no_test_rejects(
+    audit: tuple[int, int, int], confidence: float
+) -> None:
+    right, size, population = audit
+    kept = []
+    for total in range(right, population - (size - right) + 1):
+        X = hypergeom(population, total, size)
+        as_observed = X.pmf(right) / 2
+        fewer, more = X.cdf(right) - as_observed, X.sf(right) + as_observed
+        if min(fewer, more) > (1 - confidence) / 2 + 1e-9:
+            kept.append(total)
+    found = of_counts(right, size, population, confidence)
+    assert (round(found.low * population), round(found.high * population)) == (min(kept), max(kept))
+    assert kept == list(range(min(kept), max(kept) + 1))
+
+
+@given(audit=audits())
+def test_what_holds_of_any_audit(audit: tuple[int, int, int]) -> None:
+    right, size, population = audit
+    found, mirrored = of_counts(right, size, population), of_counts(size - right, size, population)
+    assert 0 <= found.low <= found.accuracy + 1e-12
+    assert found.accuracy - 1e-12 <= found.high <= 1
+    assert (found.low, found.high) == pytest.approx((1 - mirrored.high, 1 - mirrored.low))
+    assert of_counts(right, size, population, 0.8).low >= found.low
+    if size == population:
+        assert found.low == found.high == found.accuracy
+    estimate, low, high = found.of_pile(population + 7)
+    assert low <= estimate + 1e-12
+    assert estimate <= high + 1e-12
+    assert low >= right / (population + 7) - 1e-12
+
+
+def test_the_whole_pile_counts_given_labels_as_right() -> None:
+    found = of_counts(18, 20, 60)
+    assert found.of_pile(100)[0] == pytest.approx(1 - 0.1 * 40 / 100)
+    with pytest.raises(InputError, match="size=59"):
+        found.of_pile(59)
+
+
+@pytest.mark.parametrize(
+    ("right", "population", "confidence", "named"),
+    [([], 5, 0.95, "right"), ([2.0], 5, 0.95, "right"), ([1, 0], 1, 0.95, "population=1"), ([1], 3, 1.0, "confidence")],
+)
+def test_bad_audits_are_named(right: list[float], population: int, confidence: float, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        estimated_accuracy(right, population, confidence=confidence)
+
+
+def test_the_order_is_a_permutation_by_the_seed() -> None:
+    assert sorted(audit_order(50, 3)) == list(range(50))
+    assert (audit_order(50, 3) == audit_order(50, 3)).all()
+    assert (audit_order(50, 3) != audit_order(50, 4)).any()
+
+
+def session(seed: int, *, blind: bool = True) -> tuple[bool, float, EstimatedAccuracy]:
+    """Whether the interval at the end of a session covers the truth; the predictions improve from round to round, and
+    the selection asks for the hardest points."""
+    random = np.random.default_rng(seed)
+    size = int(200 * 500 ** random.random())
+    last = 0.5 + 0.495 * random.random()
+    asked = min(int(20 * 20 ** random.random()), size // 4)
+    rounds, batch = 4, size // 20 if size < 2000 else 50
+    hardness, order = random.random(size), audit_order(size, seed)
+    fitted, audit, position = np.zeros(size, bool), np.zeros(size, bool), 0
+    for turn in range(rounds):
+        mixed = hardness + 0.5 * random.random(size)
+        right = mixed < np.quantile(mixed, last * (0.5 + 0.5 * (turn + 1) / rounds))
+        target = (turn + 1) * asked // rounds
+        while (audit & ~fitted).sum() < target:
+            audit[order[position]] = not fitted[order[position]]
+            position += 1
+        choice = np.where(fitted | (False if blind else audit), -1, hardness + 0.1 * random.random(size))
+        fitted[np.argpartition(-choice, batch)[:batch]] = True
+    audit &= ~fitted
+    truth = float(right[~fitted].mean())
+    found = estimated_accuracy(right[audit], int((~fitted).sum()))
+    return found.low - 1e-9 <= truth <= found.high + 1e-9, truth, found
+
+
+def test_it_covers_in_simulated_sessions() -> None:
+    covered = [session(seed)[0] for seed in range(100)]
+    assert np.mean(covered) >= 0.9
+
+
+@pytest.mark.slow
+def test_it_covers_93_to_97_percent_of_1000_simulated_sessions() -> None:
+    covered, truths, _ = zip(*[session(seed) for seed in range(1000)], strict=True)
+    assert 0.93 <= np.mean(covered) <= 0.97
+    assert min(truths) < 0.55
+    assert max(truths) > 0.98
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("population", [200, 10_000, 100_000])
+@pytest.mark.parametrize("size", [20, 50, 100, 400])
+def test_it_covers_whatever_the_accuracy(population: int, size: int) -> None:
+    """Where few predictions are wrong, the number of wrong ones is too coarse for exactly 95 %: it covers more."""
+    size = min(size, population // 2)
+    for accuracy in (0.5, 0.7, 0.9, 0.95, 0.98, 0.995):
+        total = round(accuracy * population)
+        limits = [of_counts(right, size, population) for right in range(size + 1)]
+        covers = [found.low - 1e-9 <= total / population <= found.high + 1e-9 for found in limits]
+        chance = float(hypergeom(population, total, size).pmf(np.arange(size + 1)) @ covers)
+        assert chance >= 0.93
+        if accuracy * (1 - accuracy) * size > 8:
+            assert chance <= 0.97
+
+
+def test_labels_to_reach_extends_a_power_law() -> None:
+    labels = np.array([20, 40, 80, 160, 320])
+    error = 2 * labels**-0.5
+    found = labels_to_reach(labels, (1 - error) * 10**6, np.full(5, 10**6), target=0.9)
+    assert found.more == pytest.approx(80, abs=1)
+    assert labels_to_reach(labels, (1 - error) * 10**6, np.full(5, 10**6), target=0.8).more == 0
+    assert "more than" in labels_to_reach(labels, (1 - error) * 10**6, np.full(5, 10**6), target=0.99).reason
+
+
+@pytest.mark.parametrize(
+    ("labels", "right", "reason"),
+    [
+        ([10, 20], [10, 15], "too few"),
+        ([10, 20, 40], [15, 15, 15], "not rise"),
+        ([10, 20, 40], [15, 12, 10], "not rise"),
+    ],
+)
+def test_labels_to_reach_says_when_it_cannot_be_said(labels: list[int], right: list[int], reason: str) -> None:
+    found = labels_to_reach(labels, right, [20] * len(labels))
+    assert found.more is None
+    assert reason in found.reason
+
+
+def test_labels_to_reach_names_bad_input() -> None:
+    with pytest.raises(InputError, match="same length"):
+        labels_to_reach([1, 2], [1], [1, 1])
+    with pytest.raises(InputError, match="positive"):
+        labels_to_reach([0, 2], [1, 1], [1, 1])
+    with pytest.raises(InputError, match="target"):
+        labels_to_reach([1, 2], [1, 1], [1, 1], target=1.0)
