@@ -32,6 +32,7 @@ STRATEGIES = Plugins(
         "entropy_min": "fsl.strategies.entropy_min:EntropyMin",
         "transductive_fine_tuning": "fsl.strategies.transductive_fine_tuning:TransductiveFineTuning",
         "label_propagation": "fsl.strategies.label_propagation:LabelPropagation",
+        "smoothed_ridge": "fsl.strategies.smoothed_ridge:SmoothedRidge",
         "pt_map": "fsl.strategies.pt_map:PTMAP",
         "bpa": "fsl.strategies.bpa:BPA",
         "protolp": "fsl.strategies.protolp:ProtoLP",

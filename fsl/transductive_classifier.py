@@ -1,0 +1,286 @@
+"""A semi-supervised classifier with scikit-learn's interface: labels for all points of a pile, from a few of them."""
+
+import dataclasses
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d, validate_data
+
+from clustering.estimator_input import check_no_dates, check_not_vanishing, check_values
+from clustering.foundation.errors import InputError
+from clustering.foundation.fingerprint import fingerprint
+from clustering.graphs.knn import nearest_among
+from clustering.lengths import unit_rows
+from fsl.class_names import ClassNames
+from fsl.episodes import LOGIT_SCALE, Episodes, Strategy
+from fsl.features.arrays import as_rows
+from fsl.few_shot_classifier import FewShotClassifier
+from fsl.named_strategies import name_of, named
+from fsl.strategies.shared.ridge import Labels
+from fsl.strategies.smoothed_ridge import SmoothedPoints, SmoothedRidge
+
+UNKNOWN = -1
+"""Label of a point without label, as in `sklearn.semi_supervised`."""
+
+NEIGHBOURS = 10
+"""Points of the pile from which a new point takes its class probabilities."""
+
+_ROWS = 4096  # new points compared with their neighbours at a time
+
+
+class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Classify all points of a pile from the labels of some of them.
+
+        classifier = TransductiveClassifier().fit(X, y)  # y is -1 where the label is unknown
+        classifier.transduction_
+
+    It has the interface of `sklearn.semi_supervised.LabelSpreading`. The unlabelled points are classified jointly by a
+    transductive strategy; a new point takes the mean probabilities of its nearest points of the pile. An inductive
+    strategy classifies new points itself.
+
+    Class names can replace labels, or add to them, with features from a network with a text tower:
+
+        classifier = TransductiveClassifier().fit(X, y, class_names=["cat", "dog"], text=text_features)
+
+    With the default strategy, a second `fit` on the same X takes a fraction of the time, since neighbours and smoothed
+    features are kept in memory; a copy by `clone` or `pickle` does not have them.
+
+    Parameters
+    ----------
+    strategy : name of a strategy, or a strategy object such as LaplacianShot(weight=0.3). A name stands for the
+        defaults, except for shift=False. Fields of the strategy are parameters, too: `strategy__penalty`.
+
+    Attributes
+    ----------
+    classes_ : (K,) sorted classes.
+    label_distributions_ : (N, K) class probabilities of all points, one-hot where a label was given. Without class
+        names and with labels of only one class, all points have it.
+    transduction_ : (N,) class of each point, the given one where a label was given.
+    labelled_ : (S,) indices of the labelled points.
+    left_out_distributions_ : (S, K) class probabilities of each labelled point, computed without its label. None if the
+        strategy is not `smoothed_ridge`, or there are no labels.
+    strategy_ : the strategy object.
+    n_features_in_, feature_names_in_ : number and names of the features.
+    """
+
+    _prepared: tuple[str, SmoothedPoints] | None = None  # fingerprint of the points and settings
+
+    def __init__(self, strategy: str | Strategy = "smoothed_ridge") -> None:
+        self.strategy = strategy
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters, with `deep` also the fields of the strategy as `strategy__FIELD`."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            with suppress(InputError):  # `fit` refuses the strategy
+                params |= {f"strategy__{name}": value for name, value in _fields_of(named(self.strategy)).items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set the strategy, or fields of it as `strategy__FIELD`.
+
+        Raises:
+            InputError: the strategy has no such field, or does not accept the value.
+        """
+        fields = {name: params.pop(name) for name in list(params) if name.startswith("strategy__")}
+        super().set_params(**params)
+        if fields:
+            changes = {name.removeprefix("strategy__"): value for name, value in fields.items()}
+            strategy: Any = named(self.strategy)
+            known = _fields_of(strategy)
+            wrong = next((name for name in changes if name not in known), None)
+            if wrong is not None:
+                raise InputError(f"{name_of(strategy)} has no field {wrong!r}; its fields are {', '.join(known)}")
+            self.strategy = dataclasses.replace(strategy, **changes)
+        return self
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        class_names: Sequence[str] | None = None,
+        text: ArrayLike | None = None,
+        logit_scale: float | None = None,
+    ) -> Self:
+        """Classify the points.
+
+        Args:
+            X: (N, D) features of all points.
+            y: (N,) labels: integers, strings or others of one type. Unknown ones are -1, "", None or NaN.
+            class_names: K class names. Labels must be among them; the others have no label.
+            text: (K, D) features of the class names, in their order.
+            logit_scale: factor of the cosines between points and class names; None: 100.
+
+        Raises:
+            InputError: there is neither a label nor a class name, a label is not among the class names, the strategy
+                cannot use what is given, or X is not usable.
+        """
+        strategy = named(self.strategy)
+        names = None if class_names is None and text is None else ClassNames.of(class_names, text)
+        known, labels = given_labels(y)
+        X = self._checked(X, reset=True)
+        if len(known) != len(X):
+            raise InputError(f"y has {len(known)} labels, but X has {len(X)} rows")
+        if names is None and not known.any():
+            raise InputError(
+                "no point has a label: label at least one point of each class (y other than -1), or give class_names "
+                "and text"
+            )
+        if names is None:
+            self.classes_, places = np.unique(labels, return_inverse=True)
+        else:
+            self.classes_, places = names.names, names.indices(labels)
+            if names.text.shape[1] != X.shape[1]:
+                raise InputError(f"text has {names.text.shape[1]} features, X has {X.shape[1]}")
+        self.strategy_, self.labelled_, self._points = strategy, np.flatnonzero(known), X
+        self.left_out_distributions_: NDArray[np.floating] | None = None
+        self._inductive: FewShotClassifier | None = None
+        distributions = np.ones((len(X), len(self.classes_)), X.dtype)
+        if len(self.classes_) > 1 and isinstance(strategy, SmoothedRidge):
+            distributions = self._by_ridge(strategy, X, places, names, logit_scale)
+        elif len(self.classes_) > 1:
+            few = FewShotClassifier(strategy).fit(
+                X[known] if known.any() else None,
+                self.classes_[places] if known.any() else None,
+                class_names=None if names is None else names.names.tolist(),
+                text=None if names is None else names.text,
+                logit_scale=logit_scale,
+            )
+            if not known.all():
+                distributions[~known] = few.predict_proba(X[~known])
+            self._inductive = None if strategy.transductive else few
+        distributions[self.labelled_] = np.eye(len(self.classes_), dtype=X.dtype)[places]
+        self.label_distributions_ = distributions
+        self.transduction_ = self.classes_[distributions.argmax(axis=1)]
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """(Q,) class of new points (Q, D)."""
+        probabilities = self.predict_proba(X)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+        """(Q, K) class probabilities of new points (Q, D), in the order of classes_.
+
+        Each point takes the mean of the distributions of its nearest points of the pile, weighted by their similarity.
+        With an inductive strategy, the strategy itself classifies it.
+        """
+        check_is_fitted(self)
+        X = self._checked(X, reset=False).astype(self._points.dtype, copy=False)
+        if self._inductive is not None:
+            return self._inductive.predict_proba(X)
+        centre = self._points.mean(axis=0)
+        pile, points = (unit_rows(torch.from_numpy(part - centre)) for part in (self._points, X))
+        near = nearest_among(pile, points, NEIGHBOURS)
+        blocks = zip(torch.split(near, _ROWS), torch.split(points, _ROWS), strict=True)
+        squared = torch.cat([(pile[rows] - part[:, None]).square().sum(dim=2) for rows, part in blocks])
+        weights = torch.softmax(-squared / squared.mean(dim=1, keepdim=True).clamp_min(1e-12), dim=1)
+        distributions = torch.from_numpy(self.label_distributions_)
+        found: NDArray[np.floating] = (distributions[near] * weights[..., None]).sum(dim=1).numpy()
+        return found
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of `predict` on the points with known label; those with unknown label are ignored."""
+        known, labels = given_labels(y)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(np.average(self.predict(X)[known] == labels, weights=weights))
+
+    def smoothed(self) -> SmoothedPoints:
+        """The smoothed features of the pile; those of `smoothed_ridge` with its defaults for another strategy."""
+        check_is_fitted(self)
+        strategy = self.strategy_ if isinstance(self.strategy_, SmoothedRidge) else SmoothedRidge()
+        key = f"{strategy.transform} {strategy.neighbours} {strategy.smoothing}"
+        key = fingerprint(key, str(self._points.shape), np.ascontiguousarray(self._points).data)
+        if self._prepared is None or self._prepared[0] != key:
+            features = torch.from_numpy(self._points)
+            self._prepared = key, strategy.prepare(features, features.mean(dim=0))
+        return self._prepared[1]
+
+    def _by_ridge(
+        self,
+        strategy: SmoothedRidge,
+        X: NDArray[np.floating],
+        places: NDArray[np.integer],
+        names: ClassNames | None,
+        logit_scale: float | None,
+    ) -> NDArray[np.floating]:
+        """(N, K) class probabilities of all points, from features that are kept for the next fit."""
+        prior = None
+        if names is not None:
+            features = torch.from_numpy(X)[None]
+            none = torch.zeros(1, 0, dtype=torch.int64)
+            episodes = Episodes(
+                features[:, :0],
+                none,
+                features,
+                len(self.classes_),
+                text=torch.from_numpy(names.text.astype(X.dtype))[None],
+                logit_scale=LOGIT_SCALE if logit_scale is None else logit_scale,
+            )
+            prior = torch.softmax(episodes.log_prior, dim=2)
+        one_hot = np.eye(len(self.classes_), dtype=X.dtype)[places]
+        labels = Labels(torch.from_numpy(self.labelled_)[None], torch.from_numpy(one_hot)[None])
+        ridge, logits = strategy.fitted(self.smoothed(), labels, prior)
+        if len(places):
+            self.left_out_distributions_ = ridge.left_out[0].exp().numpy().astype(X.dtype)
+        probabilities: NDArray[np.floating] = torch.softmax(logits[0], dim=1).numpy()
+        return probabilities
+
+    def _checked(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
+        X = as_rows(X, "X")
+        check_no_dates(X)
+        X = validate_data(self, X, reset=reset, dtype=[np.float32, np.float64])
+        largest = float(np.abs(X).max())
+        check_values(-1, largest, X.dtype)
+        check_not_vanishing(largest, X.dtype)
+        rows: NDArray[np.floating] = X if X.flags.writeable else X.copy()
+        return rows
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_prepared"}
+
+
+def _fields_of(strategy: Strategy) -> dict[str, Any]:
+    """The fields of a strategy with their values."""
+    kind: Any = strategy
+    return {item.name: getattr(kind, item.name) for item in dataclasses.fields(kind)}
+
+
+def given_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """(N,) whether each label is known, and the known ones.
+
+    Raises:
+        InputError: the labels are not one-dimensional, or of several types.
+    """
+    values = column_or_1d(y, warn=True)
+    if values.dtype.kind == "O":
+        missing = np.array([_is_missing(value) for value in values], dtype=bool)
+        known = values[~missing]
+        kinds = {type(value) for value in known.tolist()}
+        if len(kinds) > 1:
+            kinds_named = " and ".join(sorted(kind.__name__ for kind in kinds))
+            raise InputError(f"y has labels of several types, {kinds_named}; give labels of one type")
+        return ~missing, np.array(known.tolist())
+    if values.dtype.kind in "US":
+        missing = (values == "") | (values == str(UNKNOWN)) if values.dtype.kind == "U" else values == b""
+    elif values.dtype.kind == "f":
+        missing = np.isnan(values) | (values == UNKNOWN)
+    else:
+        missing = values == UNKNOWN
+    known = values[~missing]
+    if len(known):
+        assert_all_finite(known, input_name="y")
+        check_classification_targets(known)
+    return ~missing, known
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value or (isinstance(value, str) and value == "") or value == UNKNOWN

@@ -1,0 +1,92 @@
+"""Ridge regression on features smoothed over the graph."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.foundation.errors import InputError
+from clustering.graphs.low_pass import low_pass
+from clustering.graphs.sparse_graph import SparseGraph
+from fsl.strategies.shared.ridge import Labels, fit
+from fsl.strategies.smoothed_ridge import SmoothedRidge
+
+
+def random_graph(generator, points, k=3):
+    """A symmetric graph as arcs and as a dense matrix."""
+    ends = np.stack([generator.permutation(np.delete(np.arange(points), i))[:k] for i in range(points)])
+    weights = generator.uniform(0.1, 1, ends.shape)
+    graph = SparseGraph.of_arcs(torch.from_numpy(ends)[None], torch.from_numpy(weights)[None], "union")
+    dense = (graph @ torch.eye(points, dtype=torch.float64)[None])[0].numpy()
+    return graph, dense
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(5, 30), st.sampled_from([0.0, 0.3, 0.9, 0.98]))
+def test_low_pass_solves_the_system(seed, points, share):
+    generator = np.random.default_rng(seed)
+    graph, W = random_graph(generator, points)
+    X = generator.normal(size=(points, 4))
+    scale = 1 / np.sqrt(W.sum(axis=1))
+    S = W * scale[:, None] * scale
+    exact = (1 - share) * np.linalg.solve(np.eye(points) - share * S, X)
+    found = low_pass(graph, torch.from_numpy(X)[None], (share, 0.0))
+    np.testing.assert_allclose(found[0][0].numpy(), exact, atol=0.02 * np.linalg.norm(X, 2))
+    np.testing.assert_array_equal(found[1][0].numpy(), X)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(3, 12), st.integers(2, 9), st.sampled_from([0.01, 0.3, 3.0]))
+def test_left_out_predictions_are_those_of_refits(seed, labelled, dimension, penalty):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(labelled + 4, dimension))
+    rows = generator.permutation(len(X))[:labelled]
+    classes = generator.integers(0, 3, labelled)
+    one_hot = np.eye(3)[classes]
+    labels = Labels(torch.from_numpy(rows)[None], torch.from_numpy(one_hot)[None])
+    found = fit([torch.from_numpy(X)[None]], labels, (penalty,), default=(0, 0))
+    A, Y = X[rows], one_hot - 1 / 3
+
+    def refit(kept):
+        return np.linalg.solve(A[kept].T @ A[kept] + penalty * np.eye(dimension), A[kept].T @ Y[kept])
+
+    np.testing.assert_allclose(found.coefficients[0].numpy(), refit(np.arange(labelled)), atol=1e-8)
+    for i in range(labelled):
+        logits = 12.0 * (A[i] @ refit(np.delete(np.arange(labelled), i)))
+        expected = np.exp(logits - logits.max())
+        np.testing.assert_allclose(found.left_out[0, i].exp().numpy(), expected / expected.sum(), atol=1e-6)
+
+
+def test_padding_changes_nothing():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(1, 20, 5, generator=generator, dtype=torch.float64)
+    rows, one_hot = torch.arange(6)[None], torch.eye(3, dtype=torch.float64).repeat(2, 1)[None]
+    alone = fit([X, X.square()], Labels(rows, one_hot), (0.1, 1.0), default=(0, 0))
+    padded = torch.cat([one_hot, torch.zeros(1, 2, 3)], dim=1)
+    both = fit([X, X.square()], Labels(torch.arange(8)[None], padded), (0.1, 1.0), default=(0, 0))
+    torch.testing.assert_close(both.coefficients, alone.coefficients)
+    torch.testing.assert_close(both.left_out[:, :6], alone.left_out)
+
+
+def test_settings_are_chosen_by_the_labels():
+    """Classes that are long bands need smoothing; classes by a single coordinate among noise do not."""
+    generator = np.random.default_rng(0)
+    along = generator.uniform(0, 3, 600)
+    band = generator.integers(0, 2, 600)
+    spiral = np.c_[np.cos(along * 2 + np.pi * band), np.sin(along * 2 + np.pi * band)] * (1 + along[:, None])
+    rows = generator.permutation(600)[:300]
+    strategy = dataclasses.replace(SmoothedRidge(transform="UN"))
+    for X, y, smooth in ((spiral, band, True), (generator.normal(size=(600, 20)), None, False)):
+        y = (X[:, 0] > 0).astype(int) if y is None else y
+        points = strategy.prepare(torch.from_numpy(X))
+        labels = Labels(torch.from_numpy(rows)[None], torch.eye(2, dtype=torch.float64)[y[rows]][None])
+        ridge, _ = strategy.fitted(points, labels, None)
+        assert (points.smoothings[int(ridge.level[0])] >= 0.9) == smooth
+
+
+def test_contradictory_settings():
+    with pytest.raises(InputError, match="smoothing must be below 1, not 1"):
+        SmoothedRidge(smoothing=1.0)

@@ -1,0 +1,137 @@
+"""The semi-supervised classifier of a pile of points."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from clustering.foundation.errors import InputError
+from fsl.transductive_classifier import TransductiveClassifier, given_labels
+
+EXEMPT = {"check_classifiers_classes": "uses -1 as a class; scikit-learn exempts its own semi-supervised classifiers"}
+
+
+def pile(seed=0, points=120, classes=4, dtype=np.float32):
+    """Clusters in six dimensions, and their classes."""
+    generator = np.random.default_rng(seed)
+    centres = 3 * generator.normal(size=(classes, 6))
+    y = generator.integers(0, classes, points)
+    y[:classes] = range(classes)
+    return (centres[y] + generator.normal(size=(points, 6))).astype(dtype), y
+
+
+def partly(y, number, seed=0):
+    """The labels of `number` points, at least one of each class; -1 for the others."""
+    first = np.unique(y, return_index=True)[1]
+    rest = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(len(y)), first))
+    kept = np.concatenate([first, rest])[:number]
+    known = np.full(len(y), -1)
+    known[kept] = y[kept]
+    return known
+
+
+@parametrize_with_checks(
+    [TransductiveClassifier(), TransductiveClassifier("simpleshot"), TransductiveClassifier("label_propagation")],
+    expected_failed_checks=lambda _: EXEMPT,
+)
+def test_scikit_learn_takes_it_for_a_classifier(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("strategy", ["smoothed_ridge", "laplacianshot", "simpleshot", "slk_means", "paddle"])
+def test_given_labels_stay_and_the_others_are_found(strategy):
+    X, y = pile()
+    known = partly(y, 12)
+    found = TransductiveClassifier(strategy).fit(X, known)
+    assert (found.transduction_[known >= 0] == y[known >= 0]).all()
+    assert (found.transduction_ == y).mean() > 0.85
+    np.testing.assert_allclose(found.label_distributions_.sum(axis=1), 1, atol=1e-5)
+    assert (found.label_distributions_[found.labelled_].max(axis=1) == 1).all()
+    again, truth = pile(seed=0, points=160)
+    assert (found.predict(again) == truth).mean() > 0.85
+    assert found.score(again, np.where(np.arange(160) % 2, truth, -1)) > 0.85
+
+
+@pytest.mark.parametrize(
+    "labels", [["ant", "", "bee", "ant", None, float("nan")], np.array(["ant", "-1", "bee", "ant", "", ""])]
+)
+def test_unknown_strings(labels):
+    known, values = given_labels(labels)
+    assert known.tolist() == [True, False, True, True, False, False]
+    assert values.tolist() == ["ant", "bee", "ant"]
+
+
+def test_one_class_all_labels_and_none():
+    X, y = pile()
+    one = np.full(len(y), -1)
+    one[3] = 7
+    found = TransductiveClassifier().fit(X, one)
+    assert set(found.transduction_) == {7}
+    assert found.predict(X[:2]).tolist() == [7, 7]
+    everything = TransductiveClassifier().fit(X, y)
+    assert (everything.transduction_ == y).all()
+    assert (everything.predict(X) == y).mean() > 0.9
+    with pytest.raises(InputError, match="no point has a label: label at least one point of each class"):
+        TransductiveClassifier().fit(X, np.full(len(y), -1))
+    with pytest.raises(InputError, match="y has 3 labels, but X has 120 rows"):
+        TransductiveClassifier().fit(X, [0, 1, -1])
+    with pytest.raises(InputError, match="labels of several types, int and str"):
+        TransductiveClassifier().fit(X[:3], np.array([1, "a", None], dtype=object))
+
+
+@pytest.mark.parametrize("strategy", ["smoothed_ridge", "laplacianshot"])
+def test_class_names_with_and_without_labels(strategy):
+    X, y = pile()
+    names = ["dog", "ant", "cat", "bee"]
+    text = np.stack([X[y == k].mean(axis=0) for k in range(4)])
+    found = TransductiveClassifier(strategy).fit(X, np.full(len(y), ""), class_names=names, text=text)
+    truth = np.array(names)[y]
+    assert found.classes_.tolist() == sorted(names)
+    assert (found.transduction_ == truth).mean() > 0.85
+    some = np.where(partly(y, 3) >= 0, truth, "")
+    assert (
+        TransductiveClassifier(strategy).fit(X, some, class_names=names, text=text).transduction_ == truth
+    ).mean() > 0.85
+    with pytest.raises(InputError, match="text has 5 features, X has 6"):
+        TransductiveClassifier(strategy).fit(X, some, class_names=names, text=text[:, :5])
+
+
+def test_fields_of_the_strategy_are_parameters():
+    X, y = pile(points=90)
+    search = GridSearchCV(TransductiveClassifier(), {"strategy__smoothing": [0.0, 0.9]}, cv=3)
+    search.fit(X, partly(y, 60))
+    assert search.best_score_ > 0.8
+    assert search.best_estimator_.get_params()["strategy__smoothing"] in (0.0, 0.9)
+    with pytest.raises(InputError, match="smoothed_ridge has no field 'weight'; its fields are transform"):
+        TransductiveClassifier().set_params(strategy__weight=1)
+    assert make_pipeline(StandardScaler(), TransductiveClassifier()).fit(X, y).score(X, y) > 0.9
+
+
+def test_the_same_points_are_smoothed_once(monkeypatch):
+    X, y = pile()
+    found = TransductiveClassifier().fit(X, partly(y, 8))
+    first = found.smoothed()
+    assert found.fit(X.copy(), partly(y, 20)).smoothed() is first
+    fresh = clone(found).fit(X, partly(y, 20))
+    np.testing.assert_array_equal(fresh.label_distributions_, found.label_distributions_)
+    X[0] += 1
+    assert found.fit(X, partly(y, 20)).smoothed() is not first
+    copy = pickle.loads(pickle.dumps(found))
+    assert "_prepared" not in vars(copy)
+    np.testing.assert_array_equal(copy.predict_proba(X), found.predict_proba(X))
+
+
+def test_frames_of_pandas_keep_their_names():
+    import pandas as pd
+
+    X, y = pile()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    found = TransductiveClassifier().fit(frame, pd.Series(partly(y, 12)))
+    assert found.feature_names_in_.tolist() == list("abcdef")
+    with pytest.raises(ValueError, match="feature names"):
+        found.predict(frame.rename(columns={"a": "z"}))
