@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
-from runs.config.classify import ClassifyConfig
+from runs.config.classify import ClassifyConfig, without_shift
 from runs.config.configs import parse
 from runs.config.overrides import split
 from runs.console.output import Console
@@ -22,7 +22,6 @@ KEYS = (
     *("query_features", "text_features"),
 )
 DEFAULTS = {"strategy": "laplacianshot"}
-SHIFT = "shift"  # field of a strategy
 ABOUT = """\
 Classify the pictures of a folder from a few labelled examples, from class names, or both. `support` is a folder with
 one subfolder of pictures for each class; `classes` are class names, a,b,c or a text file with one per line; `query` is
@@ -57,7 +56,7 @@ def usage(settings: Sequence[str]) -> str:
     """Return the help of this verb."""
     from runs.cli.usage import usage as write_usage
 
-    configs = [_unshifted(config, settings) for config in parse(ClassifyConfig, settings, DEFAULTS)]
+    configs = [without_shift(config, settings) for config in parse(ClassifyConfig, settings, DEFAULTS)]
     return write_usage("classify", ABOUT, ClassifyConfig, FLAGS, EXAMPLES, settings, configs=configs, defaults=DEFAULTS)
 
 
@@ -112,7 +111,7 @@ def _configs(settings: Sequence[str]) -> list[ClassifyConfig]:
     Raises:
         InputError: another key or a field has several values, or several strategies would write to one file.
     """
-    configs = [_unshifted(config, settings) for config in parse(ClassifyConfig, settings, DEFAULTS)]
+    configs = [without_shift(config, settings) for config in parse(ClassifyConfig, settings, DEFAULTS)]
     first = configs[0]
     same_otherwise = all(config.replace(strategy=first.strategy) == first for config in configs)
     if not same_otherwise or len({config.strategy.name for config in configs}) < len(configs):
@@ -123,14 +122,6 @@ def _configs(settings: Sequence[str]) -> list[ClassifyConfig]:
                 f"{name}= names one file, but there are {len(configs)} strategies; give one strategy, or omit {name}="
             )
     return configs
-
-
-def _unshifted(config: ClassifyConfig, settings: Sequence[str]) -> ClassifyConfig:
-    """Set `shift` to false unless the user set it: the class proportions of own pictures are unknown."""
-    is_set = any(split(setting)[0].rpartition(".")[2] == SHIFT for setting in settings)
-    if SHIFT in config.strategy.options and not is_set:
-        return config.replace(strategy=config.strategy.at({SHIFT: False}))
-    return config
 
 
 def _other_strategy(config: ClassifyConfig, settings: Sequence[str]) -> bool:

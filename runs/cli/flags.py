@@ -18,13 +18,16 @@ FLAGS: Mapping[str, str] = {
     "force": "run again even if a finished result exists",
     "json": "write the result as JSON",
     "by-class": "also show the classes with the largest differences",
+    "finish": "record the session as a run without opening the page",
+    "no-browser": "print the address of the page, and open no browser",
+    "csv": "write the result as CSV",
     "open": "open the result in a browser",
     "quiet": "show no progress and no messages",
     "debug": "show the traceback of an error",
     "help": "show this help",
 }
 VALUES: Mapping[str, str] = {"executor": "local or dask://HOST:PORT", "limit-minutes": "a number above 0"}
-LISTS = ("strategy", "classes")  # keys whose flag takes several values, as a,b
+LISTS = ("strategy", "classes", "features", "show")  # keys whose flag takes several values, as a,b
 ALWAYS = ("quiet", "debug", "help")
 SHORT = {"-h": "--help", "-q": "--quiet", "-n": "--dry-run", "-y": "--yes"}
 
@@ -42,6 +45,9 @@ class Flags:
     force: bool = False
     json: bool = False
     by_class: bool = False
+    finish: bool = False
+    no_browser: bool = False
+    csv: bool = False
     open: bool = False
     quiet: bool = False
     debug: bool = False
@@ -64,7 +70,8 @@ def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str], key
         if not argument.startswith("-"):
             settings.append(argument)
             continue
-        name, equals, text = SHORT.get(argument, argument).lstrip("-").partition("=")
+        own = argument.lstrip("-").partition("=")[0] in keys
+        name, equals, text = (argument if own else SHORT.get(argument, argument)).lstrip("-").partition("=")
         key = name.replace("-", "_")
         if key in keys:
             typed = text if equals else next(left, "")

@@ -1,13 +1,18 @@
 """The config of `transduce classify`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above
 from runs.config.base import RunConfig, key
 from runs.config.groups import OPEN_CLIP, TIMM, Choice
+from runs.config.overrides import split
+
+SHIFT = "shift"  # field of a strategy
+Shifted = TypeVar("Shifted", bound=RunConfig)
 
 # Their content is fingerprinted separately, that of the last seven as features of the class names or of the pictures.
 PATHS = (
@@ -187,6 +192,15 @@ class ClassifyConfig(RunConfig):
         kept = {name: value for name, value in super().result_keys().items() if name not in PATHS}
         kept["alone"] = self.by_itself
         return kept
+
+
+def without_shift(config: Shifted, settings: Sequence[str]) -> Shifted:
+    """Set `shift` to false unless the user set it: the class proportions of own pictures are unknown."""
+    is_set = any(split(setting)[0].rpartition(".")[2] == SHIFT for setting in settings)
+    strategy: Choice = config.choices()["strategy"]
+    if SHIFT in strategy.options and not is_set:
+        return config.replace(strategy=strategy.at({SHIFT: False}))
+    return config
 
 
 def _flag(name: str) -> str:

@@ -95,13 +95,13 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bo
         say(f"MLflow UI: {page} (press Ctrl-C to stop)")
         if host not in ("127.0.0.1", "localhost", "::1"):
             say(f"warning: host={host} lets other machines read and change runs; there is no password")
-        if browse and _has_screen():
+        if browse and has_screen():
             webbrowser.open(page)
         if process.wait() != 0:
             raise _ended(process, log_file(tracker))
 
 
-def _has_screen() -> bool:
+def has_screen() -> bool:
     """Return whether there is a screen. Without one, a text browser would open in the terminal."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 

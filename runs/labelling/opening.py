@@ -1,0 +1,164 @@
+"""Opening of a session from its config: its folder, features, page, and its run at the end."""
+
+import json
+import os
+import re
+import webbrowser
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.foundation.errors import InputError
+from clustering.foundation.fingerprint import fingerprint
+from runs.config.label import LabelConfig, PileConfig
+from runs.labelling.pile import Pile, read_pile
+from runs.labelling.predictions import Labeller, TextOf
+from runs.labelling.session import Session
+from runs.record.server import address, has_screen
+from runs.storage.locks import try_locked
+from runs.storage.store import Store
+
+if TYPE_CHECKING:
+    from clustering.foundation.progress import Progress
+    from runs.console.output import Console
+    from runs.record.tracking import Tracker
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+PAGE = "page.json"
+
+
+def label(
+    config: LabelConfig, store: Store, tracker: "Tracker", console: "Console", *, finish: bool, browse: bool
+) -> dict[str, Any]:
+    """Open the page of a session until Ctrl-C, and record the session as a run.
+
+    Args:
+        config: the config, with checked paths.
+        store: the store.
+        tracker: the record.
+        console: shows messages.
+        finish: record the session without opening the page.
+        browse: open a browser, if there is a screen.
+
+    Returns:
+        Facts about the session, for JSON.
+
+    Raises:
+        InputError: the pile cannot be used, or another process has the session open.
+    """
+    folder = folder_of(config, store)
+    store.prepare()
+    with store.watched():
+        folder.mkdir(parents=True, exist_ok=True)
+    with try_locked(folder / "lock") as free:
+        if not free:
+            raise InputError(f"{folder}: this session is already open; go to its page, {_page_of(folder)}")
+        pile = read_pile(config, store, console)
+        session = Session(
+            pile,
+            labeller_of(config, pile, store, console),
+            folder,
+            classes=config.class_names(),
+            batch_size=config.batch,
+            say=console.note,
+        )
+        try:
+            if finish:
+                session.label_now()
+            else:
+                _open(session, config, console, browse)
+        finally:
+            session.close()
+        return _finished(session, config, store, tracker, console)
+
+
+def folder_of(config: LabelConfig, store: Store) -> Path:
+    """The folder of a session: one for each pile, by its path, and name."""
+    place = os.path.realpath(config.place)
+    name = config.session or os.path.basename(place)
+    short = re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII).strip("._")[:60] or "pile"
+    return store.root / "labelling" / f"{short}-{fingerprint(place, config.session or '')[:8]}"
+
+
+def labeller_of(config: PileConfig, pile: Pile, store: Store, progress: "Progress") -> Labeller:
+    """The labeller of a pile, with the features of class names if they are given or the network computes them."""
+    strategy = config.strategy.build()
+    uses_text = getattr(strategy, "text", "none") != "none"
+    text_of = _text_of(config, pile, store, progress) if uses_text else None
+    scale = config.logit_scale
+    if scale is None and text_of is not None and config.text_features is None and pile.encoder is not None:
+        scale = pile.encoder.logit_scale
+    return Labeller(pile.features, strategy, seed=config.seed, text_of=text_of, logit_scale=scale)
+
+
+def _text_of(config: PileConfig, pile: Pile, store: Store, progress: "Progress") -> TextOf | None:
+    """Function that returns the features of class names; None if there are none."""
+    if config.text_features is not None:
+        from fsl.features.arrays import read_features
+
+        given = read_features(Path(config.text_features).expanduser(), config.text_column, option="text_column")
+        names = config.class_names()
+        if given.shape != (len(names), pile.features.shape[1]):
+            raise InputError(
+                f"text_features: {config.text_features} has the shape {given.shape}; {len(names)} classes and "
+                f"{pile.features.shape[1]} features of the pile need ({len(names)}, {pile.features.shape[1]})"
+            )
+        rows = dict(zip(names, given.astype(np.float32), strict=True))
+
+        def of_file(classes: Sequence[str]) -> NDArray[np.floating] | None:
+            # Classes added later have no text; the labels alone are used then.
+            return np.stack([rows[name] for name in classes]) if set(classes) <= set(rows) else None
+
+        return of_file
+    encoder = pile.encoder
+    if encoder is None or not encoder.embeds_names or config.classes is None:
+        return None
+
+    def of_network(classes: Sequence[str]) -> NDArray[np.floating]:
+        from fsl.features.prompts import PROMPTS
+        from runs.own_data.picture_features import encode_names
+
+        return encode_names(classes, PROMPTS, encoder, store, progress).numpy()
+
+    return of_network
+
+
+def _open(session: Session, config: LabelConfig, console: "Console", browse: bool) -> None:
+    """Serve the page until Ctrl-C."""
+    from runs.labelling.server import listen, page_app, secret_of, serve, write_secret
+
+    folder = session.folder
+    earlier = None
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        earlier = int(json.loads((folder / PAGE).read_text())["port"])
+    token = secret_of(folder)
+    opened = listen(config.host, config.port, earlier)
+    port = int(opened.getsockname()[1])
+    page = f"{address(config.host, port)}/?token={token}"
+    write_secret(folder / PAGE, json.dumps({"port": port, "page": page}))
+    session.start()
+    console.error(f"{len(session.pile):,} {session.pile.noun}s, {session.answers.number:,} answers so far: {folder}")
+    console.error(f"page: {page} (press Ctrl-C to end the session)")
+    if config.host not in LOOPBACK:
+        console.error(f"warning: host={config.host} lets other machines that know the address read and answer")
+    if browse and has_screen():
+        webbrowser.open(page)
+    serve(page_app(session, token=token, host=config.host, port=port), opened)
+
+
+def _page_of(folder: Path) -> str:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads((folder / PAGE).read_text())["page"])
+    return "shown in the terminal of the other process"
+
+
+def _finished(
+    session: Session, config: LabelConfig, store: Store, tracker: "Tracker", console: "Console"
+) -> dict[str, Any]:
+    from runs.labelling.finished import record
+
+    return record(session, config, store, tracker, console)

@@ -1,0 +1,112 @@
+"""One step of a session: predictions from the labels so far, their estimated accuracy, and the next batch."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runs.labelling.predictions import UNKNOWN, Labeller, Predicted
+
+NONE, SKIPPED = -2, -3
+"""Places of items that belong to no class, or were skipped; `UNKNOWN` is -1."""
+AUDITED = 0.1  # share of a batch that is drawn at random, for the estimated accuracy
+
+
+class Snapshot(NamedTuple):
+    """The answers at one time.
+
+    Attributes:
+        number: number of answers so far.
+        classes: K class names.
+        given: (N,) index of each label; `UNKNOWN`, `NONE` or `SKIPPED` for items without one.
+        audit: (N,) whether an item is of the audit, so that its label is not used to fit.
+        batch: number of items that the next batch is to have; 0 if the present one is not complete.
+    """
+
+    number: int
+    classes: tuple[str, ...]
+    given: NDArray[np.int64]
+    audit: NDArray[np.bool_]
+    batch: int
+
+    @property
+    def open(self) -> NDArray[np.bool_]:
+        """(N,) whether an item has no answer."""
+        return np.equal(self.given, UNKNOWN)
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """(N,) whether the class of an item is known, or that it has none."""
+        return np.isin(self.given, (UNKNOWN, SKIPPED), invert=True)
+
+
+class Step(NamedTuple):
+    """The result of one step.
+
+    Attributes:
+        predicted: predictions; None without evidence for two classes.
+        batch: the next items to label, in the order in which they are shown; empty without a new batch.
+        audit: those of them that are drawn at random.
+        taken: items of the audit with an answer that the selection has chosen: they are used to fit from now on.
+        right: whether the prediction agrees with the answer, for each answered item of the audit.
+        population: number of items that are not used to fit.
+        labels: number of labels used to fit.
+    """
+
+    predicted: Predicted | None
+    batch: list[int]
+    audit: frozenset[int]
+    taken: frozenset[int]
+    right: NDArray[np.bool_]
+    population: int
+    labels: int
+
+
+def next_step(labeller: Labeller, snapshot: Snapshot, order: NDArray[np.int64]) -> Step:
+    """Label the pile anew, compare the audit with it, and choose the next batch.
+
+    The answers of the audit are not used to fit, so that the predictions can be compared with all of them. The
+    selection treats the items of the audit as unlabelled: one that it takes leaves the audit (see
+    `fsl.labelling.audit`).
+
+    Args:
+        labeller: labels the pile.
+        snapshot: the labels.
+        order: (N,) the order in which the audit asks for items.
+    """
+    fitted = np.where((snapshot.given >= 0) & ~snapshot.audit, snapshot.given, UNKNOWN)
+    predicted = labeller.predict(snapshot.classes, fitted, snapshot.number)
+    audited = np.flatnonzero(snapshot.audit & snapshot.answered)
+    right = np.zeros(0, dtype=bool)
+    if predicted is not None:
+        right = predicted.probabilities[audited].argmax(axis=1) == snapshot.given[audited]
+    batch, audit, taken = _next_batch(labeller, predicted, snapshot, fitted, order)
+    labels = int((fitted != UNKNOWN).sum())
+    population = len(order) - int((snapshot.answered & ~snapshot.audit).sum())
+    return Step(predicted, batch, audit, taken, right, population, labels)
+
+
+def _next_batch(
+    labeller: Labeller,
+    predicted: Predicted | None,
+    snapshot: Snapshot,
+    fitted: NDArray[np.int64],
+    order: NDArray[np.int64],
+) -> tuple[list[int], frozenset[int], frozenset[int]]:
+    wanted = min(snapshot.batch, int(snapshot.open.sum()))
+    if not wanted:
+        return [], frozenset(), frozenset()
+    number = 0 if predicted is None else max(1, round(AUDITED * wanted)) if wanted > 1 else 0
+    candidates = snapshot.open | (snapshot.audit & snapshot.answered)
+    chosen: list[int] = []
+    taken: set[int] = set()
+    while len(chosen) < wanted - number and candidates.any():
+        for row in labeller.choose(predicted, fitted, candidates, wanted - number - len(chosen)):
+            candidates[row] = False
+            (chosen.append if snapshot.open[row] else taken.add)(row)
+    free = snapshot.open.copy()
+    free[chosen] = False
+    audit = [int(row) for row in order if free[row]][:number]
+    batch = [*chosen, *audit]
+    places = np.random.default_rng([labeller.seed, snapshot.number]).permutation(len(batch))  # hides the audit
+    return [batch[place] for place in places], frozenset(audit), frozenset(taken)

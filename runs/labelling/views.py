@@ -1,0 +1,115 @@
+"""What the page shows of a session, as values for JSON."""
+
+from typing import Any
+
+import numpy as np
+
+from clustering.foundation.errors import InputError
+from fsl.labelling.audit import estimated_accuracy, labels_to_reach
+from runs.labelling.answers import STATES
+from runs.labelling.predictions import UNKNOWN
+from runs.labelling.session import Session
+from runs.labelling.steps import SKIPPED
+
+TARGET = 0.95
+KEYS = "1234567890qwertyiopadfghjklxcvbm"
+"""Keys of the classes, in their order; n, s, u and z are left for other actions."""
+
+
+def state(session: Session) -> dict[str, Any]:
+    """The state as the page shows it."""
+    with session.lock:
+        counts = dict.fromkeys(STATES.values(), 0)
+        for item, entry in session.answers.entries().items():
+            counts[entry.state] += item in session.rows
+        return {
+            "name": session.pile.name,
+            "classes": list(session.classes),
+            "keys": dict(zip(session.classes, KEYS, strict=False)),
+            "total": len(session.pile),
+            "labelled": counts["labelled"],
+            "skipped": counts["skipped"],
+            "none": counts["none"],
+            "version": session.answers.number,
+            "predicted_version": 0 if session.predicted is None else session.predicted.number,
+            "working": session.working,
+            "problem": session.problem,
+            "batch": [view(session, item) for item in session.batch],
+            "accuracy": accuracy(session),
+            "to_target": to_target(session),
+            "suspicious": 0,
+        }
+
+
+def accuracy(session: Session) -> dict[str, Any] | None:
+    """Estimated accuracy of the predictions for the items that are not used to fit; None before the first audit."""
+    with session.lock:
+        if not session.curve:
+            return None
+        curve = []
+        for point in session.curve:
+            right = np.arange(point.audited) < point.right
+            found = estimated_accuracy(right, point.population)
+            curve.append({"labels": point.labels, "estimate": found.accuracy, "low": found.low, "high": found.high})
+        last = {name: curve[-1][name] for name in ("estimate", "low", "high")}
+        return {**last, "audited": session.curve[-1].audited, "curve": curve}
+
+
+def to_target(session: Session) -> dict[str, Any] | None:
+    """About how many more labels the predictions need; None if it cannot be said yet."""
+    with session.lock:
+        points = [point for point in session.curve if point.labels]
+        if not points:
+            return None
+        more = labels_to_reach(
+            [point.labels for point in points],
+            [point.right for point in points],
+            [point.audited for point in points],
+            TARGET,
+        ).more
+        return None if more is None else {"target": TARGET, "more": more}
+
+
+def view(session: Session, item: str) -> dict[str, Any]:
+    """An item as the page shows it."""
+    with session.lock:
+        row, entry = session.rows[item], session.answers[item]
+        predicted, probability = (None, None) if session.predicted is None else session.predicted.label(row)
+        return {
+            "id": item,
+            "version": entry.version,
+            "title": session.pile.titles[row],
+            "picture": None if session.pile.pictures[row] is None else f"/api/picture/{item}",
+            "columns": {name: texts[row] for name, texts in session.pile.columns.items()},
+            "label": entry.label,
+            "state": entry.state,
+            "predicted": predicted,
+            "probability": probability,
+        }
+
+
+def of_class(session: Session, name: str, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
+    """Items that are predicted, or labelled, to be of a class, the least certain first; and their number.
+
+    Raises:
+        InputError: there is no such class.
+    """
+    with session.lock:
+        if name not in session.classes:
+            raise InputError(f"there is no class {name!r}")
+        snapshot, predicted = session.snapshot(), session.predicted
+        place = session.classes.index(name)
+        of_class = snapshot.given == place
+        certain = np.ones(len(session.pile))
+        if predicted is not None and name in predicted.classes:
+            unlabelled = (snapshot.given == UNKNOWN) | (snapshot.given == SKIPPED)
+            of_class |= unlabelled & (predicted.probabilities.argmax(axis=1) == predicted.classes.index(name))
+            certain = np.where(unlabelled, predicted.probabilities.max(axis=1), 1.0)
+        rows = np.flatnonzero(of_class)
+        order = rows[np.argsort(certain[rows], kind="stable")]
+        return len(rows), [view(session, session.pile.ids[row]) for row in order[offset : offset + limit]]
+
+
+def suspicious(session: Session) -> list[dict[str, Any]]:
+    """Items whose label the other labels contradict, the most suspicious first."""
+    return []
