@@ -53,6 +53,8 @@ def run(flags: Flags, console: Console) -> int:
     configs = [without_shift(config, settings) for config in parse(LabelConfig, settings, DEFAULTS)]
     if len(configs) > 1:
         raise InputError("label accepts one value of every key")
+    if flags.json and not flags.finish:
+        raise InputError("--json writes the facts of a session that --finish records; add --finish, or omit it")
     configs[0].check_places()
 
     from runs.cli.session import Session as Run

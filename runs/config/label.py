@@ -115,8 +115,8 @@ class PileConfig(RunConfig):
             from runs.storage.store import Store
 
             raise InputError(
-                "no network given for the pictures: add --backbone timm:NAME, --backbone open_clip:NAME pretrained=TAG, or "
-                f"--backbone FILE with a checkpoint; {networks_here(Store(self.results))}"
+                "no network given for the pictures: add --backbone timm:NAME, --backbone open_clip:NAME "
+                f"pretrained=TAG, or --backbone FILE with a checkpoint; {networks_here(Store(self.results))}"
             )
         embeds_names = (self.backbone or "").startswith(OPEN_CLIP)
         if self.backbone is not None and not self.is_folder and not embeds_names:

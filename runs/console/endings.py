@@ -11,8 +11,9 @@ FAILED, MISTAKE = 1, 2
 PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR)
 """Errors about a path; they are attributed to the user's input."""
 EXTRAS = (
-    *("PIL", "filelock", "jinja2", "lightning_fabric", "markupsafe", "matplotlib", "mlflow", "pyarrow"),
-    *("pytorch_lightning", "requests", "rich", "sqlalchemy", "timm", "torchvision", "yaml"),
+    *("PIL", "fastapi", "filelock", "jinja2", "lightning_fabric", "markupsafe", "matplotlib", "mlflow", "pyarrow"),
+    *("pytorch_lightning", "requests", "rich", "sqlalchemy", "starlette", "timm", "torchvision"),
+    *("uvicorn", "yaml"),
 )
 """Packages that `pip install transduce` does not install; `pip install 'transduce[all]'` does."""
 

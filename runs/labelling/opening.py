@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from runs.config.label import LabelConfig, PileConfig
+from runs.labelling.finished import record
 from runs.labelling.pile import Pile, read_pile
 from runs.labelling.predictions import Labeller, TextOf
 from runs.labelling.session import Session
@@ -56,7 +57,11 @@ def label(
         folder.mkdir(parents=True, exist_ok=True)
     with try_locked(folder / "lock") as free:
         if not free:
-            raise InputError(f"{folder}: this session is already open; go to its page, {_page_of(folder)}")
+            page = _page_of(folder)
+            if page is not None:
+                console.write(page)
+            where = "its page is above" if page else "its page is shown in the terminal of the other process"
+            raise InputError(f"{folder}: this session is open in another process; {where}, or end that process first")
         pile = read_pile(config, store, console)
         session = Session(
             pile,
@@ -67,13 +72,17 @@ def label(
             say=console.note,
         )
         try:
-            if finish:
-                session.label_now()
-            else:
+            if not finish:
                 _open(session, config, console, browse)
+                session.stop()
+            if session.predicted is None or session.predicted.number < session.answers.number:
+                session.label_now()
         finally:
             session.close()
-        return _finished(session, config, store, tracker, console)
+        facts = record(session, config, store, tracker)
+    for file in facts.get("files", ()):
+        console.note(f"labels and predictions: {file}")
+    return facts
 
 
 def folder_of(config: LabelConfig, store: Store) -> Path:
@@ -142,7 +151,8 @@ def _open(session: Session, config: LabelConfig, console: "Console", browse: boo
     write_secret(folder / PAGE, json.dumps({"port": port, "page": page}))
     session.start()
     console.error(f"{len(session.pile):,} {session.pile.noun}s, {session.answers.number:,} answers so far: {folder}")
-    console.error(f"page: {page} (press Ctrl-C to end the session)")
+    console.error("press Ctrl-C to end the session; its page is")
+    console.write(page)  # a result: messages are written without secrets
     if config.host not in LOOPBACK:
         console.error(f"warning: host={config.host} lets other machines that know the address read and answer")
     if browse and has_screen():
@@ -150,15 +160,8 @@ def _open(session: Session, config: LabelConfig, console: "Console", browse: boo
     serve(page_app(session, token=token, host=config.host, port=port), opened)
 
 
-def _page_of(folder: Path) -> str:
+def _page_of(folder: Path) -> str | None:
+    """Address of the page of the process that has the session open; None if it cannot be read."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         return str(json.loads((folder / PAGE).read_text())["page"])
-    return "shown in the terminal of the other process"
-
-
-def _finished(
-    session: Session, config: LabelConfig, store: Store, tracker: "Tracker", console: "Console"
-) -> dict[str, Any]:
-    from runs.labelling.finished import record
-
-    return record(session, config, store, tracker, console)
+    return None

@@ -102,13 +102,17 @@ class Session:
         """Label the pile in this thread, without a next batch."""
         self._take_step(self.snapshot()._replace(batch=0))
 
-    def close(self) -> None:
-        """Wait until the present step ends, and close the journal."""
+    def stop(self) -> None:
+        """Wait until the present step ends; no other begins."""
         with self._wake:
             self.closed = True
             self._wake.notify_all()
         if self._worker.is_alive():
             self._worker.join()
+
+    def close(self) -> None:
+        """Stop, and close the journal."""
+        self.stop()
         self.journal.close()
 
     @property
