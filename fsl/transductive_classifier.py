@@ -31,6 +31,8 @@ UNKNOWN = -1
 NEIGHBOURS = 10
 """Points of the pile from which a new point takes its class probabilities."""
 
+_OF_LABELS = ("classes_", "labelled_", "label_distributions_", "transduction_", "left_out_distributions_")
+
 _ROWS = 4096  # new points compared with their neighbours at a time
 
 
@@ -70,6 +72,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     """
 
     _prepared: tuple[str, SmoothedPoints] | None = None  # fingerprint of the points and settings
+    _chosen: tuple[int, float] | None = None
 
     def __init__(self, strategy: str | Strategy = "smoothed_ridge") -> None:
         self.strategy = strategy
@@ -142,6 +145,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.strategy_, self.labelled_, self._points = strategy, np.flatnonzero(known), X
         self.left_out_distributions_: NDArray[np.floating] | None = None
         self._inductive: FewShotClassifier | None = None
+        self._chosen = None
         distributions = np.ones((len(X), len(self.classes_)), X.dtype)
         if len(self.classes_) > 1 and isinstance(strategy, SmoothedRidge):
             distributions = self._by_ridge(strategy, X, places, names, logit_scale)
@@ -161,6 +165,20 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.transduction_ = self.classes_[distributions.argmax(axis=1)]
         return self
 
+    def prepare(self, X: Any) -> Self:
+        """Find neighbours and smooth the features of the points (N, D), before there is any label.
+
+        `next_to_label` can then choose the first points, and a `fit` on the same X does not compute them again.
+
+        Raises:
+            InputError: X is not usable.
+        """
+        self.strategy_, self._points = named(self.strategy), self._checked(X, reset=True)
+        for name in _OF_LABELS:
+            self.__dict__.pop(name, None)
+        self.smoothed()
+        return self
+
     def predict(self, X: Any) -> NDArray[Any]:
         """(Q,) class of new points (Q, D)."""
         probabilities = self.predict_proba(X)
@@ -172,7 +190,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Each point takes the mean of the distributions of its nearest points of the pile, weighted by their similarity.
         With an inductive strategy, the strategy itself classifies it.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "label_distributions_")
         X = self._checked(X, reset=False).astype(self._points.dtype, copy=False)
         if self._inductive is not None:
             return self._inductive.predict_proba(X)
@@ -194,14 +212,23 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def smoothed(self) -> SmoothedPoints:
         """The smoothed features of the pile; those of `smoothed_ridge` with its defaults for another strategy."""
-        check_is_fitted(self)
-        strategy = self.strategy_ if isinstance(self.strategy_, SmoothedRidge) else SmoothedRidge()
+        check_is_fitted(self, "_points")
+        strategy = self._ridge
         key = f"{strategy.transform} {strategy.neighbours} {strategy.smoothing}"
         key = fingerprint(key, str(self._points.shape), np.ascontiguousarray(self._points).data)
         if self._prepared is None or self._prepared[0] != key:
             features = torch.from_numpy(self._points)
             self._prepared = key, strategy.prepare(features, features.mean(dim=0))
         return self._prepared[1]
+
+    @property
+    def _ridge(self) -> SmoothedRidge:
+        return self.strategy_ if isinstance(self.strategy_, SmoothedRidge) else SmoothedRidge()
+
+    def chosen(self) -> tuple[int, float]:
+        """Index of the smoothed features, and penalty, of the last regression; the defaults before, and for another
+        strategy."""
+        return self._chosen or self._ridge.default
 
     def _by_ridge(
         self,
@@ -228,6 +255,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         one_hot = np.eye(len(self.classes_), dtype=X.dtype)[places]
         labels = Labels(torch.from_numpy(self.labelled_)[None], torch.from_numpy(one_hot)[None])
         ridge, logits = strategy.fitted(self.smoothed(), labels, prior)
+        self._chosen = int(ridge.level[0]), float(ridge.penalty[0])
         if len(places):
             self.left_out_distributions_ = ridge.left_out[0].exp().numpy().astype(X.dtype)
         probabilities: NDArray[np.floating] = torch.softmax(logits[0], dim=1).numpy()

@@ -87,6 +87,12 @@ class SmoothedRidge:
         if self.smoothing is not None and self.smoothing >= 1:
             raise InputError(f"SmoothedRidge: smoothing must be below 1, not {self.smoothing!r}; 0.9 is much")
 
+    @property
+    def default(self) -> tuple[int, float]:
+        """Index of the level of smoothing, and penalty, before labels tell better ones."""
+        level = 0 if self.smoothing is not None else SMOOTHINGS.index(_DEFAULT[0])
+        return level, _DEFAULT[1] if self.penalty is None else self.penalty
+
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         features = episodes.transformed(self.transform).features
@@ -115,11 +121,9 @@ class SmoothedRidge:
         """
         evidence = None if prior is None else self._evidence(points, labels, prior)
         penalties = PENALTIES if self.penalty is None else (self.penalty,)
-        level = points.smoothings.index(_DEFAULT[0]) if self.smoothing is None else 0
-        penalty = penalties.index(_DEFAULT[1]) if self.penalty is None else 0
-        ridge = fit(
-            points.levels, labels, penalties, default=(level, penalty), evidence=evidence, sharpnesses=SHARPNESSES
-        )
+        level, penalty = self.default
+        default = level, penalties.index(penalty)
+        ridge = fit(points.levels, labels, penalties, default=default, evidence=evidence, sharpnesses=SHARPNESSES)
         return ridge, ridge.logits(points.levels, evidence)
 
     def _smoothed(self, features: Tensor, valid: Tensor | None) -> SmoothedPoints:
