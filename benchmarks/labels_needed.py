@@ -57,10 +57,10 @@ def load(name: str, root: Path) -> tuple[Points, dict[str, Any]]:
             points, labels = file["test_features"], file["test_labels"]
     elif name == "r8":
         data = R8(str(root / "clustering")).read()
-        points, labels = TruncatedSVD(128, random_state=0).fit_transform(data.points), data.labels
+        points, labels = TruncatedSVD(128, random_state=0).fit_transform(data.values), data.labels
     else:
         data = {"mnist": MNIST, "usps": USPS}[name](str(root / "clustering")).read()
-        points, labels = data.points[-10_000:], data.labels[-10_000:]
+        points, labels = data.values[-10_000:], data.labels[-10_000:]
     points = np.asarray(points, dtype=np.float32)
     return (points / np.linalg.norm(points, axis=1, keepdims=True), np.asarray(labels, dtype=np.int64)), names
 
