@@ -1,0 +1,61 @@
+"""Piles to label, and a client of the page."""
+
+import time
+
+import numpy as np
+
+from fsl.strategies.laplacianshot import LaplacianShot
+from runs.labelling.pile import Pile
+from runs.labelling.predictions import Labeller
+from runs.labelling.session import Given, Session
+
+CLASSES = ("cat", "dog", "eel")
+
+
+def small_pile(n=60, fingerprint="one", is_folder=False):
+    """Rows in three clear groups, of which row i is in group i % 3."""
+    generator = np.random.default_rng(0)
+    centres = generator.normal(size=(3, 8)) * 4
+    rows = np.arange(n)
+    features = (centres[rows % 3] + generator.normal(size=(n, 8))).astype(np.float32)
+    return Pile(
+        name="pile",
+        ids=tuple(f"id-{row}" for row in rows),
+        titles=tuple(map(str, rows)),
+        features=features,
+        fingerprint=fingerprint,
+        is_folder=is_folder,
+        pictures=[None] * n,
+        columns={"text": [f"<b>row {row}</b>" for row in rows]},
+    )
+
+
+def opened(folder, pile=None, **options):
+    """A session that is not started: nothing is labelled unless a test asks for it."""
+    pile = pile or small_pile()
+    labeller = Labeller(pile.features, LaplacianShot(shift=False))
+    return Session(pile, labeller, folder, **{"classes": CLASSES, **options})
+
+
+def class_of(item):
+    return CLASSES[int(item.rpartition("-")[2]) % 3]
+
+
+def label(session, *items, client="me"):
+    given = [Given(item, session.answers[item].version, "label", class_of(item)) for item in items]
+    return session.answer(client, given)
+
+
+def settled(session):
+    """The session when it has labelled everything that it was given."""
+    end = time.monotonic() + 60
+    while session.working:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return session
+
+
+def label_batches(session, number):
+    for _ in range(number):
+        label(settled(session), *session.batch)
+    return settled(session)

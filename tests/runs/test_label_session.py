@@ -1,0 +1,277 @@
+"""Sessions of labelling: answers on disk, several clients, batches, and a changed pile."""
+
+import errno
+import json
+import os
+
+import numpy as np
+import pytest
+
+from clustering.foundation.errors import InputError
+from runs.labelling import journal as journals
+from runs.labelling import views
+from runs.labelling.export import export
+from runs.labelling.journal import NotSaved
+from runs.labelling.session import Given
+from tests.runs.labelling import CLASSES, class_of, label, label_batches, opened, settled, small_pile
+
+
+def reopened(session, **options):
+    session.close()
+    return opened(session.folder, session.pile, **options)
+
+
+def test_answers_are_on_the_disk_and_a_restart_continues(tmp_path):
+    session = opened(tmp_path)
+    label(session, "id-0", "id-1")
+    session.answer("me", [Given("id-2", 0, "none"), Given("id-3", 0, "skip")])
+    lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    assert [line["label"] for line in lines if line["kind"] == "answer"] == ["cat", "dog", None, None]
+    before = views.state(session)
+    after = views.state(reopened(session))
+    assert {**after, "working": True} == {**before, "working": True}
+    assert (after["labelled"], after["none"], after["skipped"], after["version"]) == (2, 1, 1, 4)
+
+
+def test_a_restart_shows_the_same_batch_and_curve(tmp_path):
+    session = opened(tmp_path)
+    session.start()
+    label_batches(session, 4)
+    before = views.state(session)
+    again = reopened(session)
+    again.start()
+    after = views.state(settled(again))
+    again.close()
+    assert len(before["accuracy"]["curve"]) == 2  # the first audit item is in the second batch
+    for name in ("batch", "accuracy", "labelled", "to_target"):
+        assert after[name] == before[name]
+
+
+def test_two_clients_do_not_overwrite_each_other(tmp_path):
+    session = opened(tmp_path)
+    assert session.answer("a", [Given("id-0", 0, "label", "cat")]) == (["id-0"], [])
+    assert session.answer("b", [Given("id-0", 0, "label", "dog"), Given("id-1", 0, "label", "dog")]) == (
+        ["id-1"],
+        ["id-0"],
+    )
+    assert session.answers["id-0"].label == "cat"
+    assert session.answer("b", [Given("id-0", 1, "label", "dog")]) == (["id-0"], [])
+
+
+def test_an_answer_sent_twice_is_saved_once(tmp_path):
+    session = opened(tmp_path)
+    for _ in range(2):
+        assert session.answer("a", [Given("id-0", 0, "label", "cat")]) == (["id-0"], [])
+    assert session.answers.number == 1
+
+
+def test_undo_takes_back_the_last_answer_of_a_client(tmp_path):
+    session = opened(tmp_path)
+    session.answer("a", [Given("id-0", 0, "label", "cat")])
+    session.answer("a", [Given("id-0", 1, "label", "dog")])
+    session.answer("b", [Given("id-1", 0, "label", "dog")])
+    session.answer("a", [Given("id-2", 0, "label", "eel")])
+    session.answer("b", [Given("id-2", 1, "label", "cat")])
+    session = reopened(session)
+    assert session.undo("a") == "id-0"  # somebody else has answered id-2 since
+    assert session.answers["id-0"].label == "cat"
+    session = reopened(session)
+    assert session.undo("a") == "id-0"
+    assert session.answers["id-0"].state == "open"
+    assert session.undo("a") is None
+    assert session.undo("b") == "id-2"
+    assert session.answers["id-2"].label == "eel"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Given("id-99", 0, "skip"), "no item 'id-99'"),
+        (Given("id-0", 0, "label", "cow"), "no class 'cow'"),
+        (Given("id-0", 0, "label"), "no class None"),
+        (Given("id-0", 0, "drop"), "no action 'drop'"),
+    ],
+)
+def test_one_wrong_answer_saves_none(tmp_path, given, message):
+    session = opened(tmp_path)
+    with pytest.raises(InputError, match=message):
+        session.answer("me", [Given("id-1", 0, "label", "cat"), given])
+    assert session.answers.number == 0
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\nb"])
+def test_names_of_classes_are_checked(tmp_path, name):
+    with pytest.raises(InputError, match="name of a class"):
+        opened(tmp_path).add_class(name)
+
+
+def test_a_full_disk_refuses_the_answer_and_loses_nothing(tmp_path, monkeypatch):
+    session = opened(tmp_path)
+    label(session, "id-0")
+    whole = (tmp_path / "journal.jsonl").read_bytes()
+
+    def full(handle, data):
+        if handle == session.journal._handle:
+            write(handle, data[:10])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(handle, data)
+
+    write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(NotSaved, match=r"journal.jsonl: the disk is full, so nothing was saved"):
+            label(session, "id-1")
+    assert (tmp_path / "journal.jsonl").read_bytes() == whole
+    assert session.answers["id-1"].state == "open"
+    label(session, "id-1")
+    assert reopened(session).answers["id-1"].label == "dog"
+
+
+def test_an_incomplete_last_line_is_removed(tmp_path):
+    session = opened(tmp_path)
+    label(session, "id-0", "id-1")
+    session.close()
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    said = []
+    session = opened(tmp_path, say=said.append)
+    assert "its last line was incomplete" in said[0]
+    assert (session.answers["id-0"].label, session.answers["id-1"].state) == ("cat", "open")
+    label(session, "id-1")
+    assert reopened(session).answers.number == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (b'"label": "cat"', b'"label": "ca', "is not a line"),
+        (b'"label": "cat"', b'"label": 5', "is not a line"),
+        (b'"number": 1', b'"number": 3', "is answer 3, where answer 1 is expected"),
+        (b'"kind": "answer"', b'"kind": []', "is not a line"),
+    ],
+)
+def test_a_damaged_line_names_file_and_line(tmp_path, old, new, problem):
+    session = opened(tmp_path)
+    label(session, "id-0", "id-1")
+    session.close()
+    path = tmp_path / "journal.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    place = next(i for i, line in enumerate(lines) if b'"answer"' in line)
+    lines[place] = lines[place].replace(old, new)
+    damaged = b"".join(lines)
+    path.write_bytes(damaged)
+    with pytest.raises(InputError, match=rf"journal.jsonl: line {place + 1} {problem}"):
+        opened(tmp_path)
+    assert path.read_bytes() == damaged
+
+
+def test_another_file_is_no_journal(tmp_path):
+    (tmp_path / "journal.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(InputError, match="line 1 is not a line of a journal"):
+        opened(tmp_path)
+    begin = {"kind": "begin", "format": "transduce labels 9", "time": 1}
+    (tmp_path / "journal.jsonl").write_text(json.dumps(begin) + "\n")
+    with pytest.raises(InputError, match="has the format 'transduce labels 9'"):
+        opened(tmp_path)
+
+
+def test_a_changed_table_is_refused_and_changed_pictures_are_reported(tmp_path):
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "pictures").mkdir()
+    label(opened(tmp_path / "rows"), "id-59")
+    with pytest.raises(InputError, match="has changed since this session began"):
+        opened(tmp_path / "rows", small_pile(50, "other"))
+    label(opened(tmp_path / "pictures", small_pile(is_folder=True)), "id-59", "id-0")
+    said = []
+    session = opened(tmp_path / "pictures", small_pile(50, "other", is_folder=True), say=said.append)
+    assert said == [
+        "the pile has changed: 60 pictures at the last start, 50 now",
+        "1 labelled pictures are gone or changed; their labels are kept, but not used",
+    ]
+    assert views.state(session)["labelled"] == 1
+    assert reopened(session).answers["id-59"].label == class_of("id-59")
+
+
+def test_batches_until_the_pile_is_labelled(tmp_path):
+    session = opened(tmp_path)
+    session.start()
+    seen = []
+    while not views.state(settled(session))["labelled"] == 60:
+        seen += session.batch
+        label(session, *session.batch)
+    session.close()
+    assert sorted(seen) == sorted(session.pile.ids)
+    assert session.problem is None
+
+
+def test_answers_of_the_audit_are_not_used_to_fit(tmp_path):
+    session = opened(tmp_path)
+    session.start()
+    label_batches(session, 3)
+    snapshot = session.snapshot()
+    audited = snapshot.audit & snapshot.answered
+    assert audited.sum() == 2
+    assert session.curve[-1].labels == 28
+    assert session.curve[-1].audited == 2
+    assert session.curve[-1].population == 60 - 28
+    assert views.state(session)["accuracy"]["low"] < 1
+    session.close()
+
+
+def test_predictions_by_class_are_least_certain_first(tmp_path):
+    session = opened(tmp_path)
+    session.start()
+    label_batches(session, 1)
+    for name in CLASSES:
+        total, items = views.of_class(session, name, 0, 100)
+        assert total == len(items)
+        certain = [1 if item["label"] else item["probability"] for item in items]
+        assert certain == sorted(certain)
+        assert {class_of(item["id"]) for item in items} == {name}
+    with pytest.raises(InputError, match="no class"):
+        views.of_class(session, "cow", 0, 10)
+    session.close()
+
+
+def test_an_error_of_the_strategy_is_shown_and_labelling_goes_on(tmp_path, monkeypatch):
+    session = opened(tmp_path)
+
+    def broken(*arguments):
+        raise RuntimeError("no convergence")
+
+    session.start()
+    settled(session)
+    monkeypatch.setattr(session.labeller, "predict", broken)
+    label_batches(session, 1)
+    assert views.state(session)["problem"] == "RuntimeError: no convergence"
+    monkeypatch.undo()
+    label(session, "id-0")
+    assert views.state(settled(session))["problem"] is None
+    session.close()
+
+
+def test_export_escapes_formulas(tmp_path):
+    import pyarrow.parquet as parquet
+
+    session = opened(tmp_path, classes=("=1+1", "dog"))
+    session.answer("me", [Given("id-0", 0, "label", "=1+1"), Given("id-1", 0, "label", "dog")])
+    lines = export(session, "csv").read_text().splitlines()
+    assert lines[:2] == ["id,state,label,predicted,probability", "0,labelled,'=1+1,,"]
+    session.label_now()
+    lines = export(session, "csv").read_text().splitlines()
+    assert lines[0] == "id,state,label,predicted,probability,p(=1+1),p(dog)"
+    assert lines[1] == "0,labelled,'=1+1,'=1+1,1.000000,1.000000,0.000000"
+    table = parquet.read_table(export(session, "parquet"))
+    assert table.column_names == lines[0].split(",")
+    assert table["label"].to_pylist()[:3] == ["=1+1", "dog", None]
+    assert np.allclose(table["probability"].to_numpy(), session.predicted.probabilities.max(axis=1))
+
+
+def test_the_journal_writes_before_it_returns(tmp_path, monkeypatch):
+    session = opened(tmp_path)
+    synced = []
+    fsync = os.fsync
+    monkeypatch.setattr(journals.os, "fsync", lambda handle: (synced.append(handle), fsync(handle)))
+    label(session, "id-0")
+    assert synced == [session.journal._handle]
