@@ -12,10 +12,10 @@ from runs.console.output import Console
 
 FLAGS = ("finish", "no-browser", "json")
 KEYS = (
-    *("pile", "features", "show", "pictures", "classes", "backbone", "pretrained", "strategy", "session"),
+    *("pile", "features", "show", "pictures", "classes", "backbone", "pretrained", "strategy", "selection", "session"),
     *("text_features", "batch", "host", "port"),
 )
-DEFAULTS = {"strategy": "laplacianshot"}
+DEFAULTS = {"strategy": "smoothed_ridge"}
 ABOUT = """\
 Label a pile on a page in the browser: a folder of pictures, a table with a column of features, or a file of features.
 The page shows a few items at a time, and one key gives a class. After each batch, the strategy labels the whole pile
@@ -27,7 +27,7 @@ Every answer is on the disk before the page says so. The same command continues 
 one page at a time. Ctrl-C ends the page and records the session as a run; --finish records it without a page. The page
 listens on this machine only, and its address contains a secret; with --host, other machines that know the address can
 read the pile and answer. These keys may be written as flags: pile, features, show, pictures, classes, backbone,
-pretrained, strategy, session, text-features, batch, host, port."""
+pretrained, strategy, selection, session, text-features, batch, host, port."""
 EXAMPLES = (
     "pictures --backbone timm:vit_small_patch14_dinov2",
     "pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",

@@ -101,7 +101,14 @@ def labeller_of(config: PileConfig, pile: Pile, store: Store, progress: "Progres
     scale = config.logit_scale
     if scale is None and text_of is not None and config.text_features is None and pile.encoder is not None:
         scale = pile.encoder.logit_scale
-    return Labeller(pile.features, strategy, seed=config.seed, text_of=text_of, logit_scale=scale)
+    return Labeller(
+        pile.features,
+        strategy,
+        selection=config.selection,
+        seed=config.seed,
+        text_of=text_of,
+        logit_scale=scale,
+    )
 
 
 def _text_of(config: PileConfig, pile: Pile, store: Store, progress: "Progress") -> TextOf | None:

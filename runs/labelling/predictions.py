@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsl.episodes import Strategy
-from fsl.few_shot_classifier import FewShotClassifier
+from fsl.labelling.selection import Selection, next_to_label
+from fsl.transductive_classifier import TransductiveClassifier
 
 UNKNOWN = -1
 TextOf = Callable[[Sequence[str]], "NDArray[np.floating] | None"]
@@ -21,11 +22,13 @@ class Predicted(NamedTuple):
         number: number of answers they are based on.
         classes: K class names.
         probabilities: (N, K) float32; 0 for a class without evidence.
+        left_out: (N, K) float32, of labelled items, computed without their label; None if the strategy has none.
     """
 
     number: int
     classes: tuple[str, ...]
     probabilities: NDArray[np.float32]
+    left_out: NDArray[np.float32] | None = None
 
     def label(self, row: int) -> tuple[str, float]:
         """The most likely class of an item, and its probability."""
@@ -34,11 +37,12 @@ class Predicted(NamedTuple):
 
 
 class Labeller:
-    """Labels a pile anew whenever labels have been added.
+    """Labels a pile anew whenever labels have been added; neighbours are found once.
 
     Args:
         features: (N, D) float32 features.
         strategy: the strategy.
+        selection: method of `next_to_label`.
         seed: seed of the random choices.
         text_of: function that returns the features of class names; None if they are not used.
         logit_scale: factor of the cosines between items and class names; None: 100.
@@ -49,12 +53,14 @@ class Labeller:
         features: NDArray[np.float32],
         strategy: Strategy,
         *,
+        selection: Selection = "variance",
         seed: int = 0,
         text_of: TextOf | None = None,
         logit_scale: float | None = None,
     ) -> None:
-        self.features, self.strategy, self.seed = features, strategy, seed
+        self.features, self.selection, self.seed = features, selection, seed
         self.text_of, self.logit_scale = text_of, logit_scale
+        self.classifier = TransductiveClassifier(strategy)
 
     def predict(self, classes: Sequence[str], y: NDArray[np.int64], number: int) -> Predicted | None:
         """Label all items.
@@ -68,43 +74,39 @@ class Labeller:
             The predictions; None if there is evidence for fewer than two classes.
         """
         known = y != UNKNOWN
-        present = np.unique(y[known])
         text = self.text_of(classes) if self.text_of is not None and len(classes) > 1 else None
-        if text is None and len(present) < 2:
+        if text is None and not known.any():
+            self.classifier.prepare(self.features)
             return None
-        names = np.array([f"{place:06d}" for place in range(len(classes))])  # sorted as the classes are given
-        evidence = (
-            {} if text is None else {"class_names": names.tolist(), "text": text, "logit_scale": self.logit_scale}
-        )
-        classifier = FewShotClassifier(self.strategy)
+        # Names that are sorted as the classes are given, and differ from the mark of an unknown label.
+        names = np.array([f"{place:06d}" for place in range(len(classes))])
+        labels = np.where(known, names[y], "")
+        evidence: dict[str, Any] = {}
+        if text is not None:
+            evidence = {"class_names": names.tolist(), "text": text, "logit_scale": self.logit_scale}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            if known.any():
-                classifier.fit(self.features[known], names[y[known]], **evidence)
-            else:
-                classifier.fit(**evidence)
-            probabilities = np.zeros((len(y), len(classes)), dtype=np.float32)
-            columns = np.array([int(name) for name in classifier.classes_])
-            if not known.all():
-                probabilities[np.ix_(~known, columns)] = classifier.predict_proba(self.features[~known])
-        probabilities[known, y[known]] = 1
-        return Predicted(number, tuple(classes), probabilities)
+            warnings.simplefilter("ignore", UserWarning)  # about class sizes, which the page cannot act on
+            fitted = self.classifier.fit(self.features, labels, **evidence)
+        if len(fitted.classes_) < 2:
+            return None
+        columns = np.array([int(name) for name in fitted.classes_])
+        probabilities = np.zeros((len(y), len(classes)), dtype=np.float32)
+        probabilities[:, columns] = fitted.label_distributions_
+        left_out = None
+        if fitted.left_out_distributions_ is not None:
+            left_out = np.zeros_like(probabilities)
+            left_out[np.ix_(fitted.labelled_, columns)] = fitted.left_out_distributions_
+        return Predicted(number, tuple(classes), probabilities, left_out)
 
-    def choose(
-        self, predicted: Predicted | None, y: NDArray[np.int64], candidates: NDArray[np.bool_], n: int
-    ) -> list[int]:
-        """Choose up to n of the candidates to label next.
+    def choose(self, candidates: NDArray[np.bool_], n: int, number: int) -> list[int]:
+        """Choose up to n of the candidates to label next, after `predict`.
 
         Args:
-            predicted: the predictions for `y`; None before there are any.
-            y: (N,) given labels as in `predict`.
             candidates: (N,) which items may be chosen.
             n: number of items.
+            number: number of answers, which changes random choices.
         """
-        rows = np.flatnonzero(candidates)
-        if predicted is None:
-            generator = np.random.default_rng([self.seed, int((y != UNKNOWN).sum()), len(rows)])
-            return [int(row) for row in generator.permutation(rows)[:n]]
-        best = np.sort(predicted.probabilities[rows], axis=1)[:, -2:]
-        order = np.argsort(best[:, -1] - best[:, 0], kind="stable")
-        return [int(row) for row in rows[order[:n]]]
+        excluded = np.flatnonzero(~candidates)
+        seed = int(np.random.default_rng([self.seed, number]).integers(2**31))
+        chosen = next_to_label(self.classifier, n, method=self.selection, exclude=excluded, random_state=seed)
+        return [int(row) for row in chosen]

@@ -80,7 +80,7 @@ def next_step(labeller: Labeller, snapshot: Snapshot, order: NDArray[np.int64]) 
     right = np.zeros(0, dtype=bool)
     if predicted is not None:
         right = predicted.probabilities[audited].argmax(axis=1) == snapshot.given[audited]
-    batch, audit, taken = _next_batch(labeller, predicted, snapshot, fitted, order)
+    batch, audit, taken = _next_batch(labeller, predicted, snapshot, order)
     labels = int((fitted != UNKNOWN).sum())
     population = len(order) - int((snapshot.answered & ~snapshot.audit).sum())
     return Step(predicted, batch, audit, taken, right, population, labels)
@@ -90,7 +90,6 @@ def _next_batch(
     labeller: Labeller,
     predicted: Predicted | None,
     snapshot: Snapshot,
-    fitted: NDArray[np.int64],
     order: NDArray[np.int64],
 ) -> tuple[list[int], frozenset[int], frozenset[int]]:
     wanted = min(snapshot.batch, int(snapshot.open.sum()))
@@ -101,7 +100,7 @@ def _next_batch(
     chosen: list[int] = []
     taken: set[int] = set()
     while len(chosen) < wanted - number and candidates.any():
-        for row in labeller.choose(predicted, fitted, candidates, wanted - number - len(chosen)):
+        for row in labeller.choose(candidates, wanted - number - len(chosen), snapshot.number):
             candidates[row] = False
             (chosen.append if snapshot.open[row] else taken.add)(row)
     free = snapshot.open.copy()

@@ -37,7 +37,7 @@ def state(session: Session) -> dict[str, Any]:
             "batch": [view(session, item) for item in session.batch],
             "accuracy": accuracy(session),
             "to_target": to_target(session),
-            "suspicious": 0,
+            "suspicious": len(suspicious(session)),
         }
 
 
@@ -111,5 +111,25 @@ def of_class(session: Session, name: str, offset: int, limit: int) -> tuple[int,
 
 
 def suspicious(session: Session) -> list[dict[str, Any]]:
-    """Items whose label the other labels contradict, the most suspicious first."""
-    return []
+    """Labelled items whose label the other labels contradict, the most suspicious first.
+
+    `suspicion` is one minus the probability of the given label, computed without it.
+    """
+    with session.lock:
+        predicted = session.predicted
+        if predicted is None:
+            return []
+        snapshot = session.snapshot()
+        rows = np.flatnonzero((snapshot.given >= 0) & (snapshot.given < len(predicted.classes)))
+        if predicted.left_out is None:
+            rows = rows[snapshot.audit[rows]]  # the audit is not used to fit
+            chances = predicted.probabilities[rows]
+        else:
+            chances = np.where(snapshot.audit[rows, None], predicted.probabilities[rows], predicted.left_out[rows])
+        # Items that were labelled after the predictions have no distribution without their label.
+        judged = (chances.sum(axis=1) > 0) & (chances.argmax(axis=1) != snapshot.given[rows])
+        suspicion = 1 - chances[np.arange(len(rows)), snapshot.given[rows]]
+        order = np.flatnonzero(judged)[np.argsort(-suspicion[judged], kind="stable")]
+        return [
+            {**view(session, session.pile.ids[rows[place]]), "suspicion": float(suspicion[place])} for place in order
+        ]

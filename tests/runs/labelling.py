@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from fsl.strategies.laplacianshot import LaplacianShot
+from fsl.strategies.smoothed_ridge import SmoothedRidge
 from runs.labelling.pile import Pile
 from runs.labelling.predictions import Labeller
 from runs.labelling.session import Given, Session
@@ -33,7 +33,7 @@ def small_pile(n=60, fingerprint="one", is_folder=False):
 def opened(folder, pile=None, **options):
     """A session that is not started: nothing is labelled unless a test asks for it."""
     pile = pile or small_pile()
-    labeller = Labeller(pile.features, LaplacianShot(shift=False))
+    labeller = Labeller(pile.features, SmoothedRidge())
     return Session(pile, labeller, folder, **{"classes": CLASSES, **options})
 
 
