@@ -33,6 +33,7 @@ VERBS = {
         "classify your own pictures, from a few labelled ones of each class or class names",
     ),
     "label": ("runs.cli.label", "label a pile of pictures or rows on a page, from a few labels to all"),
+    "next": ("runs.cli.next", "list the items of a pile to label next, without a page"),
     "cluster": ("runs.cli.cluster", "cluster a dataset or your own table, and compare methods"),
     "fair": ("runs.cli.fair", "cluster with balanced groups: each cluster approaches the groups' proportions"),
     "compare": ("runs.cli.compare", "compare strategies with a reference on the same tasks"),

@@ -28,6 +28,7 @@ FLAGS: Mapping[str, str] = {
 }
 VALUES: Mapping[str, str] = {"executor": "local or dask://HOST:PORT", "limit-minutes": "a number above 0"}
 LISTS = ("strategy", "classes", "features", "show")  # keys whose flag takes several values, as a,b
+NUMBERS = ("batch", "n", "port")  # keys whose flag takes a number
 ALWAYS = ("quiet", "debug", "help")
 SHORT = {"-h": "--help", "-q": "--quiet", "-n": "--dry-run", "-y": "--yes"}
 
@@ -77,7 +78,7 @@ def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str], key
             typed = text if equals else next(left, "")
             if not typed or typed.startswith("--"):
                 raise InputError(f"--{name} needs a value: --{name} VALUE, or {name}=VALUE")
-            settings.append(f"{key}={typed if key in LISTS else write(typed)}")
+            settings.append(f"{key}={typed if key in (*LISTS, *NUMBERS) else write(typed)}")
             continue
         if name not in FLAGS:
             if equals:

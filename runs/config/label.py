@@ -154,3 +154,8 @@ class NextConfig(PileConfig):
 
     labels: str | None = key(None, "CSV file with the labels so far: a column of items, and a column label; null: none")
     n: Annotated[int, AtLeast(1)] = key(20, "number of items")
+
+    def check_places(self) -> None:
+        super().check_places()
+        if self.labels is not None and not Path(self.labels).expanduser().is_file():
+            raise InputError(f"labels: {self.labels}: no such file; give a CSV file, or omit it")

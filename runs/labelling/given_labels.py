@@ -1,0 +1,69 @@
+"""Labels of the items of a pile in a CSV file, as `transduce label` exports them or as a user writes them."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.files.regular import open_regular
+from clustering.files.spreadsheets import as_text
+from clustering.foundation.errors import InputError
+from runs.labelling.pile import Pile
+from runs.labelling.predictions import UNKNOWN
+
+ITEMS = ("id", "picture", "file", "path", "row", "item")
+LABELS = ("label", "class")
+
+
+def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]:
+    """(N,) index of the label of each item among the classes, `UNKNOWN` without one.
+
+    An item is named by its path in the folder, or by its row number, from 0; rows without a label are ignored.
+
+    Args:
+        path: a CSV file in UTF-8, with a column of items (`ITEMS`) and one of labels (`LABELS`).
+        pile: the items.
+        classes: class names; those of the file are added in their order.
+
+    Raises:
+        InputError: the file cannot be read, has no such columns, or names an unknown item, or one item twice with
+            different labels; the message names the line.
+    """
+    try:
+        with open_regular(path) as file:
+            text = file.read().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"labels: {path}: cannot be read ({error.strerror}); give a CSV file") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"labels: {path}: is not text in UTF-8; save it as CSV UTF-8") from error
+    lines = csv.reader(io.StringIO(text))
+    header = [name.strip().lower() for name in next(lines, [])]
+    places = [next((header.index(name) for name in names if name in header), None) for names in (ITEMS, LABELS)]
+    if None in places:
+        raise InputError(
+            f"labels: {path}: its first line names {', '.join(header) or 'nothing'}; it needs a column {ITEMS[0]} (or "
+            f"{', '.join(ITEMS[1:])}), and a column {LABELS[0]}"
+        )
+    item, label = (int(place) for place in places if place is not None)
+    rows = {title: row for row, title in enumerate(pile.titles)}
+    rows |= {as_text(title, "./"): row for title, row in rows.items()}
+    known = {as_text(name): name for name in classes}
+    found = np.full(len(pile), UNKNOWN, dtype=np.int64)
+    for cells in lines:
+        line = f"labels: {path}: line {lines.line_num}"
+        name = cells[label].strip() if len(cells) > label else ""
+        if not name:
+            continue
+        row = rows.get(cells[item])
+        if row is None:
+            raise InputError(f"{line}: {cells[item]!r} is not in the pile; remove the line")
+        name = known.get(name, name)
+        if name not in classes:
+            classes.append(name)
+        place = classes.index(name)
+        if found[row] not in (UNKNOWN, place):
+            raise InputError(f"{line}: {cells[item]!r} has another label above; keep one")
+        found[row] = place
+    return found

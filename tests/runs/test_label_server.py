@@ -1,0 +1,220 @@
+"""The HTTP interface of `transduce label`: its answers, and what it refuses."""
+
+import errno
+import io
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from runs.labelling.gate import HEADERS, LARGEST_BODY
+from runs.labelling.server import page_app, secret_of
+from tests.runs.labelling import opened, settled, small_pile
+
+TOKEN = "t" * 43
+HOST = "127.0.0.1:8765"
+
+
+@pytest.fixture
+def session(tmp_path):
+    pile = small_pile()
+    file = tmp_path / "<img src=x>.png"
+    Image.fromarray(np.zeros((300, 200, 3), np.uint8)).save(file)
+    (tmp_path / "secret.txt").write_text("secret")
+    pile.pictures[0] = str(file)
+    made = opened(tmp_path, pile)
+    made.start()
+    yield settled(made)
+    made.close()
+
+
+@pytest.fixture
+def client(session):
+    app = page_app(session, token=TOKEN, host="127.0.0.1", port=8765)
+    return TestClient(app, base_url=f"http://{HOST}", headers={"X-Label-Token": TOKEN})
+
+
+def answer(client, item, *, version=0, label="cat", who="a", **headers):
+    body = {"client": who, "answers": [{"id": item, "version": version, "action": "label", "label": label}]}
+    return client.post("/api/answers", json=body, headers=headers)
+
+
+def test_state_and_answers(client, session):
+    state = client.get("/api/state").json()
+    assert (state["name"], state["total"], state["labelled"], state["version"]) == ("pile", 60, 0, 0)
+    assert state["keys"] == {"cat": "1", "dog": "2", "eel": "3"}
+    assert len(state["batch"]) == 10
+    assert state["batch"][0]["columns"]["text"].startswith("<b>")  # text, which the page does not read as HTML
+    item = state["batch"][0]["id"]
+    reply = answer(client, item)
+    assert reply.status_code == 200
+    assert (reply.json()["saved"], reply.json()["conflicts"]) == ([item], [])
+    assert reply.json()["state"]["labelled"] == 1
+    undone = client.post("/api/undo", json={"client": "a"}).json()
+    assert (undone["undone"]["id"], undone["undone"]["state"], undone["state"]["labelled"]) == (item, "open", 0)
+    assert client.post("/api/undo", json={"client": "a"}).json()["undone"] is None
+
+
+def test_an_answer_to_an_old_version_is_refused_with_the_newer_one(client):
+    assert answer(client, "id-0", who="a").status_code == 200
+    reply = answer(client, "id-0", label="dog", who="b")
+    assert reply.status_code == 409
+    assert reply.json()["saved"] == []
+    assert (reply.json()["conflicts"][0]["label"], reply.json()["conflicts"][0]["version"]) == ("cat", 1)
+    assert answer(client, "id-0", label="dog", who="b", version=1).status_code == 200
+
+
+def test_new_classes_and_lists_by_class(client, session):
+    assert client.post("/api/classes", json={"client": "a", "name": " <b>new</b> "}).json()["classes"][-1] == (
+        "<b>new</b>"
+    )
+    assert client.post("/api/classes", json={"client": "a", "name": " "}).status_code == 400
+    for item in list(session.batch):
+        answer(client, item, label=("cat", "dog", "eel")[int(item[3:]) % 3])
+    settled(session)
+    found = client.get("/api/items", params={"class": "cat", "limit": 2}).json()
+    assert len(found["items"]) == 2 < found["total"]
+    assert client.get("/api/items", params={"class": "cow"}).status_code == 400
+    assert client.get("/api/suspicious").json() == {"items": []}
+    wrong = next(
+        f"id-{row}" for row in range(0, 60, 3) if f"id-{row}" not in {*session.batch, *session.answers.entries()}
+    )
+    answer(client, wrong, label="dog")  # a cat
+    settled(session)
+    suspicious = client.get("/api/suspicious").json()["items"]
+    assert [item["id"] for item in suspicious] == [wrong]
+    assert suspicious[0]["suspicion"] > 0.5
+
+
+def test_pictures_are_thumbnails_of_the_pile_alone(client):
+    reply = client.get("/api/picture/id-0", params={"size": 60})
+    assert reply.headers["content-type"] == "image/jpeg"
+    assert Image.open(io.BytesIO(reply.content)).size == (40, 60)
+    for path in ("id-1", "id-99", "../secret.txt", "%2e%2e%2fsecret.txt", "..%2f..%2fetc%2fpasswd", "secret.txt"):
+        assert client.get(f"/api/picture/{path}").status_code in (403, 404), path
+    for path in ("../session.py", "%2e%2e%2fserver.py", "..%2fserver.py", "x.html"):
+        assert client.get(f"/static/{path}").status_code in (403, 404), path
+    assert client.get("/api/picture/id-0", params={"size": 10**6}).status_code == 422
+
+
+def test_a_picture_that_is_gone(client, session):
+    os.unlink(session.pile.pictures[0])
+    reply = client.get("/api/picture/id-0", params={"size": 77})
+    assert (reply.status_code, reply.json()["error"]) == (
+        400,
+        "<img src=x>.png: cannot be read (No such file or directory); restore it",
+    )
+
+
+def test_downloads(client):
+    reply = client.get("/api/export", params={"token": TOKEN})
+    assert reply.text.startswith("id,state,label,predicted,probability")
+    assert "attachment" in reply.headers["content-disposition"]
+    assert client.get("/api/export", params={"format": "parquet"}).content[:4] == b"PAR1"
+    assert client.get("/api/export", params={"format": "exe"}).status_code == 422
+
+
+@pytest.mark.parametrize("token", ["", "x", "T" * 43, "t" * 42, "é" * 43])
+@pytest.mark.parametrize("path", ["/", "/api/state", "/api/picture/id-0", "/api/export", "/nothing"])
+def test_every_request_needs_the_token(client, token, path):
+    reply = client.get(path, headers={"X-Label-Token": token.encode("latin-1")}, params={"token": token})
+    assert reply.status_code == 403
+    assert "token" in reply.json()["error"]
+
+
+def test_the_token_in_the_address_opens_the_page_but_answers_nothing(client):
+    def status(method, path, **more):
+        return client.request(method, path, params={"token": TOKEN}, headers={"X-Label-Token": "x"}, **more).status_code
+
+    assert status("GET", "/") == 200
+    assert status("GET", "/api/picture/id-0") == 200
+    assert status("GET", "/api/state") == 403
+    assert status("POST", "/api/undo", json={"client": "a"}) == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example:8765"},
+        {"Host": "127.0.0.1:80"},
+        {"Host": "127.0.0.1.evil.example:8765"},
+        {"Host": "me@127.0.0.1:8765"},
+        {"Host": ""},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Origin": f"https://{HOST}"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_requests_of_other_pages_are_refused(client, session, headers):
+    assert client.get("/api/state", headers=headers).status_code == 403
+    assert answer(client, "id-0", **headers).status_code == 403
+    assert session.answers.number == 0
+
+
+def test_own_names_are_accepted(client):
+    for host in (HOST, "localhost:8765", "[::1]:8765"):
+        assert client.get("/api/state", headers={"Host": host, "Origin": f"http://{host}"}).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_answers_are_json(client, kind):
+    assert client.post("/api/undo", content=b'{"client": "a"}', headers={"Content-Type": kind}).status_code == 415
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 422),
+        (b"[]", 422),
+        (b'{"client": "a", "answers": [{"id": "id-0"}]}', 422),
+        (b'{"client": "a", "answers": [{"id": "id-0", "version": "0", "action": "skip"}]}', 422),
+        (b'{"client": "a", "answers": [{"id": "id-0", "version": 0, "action": "delete"}]}', 422),
+        (b'{"client": "a", "answers": [{"id": "id-0", "version": 0, "action": "label", "label": "cow"}]}', 400),
+        (b'{"client": "a", "answers": [{"id": "id-99", "version": 0, "action": "skip"}]}', 400),
+        (b'{"client": "", "answers": []}', 422),
+        (b" " * (LARGEST_BODY + 1), 413),
+    ],
+)
+def test_wrong_bodies(client, session, body, status):
+    reply = client.post("/api/answers", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code == status
+    assert reply.json()["error"]
+    assert session.answers.number == 0
+
+
+def test_a_large_body_without_its_length(client):
+    pieces = (b" " * 100_000 for _ in range(20))
+    headers = {"Content-Type": "application/json"}
+    assert client.post("/api/undo", content=pieces, headers=headers).status_code == 413
+
+
+def test_a_full_disk(client, session, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("runs.labelling.journal._write", full)
+        reply = answer(client, "id-0")
+    assert reply.status_code == 507
+    assert "the disk is full, so nothing was saved" in reply.json()["error"]
+    assert answer(client, "id-0").status_code == 200
+
+
+def test_every_reply_has_the_headers(client):
+    for path in ("/", "/api/state", "/static/label.html", "/nothing", "/api/picture/id-0"):
+        reply = client.get(path, params={"token": TOKEN})
+        assert {name: reply.headers[name] for name in HEADERS} == HEADERS, path
+        assert not [name for name in reply.headers if name.startswith("access-control")]
+    assert client.request("OPTIONS", "/api/answers").status_code == 405
+
+
+def test_the_token_is_kept_in_a_file_of_its_owner(tmp_path):
+    token = secret_of(tmp_path)
+    assert len(token) >= 43
+    assert secret_of(tmp_path) == token
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,206 @@
+"""`transduce label` and `transduce next`, with piles of pictures and tables; kill -9, and two processes at once."""
+
+import csv
+import json
+import os
+import signal
+import time
+import urllib.request
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from runs.cli import main
+from tests.runs.children import started, until
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A table of 40 rows in two groups, with texts and pictures."""
+    from PIL import Image
+
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(0)
+    side = np.arange(40) % 2
+    rows = (side[:, None] * 6 + generator.normal(size=(40, 5))).astype(np.float32)
+    (tmp_path / "pictures").mkdir()
+    for row in range(40):
+        Image.fromarray(np.full((8, 8, 3), 255 * side[row], np.uint8)).save(tmp_path / "pictures" / f"{row:02d}.png")
+    frame = pd.DataFrame({"text": [f"=row {row}" for row in range(40)], "image": sorted(os.listdir("pictures"))})
+    frame["image"] = "pictures/" + frame["image"]
+    frame["emb"] = list(rows)
+    frame.to_parquet("table.parquet")
+    numbers = pd.DataFrame(rows, columns=[f"e{i}" for i in range(5)])
+    pd.concat([frame[["text"]], numbers], axis=1).to_csv("table.csv", index=False)
+    np.save("features.npy", rows)
+    return tmp_path
+
+
+def ends(capsys, *arguments, code=0):
+    assert main(list(arguments)) == code, capsys.readouterr().err
+    return capsys.readouterr()
+
+
+def ids(text):
+    return [row["id"] for row in csv.DictReader(text.splitlines())]
+
+
+def labels_file(path, rows):
+    path.write_text("id,label\n" + "".join(f"{row},{'ab'[row % 2]}\n" for row in rows))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "pile",
+    [
+        ("table.parquet", "--features", "emb"),
+        ("table.parquet",),
+        ("table.csv", "--features", "e*"),
+        ("table.csv", "--features", "e0,e1,e2,e3,e4"),
+        ("features.npy",),
+        ("features.npy", "--pictures", "pictures"),
+    ],
+)
+def test_the_next_items_of_every_kind_of_pile(here, capsys, pile):
+    labels = labels_file(here / "labels.csv", range(6))
+    found = ids(ends(capsys, "next", pile[0], labels, *pile[1:], "-n", "4", "--csv").out)
+    assert len(set(found)) == 4
+    assert not {*found} & set("012345")
+    rows = json.loads(ends(capsys, "next", *pile, f"labels={labels}", "-n", "4", "--json").out)
+    assert [row["id"] for row in rows] == found
+    assert all(row["predicted"] == "ab"[int(row["id"]) % 2] for row in rows)
+    assert len(ids(ends(capsys, "next", *pile, "--csv").out)) == 20  # without labels
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names nothing; it needs a column id"),
+        ("a,b\n1,2\n", "names a, b; it needs a column id"),
+        ("id,label\n0,a\n99,b\n", "line 3: '99' is not in the pile"),
+        ("id,label\n0,a\n0,b\n", "line 3: '0' has another label above"),
+    ],
+)
+def test_wrong_labels(here, capsys, text, message):
+    (here / "labels.csv").write_text(text)
+    assert message in ends(capsys, "next", "features.npy", "labels.csv", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "no pile given"),
+        (("nothing",), "nothing: no such file or folder"),
+        (("pictures",), "no network given for the pictures"),
+        (("table.parquet", "--features", "embedding"), "unknown column 'embedding'; did you mean"),
+        (("table.parquet", "--features", "text"), "features"),
+        (("table.parquet", "--show", "words"), "unknown column 'words'"),
+        (("table.csv",), "which columns are features? Choose with --features"),
+        (("table.csv", "--features", "text"), "column 'text' has no number in row 0"),
+        (("features.npy", "--show", "text"), "show= applies to a table"),
+        (("features.npy", "--classes", "a,a"), "classes: the class 'a' is given twice"),
+        (("features.npy", "--pictures", "nothing"), "pictures: nothing: no such file"),
+        (("features.npy", "--port", "70000"), "port must be between 0 and 65535"),
+        (("features.npy", "--json"), "add --finish"),
+        (("features.npy", "strategy=simpleshot,laplacianshot"), "label accepts one value of every key"),
+        (("a", "b"), "'b': transduce label takes pile"),
+    ],
+)
+def test_mistakes_end_at_once(here, capsys, arguments, message):
+    said = ends(capsys, "label", *arguments, code=2).err
+    assert message in said
+    assert "Traceback" not in said
+    assert not list(here.glob("results/labelling/*/journal.jsonl"))
+
+
+def test_pictures_outside_of_the_folder_of_a_table(here, capsys):
+    (here / "outside").mkdir()
+    frame = pd.read_parquet("table.parquet")
+    frame["image"] = ["../pictures/00.png"] * 40
+    frame.to_parquet("outside/table.parquet")
+    said = ends(capsys, "label", "outside/table.parquet", "--features", "emb", "--show", "image", code=2).err
+    assert "column 'image' names '../pictures/00.png' in row 0, outside of the folder of the table" in said
+
+
+def test_finish_without_answers_records_no_run(here, capsys):
+    facts = json.loads(ends(capsys, "label", "features.npy", "--classes", "a,b", "--finish", "--json").out)
+    assert (facts["items"], facts["labelled"], facts["classes"]) == (40, 0, ["a", "b"])
+    assert "run" not in facts
+
+
+class Page:
+    """A client of a running `transduce label`."""
+
+    def __init__(self, child):
+        self.root, _, self.token = child.stdout.readline().strip().partition("/?token=")
+
+    def ask(self, path, body=None):
+        headers = {"X-Label-Token": self.token, "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(urllib.request.Request(self.root + path, data, headers), timeout=60) as reply:
+            return json.loads(reply.read())
+
+    def ready(self):
+        def found():
+            state = self.ask("/api/state")
+            return state if not state["working"] and any(item["state"] == "open" for item in state["batch"]) else None
+
+        return until(found)
+
+    def label(self, item):
+        given = {"id": item["id"], "version": item["version"], "action": "label", "label": "ab"[int(item["title"]) % 2]}
+        return self.ask("/api/answers", {"client": "me", "answers": [given]})
+
+
+COMMAND = ["-m", "runs.cli", "label", "table.parquet", "--features", "emb", "--show", "text,image", "--no-browser"]
+
+
+@pytest.mark.slow
+def test_kill_9_loses_no_answer_and_ctrl_c_records_the_session(here, child_environment, empty_record, capsys):
+    environment = {**child_environment, "OMP_NUM_THREADS": "1"}
+    saved = set()
+    with started([*COMMAND, "--classes", "a,b"], environment) as child:
+        page = Page(child)
+        item = page.ready()["batch"][0]
+        assert item["columns"]["text"].startswith("=row")
+        assert item["picture"] == f"/api/picture/{item['id']}"
+        for item in page.ready()["batch"][:7]:
+            saved.add(page.label(item)["saved"][0])
+        second = main(list(COMMAND[2:]))
+        said = capsys.readouterr()
+        assert second == 2
+        assert "this session is open in another process; its page is above" in said.err
+        assert said.out.strip() == f"{page.root}/?token={page.token}"
+        child.send_signal(signal.SIGKILL)
+        child.wait(60)
+    (journal,) = here.glob("results/labelling/*/journal.jsonl")
+    with journal.open("ab") as file:
+        file.write(b'{"kind": "answer", "number": 8, "id": "')  # what a write that is cut off leaves
+    with started(COMMAND, environment) as child:
+        again = Page(child)
+        assert (again.root, again.token) == (page.root, page.token)  # an open page goes on
+        state = again.ready()
+        assert state["labelled"] == 7
+        assert {item["id"] for item in state["batch"] if item["state"] == "labelled"} == saved
+        while state["labelled"] < 25:
+            for item in state["batch"]:
+                if item["state"] == "open":
+                    again.label(item)
+            state = again.ready()
+        time.sleep(0.1)
+        child.send_signal(signal.SIGINT)
+        _, messages = child.communicate(timeout=120)
+        assert child.returncode == 0, messages
+    facts = json.loads(ends(capsys, *COMMAND[2:], "--finish", "--json").out)
+    assert facts["reused"]
+    from runs.record.tracking import Tracker
+    from runs.storage.store import Store
+
+    tracker = Tracker(Store(here / "results"))
+    run = tracker.get(facts["run"])
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics["labels"] == facts["labelled"] >= 25
+    assert 0 < run.data.metrics["estimated_accuracy_low"] < run.data.metrics["estimated_accuracy"] <= 1
+    names = {file.path for file in tracker.client.list_artifacts(facts["run"])}
+    assert {"config.yaml", "journal.jsonl", "table-labels.csv", "table-labels.parquet"} <= names
