@@ -179,7 +179,7 @@ def _typicality(pile: _Pile, n: int) -> NDArray[np.int64]:
     mean = (torch.zeros(len(points), dtype=lengths.dtype).index_add_(0, rows, lengths) / degrees).numpy()
     clusters = min(len(pile.labelled) + n, _CLUSTERS, len(points))
     seed = int(pile.random.integers(2**31))
-    found = MiniBatchKMeans(clusters, random_state=seed, n_init=1, batch_size=4096, max_iter=30).fit_predict(points)
+    found = MiniBatchKMeans(clusters, random_state=seed, n_init=1, batch_size=4096, max_iter=5).fit_predict(points)
     sizes = np.bincount(found, minlength=clusters)
     given = np.bincount(found[pile.labelled], minlength=clusters)
     # Each round asks for the most typical free point of every cluster: fewest labels first, then the largest.

@@ -131,7 +131,9 @@ class SmoothedRidge:
         graph = similarity_graph(Features(centred), self.neighbours, "gaussian", symmetry="union", valid=valid)
         assert isinstance(graph, SparseGraph)
         smoothings = SMOOTHINGS if self.smoothing is None else (self.smoothing,)
-        levels = (_scaled(_centred(level, valid), valid) for level in low_pass(graph, centred, smoothings))
+        levels = low_pass(graph, centred, smoothings)
+        for level in levels:
+            _standardise(level, valid)
         return SmoothedPoints(tuple(levels), tuple(smoothings), graph)
 
     def _evidence(self, points: SmoothedPoints, labels: Labels, prior: Tensor) -> list[Tensor]:
@@ -143,17 +145,24 @@ class SmoothedRidge:
         return [weight * level.clamp_min(_SMALLEST).log() for level in low_pass(points.graph, prior, points.smoothings)]
 
 
+def _mean(points: Tensor, valid: Tensor | None) -> Tensor:
+    """(B, 1, D) mean of the points (B, N, D), without the padded ones."""
+    if valid is None:
+        return points.mean(dim=1, keepdim=True)
+    mask = valid[:, None].to(points.dtype)
+    return torch.bmm(mask, points) / mask.sum(dim=2, keepdim=True)
+
+
 def _centred(points: Tensor, valid: Tensor | None) -> Tensor:
     """Points (B, N, D) minus their mean; 0 in padded rows."""
-    if valid is None:
-        return points - points.mean(dim=1, keepdim=True)
-    mask = valid[..., None].to(points.dtype)
-    mean = (points * mask).sum(dim=1, keepdim=True) / mask.sum(dim=1, keepdim=True)
-    return (points - mean) * mask
+    points = points - _mean(points, valid)
+    return points if valid is None else points.mul_(valid[..., None])
 
 
-def _scaled(points: Tensor, valid: Tensor | None) -> Tensor:
-    """Points (B, N, D), 0 in padded rows, divided by the root of their mean squared norm; unchanged if all are 0."""
-    count = points.shape[1] if valid is None else valid.sum(dim=1)[:, None, None]
-    size = points.square().sum(dim=(1, 2), keepdim=True) / count
-    return points * torch.where(size > 0, size.clamp_min(torch.finfo(points.dtype).tiny).rsqrt(), 1.0)
+def _standardise(points: Tensor, valid: Tensor | None) -> None:
+    """Shift and scale points (B, N, D) in place to mean 0 and mean squared norm 1; 0 if all are equal."""
+    points.sub_(_mean(points, valid))
+    valid = points.new_ones(points.shape[:2]) if valid is None else valid
+    points.mul_(valid[..., None])
+    size = (points.flatten(1).norm(dim=1) ** 2 / valid.sum(dim=1))[:, None, None]
+    points.mul_(torch.where(size > 0, size.clamp_min(torch.finfo(points.dtype).tiny).rsqrt(), 1.0))
