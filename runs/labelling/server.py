@@ -26,7 +26,12 @@ from runs.labelling.journal import NotSaved
 from runs.labelling.session import Given, Session
 
 STATIC = Path(__file__).parent / "static"
-FILES = {"label.html": "text/html", "label.js": "text/javascript", "label.css": "text/css"}
+FILES = {
+    "label.html": "text/html",
+    "label.js": "text/javascript",
+    "label.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 Count = Annotated[int, Query(ge=0)]
 
