@@ -12,8 +12,8 @@ from runs.labelling.session import Session
 from runs.labelling.steps import SKIPPED
 
 TARGET = 0.95
-KEYS = "1234567890qwertyiopadfghjklxcvbm"
-"""Keys of the classes, in their order; n, s, u and z are left for other actions."""
+KEYS = "123456789qwertyiopadfghjklxcvbm"
+"""Keys of the classes, in their order; 0 is "none of these", and n, s, u and z are left for other actions."""
 
 
 def state(session: Session) -> dict[str, Any]:

@@ -43,7 +43,7 @@ const current = { label: null, class: null, suspicious: null };
 let totalOfClass = 0;
 let undone = []; // ids that an undo brought back, shown before the batch
 let trouble = ""; // why the server cannot be asked
-let shownAt = 0;
+let shownAt = -Infinity;
 let refreshing = 0; // number of the newest request for a list
 
 // --- the server
@@ -365,7 +365,7 @@ const VIEWS = ["label", "class", "suspicious"];
 
 function show(name) {
   view = name;
-  shownAt = 0;
+  shownAt = -Infinity;
   render();
   if (name !== "label") refresh();
 }
@@ -438,7 +438,7 @@ function nodeOf(id) {
     else node.shown.remove();
     li.addEventListener("click", () => {
       current[view] = id;
-      shownAt = 0;
+      shownAt = -Infinity;
       render();
       focusCurrent();
     });
