@@ -8,6 +8,7 @@ from clustering.foundation.errors import InputError
 from runs.cli.flags import ALWAYS, Flags
 from runs.config import groups
 from runs.config.configs import SCHEMAS, RunConfig, group_names, group_of, parse, top_level
+from runs.config.label import LabelConfig, NextConfig
 from runs.console.output import Console
 
 FLAGS: tuple[str, ...] = ()
@@ -15,7 +16,12 @@ SHELLS = {
     "bash": "complete -o nospace -C 'transduce completion' transduce",
     "zsh": "autoload -U +X bashcompinit && bashcompinit\ncomplete -o nospace -C 'transduce completion' transduce",
 }
-OF_VERBS = {**SCHEMAS, **dict.fromkeys(("quickstart", "compare", "tasks", "table"), SCHEMAS["evaluate"])}
+OF_VERBS = {
+    **SCHEMAS,
+    **dict.fromkeys(("quickstart", "compare", "tasks", "table"), SCHEMAS["evaluate"]),
+    "label": LabelConfig,
+    "next": NextConfig,
+}
 """The schema of each verb's keys."""
 
 ABOUT = """\

@@ -11,6 +11,22 @@ STATES: Mapping[str, State] = {"label": "labelled", "none": "none", "skip": "ski
 ACTIONS: Mapping[State, Action] = {"labelled": "label", "none": "none", "skipped": "skip", "open": "clear"}
 
 
+class Given(NamedTuple):
+    """One answer of a client.
+
+    Attributes:
+        id: the item.
+        version: the version of the item that the client saw.
+        action: label, none, skip or clear.
+        label: the class, for the action label.
+    """
+
+    id: str
+    version: int
+    action: str
+    label: str | None = None
+
+
 class Entry(NamedTuple):
     """The state of one item.
 

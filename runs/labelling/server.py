@@ -20,10 +20,11 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.encoded import open_rgb, read_bytes
 from runs.labelling import views
+from runs.labelling.answers import Given
 from runs.labelling.export import KINDS, export
 from runs.labelling.gate import Gate
 from runs.labelling.journal import NotSaved
-from runs.labelling.session import Given, Session
+from runs.labelling.session import Session
 
 STATIC = Path(__file__).parent / "static"
 FILES = {

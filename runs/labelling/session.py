@@ -3,47 +3,23 @@
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from clustering.foundation.errors import InputError
 from fsl.labelling.audit import audit_order
-from runs.labelling.answers import ACTIONS, STATES, Answers
+from runs.labelling.answers import ACTIONS, STATES, Answers, Given
 from runs.labelling.journal import Journal, Line
 from runs.labelling.pile import Pile
 from runs.labelling.predictions import UNKNOWN, Labeller, Predicted
-from runs.labelling.steps import NONE, SKIPPED, Snapshot, Step, next_step
+from runs.labelling.steps import NONE, SKIPPED, Audited, Snapshot, Step, next_step, random_step
 from runs.storage.locks import Say, silent
 
 JOURNAL = "journal.jsonl"
+RETRY = 5.0  # seconds until a step is taken again that could not be saved
 LONGEST = 200  # characters of a class name
 PLACES = {"open": UNKNOWN, "none": NONE, "skipped": SKIPPED}
-
-
-class Given(NamedTuple):
-    """One answer of a client.
-
-    Attributes:
-        id: the item.
-        version: the version of the item that the client saw.
-        action: label, none, skip or clear.
-        label: the class, for the action label.
-    """
-
-    id: str
-    version: int
-    action: str
-    label: str | None = None
-
-
-class Audited(NamedTuple):
-    """The audit at one time: labels used to fit, right answers and all answers of it, and items not used to fit."""
-
-    labels: int
-    right: int
-    audited: int
-    population: int
 
 
 class Session:
@@ -273,15 +249,22 @@ class Session:
             self._take_step(snapshot)
 
     def _take_step(self, snapshot: Snapshot) -> None:
-        problem = None
+        problem, retry = None, False
         try:
-            step = next_step(self.labeller, snapshot, self._order)
+            try:
+                step = next_step(self.labeller, snapshot, self._order)
+            except Exception as error:  # a strategy may raise any error; the page shows it, and labelling goes on
+                problem = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+                step = random_step(snapshot, self.predicted, self.labeller.seed)
             with self.lock:
                 self._install(step)
-        except Exception as error:  # a strategy may raise any error; the page shows it, and labelling goes on
-            problem = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        with self.lock:
-            self.problem, self._working = problem, False
+        except InputError as error:  # the disk is full
+            problem, retry = str(error), True
+        with self._wake:
+            self.problem = problem
+            if retry and not self.closed:
+                self._wake.wait(RETRY)
+            self._working, self._wanted = False, self._wanted or retry
 
     def _install(self, step: Step) -> None:
         """Show the result of a step."""

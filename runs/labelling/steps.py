@@ -40,6 +40,15 @@ class Snapshot(NamedTuple):
         return np.isin(self.given, (UNKNOWN, SKIPPED), invert=True)
 
 
+class Audited(NamedTuple):
+    """The audit at one time: labels used to fit, right answers and all answers of it, and items not used to fit."""
+
+    labels: int
+    right: int
+    audited: int
+    population: int
+
+
 class Step(NamedTuple):
     """The result of one step.
 
@@ -109,3 +118,10 @@ def _next_batch(
     batch = [*chosen, *audit]
     places = np.random.default_rng([labeller.seed, snapshot.number]).permutation(len(batch))  # hides the audit
     return [batch[place] for place in places], frozenset(audit), frozenset(taken)
+
+
+def random_step(snapshot: Snapshot, predicted: Predicted | None, seed: int) -> Step:
+    """A step with the earlier predictions and a random batch, where `next_step` fails."""
+    rows = np.random.default_rng([seed, snapshot.number]).permutation(np.flatnonzero(snapshot.open))
+    batch = [int(row) for row in rows[: snapshot.batch]]
+    return Step(predicted, batch, frozenset(), frozenset(), np.zeros(0, dtype=bool), len(snapshot.given), 0)

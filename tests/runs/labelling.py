@@ -5,9 +5,10 @@ import time
 import numpy as np
 
 from fsl.strategies.smoothed_ridge import SmoothedRidge
+from runs.labelling.answers import Given
 from runs.labelling.pile import Pile
 from runs.labelling.predictions import Labeller
-from runs.labelling.session import Given, Session
+from runs.labelling.session import Session
 
 CLASSES = ("cat", "dog", "eel")
 

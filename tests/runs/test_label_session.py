@@ -10,9 +10,10 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs.labelling import journal as journals
 from runs.labelling import views
+from runs.labelling.answers import Given
 from runs.labelling.export import export
 from runs.labelling.journal import NotSaved
-from runs.labelling.session import Given
+from tests.runs.children import until
 from tests.runs.labelling import CLASSES, class_of, label, label_batches, opened, settled, small_pile
 
 
@@ -243,9 +244,28 @@ def test_an_error_of_the_strategy_is_shown_and_labelling_goes_on(tmp_path, monke
     monkeypatch.setattr(session.labeller, "predict", broken)
     label_batches(session, 1)
     assert views.state(session)["problem"] == "RuntimeError: no convergence"
+    assert {item["state"] for item in views.state(session)["batch"]} == {"open"}
+    label_batches(session, 1)
     monkeypatch.undo()
     label(session, "id-0")
     assert views.state(settled(session))["problem"] is None
+    session.close()
+
+
+def test_a_step_that_cannot_be_saved_is_taken_again(tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("runs.labelling.session.RETRY", 0.05)
+    session = opened(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(journals, "_write", full)
+        session.start()
+        until(lambda: session.problem)
+        assert "the disk is full" in session.problem
+        assert not session.batch
+    assert len(settled(session).batch) == 10
+    assert session.problem is None
     session.close()
 
 

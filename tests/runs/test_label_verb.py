@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from runs.cli import main
+from runs.cli.completion import completions
 from tests.runs.children import started, until
 
 
@@ -127,6 +128,13 @@ def test_finish_without_answers_records_no_run(here, capsys):
     facts = json.loads(ends(capsys, "label", "features.npy", "--classes", "a,b", "--finish", "--json").out)
     assert (facts["items"], facts["labelled"], facts["classes"]) == (40, 0, ["a", "b"])
     assert "run" not in facts
+
+
+def test_keys_are_completed():
+    assert completions("transduce label sele") == ["selection="]
+    assert completions("transduce next lab") == ["labels="]
+    assert "smoothed_ridge" in completions("transduce label strategy=smooth")
+    assert completions("transduce label --fin") == ["--finish "]
 
 
 class Page:
