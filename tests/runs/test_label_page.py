@@ -174,6 +174,7 @@ def test_a_session_of_sixty_labels(tmp_path, reference_data, serve, browser):
     assert "The server does not answer" in window.text("notices")
     assert "1 answer not saved yet: kept in this page." in window.text("notices")
     assert browser.value("document.querySelectorAll('.item.unsaved').length") == 1
+    assert browser.value("document.querySelector('.notice').getBoundingClientRect().top >= 0")
     browser.picture(tmp_path / "killed.png")
     server.start()
     browser.value("document.querySelector('.notice button').click()")

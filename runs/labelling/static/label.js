@@ -13,6 +13,7 @@ const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count ==
 const PAGE = 48; // items in one request of the view by class
 const BUSY = 700, IDLE = 4000, RETRY = 4000; // milliseconds between questions to the server
 const JUST_SHOWN = 350; // milliseconds in which a key does not answer an item that has just replaced another
+const SHORT = 80; // characters of text that fit below a picture; with more, items are shown as rows
 const PIXELS = { small: 224, medium: 448, large: 896 };
 
 const remembered = (key, make) => {
@@ -490,7 +491,7 @@ function renderItems() {
     list.replaceChildren(...wanted);
     if (had) focusCurrent();
   }
-  const rows = ids.some((id) => Object.keys(items.get(id).columns ?? {}).length || !items.get(id).picture);
+  const rows = ids.some((id) => !items.get(id).picture || Object.values(items.get(id).columns).join(" ").length > SHORT);
   list.className = `${$("size").value}${rows ? " rows" : ""}`;
   for (const id of nodes.keys()) if (nodes.size > 4 * PAGE && !kept(id)) nodes.delete(id);
 }
