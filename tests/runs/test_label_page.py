@@ -27,7 +27,7 @@ class Server:
     def __init__(self, folder, environment, *words):
         self.port = free_port()
         self.command = [sys.executable, "-m", "runs.cli", "label", *words, "--no-browser"]
-        self.command += [f"port={self.port}", f"results={folder / 'results'}"]
+        self.command += ["--port", str(self.port), f"results={folder / 'results'}"]
         self.log, self.environment, self.folder = folder / "server.log", environment, folder
         self.start()
 
