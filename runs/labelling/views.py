@@ -113,7 +113,8 @@ def of_class(session: Session, name: str, offset: int, limit: int) -> tuple[int,
 def suspicious(session: Session) -> list[dict[str, Any]]:
     """Labelled items whose label the other labels contradict, the most suspicious first.
 
-    `suspicion` is one minus the probability of the given label, computed without it.
+    `suspicion` is one minus the probability of the given label, computed without it, and `suggested` is the most
+    probable class.
     """
     with session.lock:
         predicted = session.predicted
@@ -130,6 +131,12 @@ def suspicious(session: Session) -> list[dict[str, Any]]:
         judged = (chances.sum(axis=1) > 0) & (chances.argmax(axis=1) != snapshot.given[rows])
         suspicion = 1 - chances[np.arange(len(rows)), snapshot.given[rows]]
         order = np.flatnonzero(judged)[np.argsort(-suspicion[judged], kind="stable")]
+        suggested = chances.argmax(axis=1)
         return [
-            {**view(session, session.pile.ids[rows[place]]), "suspicion": float(suspicion[place])} for place in order
+            {
+                **view(session, session.pile.ids[rows[place]]),
+                "suspicion": float(suspicion[place]),
+                "suggested": predicted.classes[suggested[place]],
+            }
+            for place in order
         ]

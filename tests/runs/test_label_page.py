@@ -308,6 +308,23 @@ def test_by_class_and_by_keyboard_alone(table, serve, browser):
     assert server.state()["labelled"] == 12
 
 
+def test_a_wrong_label_is_shown_and_corrected(table, serve, browser):
+    server = serve(*table, "--classes", "a,b,c", "batch=6")
+    window = Window(browser, server)
+    wrong = window.current()
+    for place in range(18):
+        window.press(str((int(window.current()) + (place == 0)) % 3 + 1))
+    window.wait(SAVED)
+    window.wait("document.getElementById('suspicious').textContent === ' (1)'")
+    browser.value("document.getElementById('tab-suspicious').click()")
+    window.wait(f"{CHOSEN}?.querySelector('.title').textContent === '{wrong}'")
+    right = "abc"[int(wrong) % 3]
+    assert window.browser.value(f"{CHOSEN}.querySelector('.predicted').textContent") == f"without its label: {right}"
+    window.press("Enter")
+    window.wait(f"document.getElementById('said').textContent === 'Saved as {right}, 18 of 90.'")
+    window.wait("document.getElementById('suspicious').textContent === ''")
+
+
 def test_many_long_names_fit(table, serve, browser, tmp_path):
     names = [f"{'w' * 60}{place}" if place % 9 == 0 else f"class {place}" for place in range(60)]
     server = serve(*table, "--classes", ",".join(names))

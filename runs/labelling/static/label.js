@@ -79,7 +79,7 @@ const say = (words) => {
 };
 
 function know(item) {
-  items.set(item.id, item);
+  items.set(item.id, { ...items.get(item.id), ...item }); // the batch does not say what is suspicious
   return item.id;
 }
 
@@ -289,11 +289,14 @@ function undo() {
   return drain();
 }
 
+const guessOf = (item) => (view === "suspicious" ? item?.suggested : item?.predicted) ?? null;
+
 function accept() {
   const item = items.get(current[view]);
   if (!item) return undefined;
-  if (item.predicted === null) return say("There is no prediction for this item yet. Choose a class.");
-  return give("label", item.predicted);
+  const guess = guessOf(item);
+  if (guess === null) return say("There is no prediction for this item yet. Choose a class.");
+  return give("label", guess);
 }
 
 function move(steps, toOpen = false) {
@@ -457,8 +460,8 @@ function renderItem(id) {
   const item = items.get(id);
   const answer = answers.get(id);
   const probability = item.probability === null ? "" : ` (${percent(item.probability)})`;
-  const guess = item.predicted === null ? "" : `predicted ${item.predicted}${probability}`;
-  const doubt = item.suspicion === undefined ? "" : `label wrong with probability ${percent(item.suspicion)}`;
+  let guess = item.predicted === null ? "" : `predicted ${item.predicted}${probability}`;
+  if (view === "suspicious") guess = `without its label: ${item.suggested}`;
   let status = item.state === "open" ? "" : inWords(item);
   let kind = item.state;
   if (answer) {
@@ -469,7 +472,7 @@ function renderItem(id) {
   }
   set(node.title, item.title);
   node.title.title = item.title;
-  set(node.predicted, [guess, doubt].filter(Boolean).join("; "));
+  set(node.predicted, guess);
   set(node.answer, status);
   const chosen = current[view] === id;
   const answered = view === "label" && kind !== "open" ? "answered" : "";
@@ -477,7 +480,7 @@ function renderItem(id) {
   node.li.setAttribute("aria-selected", chosen);
   node.li.tabIndex = chosen ? 0 : -1;
   const columns = Object.entries(item.columns ?? {}).map(([name, text]) => `${name}: ${text}`);
-  node.li.setAttribute("aria-label", [item.title, ...columns, guess, doubt, status].filter(Boolean).join(". "));
+  node.li.setAttribute("aria-label", [item.title, ...columns, guess, status].filter(Boolean).join(". "));
   return node.li;
 }
 
@@ -523,7 +526,7 @@ function renderWords() {
   } else {
     about = ids.length ? "Labels that the rest of the pile contradicts, most suspicious first." : "";
     if (!ids.length) waiting = "No label is suspicious.";
-    else about += " Enter takes the predicted class; the key of the given label confirms it.";
+    else about += " Enter takes the class that the other labels suggest.";
   }
   if (place && about) about += ` Item ${place} of ${ids.length}.`;
   set($("about"), about);
@@ -574,10 +577,10 @@ function renderClasses() {
   const searched = $("find").value.trim().toLowerCase();
   for (const [name, button] of buttons) {
     button.setAttribute("aria-pressed", name === label);
-    button.classList.toggle("guess", name === item?.predicted);
+    button.classList.toggle("guess", name === guessOf(item));
     button.hidden = !name.toLowerCase().includes(searched);
   }
-  const guess = buttons.get(item?.predicted);
+  const guess = buttons.get(guessOf(item));
   if (guess !== renderClasses.guess && guess) $("classes").scrollTop = guess.offsetTop - $("classes").clientHeight / 2;
   renderClasses.guess = guess;
 }
