@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
 from fsl.episodes import Episodes
@@ -22,17 +21,19 @@ from fsl.features.foreign import import_features
 from fsl.labelling.audit import audit_order, estimated_accuracy
 from fsl.labelling.calibration import at_temperature, fit_temperature
 from fsl.labelling.prediction_sets import predict_set
-from fsl.labelling.suspicious import left_out_scores, ridge_scores, smoothed, suspicious_labels
+from fsl.labelling.suspicious import suspicious_labels
 from fsl.labelling.unknown import none_of_these
 from fsl.strategies import STRATEGIES
 from fsl.strategies.laplacianshot import LaplacianShot
+from fsl.strategies.smoothed_ridge import SmoothedRidge
+from fsl.transductive_classifier import TransductiveClassifier
 
-Pile = tuple[np.ndarray, np.ndarray, np.ndarray]
+Pile = tuple[np.ndarray, np.ndarray]
 NETWORK = "clip_vitb32"
 
 
 def piles(folder: Path) -> dict[str, Pile]:
-    """Unit features, labels and 10 nearest neighbours of each data set."""
+    """Unit features and labels of each data set."""
     found: dict[str, tuple[Any, Any]] = {}
     for name in ("caltech101", "dtd", "ucf101"):
         stored = np.load(folder / "vlm" / f"{NETWORK}_{name}.npz")
@@ -44,15 +45,8 @@ def piles(folder: Path) -> dict[str, Pile]:
     result = {}
     for name, (X, y) in found.items():
         X = X.astype(np.float32) / np.linalg.norm(X.astype(np.float32), axis=1, keepdims=True)
-        near = np.concatenate([_nearest(X, first) for first in range(0, len(X), 1000)])
-        result[name] = X, np.unique(y, return_inverse=True)[1], near
+        result[name] = X, np.unique(y, return_inverse=True)[1]
     return result
-
-
-def _nearest(X: np.ndarray, first: int) -> np.ndarray:
-    cosines = X[first : first + 1000] @ X.T
-    cosines[np.arange(len(cosines)), first + np.arange(len(cosines))] = -np.inf
-    return np.argpartition(-cosines, 10, axis=1)[:, :10]
 
 
 def audit(data: dict[str, Pile], sessions: int) -> None:
@@ -62,11 +56,13 @@ def audit(data: dict[str, Pile], sessions: int) -> None:
     """
     print("\n| pile | audit | mean accuracy | half length | covers | selection knows the audit |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    for name, (X, y, near) in data.items():
-        F = smoothed(X, near)
-        F = F @ np.linalg.svd(F, full_matrices=False)[2][:64].T
+    for name, (X, y) in data.items():
+        classifier = TransductiveClassifier(SmoothedRidge(smoothing=0.5, penalty=0.1)).prepare(X)
         for size in (50, 200):
-            rows = {blind: [_session(F, y, size, seed, blind) for seed in range(sessions)] for blind in (True, False)}
+            rows = {
+                blind: [_session(classifier, X, y, size, seed, blind) for seed in range(sessions)]
+                for blind in (True, False)
+            }
             covers, truth, half = np.mean(rows[True], axis=0)
             print(
                 f"| {name} | {size} | {truth:.3f} | {half:.3f} | {covers:.3f} | {np.mean(rows[False], 0)[0]:.3f} |",
@@ -74,7 +70,9 @@ def audit(data: dict[str, Pile], sessions: int) -> None:
             )
 
 
-def _session(F: np.ndarray, y: np.ndarray, size: int, seed: int, blind: bool) -> tuple[bool, float, float]:
+def _session(
+    classifier: TransductiveClassifier, X: np.ndarray, y: np.ndarray, size: int, seed: int, blind: bool
+) -> tuple[bool, float, float]:
     random, order = np.random.default_rng(seed), audit_order(len(y), seed)
     fitted, audited, position = np.zeros(len(y), bool), np.zeros(len(y), bool), 0
     fitted[random.permutation(len(y))[: len(y) // 20]] = True
@@ -82,9 +80,8 @@ def _session(F: np.ndarray, y: np.ndarray, size: int, seed: int, blind: bool) ->
         while (audited & ~fitted).sum() < size * turn // 4:
             audited[order[position]] = not fitted[order[position]]
             position += 1
-        classes, own = np.unique(y[fitted], return_inverse=True)
-        scores = ridge_scores(F[fitted], own, 0.1, F)
-        predicted = classes[scores.argmax(axis=1)]
+        classifier.fit(X, np.where(fitted, y, -1))
+        predicted, scores = classifier.transduction_, classifier.label_distributions_
         if turn < 4:
             top = np.partition(scores, -2, axis=1)[:, -2:]
             margin = np.where(fitted | (audited & (not blind)), np.inf, top[:, 1] - top[:, 0])
@@ -100,9 +97,10 @@ def _session(F: np.ndarray, y: np.ndarray, size: int, seed: int, blind: bool) ->
 def suspicious(data: dict[str, Pile], draws: int) -> None:
     print("\n| pile | labelled | AUROC, at random | similar class | found at p > .5 | of these wrong | seconds |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name, (X, y, near) in data.items():
+    for name, (X, y) in data.items():
         means = np.stack([X[y == k].mean(axis=0) for k in range(y.max() + 1)])
         means /= np.linalg.norm(means, axis=1, keepdims=True)
+        classifier = TransductiveClassifier().prepare(X)
         similar = (means @ means.T - 9 * np.eye(len(means))).argmax(axis=1)
         for share in (2, 4):
             auroc: dict[bool, list[float]] = {True: [], False: []}
@@ -117,7 +115,7 @@ def suspicious(data: dict[str, Pile], draws: int) -> None:
                     shifted = (y[wrong] + random.integers(1, len(means), len(wrong))) % len(means)
                     labels[wrong] = similar[y[wrong]] if near_class else shifted
                     start = time.perf_counter()
-                    result = suspicious_labels(X, labels, near)
+                    result = suspicious_labels(classifier.fit(X, labels))
                     seconds.append(time.perf_counter() - start)
                     truth = np.isin(result.points, wrong)
                     auroc[near_class].append(float(roc_auc_score(truth, result.probability)))
@@ -133,7 +131,9 @@ def unknown(data: dict[str, Pile], draws: int) -> None:
     """A fifth of the classes held out; the AUROC, and the differences paired over draws with twice their errors."""
     print("\n| pile | labels a class | AUROC | minus maximum probability | minus distance | true share | estimated |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name, (X, y, near) in data.items():
+    for name, (X, y) in data.items():
+        classifier = TransductiveClassifier().prepare(X)
+        plain = TransductiveClassifier(SmoothedRidge(smoothing=0.0, penalty=0.3)).prepare(X)
         for shots in (5, 20):
             rows = []
             for seed in range(draws):
@@ -143,10 +143,9 @@ def unknown(data: dict[str, Pile], draws: int) -> None:
                 for k in np.setdiff1d(np.arange(y.max() + 1), held):
                     own = random.permutation(np.flatnonzero(y == k))
                     labels[own[: min(shots, max(1, len(own) // 2))]] = k
-                result = none_of_these(X, labels, near)
+                result = none_of_these(classifier.fit(X, labels))
                 known, outside = labels >= 0, np.isin(y[result.points], held)
-                classes = np.unique(labels[known], return_inverse=True)[1]
-                top = softmax(12 * ridge_scores(X[known], classes, 0.3, X[result.points]), axis=1).max(axis=1)
+                top = plain.fit(X, labels).label_distributions_[result.points].max(axis=1)
                 ours = roc_auc_score(outside, -result.inlier)
                 others = [roc_auc_score(outside, -s) for s in (top, (X[result.points] @ X[known].T).max(axis=1))]
                 rows.append([ours, ours - others[0], ours - others[1], outside.mean(), result.share])
@@ -158,14 +157,14 @@ def unknown(data: dict[str, Pile], draws: int) -> None:
 def calibration(data: dict[str, Pile], draws: int) -> None:
     print("\n| pile | accuracy | log loss | with temperature (leave-one-out) | temperature |")
     print("| --- | ---: | ---: | ---: | ---: |")
-    for name, (X, y, near) in data.items():
-        F, rows = smoothed(X, near), []
+    for name, (X, y) in data.items():
+        classifier, rows = TransductiveClassifier().prepare(X), []
         for seed in range(draws):
             known = np.zeros(len(y), bool)
             known[np.random.default_rng(seed).permutation(len(y))[: len(y) // 4]] = True
             classes, own = np.unique(y[known], return_inverse=True)
-            p = softmax(12 * ridge_scores(F[known], own, 0.1, F[~known]), axis=1)
-            T = fit_temperature(softmax(12 * left_out_scores(F[known], own, (0.1,))[0], axis=1), own)
+            p = classifier.fit(X, np.where(known, y, -1)).label_distributions_[~known]
+            T = fit_temperature(classifier.left_out_distributions(), own)
             listed = np.isin(y[~known], classes)
             at = np.flatnonzero(listed), np.searchsorted(classes, y[~known][listed])
             rows.append(

@@ -31,7 +31,7 @@ UNKNOWN = -1
 NEIGHBOURS = 10
 """Points of the pile from which a new point takes its class probabilities."""
 
-_OF_LABELS = ("classes_", "labelled_", "label_distributions_", "transduction_", "left_out_distributions_")
+_OF_LABELS = ("classes_", "labelled_", "label_distributions_", "transduction_", "_left_out")
 
 _ROWS = 4096  # new points compared with their neighbours at a time
 
@@ -65,8 +65,6 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         names and with labels of only one class, all points have it.
     transduction_ : (N,) class of each point, the given one where a label was given.
     labelled_ : (S,) indices of the labelled points.
-    left_out_distributions_ : (S, K) class probabilities of each labelled point, computed without its label. None if the
-        strategy is not `smoothed_ridge`, or there are no labels.
     strategy_ : the strategy object.
     n_features_in_, feature_names_in_ : number and names of the features.
     """
@@ -143,12 +141,12 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if names.text.shape[1] != X.shape[1]:
                 raise InputError(f"text has {names.text.shape[1]} features, X has {X.shape[1]}")
         self.strategy_, self.labelled_, self._points = strategy, np.flatnonzero(known), X
-        self.left_out_distributions_: NDArray[np.floating] | None = None
+        self._left_out: NDArray[np.floating] | None = None
         self._inductive: FewShotClassifier | None = None
         self._chosen = None
         distributions = np.ones((len(X), len(self.classes_)), X.dtype)
         if len(self.classes_) > 1 and isinstance(strategy, SmoothedRidge):
-            distributions = self._by_ridge(strategy, X, places, names, logit_scale)
+            distributions = self._by_ridge(places, names, logit_scale)
         elif len(self.classes_) > 1:
             few = FewShotClassifier(strategy).fit(
                 X[known] if known.any() else None,
@@ -230,16 +228,23 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         strategy."""
         return self._chosen or self._ridge.default
 
+    def left_out_distributions(self) -> NDArray[np.floating]:
+        """(S, K) class probabilities of each labelled point, computed without its label.
+
+        They are those of `smoothed_ridge`; with another strategy, of its default settings.
+        """
+        check_is_fitted(self, "label_distributions_")
+        if self._left_out is None:
+            places = self.label_distributions_[self.labelled_].argmax(axis=1)
+            self._by_ridge(places, None, None)
+        assert self._left_out is not None
+        return self._left_out
+
     def _by_ridge(
-        self,
-        strategy: SmoothedRidge,
-        X: NDArray[np.floating],
-        places: NDArray[np.integer],
-        names: ClassNames | None,
-        logit_scale: float | None,
+        self, places: NDArray[np.integer], names: ClassNames | None, logit_scale: float | None
     ) -> NDArray[np.floating]:
         """(N, K) class probabilities of all points, from features that are kept for the next fit."""
-        prior = None
+        prior, X = None, self._points
         if names is not None:
             features = torch.from_numpy(X)[None]
             none = torch.zeros(1, 0, dtype=torch.int64)
@@ -254,10 +259,9 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             prior = torch.softmax(episodes.log_prior, dim=2)
         one_hot = np.eye(len(self.classes_), dtype=X.dtype)[places]
         labels = Labels(torch.from_numpy(self.labelled_)[None], torch.from_numpy(one_hot)[None])
-        ridge, logits = strategy.fitted(self.smoothed(), labels, prior)
+        ridge, logits = self._ridge.fitted(self.smoothed(), labels, prior)
         self._chosen = int(ridge.level[0]), float(ridge.penalty[0])
-        if len(places):
-            self.left_out_distributions_ = ridge.left_out[0].exp().numpy().astype(X.dtype)
+        self._left_out = ridge.left_out[0].exp().numpy().astype(X.dtype)
         probabilities: NDArray[np.floating] = torch.softmax(logits[0], dim=1).numpy()
         return probabilities
 

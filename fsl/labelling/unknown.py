@@ -13,21 +13,21 @@ The inlier score is the mean of their ranks. The scores of labelled points are c
 ranks of the others among them give conformal p-values.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, diags_array
-from scipy.special import softmax
+import torch
+from numpy.typing import NDArray
 from scipy.stats import rankdata
+from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from fsl.labelling.suspicious import Floats, checked_pile, graph_of, left_out_scores, ridge_scores, smoothed
+from clustering.graphs.sparse_graph import SparseGraph
+from clustering.lengths import unit_rows
+from fsl.transductive_classifier import TransductiveClassifier
 
-RIDGE = 0.1
-SHARPNESS = 12.0
 _WALK, _STEPS = 0.8, 30
-_BLOCK = 4096
+_BLOCK = 4096  # points compared with the labelled ones at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,30 +49,37 @@ class Unknown:
     unknown: NDArray[np.bool_]
 
 
-def none_of_these(
-    features: ArrayLike, labels: ArrayLike, neighbours: ArrayLike, *, unknown: str | float | None = "auto"
-) -> Unknown:
-    """Find points that belong to none of the labelled classes.
+def none_of_these(classifier: TransductiveClassifier, *, unknown: str | float | None = "auto") -> Unknown:
+    """Find points that belong to none of the classes.
 
     The p-values are uniform for points of the classes if the labelled points are a random sample of these; a selection
     that asks for difficult points makes them larger, and fewer points are marked.
 
     Args:
-        features: (N, D) features of the pile, in the form that the classifier compares, for example of unit length.
-        labels: (N,) integers, 0, ..., K - 1 for the given labels and -1 for the others.
-        neighbours: (N, k) indices of the nearest neighbours of each point, without the point itself.
+        classifier: after `fit`, with labels.
         unknown: share of the points without a label that belong to no class, in [0, 1]; "auto" estimates it from the
             p-values above 1/2, 1 - 2 #{p > 1/2} / U (Storey 2002); None marks no point.
 
     Raises:
-        InputError: the arrays do not fit together, fewer than two classes have labels, or the share is not in [0, 1].
+        InputError: fewer than two classes have labels, or the share is not in [0, 1].
     """
     if unknown is not None and unknown != "auto" and (isinstance(unknown, str) or not 0 <= unknown <= 1):
         raise InputError(f'unknown={unknown!r} must be "auto", a share from 0 to 1, or None')
-    values, near, given, labelled, own = checked_pile(features, labels, neighbours)
-    others = np.flatnonzero(given < 0)
-    scores = _scores(values, near, labelled, own)
-    ranks = np.mean([rankdata(score) for score in scores], axis=0) / len(given)
+    left_out = classifier.left_out_distributions()
+    distributions, labelled = classifier.label_distributions_.copy(), classifier.labelled_
+    own = distributions[labelled].argmax(axis=1)
+    if len(np.unique(own)) < 2:
+        raise InputError("labels of at least two classes are needed to find points of none")
+    distributions[labelled] = left_out
+    others = np.setdiff1d(np.arange(len(distributions)), labelled)
+    points, (level, _) = classifier.smoothed(), classifier.chosen()
+    sizes, counts = distributions.sum(axis=0), np.bincount(own, minlength=len(left_out[0]))
+    scores = (
+        distributions.max(axis=1),
+        _nearest_label(unit_rows(points.levels[level][0]), torch.from_numpy(labelled)).numpy(),
+        _walked(points.graph, torch.from_numpy(labelled), torch.from_numpy((sizes / counts.clip(1))[own])).numpy(),
+    )
+    ranks = np.mean([rankdata(score) for score in scores], axis=0) / len(distributions)
     inlier, known = ranks[others], np.sort(ranks[labelled])
     p_value = (1 + np.searchsorted(known, inlier, side="right")) / (len(known) + 1)
     share = 0.0
@@ -85,46 +92,36 @@ def none_of_these(
     return Unknown(others, inlier, p_value, share, marked)
 
 
-def _scores(
-    features: Floats, neighbours: NDArray[np.integer], labelled: NDArray[np.int64], own: NDArray[np.int64]
-) -> list[Floats]:
-    """The three scores (N,) of all points; those of labelled points do not use their own label."""
-    F = smoothed(features, neighbours)
-    logits = SHARPNESS * ridge_scores(F[labelled], own, RIDGE, F)
-    logits[labelled] = SHARPNESS * left_out_scores(F[labelled], own, (RIDGE,))[0]
-    p = softmax(logits, axis=1)
-    sizes, counts = p.sum(axis=0), np.bincount(own)
-    walked = _walked(neighbours, labelled, (sizes / counts)[own])
-    return [p.max(axis=1), _nearest_label(F, labelled), walked]
-
-
-def _nearest_label(F: Floats, labelled: NDArray[np.int64]) -> Floats:
-    """(N,) cosine to the nearest labelled point other than the point itself."""
-    unit = F / np.maximum(np.linalg.norm(F, axis=1, keepdims=True), 1e-12)
-    place = np.full(len(F), -1)
-    place[labelled] = np.arange(len(labelled))
-    nearest = np.empty(len(F), dtype=unit.dtype)
-    for first in range(0, len(F), _BLOCK):
+def _nearest_label(unit: Tensor, labelled: Tensor) -> Tensor:
+    """(N,) cosine of unit features (N, D) to the nearest labelled point other than the point itself."""
+    place = torch.full((len(unit),), -1)
+    place[labelled] = torch.arange(len(labelled))
+    nearest = []
+    for first in range(0, len(unit), _BLOCK):
         rows = slice(first, first + _BLOCK)
         cosines = unit[rows] @ unit[labelled].T
-        itself = np.flatnonzero(place[rows] >= 0)
-        cosines[itself, place[rows][itself]] = -np.inf
-        nearest[rows] = cosines.max(axis=1)
-    return nearest
+        itself = (place[rows] >= 0).nonzero()[:, 0]
+        cosines[itself, place[rows][itself]] = -torch.inf
+        nearest.append(cosines.amax(dim=1))
+    return torch.cat(nearest)
 
 
-def _walked(neighbours: NDArray[np.integer], labelled: NDArray[np.int64], weights: Floats) -> Floats:
+def _walked(graph: SparseGraph, labelled: Tensor, weights: Tensor) -> Tensor:
     """(N,) weight of the labels at which a random walk from each point ends, without the own label.
 
     The own label is left out up to its returns after more than two steps.
     """
-    W = graph_of(neighbours)
-    inverse = 1 / np.maximum(W.sum(axis=1), 1e-12)
-    P = csr_array(diags_array(inverse) @ W)
-    start = np.zeros(len(inverse))
-    start[labelled] = weights
+    graph = graph.to(torch.float64)
+    inverse = 1 / graph.degrees[0].clamp_min(1e-12)
+
+    def times(matrix: SparseGraph, vector: Tensor) -> Tensor:
+        return (matrix @ vector[None, :, None])[0, :, 0]
+
+    start = torch.zeros_like(inverse)
+    start[labelled] = weights.double()
     ended = start
     for _ in range(_STEPS):
-        ended = (1 - _WALK) * start + _WALK * (P @ ended)
-    returned = inverse * (W.multiply(W) @ inverse)  # diagonal of P^2, for a symmetric W
-    return np.asarray(ended - (1 - _WALK) * start * (1 + _WALK**2 * returned))
+        ended = (1 - _WALK) * start + _WALK * inverse * times(graph, ended)
+    squared = replace(graph, weights=graph.weights.square())
+    returned = inverse * times(squared, inverse)  # diagonal of P^2, for a symmetric W
+    return ended - (1 - _WALK) * start * (1 + _WALK**2 * returned)

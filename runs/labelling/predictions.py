@@ -22,13 +22,13 @@ class Predicted(NamedTuple):
         number: number of answers they are based on.
         classes: K class names.
         probabilities: (N, K) float32; 0 for a class without evidence.
-        left_out: (N, K) float32, of labelled items, computed without their label; None if the strategy has none.
+        left_out: (N, K) float32, of labelled items, computed without their label; 0 for the others.
     """
 
     number: int
     classes: tuple[str, ...]
     probabilities: NDArray[np.float32]
-    left_out: NDArray[np.float32] | None = None
+    left_out: NDArray[np.float32]
 
     def label(self, row: int) -> tuple[str, float]:
         """The most likely class of an item, and its probability."""
@@ -92,10 +92,8 @@ class Labeller:
         columns = np.array([int(name) for name in fitted.classes_])
         probabilities = np.zeros((len(y), len(classes)), dtype=np.float32)
         probabilities[:, columns] = fitted.label_distributions_
-        left_out = None
-        if fitted.left_out_distributions_ is not None:
-            left_out = np.zeros_like(probabilities)
-            left_out[np.ix_(fitted.labelled_, columns)] = fitted.left_out_distributions_
+        left_out = np.zeros_like(probabilities)
+        left_out[np.ix_(fitted.labelled_, columns)] = fitted.left_out_distributions()
         return Predicted(number, tuple(classes), probabilities, left_out)
 
     def choose(self, candidates: NDArray[np.bool_], n: int, number: int) -> list[int]:

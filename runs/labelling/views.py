@@ -6,12 +6,14 @@ import numpy as np
 
 from clustering.foundation.errors import InputError
 from fsl.labelling.audit import estimated_accuracy, labels_to_reach
+from fsl.labelling.suspicious import SMALLEST, wrong_probabilities
 from runs.labelling.answers import STATES
 from runs.labelling.predictions import UNKNOWN
 from runs.labelling.session import Session
 from runs.labelling.steps import SKIPPED
 
 TARGET = 0.95
+DOUBT = 0.2  # probability from which on a label is shown as suspicious
 KEYS = "123456789qwertyiopadfghjklxcvbm"
 """Keys of the classes, in their order; 0 is "none of these", and n, s, u and z are left for other actions."""
 
@@ -111,10 +113,9 @@ def of_class(session: Session, name: str, offset: int, limit: int) -> tuple[int,
 
 
 def suspicious(session: Session) -> list[dict[str, Any]]:
-    """Labelled items whose label the other labels contradict, the most suspicious first.
+    """Labelled items whose label is wrong with a probability of at least `DOUBT`, the most suspicious first.
 
-    `suspicion` is one minus the probability of the given label, computed without it, and `suggested` is the most
-    probable class.
+    `suspicion` is this probability, and `suggested` the most probable other class.
     """
     with session.lock:
         predicted = session.predicted
@@ -122,21 +123,19 @@ def suspicious(session: Session) -> list[dict[str, Any]]:
             return []
         snapshot = session.snapshot()
         rows = np.flatnonzero((snapshot.given >= 0) & (snapshot.given < len(predicted.classes)))
-        if predicted.left_out is None:
-            rows = rows[snapshot.audit[rows]]  # the audit is not used to fit
-            chances = predicted.probabilities[rows]
-        else:
-            chances = np.where(snapshot.audit[rows, None], predicted.probabilities[rows], predicted.left_out[rows])
-        # Items that were labelled after the predictions have no distribution without their label.
-        judged = (chances.sum(axis=1) > 0) & (chances.argmax(axis=1) != snapshot.given[rows])
-        suspicion = 1 - chances[np.arange(len(rows)), snapshot.given[rows]]
-        order = np.flatnonzero(judged)[np.argsort(-suspicion[judged], kind="stable")]
-        suggested = chances.argmax(axis=1)
+        # The audit is not used to fit. Items that were labelled after the predictions have no distribution yet.
+        chances = np.where(snapshot.audit[rows, None], predicted.probabilities[rows], predicted.left_out[rows])
+        rows, chances = rows[chances.any(axis=1)], chances[chances.any(axis=1)]
+        given = snapshot.given[rows]
+        if len(np.unique(given)) < 2:
+            return []
+        _, probability, suggested, _ = wrong_probabilities(np.log(np.maximum(chances, SMALLEST)), given)
         return [
             {
                 **view(session, session.pile.ids[rows[place]]),
-                "suspicion": float(suspicion[place]),
+                "suspicion": float(probability[place]),
                 "suggested": predicted.classes[suggested[place]],
             }
-            for place in order
+            for place in np.argsort(-probability, kind="stable")
+            if probability[place] >= DOUBT
         ]

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.neighbors import NearestNeighbors
 
 from clustering.foundation.errors import InputError
-from fsl.labelling.suspicious import ridge_scores
 from fsl.labelling.unknown import _walked, none_of_these
+from fsl.transductive_classifier import TransductiveClassifier
 
 Pile = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -26,20 +26,20 @@ def pile(seed: int, *, classes: int = 6, held: int = 1, share: float = 0.3, size
     return X, np.where((random.random(size) < share) & (truth < classes - held), truth, -1), truth
 
 
-def neighbours(X: NDArray[np.float64], k: int = 8) -> NDArray[np.int64]:
-    return np.asarray(NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False))
+def fitted(X: NDArray[np.floating], labels: NDArray[np.int64]) -> TransductiveClassifier:
+    return TransductiveClassifier().fit(X, labels)
 
 
 def test_held_out_classes_have_low_scores() -> None:
     found, by_probability = [], []
     for seed in range(8):
         X, labels, truth = pile(seed)
-        result = none_of_these(X, labels, neighbours(X))
+        result = none_of_these(fitted(X, labels))
         outside = truth[result.points] == 5
         known = labels >= 0
-        scores = ridge_scores(X[known], labels[known], 0.1, X[result.points])
+        probabilities = LogisticRegression().fit(X[known], labels[known]).predict_proba(X[result.points])
         found.append(roc_auc_score(outside, -result.inlier))
-        by_probability.append(roc_auc_score(outside, -scores.max(axis=1)))
+        by_probability.append(roc_auc_score(outside, -probabilities.max(axis=1)))
     assert np.mean(found) > 0.9
     assert np.mean(found) > np.mean(by_probability)
 
@@ -50,17 +50,16 @@ def test_it_is_better_than_probability_and_distance_on_real_features(reference_d
     stored = np.load(reference_data / "vlm" / f"{name}.npz")
     X = stored["test_features"].astype(np.float32)
     truth = np.unique(stored["test_labels"], return_inverse=True)[1]
-    near = np.argsort(-X @ X.T, axis=1)[:, 1:11]
     gains = []
     for seed in range(5):
         random = np.random.default_rng(seed)
         held = np.isin(truth, random.permutation(truth.max() + 1)[: (truth.max() + 1) // 5])
         labels = np.where((random.random(len(X)) < 0.25) & ~held, truth, -1)
-        result = none_of_these(X, labels, near)
+        result = none_of_these(fitted(X, labels))
         known, outside = labels >= 0, held[result.points]
-        scores = ridge_scores(X[known], np.unique(labels[known], return_inverse=True)[1], 0.3, X[result.points])
+        probe = LogisticRegression(C=10, max_iter=300).fit(X[known], labels[known])
         best = max(
-            roc_auc_score(outside, -softmax(12 * scores, axis=1).max(axis=1)),
+            roc_auc_score(outside, -probe.predict_proba(X[result.points]).max(axis=1)),
             roc_auc_score(outside, -(X[result.points] @ X[known].T).max(axis=1)),
         )
         gains.append(roc_auc_score(outside, -result.inlier) - best)
@@ -69,13 +68,11 @@ def test_it_is_better_than_probability_and_distance_on_real_features(reference_d
 
 def test_the_walk_is_that_of_the_dense_graph() -> None:
     X, labels, _ = pile(0, size=60)
-    near, known = neighbours(X, 4), np.flatnonzero(labels >= 0)
-    W = np.zeros((60, 60))
-    W[np.arange(60)[:, None], near] = 1
-    W += W.T
+    graph, known = fitted(X, labels).smoothed().graph, np.flatnonzero(labels >= 0)
+    W = (graph.to(torch.float64) @ torch.eye(60, dtype=torch.float64)[None])[0].numpy()
     P = W / W.sum(axis=1, keepdims=True)
     ends = 0.2 * np.linalg.inv(np.eye(60) - 0.8 * P)[:, known]
-    walked = _walked(near, known, np.ones(len(known)))
+    walked = _walked(graph, torch.from_numpy(known), torch.ones(len(known))).numpy()
     rest = labels < 0
     assert walked[rest] == pytest.approx(ends.sum(axis=1)[rest], abs=2e-3)
     own = 0.2 * (1 + 0.64 * np.diag(P @ P)[known])
@@ -86,7 +83,7 @@ def test_p_values_of_points_of_the_classes_are_uniform_and_few_are_marked() -> N
     values, shares = [], []
     for seed in range(10):
         X, labels, _ = pile(seed, held=0, share=0.5)
-        result = none_of_these(X, labels, neighbours(X))
+        result = none_of_these(fitted(X, labels))
         values.append(result.p_value)
         shares.append(result.share)
     p = np.concatenate(values)
@@ -99,8 +96,8 @@ def test_p_values_of_points_of_the_classes_are_uniform_and_few_are_marked() -> N
 @given(seed=st.integers(0, 10_000), share=st.floats(0, 1))
 def test_what_holds_of_any_pile(seed: int, share: float) -> None:
     X, labels, _ = pile(seed)
-    near = neighbours(X)
-    found, none = none_of_these(X, labels, near, unknown=share), none_of_these(X, labels, near, unknown=None)
+    classifier = fitted(X, labels)
+    found, none = none_of_these(classifier, unknown=share), none_of_these(classifier, unknown=None)
     assert (found.points == np.flatnonzero(labels < 0)).all()
     assert ((found.p_value > 0) & (found.p_value <= 1)).all()
     assert found.unknown.sum() == round(share * len(found.points))
@@ -115,6 +112,6 @@ def test_bad_input_is_named() -> None:
     bad: list[str | float] = ["some", 1.5, -0.1]
     for share in bad:
         with pytest.raises(InputError, match="unknown="):
-            none_of_these(X, labels, neighbours(X), unknown=share)
+            none_of_these(fitted(X, labels), unknown=share)
     with pytest.raises(InputError, match="two classes"):
-        none_of_these(X, np.full(30, -1), neighbours(X))
+        none_of_these(fitted(X, np.where(labels == labels.max(), labels, -1)))
