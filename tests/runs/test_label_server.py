@@ -85,7 +85,8 @@ def test_new_classes_and_lists_by_class(client, session):
     settled(session)
     suspicious = client.get("/api/suspicious").json()["items"]
     assert [item["id"] for item in suspicious] == [wrong]
-    assert suspicious[0]["suspicion"] > 0.5
+    assert 0.2 <= suspicious[0]["suspicion"] < 1
+    assert suspicious[0]["suggested"] == "cat"
 
 
 def test_pictures_are_thumbnails_of_the_pile_alone(client):
