@@ -1,6 +1,7 @@
 """The semi-supervised classifier of a pile of points."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -99,6 +100,13 @@ def test_class_names_with_and_without_labels(strategy):
     ).mean() > 0.85
     with pytest.raises(InputError, match="text has 5 features, X has 6"):
         TransductiveClassifier(strategy).fit(X, some, class_names=names, text=text[:, :5])
+
+
+def test_one_label_of_each_class_is_no_regression():
+    X, y = pile()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TransductiveClassifier().fit(X, partly(y, 4))
 
 
 def test_fields_of_the_strategy_are_parameters():
