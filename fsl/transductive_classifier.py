@@ -204,10 +204,19 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return found
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of `predict` on the points with known label; those with unknown label are ignored."""
+        """Accuracy of `predict` on the points with known label; those with unknown label are ignored.
+
+        Raises:
+            InputError: no label is known, or X and y differ in length.
+        """
         known, labels = given_labels(y)
+        predicted = self.predict(X)
+        if len(known) != len(predicted):
+            raise InputError(f"y has {len(known)} labels, but X has {len(predicted)} rows")
+        if not known.any():
+            raise InputError("y has no known label to compare with; give labels other than -1")
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(np.average(self.predict(X)[known] == labels, weights=weights))
+        return float(np.average(predicted[known] == labels, weights=weights))
 
     def smoothed(self) -> SmoothedPoints:
         """The smoothed features of the pile; those of `smoothed_ridge` with its defaults for another strategy."""

@@ -108,7 +108,13 @@ class SmoothedRidge:
         return Predictions(probabilities, torch.zeros(len(features), dtype=torch.int64, device=features.device))
 
     def prepare(self, features: Tensor, base_mean: Tensor | None = None) -> SmoothedPoints:
-        """Smooth the features (N, D) of one task, once for any labels."""
+        """Smooth the features (N, D) of one task, once for any labels.
+
+        Raises:
+            InputError: there is only one point, which has no neighbours.
+        """
+        if len(features) < 2:
+            raise InputError("smoothed_ridge needs at least two points; give more, or choose another strategy")
         return self._smoothed(transform_features(features, self.transform, base_mean)[None], None)
 
     def fitted(self, points: SmoothedPoints, labels: Labels, prior: Tensor | None) -> tuple[Ridge, Tensor]:

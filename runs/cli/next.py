@@ -93,5 +93,6 @@ def _cells(row: dict[str, Any], nothing: str) -> list[str]:
     """The cells of an item, which spreadsheets do not evaluate."""
     from clustering.files.spreadsheets import as_text
 
+    predicted = row["predicted"]
     probability = nothing if row["probability"] is None else f"{row['probability']:.4f}"
-    return [as_text(row["id"], "./"), as_text(row["predicted"] or nothing), probability]
+    return [as_text(row["id"], "./"), nothing if predicted is None else as_text(predicted), probability]

@@ -61,7 +61,7 @@ def _group(name: str, defaults: Mapping[str, str]) -> str:
 def _files(schema: type[RunConfig]) -> str:
     """Return keys that choose a file of settings rather than an option of a group."""
     rows = {"experiment": "keys and values from a file; your own settings override them"}
-    if any(field.name == "selection" for field in top_level(schema)):
+    if any(field.name == "selection" and field.default is None for field in top_level(schema)):  # a file, not a method
         rows = {"selection": "settings among which the labels select one"}
     if any(field.name == "tuning" for field in top_level(schema)):
         rows["tuning"] = "protocol for choosing a strategy's parameters"

@@ -10,6 +10,7 @@ from runs.config.base import RunConfig, key
 from runs.config.groups import OPEN_CLIP, Choice
 
 TABLES = (".parquet", ".pq", ".csv", ".tsv")
+LONGEST_NAME = 200  # characters of a class name
 ARRAYS = (".npy", ".npz", ".pt", ".safetensors")
 
 
@@ -65,15 +66,20 @@ class PileConfig(RunConfig):
         """The given class names; empty without any.
 
         Raises:
-            InputError: the file cannot be read, or a name is empty or given twice.
+            InputError: the file cannot be read, or a name is empty, too long or given twice.
         """
         if self.classes is None:
             return ()
         names = tuple(name.strip() for name in self.classes)
-        if len(names) == 1 and Path(names[0]).expanduser().is_file():
+        _check_names(names)
+        is_file = len(names) == 1 and Path(names[0]).expanduser().is_file()
+        if len(names) == 1 and names[0].lower().endswith(".txt") and not is_file:
+            raise InputError(f"classes: {names[0]}: no such file; correct the path")
+        if is_file:
             from fsl.features.arrays import read_class_names  # imports torch
 
             names = read_class_names(Path(names[0]).expanduser())
+            _check_names(names)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None or not all(names):
             problem = f"the class {twice!r} is given twice" if twice else "a name is empty"
@@ -94,15 +100,15 @@ class PileConfig(RunConfig):
         if not self.is_folder and ending not in (*TABLES, *ARRAYS):
             raise InputError(f"{self.pile}: must be a folder, or end in {', '.join((*TABLES, *ARRAYS))}; convert it")
         for name, applies, what in (
-            ("features", not self.is_folder, "a table or a file of features"),
-            ("show", self.is_table, f"a table ({', '.join(TABLES)})"),
-            ("pictures", not self.is_folder and not self.is_table, f"a file of features ({', '.join(ARRAYS)})"),
-            ("text_column", self.text_features is not None, "text_features"),
-            ("text_features", self.classes is not None, "class names; add --classes a,b,c"),
-            ("pretrained", self.backbone is not None, "a network; add --backbone NAME"),
+            ("features", not self.is_folder, "a table or a file of features;"),
+            ("show", self.is_table, f"a table ({', '.join(TABLES)});"),
+            ("pictures", not self.is_folder and not self.is_table, f"a file of features ({', '.join(ARRAYS)});"),
+            ("text_column", self.text_features is not None, "text_features;"),
+            ("text_features", self.classes is not None, "class names; add --classes a,b,c, or"),
+            ("pretrained", self.backbone is not None, "a network; add --backbone NAME, or"),
         ):
             if getattr(self, name) is not None and not applies:
-                raise InputError(f"{name}= applies to {what}; omit it")
+                raise InputError(f"{name}= applies to {what} omit it")
         for name in ("pictures", "text_features"):
             place = getattr(self, name)
             if place is not None and not Path(place).expanduser().exists():
@@ -129,6 +135,16 @@ class PileConfig(RunConfig):
         """Return the keys that can change the result; the content of the pile is added separately."""
         paths = ("pile", "pictures", "text_features", "backbone", "pretrained")
         return {name: value for name, value in super().result_keys().items() if name not in paths}
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    wrong = next((name for name in names if len(name) > LONGEST_NAME or (name and not name.isprintable())), None)
+    if wrong is not None:
+        raise InputError(
+            f"classes: {wrong[:40]!r}... must have 1 to {LONGEST_NAME} printable characters; choose a shorter name"
+            if len(wrong) > LONGEST_NAME
+            else f"classes: {wrong!r} has a character that cannot be printed; remove it"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,12 @@ import errno
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from clustering.foundation.errors import InputError
+from runs.labelling.answers import STATES
 from runs.storage.locks import Say, silent
 
 FORMAT = "transduce labels 1"
@@ -126,6 +127,7 @@ def _sync_folder(folder: Path) -> None:
 def _parsed(path: Path, whole: bytes) -> list[Line]:
     """The complete lines, checked."""
     lines: list[Line] = []
+    classes = set[str]()
     answers = 0
     for number, text in enumerate(whole.split(b"\n")[:-1], 1):
         line = _line(text)
@@ -135,8 +137,12 @@ def _parsed(path: Path, whole: bytes) -> list[Line]:
             raise _damaged(path, number, "does not begin a journal of labels")
         if line["kind"] == "begin" and line["format"] != FORMAT:
             raise InputError(f"{path}: line {number} has the format {line['format']!r}; use the version that wrote it")
+        if line["kind"] == "class":
+            classes.add(line["name"])
         if line["kind"] == "answer":
             answers += 1
+            if (line["action"] == "label") != (line["label"] in classes):
+                raise _damaged(path, number, f"has the label {line['label']!r} for the action {line['action']!r}")
             if line["number"] != answers:
                 raise _damaged(path, number, f"is answer {line['number']}, where answer {answers} is expected")
         lines.append(line)
@@ -154,7 +160,26 @@ def _line(text: bytes) -> Line | None:
     fields = FIELDS.get(line["kind"]) if isinstance(line.get("kind"), str) else None
     if fields is None:
         return None
-    return line if all(name in line and type(line[name]) in types for name, types in fields.items()) else None
+    if not all(name in line and type(line[name]) in types for name, types in fields.items()):
+        return None
+    check = CHECKS.get(line["kind"])
+    return line if check is None or check(line) else None
+
+
+def _is_answer(line: Line) -> bool:
+    return line["action"] in STATES
+
+
+def _is_step(line: Line) -> bool:
+    items = all(
+        isinstance(item, list) and len(item) == 4 and isinstance(item[0], str) and isinstance(item[3], bool)
+        for item in line["items"]
+    )
+    counts = line["labels"] >= 0 and 0 <= line["right"] <= line["audited"] <= line["population"]
+    return items and counts and all(isinstance(item, str) for item in line["taken"])
+
+
+CHECKS: Mapping[str, Callable[[Line], bool]] = {"answer": _is_answer, "shown": _is_step}
 
 
 def _damaged(path: Path, number: int, problem: str) -> InputError:

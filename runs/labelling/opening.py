@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
+from fsl.episodes import Strategy
 from runs.config.label import LabelConfig, PileConfig
 from runs.labelling.finished import record
 from runs.labelling.pile import Pile, read_pile
@@ -98,6 +99,7 @@ def labeller_of(config: PileConfig, pile: Pile, store: Store, progress: "Progres
     strategy = config.strategy.build()
     uses_text = getattr(strategy, "text", "none") != "none"
     text_of = _text_of(config, pile, store, progress) if uses_text else None
+    _check_strategy(config, strategy, text_of)
     scale = config.logit_scale
     if scale is None and text_of is not None and config.text_features is None and pile.encoder is not None:
         scale = pile.encoder.logit_scale
@@ -109,6 +111,22 @@ def labeller_of(config: PileConfig, pile: Pile, store: Store, progress: "Progres
         text_of=text_of,
         logit_scale=scale,
     )
+
+
+def _check_strategy(config: PileConfig, strategy: Strategy, text_of: TextOf | None) -> None:
+    """Refuse a strategy that cannot label this pile, before anyone labels for it.
+
+    Raises:
+        InputError: the strategy requires class names, and there are none, or it trains the network on pictures.
+    """
+    name = config.strategy.name
+    if getattr(strategy, "needs_images", False):
+        raise InputError(f"strategy={name} trains the network, and only features are used here; choose another one")
+    if getattr(strategy, "text", "none") == "required" and text_of is None:
+        raise InputError(
+            f"strategy={name} requires class names: add --classes a,b,c, and --text-features FILE or --backbone "
+            "open_clip:NAME; or choose another strategy"
+        )
 
 
 def _text_of(config: PileConfig, pile: Pile, store: Store, progress: "Progress") -> TextOf | None:
@@ -125,9 +143,19 @@ def _text_of(config: PileConfig, pile: Pile, store: Store, progress: "Progress")
             )
         rows = dict(zip(names, given.astype(np.float32), strict=True))
 
+        told = set[str]()
+
         def of_file(classes: Sequence[str]) -> NDArray[np.floating] | None:
-            # Classes added later have no text; the labels alone are used then.
-            return np.stack([rows[name] for name in classes]) if set(classes) <= set(rows) else None
+            new = [name for name in classes if name not in rows]
+            if not new:
+                return np.stack([rows[name] for name in classes])
+            if not told.issuperset(new):
+                told.update(new)
+                progress.note(
+                    f"text_features: {config.text_features} has no row for {', '.join(new)}, so the labels alone are "
+                    "used; add a row, and the name to classes, to use class names again"
+                )
+            return None
 
         return of_file
     encoder = pile.encoder

@@ -67,10 +67,13 @@ def read_pile(config: PileConfig, store: Store, progress: "Progress") -> Pile:
         InputError: a picture, column or file cannot be used.
     """
     pile = _pictures(config, store, progress) if config.is_folder else _rows(config)
+    if len(pile) < 2:
+        raise InputError(f"{config.pile}: has {len(pile)} {pile.noun}{'s' * (len(pile) != 1)}; give at least two")
     finite = np.isfinite(pile.features).all(axis=1)
     if not finite.all():
         row = int((~finite).argmax())
-        raise InputError(f"{config.pile}: the features of {pile.titles[row]} are missing or infinite; remove it")
+        item = pile.titles[row] if pile.is_folder else f"row {row}"
+        raise InputError(f"{config.pile}: the features of {item} are missing or infinite; remove it")
     return pile
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from clustering.foundation.errors import InputError
 from fsl.labelling.audit import audit_order
+from runs.config.label import LONGEST_NAME
 from runs.labelling.answers import ACTIONS, STATES, Answers, Given
 from runs.labelling.journal import Journal, Line
 from runs.labelling.pile import Pile
@@ -18,7 +19,6 @@ from runs.storage.locks import Say, silent
 
 JOURNAL = "journal.jsonl"
 RETRY = 5.0  # seconds until a step is taken again that could not be saved
-LONGEST = 200  # characters of a class name
 PLACES = {"open": UNKNOWN, "none": NONE, "skipped": SKIPPED}
 
 
@@ -148,8 +148,8 @@ class Session:
             NotSaved: the disk is full.
         """
         name = name.strip()
-        if not name or len(name) > LONGEST or not name.isprintable():
-            raise InputError(f"the name of a class must have 1 to {LONGEST} printable characters")
+        if not name or len(name) > LONGEST_NAME or not name.isprintable():
+            raise InputError(f"the name of a class must have 1 to {LONGEST_NAME} printable characters")
         with self.lock:
             if name not in self.classes:
                 self.journal.append([{"kind": "class", "name": name}])

@@ -100,4 +100,11 @@ def test_bad_requests():
         next_to_label(classifier, 0)
     with pytest.raises(InputError, match="exclude must be indices of the 120 points"):
         next_to_label(classifier, 3, exclude=[120])
+    with pytest.raises(InputError, match=r"n must be an integer, not 1\.5"):
+        next_to_label(classifier, 1.5)
+    for mask in (np.ones(120, dtype=bool), [1.5]):
+        with pytest.raises(InputError, match="exclude must be indices of points, integers"):
+            next_to_label(classifier, 3, exclude=mask)
+    with pytest.raises(InputError, match="smoothed_ridge needs at least two points"):
+        TransductiveClassifier().prepare(np.ones((1, 3)))
     assert torch.is_tensor(classifier.smoothed().levels[0])

@@ -143,3 +143,12 @@ def test_frames_of_pandas_keep_their_names():
     assert found.feature_names_in_.tolist() == list("abcdef")
     with pytest.raises(ValueError, match="feature names"):
         found.predict(frame.rename(columns={"a": "z"}))
+
+
+def test_a_score_needs_known_labels_of_all_rows():
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
+    classifier = TransductiveClassifier().fit(X, y)
+    with pytest.raises(InputError, match="y has no known label"):
+        classifier.score(X, np.full(20, -1))
+    with pytest.raises(InputError, match="y has 3 labels, but X has 20 rows"):
+        classifier.score(X, y[:3])

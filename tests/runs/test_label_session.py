@@ -150,6 +150,10 @@ def test_an_incomplete_last_line_is_removed(tmp_path):
         (b'"label": "cat"', b'"label": 5', "is not a line"),
         (b'"number": 1', b'"number": 3', "is answer 3, where answer 1 is expected"),
         (b'"kind": "answer"', b'"kind": []', "is not a line"),
+        (b'"action": "label"', b'"action": "lable"', "is not a line"),
+        (b'"label": "cat"', b'"label": "cow"', "has the label 'cow' for the action 'label'"),
+        (b'"label": "cat"', b'"label": null', "has the label None for the action 'label'"),
+        (b'"action": "label"', b'"action": "skip"', "has the label 'cat' for the action 'skip'"),
     ],
 )
 def test_a_damaged_line_names_file_and_line(tmp_path, old, new, problem):
@@ -165,6 +169,30 @@ def test_a_damaged_line_names_file_and_line(tmp_path, old, new, problem):
     with pytest.raises(InputError, match=rf"journal.jsonl: line {place + 1} {problem}"):
         opened(tmp_path)
     assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"items": [[', b'"items": [["id-0"], ['),
+        (b'"taken": []', b'"taken": [["id-0"]]'),
+        (b'"right": 0', b'"right": 9'),
+        (b'"population": ', b'"population": -'),
+    ],
+)
+def test_a_damaged_step_names_file_and_line(tmp_path, old, new):
+    session = opened(tmp_path)
+    session.start()
+    label_batches(session, 1)
+    session.close()
+    path = tmp_path / "journal.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    place = next(i for i, line in enumerate(lines) if b'"shown"' in line)
+    assert old in lines[place]
+    lines[place] = lines[place].replace(old, new)
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(InputError, match=rf"journal.jsonl: line {place + 1} is not a line"):
+        opened(tmp_path)
 
 
 def test_another_file_is_no_journal(tmp_path):

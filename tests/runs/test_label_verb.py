@@ -105,10 +105,22 @@ def test_wrong_labels(here, capsys, text, message):
         (("features.npy", "--port", "70000"), "port must be between 0 and 65535"),
         (("features.npy", "--json"), "add --finish"),
         (("features.npy", "strategy=simpleshot,laplacianshot"), "label accepts one value of every key"),
+        (("one.npy",), "one.npy: has 1 row; give at least two"),
+        (("head.csv", "--features", "e0"), "head.csv: has 0 rows; give at least two"),
+        (("nan.npy",), "nan.npy: the features of row 1 are missing or infinite; remove it"),
+        (("features.npy", "--classes", "x" * 300), "classes: 'xxxx"),
+        (("features.npy", "--classes", "a\tb,c"), "has a character that cannot be printed"),
+        (("features.npy", "--classes", "names.txt"), "classes: names.txt: no such file"),
+        (("features.npy", "--text-features", "one.npy"), "add --classes a,b,c, or omit it"),
+        (("features.npy", "strategy=transclip"), "strategy=transclip requires class names: add --classes a,b,c"),
+        (("features.npy", "strategy=transductive_fine_tuning"), "trains the network, and only features are used"),
         (("a", "b"), "'b': transduce label takes pile"),
     ],
 )
 def test_mistakes_end_at_once(here, capsys, arguments, message):
+    np.save("one.npy", np.ones((1, 5)))
+    np.save("nan.npy", [[1.0, 2.0], [np.nan, 3.0], [4.0, 5.0]])
+    (here / "head.csv").write_text("id,e0\n")
     said = ends(capsys, "label", *arguments, code=2).err
     assert message in said
     assert "Traceback" not in said
@@ -128,6 +140,30 @@ def test_finish_without_answers_records_no_run(here, capsys):
     facts = json.loads(ends(capsys, "label", "features.npy", "--classes", "a,b", "--finish", "--json").out)
     assert (facts["items"], facts["labelled"], facts["classes"]) == (40, 0, ["a", "b"])
     assert "run" not in facts
+
+
+def test_class_names_with_features_label_a_pile_without_labels(here, capsys):
+    rows = np.load("features.npy") - 3  # one group would be at the origin, where cosines say nothing
+    np.save("features.npy", rows)
+    np.save("text.npy", [rows[side::2].mean(axis=0) for side in (0, 1)])
+    names = ("--classes", "a,b", "--text-features", "text.npy", "-n", "40", "--json")
+    found = json.loads(ends(capsys, "next", "features.npy", *names).out)
+    right = [row["predicted"] == "ab"[int(row["id"]) % 2] for row in found]
+    assert len(right) == 40
+    assert np.mean(right) > 0.9
+    zero_shot = json.loads(ends(capsys, "next", "features.npy", "strategy=zero_shot", *names).out)
+    assert all(row["predicted"] for row in zero_shot)
+    (here / "labels.csv").write_text("id,label\n0,a\n1,c\n")
+    said = ends(capsys, "next", "features.npy", "labels.csv", *names).err
+    assert "text_features: text.npy has no row for c, so the labels alone are used" in said
+
+
+def test_an_item_without_prediction_has_a_dash(here, capsys):
+    assert "'" not in ends(capsys, "next", "features.npy").out
+
+
+def test_the_help_lists_selection_once(capsys):
+    assert ends(capsys, "label", "--help").out.count("  selection") == 1
 
 
 def test_keys_are_completed():
