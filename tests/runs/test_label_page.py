@@ -292,6 +292,7 @@ def test_by_class_and_by_keyboard_alone(table, serve, browser):
     browser.value("document.getElementById('tab-label').focus()")
     window.press("ArrowRight")
     window.wait("document.getElementById('about').textContent.includes('predicted as a')")
+    window.wait("[...document.querySelectorAll('[role=option]')].some(option => option.offsetParent)")
     for _ in range(12):
         window.press("Tab")
         if browser.value("document.activeElement.getAttribute('role')") == "option":
