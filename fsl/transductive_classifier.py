@@ -115,7 +115,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         Args:
             X: (N, D) features of all points.
-            y: (N,) labels: integers, strings or others of one type. Unknown ones are -1, "", None or NaN.
+            y: (N,) labels: integers, strings or others of one type. Unknown ones are -1, "", None, NaN or NA.
             class_names: K class names. Labels must be among them; the others have no label.
             text: (K, D) features of the class names, in their order.
             logit_scale: factor of the cosines between points and class names; None: 100.
@@ -327,4 +327,7 @@ def given_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value != value or (isinstance(value, str) and value == "") or value == UNKNOWN
+    try:
+        return bool(value is None or value != value or (isinstance(value, str) and value == "") or value == UNKNOWN)
+    except TypeError:  # pandas.NA is neither equal to itself nor unequal
+        return True

@@ -64,5 +64,8 @@ def checked(probabilities: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.flo
     if not np.isfinite(rows).all() or (rows < 0).any():
         raise InputError("probabilities must be finite and not negative")
     if classes.dtype.kind not in "iu" or classes.min() < 0 or classes.max() >= rows.shape[1]:
-        raise InputError(f"labels must be integers from 0 to {rows.shape[1] - 1}, one for each row of probabilities")
+        raise InputError(
+            f"labels must be columns of the probabilities, integers from 0 to {rows.shape[1] - 1}; for labels of a "
+            "classifier, give np.searchsorted(classifier.classes_, labels)"
+        )
     return rows, classes

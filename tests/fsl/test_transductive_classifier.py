@@ -4,6 +4,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -59,7 +60,12 @@ def test_given_labels_stay_and_the_others_are_found(strategy):
 
 
 @pytest.mark.parametrize(
-    "labels", [["ant", "", "bee", "ant", None, float("nan")], np.array(["ant", "-1", "bee", "ant", "", ""])]
+    "labels",
+    [
+        ["ant", "", "bee", "ant", None, float("nan")],
+        np.array(["ant", "-1", "bee", "ant", "", ""]),
+        pd.Series(["ant", None, "bee", "ant", "", None], dtype="string"),
+    ],
 )
 def test_unknown_strings(labels):
     known, values = given_labels(labels)
