@@ -10,6 +10,16 @@ therefore a random sample of its own, drawn in the order of `audit_order`, under
 Then the remaining audit is, at any time, a simple random sample of the points that are not used to fit, whatever the
 selection did. Every prediction of the session, the last one as well, can be compared with all answers of the audit, and
 the number of right ones has a hypergeometric distribution.
+
+People also label points of their own choice, mostly those whose prediction is wrong. Such a choice depends on the
+truth, so these points cannot simply leave the population: too few wrong predictions would remain in it. Three more
+rules:
+
+- The selection treats points labelled by hand as unlabelled, and so does the audit. One that the selection takes counts
+  as selected from then on; one that the order of the audit reaches joins the audit, and is not used to fit.
+- The audit is then a sample of the points that no selection has taken, those labelled by hand included.
+- The number of wrong predictions among the latter is known, because each is predicted without its own label.
+  `estimated_accuracy` subtracts it.
 """
 
 import math
@@ -42,7 +52,7 @@ class EstimatedAccuracy:
     """Accuracy of the predicted labels of the points that are not used to fit.
 
     Attributes:
-        accuracy: share of right predictions in the audit, in [0, 1].
+        accuracy: estimated share of right predictions, in [0, 1]; that of the audit, if no point is labelled by hand.
         low, high: limits of the interval, in [0, 1].
         right: number of right predictions in the audit.
         audited: number of points in the audit.
@@ -62,12 +72,16 @@ class EstimatedAccuracy:
         """
         if size < self.population:
             raise InputError(f"size={size} is less than the population of {self.population}")
-        wrong, rest = self.audited - self.right, self.population - self.audited
-        low, high = (1 - ((1 - limit) * self.population - wrong) / size for limit in (self.low, self.high))
-        return 1 - (1 - self.accuracy) * rest / size, low, high
+        wrong = self.audited - self.right
+        estimate, low, high = (
+            1 - ((1 - share) * self.population - wrong) / size for share in (self.accuracy, self.low, self.high)
+        )
+        return estimate, low, high
 
 
-def estimated_accuracy(right: ArrayLike, population: int, *, confidence: float = 0.95) -> EstimatedAccuracy:
+def estimated_accuracy(
+    right: ArrayLike, population: int, *, by_hand: ArrayLike = (), confidence: float = 0.95
+) -> EstimatedAccuracy:
     """Estimate the accuracy of the predicted labels of a finite population from a simple random sample of it.
 
     The interval contains each accuracy that neither of two tests rejects, at (1 - confidence) / 2 each. They are tests
@@ -80,22 +94,34 @@ def estimated_accuracy(right: ArrayLike, population: int, *, confidence: float =
         right: (n,) whether the prediction agrees with the answer, for each point of the audit; see the module for how
             to draw it.
         population: number of points that are not used to fit, the n points of the audit included.
+        by_hand: (m,) whether the prediction agrees with the answer, for each point labelled by hand that is used to
+            fit. It must be predicted without its own label.
         confidence: nominal coverage, in (0, 1).
 
     Raises:
-        InputError: the audit is empty, larger than the population, or not of true and false; or the confidence is not
-            in (0, 1).
+        InputError: the audit is empty, larger than the population, or not of true and false; `by_hand` is not of true
+            and false; or the confidence is not in (0, 1).
     """
     answers: NDArray[Any] = np.asarray(right)
     if answers.ndim != 1 or not len(answers) or not np.isin(answers, (0, 1)).all():
         raise InputError("right must be a list of true and false, one for each point of the audit, and not empty")
+    hand: NDArray[Any] = np.asarray(by_hand)
+    if hand.ndim != 1 or not np.isin(hand, (0, 1)).all():
+        raise InputError("by_hand must be a list of true and false, one for each point labelled by hand")
     if population < len(answers):
         raise InputError(f"population={population} is less than the {len(answers)} points of the audit")
     if not 0 < confidence < 1:
         raise InputError(f"confidence={confidence} must be between 0 and 1")
-    count, size = int(answers.sum()), len(answers)
-    low, high = _limits(count, size, int(population), confidence)
-    return EstimatedAccuracy(count / size, low / population, high / population, count, size, int(population))
+    count, size, rest = int(answers.sum()), len(answers), int(population)
+    sampled = rest + len(hand)
+    known = int(hand.sum())
+
+    def share(total: float) -> float:
+        """Share of right predictions in the population, of `total` right ones among all sampled points."""
+        return float(np.clip(total - known, count, rest - (size - count))) / rest
+
+    low, high = _limits(count, size, sampled, confidence)
+    return EstimatedAccuracy(share(count / size * sampled), share(low), share(high), count, size, rest)
 
 
 @lru_cache(maxsize=4096)

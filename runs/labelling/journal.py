@@ -30,6 +30,8 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     },
 }
 """Fields of each kind of line, with their types. Every line also has `kind` and `time`, in seconds since 1970."""
+LATER: Mapping[str, tuple[type, ...]] = {"by_hand": (int,), "by_hand_right": (int,), "joined": (list,)}
+"""Fields of `shown` that journals of earlier versions do not have."""
 
 Line = dict[str, Any]
 
@@ -175,8 +177,11 @@ def _is_step(line: Line) -> bool:
         isinstance(item, list) and len(item) == 4 and isinstance(item[0], str) and isinstance(item[3], bool)
         for item in line["items"]
     )
+    if not all(type(line[name]) in types for name, types in LATER.items() if name in line):
+        return False
     counts = line["labels"] >= 0 and 0 <= line["right"] <= line["audited"] <= line["population"]
-    return items and counts and all(isinstance(item, str) for item in line["taken"])
+    counts = counts and 0 <= line.get("by_hand_right", 0) <= line.get("by_hand", 0)
+    return items and counts and all(isinstance(item, str) for item in [*line["taken"], *line.get("joined", ())])
 
 
 CHECKS: Mapping[str, Callable[[Line], bool]] = {"answer": _is_answer, "shown": _is_step}

@@ -145,17 +145,18 @@ def _text_of(config: PileConfig, pile: Pile, store: Store, progress: "Progress")
 
         told = set[str]()
 
-        def of_file(classes: Sequence[str]) -> NDArray[np.floating] | None:
+        def of_file(classes: Sequence[str]) -> NDArray[np.floating] | str:
             new = [name for name in classes if name not in rows]
             if not new:
                 return np.stack([rows[name] for name in classes])
+            problem = (
+                f"text_features: {config.text_features} has no row for {', '.join(new)}, so the labels alone are used; "
+                "add a row, and the name to classes, to use class names again"
+            )
             if not told.issuperset(new):
                 told.update(new)
-                progress.note(
-                    f"text_features: {config.text_features} has no row for {', '.join(new)}, so the labels alone are "
-                    "used; add a row, and the name to classes, to use class names again"
-                )
-            return None
+                progress.note(problem)
+            return problem
 
         return of_file
     encoder = pile.encoder

@@ -9,10 +9,24 @@ from numpy.typing import NDArray
 
 from fsl.episodes import Strategy
 from fsl.labelling.selection import Selection, next_to_label
+from fsl.labelling.unknown import none_of_these
 from fsl.transductive_classifier import TransductiveClassifier
 
 UNKNOWN = -1
-TextOf = Callable[[Sequence[str]], "NDArray[np.floating] | None"]
+TextOf = Callable[[Sequence[str]], "NDArray[np.floating] | str"]
+"""Function that returns the features of class names, or a message that says why there are none."""
+
+
+class Misfits(NamedTuple):
+    """M items that probably belong to none of the classes, the least fitting first.
+
+    Attributes:
+        rows: (M,) the items.
+        p_value: (M,) share of the labels that fit no better, in (0, 1].
+    """
+
+    rows: NDArray[np.int64]
+    p_value: NDArray[np.float64]
 
 
 class Predicted(NamedTuple):
@@ -23,12 +37,14 @@ class Predicted(NamedTuple):
         classes: K class names.
         probabilities: (N, K) float32; 0 for a class without evidence.
         left_out: (N, K) float32, of labelled items, computed without their label; 0 for the others.
+        misfits: items that probably belong to none of the classes.
     """
 
     number: int
     classes: tuple[str, ...]
     probabilities: NDArray[np.float32]
     left_out: NDArray[np.float32]
+    misfits: Misfits
 
     def label(self, row: int) -> tuple[str, float]:
         """The most likely class of an item, and its probability."""
@@ -46,6 +62,9 @@ class Labeller:
         seed: seed of the random choices.
         text_of: function that returns the features of class names; None if they are not used.
         logit_scale: factor of the cosines between items and class names; None: 100.
+
+    Attributes:
+        hint: why class names are not used, if they are meant to be; None otherwise.
     """
 
     def __init__(
@@ -60,6 +79,7 @@ class Labeller:
     ) -> None:
         self.features, self.selection, self.seed = features, selection, seed
         self.text_of, self.logit_scale = text_of, logit_scale
+        self.hint: str | None = None
         self.classifier = TransductiveClassifier(strategy)
 
     def predict(self, classes: Sequence[str], y: NDArray[np.int64], number: int) -> Predicted | None:
@@ -74,7 +94,7 @@ class Labeller:
             The predictions; None if there is evidence for fewer than two classes.
         """
         known = y != UNKNOWN
-        text = self.text_of(classes) if self.text_of is not None and len(classes) > 1 else None
+        text = self._text(classes)
         if text is None and not known.any():
             self.classifier.prepare(self.features)
             return None
@@ -94,7 +114,19 @@ class Labeller:
         probabilities[:, columns] = fitted.label_distributions_
         left_out = np.zeros_like(probabilities)
         left_out[np.ix_(fitted.labelled_, columns)] = fitted.left_out_distributions()
-        return Predicted(number, tuple(classes), probabilities, left_out)
+        return Predicted(number, tuple(classes), probabilities, left_out, self._misfits(y))
+
+    def _text(self, classes: Sequence[str]) -> "NDArray[np.floating] | None":
+        found = self.text_of(classes) if self.text_of is not None and len(classes) > 1 else None
+        self.hint = found if isinstance(found, str) else None
+        return None if isinstance(found, str) else found
+
+    def _misfits(self, y: NDArray[np.int64]) -> Misfits:
+        if len(np.unique(y[y != UNKNOWN])) < 2:
+            return Misfits(np.zeros(0, dtype=np.int64), np.zeros(0))
+        found = none_of_these(self.classifier)
+        order = np.argsort(found.inlier, kind="stable")[: found.unknown.sum()]
+        return Misfits(found.points[order], found.p_value[order])
 
     def choose(self, candidates: NDArray[np.bool_], n: int, number: int) -> list[int]:
         """Choose up to n of the candidates to label next, after `predict`.

@@ -27,14 +27,12 @@ from runs.labelling.journal import NotSaved
 from runs.labelling.session import Session
 
 STATIC = Path(__file__).parent / "static"
-FILES = {
-    "label.html": "text/html",
-    "label.js": "text/javascript",
-    "label.css": "text/css",
-    "icon.svg": "image/svg+xml",
-}
+KINDS_OF_FILES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+FILES = {file.name: KINDS_OF_FILES[file.suffix] for file in STATIC.iterdir() if file.suffix in KINDS_OF_FILES}
+"""The files of the page, with their kinds; no other file is served."""
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 Count = Annotated[int, Query(ge=0)]
+Limit = Annotated[int, Query(ge=1, le=500)]
 
 
 class _Body(BaseModel):
@@ -107,7 +105,7 @@ def page_app(session: Session, *, token: str, host: str, port: int) -> Gate:
     def items(
         name: Annotated[str, Query(alias="class")],
         offset: Count = 0,
-        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        limit: Limit = 50,
     ) -> dict[str, Any]:
         total, found = views.of_class(session, name, offset, limit)
         return {"total": total, "items": found}
@@ -115,6 +113,11 @@ def page_app(session: Session, *, token: str, host: str, port: int) -> Gate:
     @app.get("/api/suspicious")
     def suspicious() -> dict[str, Any]:
         return {"items": views.suspicious(session)}
+
+    @app.get("/api/misfits")
+    def misfits(offset: Count = 0, limit: Limit = 50) -> dict[str, Any]:
+        total, found = views.misfits(session, offset, limit)
+        return {"total": total, "items": found}
 
     @app.get("/api/picture/{item}")
     def picture(item: str, size: Annotated[int, Query(ge=16, le=2000)] = 320) -> Response:
@@ -132,7 +135,7 @@ def page_app(session: Session, *, token: str, host: str, port: int) -> Gate:
 
 
 def _file(name: str) -> Response:
-    if name not in FILES or not (STATIC / name).is_file():
+    if name not in FILES:
         raise HTTPException(404, "there is no such file")
     return Response((STATIC / name).read_bytes(), media_type=FILES[name])
 

@@ -55,8 +55,8 @@ class Session:
         self.rows = {item: row for row, item in enumerate(pile.ids)}
         self._order = audit_order(len(pile), labeller.seed)
         self.batch: list[str] = []
-        self._shown: dict[str, tuple[str, float] | None] = {}
         self._audit: set[str] = set()
+        self._selected: set[str] = set()
         self.curve: list[Audited] = []
         self.lock = threading.RLock()
         self._wake = threading.Condition(self.lock)
@@ -165,8 +165,13 @@ class Session:
                     given[self.rows[item]] = places[entry.label] if entry.label is not None else PLACES[entry.state]
             audit = np.zeros(len(self.pile), dtype=bool)
             audit[[self.rows[item] for item in self._audit if item in self.rows]] = True
+            selected = np.zeros(len(self.pile), dtype=bool)
+            selected[[self.rows[item] for item in self._selected if item in self.rows]] = True
+            answered = np.isin(given, (UNKNOWN, SKIPPED), invert=True)
             complete = not any(self.answers[item].state == "open" for item in self.batch)
-            return Snapshot(self.answers.number, tuple(self.classes), given, audit, self.batch_size if complete else 0)
+            batch = self.batch_size if complete else 0
+            by_hand = answered & ~audit & ~selected
+            return Snapshot(self.answers.number, tuple(self.classes), given, audit, by_hand, batch)
 
     def _check(self, answer: Given) -> None:
         if answer.id not in self.rows:
@@ -209,13 +214,15 @@ class Session:
 
     def _show(self, line: Mapping[str, Any]) -> None:
         """Take a step over from its line of the journal."""
-        self._audit -= set(line["taken"])
+        self._audit = self._audit.difference(line["taken"]).union(line.get("joined", ()))
+        self._selected.update(line["taken"])
         if line["audited"]:
             self.curve = [point for point in self.curve if point.labels < line["labels"]]
-            self.curve.append(Audited(*(line[name] for name in Audited._fields)))
+            self.curve.append(Audited(*(line.get(name, 0) for name in Audited._fields)))
         if line["items"]:
             self.batch = [item for item, *_ in line["items"] if item in self.rows]
-            self._audit |= {item for item, _, _, audit in line["items"] if audit}
+            for item, _, _, audit in line["items"]:
+                (self._audit if audit else self._selected).add(item)
 
     def _check_pile(self, say: Say) -> None:
         """Compare the pile with that of the last start."""
@@ -276,11 +283,9 @@ class Session:
                 items.append([ids[row], label, probability, row in step.audit])
         line = {
             "kind": "shown",
-            "labels": step.labels,
-            "right": int(step.right.sum()),
-            "audited": len(step.right),
-            "population": step.population,
+            **(step.audited or Audited(0, 0, 0, len(ids)))._asdict(),
             "taken": [ids[row] for row in sorted(step.taken)],
+            "joined": [ids[row] for row in sorted(step.joined)],
             "items": items,
         }
         if step.predicted is not None or items:

@@ -20,6 +20,7 @@ class Snapshot(NamedTuple):
         classes: K class names.
         given: (N,) index of each label; `UNKNOWN`, `NONE` or `SKIPPED` for items without one.
         audit: (N,) whether an item is of the audit, so that its label is not used to fit.
+        by_hand: (N,) whether an item was answered that no selection has chosen, and that is not of the audit.
         batch: number of items that the next batch is to have; 0 if the present one is not complete.
     """
 
@@ -27,6 +28,7 @@ class Snapshot(NamedTuple):
     classes: tuple[str, ...]
     given: NDArray[np.int64]
     audit: NDArray[np.bool_]
+    by_hand: NDArray[np.bool_]
     batch: int
 
     @property
@@ -41,12 +43,22 @@ class Snapshot(NamedTuple):
 
 
 class Audited(NamedTuple):
-    """The audit at one time: labels used to fit, right answers and all answers of it, and items not used to fit."""
+    """The audit at one time.
+
+    Attributes:
+        labels: number of labels used to fit.
+        right, audited: right predictions in the audit, and its size.
+        population: number of items that are not used to fit.
+        by_hand: number of items answered by hand that are used to fit, or belong to no class.
+        by_hand_right: those of them that are predicted rightly without their own label.
+    """
 
     labels: int
     right: int
     audited: int
     population: int
+    by_hand: int = 0
+    by_hand_right: int = 0
 
 
 class Step(NamedTuple):
@@ -56,27 +68,25 @@ class Step(NamedTuple):
         predicted: predictions; None without evidence for two classes.
         batch: the next items to label, in the order in which they are shown; empty without a new batch.
         audit: those of them that are drawn at random.
-        taken: items of the audit with an answer that the selection has chosen: they are used to fit from now on.
-        right: whether the prediction agrees with the answer, for each answered item of the audit.
-        population: number of items that are not used to fit.
-        labels: number of labels used to fit.
+        taken: items of the audit, or answered by hand, that the selection has chosen: they are used to fit from now on.
+        joined: items answered by hand that the order of the audit has reached: they are not used to fit from now on.
+        audited: the audit; None without predictions.
     """
 
     predicted: Predicted | None
     batch: list[int]
     audit: frozenset[int]
     taken: frozenset[int]
-    right: NDArray[np.bool_]
-    population: int
-    labels: int
+    joined: frozenset[int]
+    audited: Audited | None
 
 
 def next_step(labeller: Labeller, snapshot: Snapshot, order: NDArray[np.int64]) -> Step:
     """Label the pile anew, compare the audit with it, and choose the next batch.
 
     The answers of the audit are not used to fit, so that the predictions can be compared with all of them. The
-    selection treats the items of the audit as unlabelled: one that it takes leaves the audit (see
-    `fsl.labelling.audit`).
+    selection treats the items of the audit, and those answered by hand, as unlabelled: one that it takes leaves them
+    (see `fsl.labelling.audit`).
 
     Args:
         labeller: labels the pile.
@@ -85,14 +95,21 @@ def next_step(labeller: Labeller, snapshot: Snapshot, order: NDArray[np.int64]) 
     """
     fitted = np.where((snapshot.given >= 0) & ~snapshot.audit, snapshot.given, UNKNOWN)
     predicted = labeller.predict(snapshot.classes, fitted, snapshot.number)
-    audited = np.flatnonzero(snapshot.audit & snapshot.answered)
-    right = np.zeros(0, dtype=bool)
+    if snapshot.batch and snapshot.by_hand.any():  # the selection must not know what was answered by hand
+        labeller.predict(snapshot.classes, np.where(snapshot.by_hand, UNKNOWN, fitted), snapshot.number)
+    batch, audit, taken, joined = _next_batch(labeller, predicted, snapshot, order)
+    audited = None
     if predicted is not None:
-        right = predicted.probabilities[audited].argmax(axis=1) == snapshot.given[audited]
-    batch, audit, taken = _next_batch(labeller, predicted, snapshot, order)
-    labels = int((fitted != UNKNOWN).sum())
-    population = len(order) - int((snapshot.answered & ~snapshot.audit).sum())
-    return Step(predicted, batch, audit, taken, right, population, labels)
+        asked, hand = np.flatnonzero(snapshot.audit & snapshot.answered), np.flatnonzero(snapshot.by_hand)
+        audited = Audited(
+            int((fitted != UNKNOWN).sum()),
+            int((predicted.probabilities[asked].argmax(axis=1) == snapshot.given[asked]).sum()),
+            len(asked),
+            len(order) - int((snapshot.answered & ~snapshot.audit).sum()),
+            len(hand),
+            int((predicted.left_out[hand].argmax(axis=1) == snapshot.given[hand]).sum()),
+        )
+    return Step(predicted, batch, audit, taken, joined, audited)
 
 
 def _next_batch(
@@ -100,12 +117,12 @@ def _next_batch(
     predicted: Predicted | None,
     snapshot: Snapshot,
     order: NDArray[np.int64],
-) -> tuple[list[int], frozenset[int], frozenset[int]]:
+) -> tuple[list[int], frozenset[int], frozenset[int], frozenset[int]]:
     wanted = min(snapshot.batch, int(snapshot.open.sum()))
     if not wanted:
-        return [], frozenset(), frozenset()
+        return [], frozenset(), frozenset(), frozenset()
     number = 0 if predicted is None else max(1, round(AUDITED * wanted)) if wanted > 1 else 0
-    candidates = snapshot.open | (snapshot.audit & snapshot.answered)
+    candidates = snapshot.open | (snapshot.audit & snapshot.answered) | snapshot.by_hand
     chosen: list[int] = []
     taken: set[int] = set()
     while len(chosen) < wanted - number and candidates.any():
@@ -114,14 +131,19 @@ def _next_batch(
             (chosen.append if snapshot.open[row] else taken.add)(row)
     free = snapshot.open.copy()
     free[chosen] = False
-    audit = [int(row) for row in order if free[row]][:number]
+    by_hand = snapshot.by_hand.copy()
+    by_hand[list(taken)] = False
+    # The next ones in the order are audited, answered by hand or not, so that their number does not depend on it.
+    reached = [int(row) for row in order if free[row] or by_hand[row]][:number]
+    audit = [row for row in reached if free[row]]
+    joined = frozenset(reached) - frozenset(audit)
     batch = [*chosen, *audit]
     places = np.random.default_rng([labeller.seed, snapshot.number]).permutation(len(batch))  # hides the audit
-    return [batch[place] for place in places], frozenset(audit), frozenset(taken)
+    return [batch[place] for place in places], frozenset(audit), frozenset(taken), joined
 
 
 def random_step(snapshot: Snapshot, predicted: Predicted | None, seed: int) -> Step:
     """A step with the earlier predictions and a random batch, where `next_step` fails."""
     rows = np.random.default_rng([seed, snapshot.number]).permutation(np.flatnonzero(snapshot.open))
     batch = [int(row) for row in rows[: snapshot.batch]]
-    return Step(predicted, batch, frozenset(), frozenset(), np.zeros(0, dtype=bool), len(snapshot.given), 0)
+    return Step(predicted, batch, frozenset(), frozenset(), frozenset(), None)

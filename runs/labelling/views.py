@@ -3,14 +3,14 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from fsl.labelling.audit import estimated_accuracy, labels_to_reach
 from fsl.labelling.suspicious import SMALLEST, wrong_probabilities
 from runs.labelling.answers import STATES
-from runs.labelling.predictions import UNKNOWN
 from runs.labelling.session import Session
-from runs.labelling.steps import SKIPPED
+from runs.labelling.steps import Snapshot
 
 TARGET = 0.95
 DOUBT = 0.2  # probability from which on a label is shown as suspicious
@@ -36,11 +36,30 @@ def state(session: Session) -> dict[str, Any]:
             "predicted_version": 0 if session.predicted is None else session.predicted.number,
             "working": session.working,
             "problem": session.problem,
+            "hint": session.labeller.hint,
+            "by_class": by_class(session),
             "batch": [view(session, item) for item in session.batch],
             "accuracy": accuracy(session),
             "to_target": to_target(session),
             "suspicious": len(suspicious(session)),
+            "misfits": misfits(session, 0, 0)[0],
         }
+
+
+def by_class(session: Session) -> list[dict[str, Any]]:
+    """Number of items with a label, and of items without one that are predicted, by class."""
+    with session.lock:
+        snapshot, predicted = session.snapshot(), session.predicted
+        number = len(snapshot.classes)
+        labelled = np.bincount(snapshot.given[snapshot.given >= 0], minlength=number)
+        expected = np.zeros(number, dtype=np.int64)
+        if predicted is not None:
+            best = predicted.probabilities[~snapshot.answered].argmax(axis=1)
+            expected = np.bincount(best, minlength=number)
+        return [
+            {"name": name, "labelled": int(one), "predicted": int(other)}
+            for name, one, other in zip(snapshot.classes, labelled, expected, strict=True)
+        ]
 
 
 def accuracy(session: Session) -> dict[str, Any] | None:
@@ -51,7 +70,8 @@ def accuracy(session: Session) -> dict[str, Any] | None:
         curve = []
         for point in session.curve:
             right = np.arange(point.audited) < point.right
-            found = estimated_accuracy(right, point.population)
+            by_hand = np.arange(point.by_hand) < point.by_hand_right
+            found = estimated_accuracy(right, point.population, by_hand=by_hand)
             curve.append({"labels": point.labels, "estimate": found.accuracy, "low": found.low, "high": found.high})
         last = {name: curve[-1][name] for name in ("estimate", "low", "high")}
         return {**last, "audited": session.curve[-1].audited, "curve": curve}
@@ -93,6 +113,8 @@ def view(session: Session, item: str) -> dict[str, Any]:
 def of_class(session: Session, name: str, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
     """Items that are predicted, or labelled, to be of a class, the least certain first; and their number.
 
+    Items of the present batch are left out until they are answered: they are asked for without their prediction.
+
     Raises:
         InputError: there is no such class.
     """
@@ -104,12 +126,37 @@ def of_class(session: Session, name: str, offset: int, limit: int) -> tuple[int,
         of_class = snapshot.given == place
         certain = np.ones(len(session.pile))
         if predicted is not None and name in predicted.classes:
-            unlabelled = (snapshot.given == UNKNOWN) | (snapshot.given == SKIPPED)
+            unlabelled = _without_label(session, snapshot)
             of_class |= unlabelled & (predicted.probabilities.argmax(axis=1) == predicted.classes.index(name))
             certain = np.where(unlabelled, predicted.probabilities.max(axis=1), 1.0)
         rows = np.flatnonzero(of_class)
         order = rows[np.argsort(certain[rows], kind="stable")]
         return len(rows), [view(session, session.pile.ids[row]) for row in order[offset : offset + limit]]
+
+
+def _without_label(session: Session, snapshot: Snapshot) -> NDArray[np.bool_]:
+    """(N,) whether an item has no label, without the items of the batch that wait for their answer."""
+    unlabelled: NDArray[np.bool_] = ~snapshot.answered
+    asked = [session.rows[item] for item in session.batch]
+    unlabelled[asked] &= ~snapshot.open[asked]
+    return unlabelled
+
+
+def misfits(session: Session, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
+    """Items without a label that probably belong to none of the classes, the least fitting first; and their number.
+
+    `p_value` is the share of the labels that fit no better. As in `of_class`, items of the present batch are left out.
+    """
+    with session.lock:
+        if session.predicted is None:
+            return 0, []
+        rows, p_value = session.predicted.misfits
+        left = _without_label(session, session.snapshot())[rows]
+        found = list(zip(rows[left], p_value[left], strict=True))
+        shown = [
+            {**view(session, session.pile.ids[row]), "p_value": float(p)} for row, p in found[offset : offset + limit]
+        ]
+        return len(found), shown
 
 
 def suspicious(session: Session) -> list[dict[str, Any]]:

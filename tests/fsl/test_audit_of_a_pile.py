@@ -76,28 +76,54 @@ def test_the_order_is_a_permutation_by_the_seed() -> None:
     assert (audit_order(50, 3) != audit_order(50, 4)).any()
 
 
-def session(seed: int, *, blind: bool = True) -> tuple[bool, float, EstimatedAccuracy]:
+@given(audit=audits(), data=st.data())
+def test_points_labelled_by_hand_are_counted_as_they_are(audit: tuple[int, int, int], data: st.DataObject) -> None:
+    right, size, population = audit
+    by_hand = data.draw(st.lists(st.booleans(), max_size=20))
+    found = estimated_accuracy(np.arange(size) < right, population, by_hand=by_hand)
+    sampled = of_counts(right, size, population + len(by_hand))
+    for limit, of_sample in ((found.low, sampled.low), (found.high, sampled.high)):
+        total = round(of_sample * sampled.population) - sum(by_hand)
+        assert round(limit * population) == min(max(total, right), population - (size - right))
+    assert found.low <= found.accuracy + 1e-12
+    assert found.accuracy <= found.high + 1e-12
+    assert (found.audited, found.right, found.population) == (size, right, population)
+
+
+def test_by_hand_is_of_true_and_false() -> None:
+    with pytest.raises(InputError, match="by_hand must be"):
+        estimated_accuracy([1, 0], 5, by_hand=[0.5])
+
+
+def session(
+    seed: int, *, blind: bool = True, corrected: float = 0, counted: bool = True
+) -> tuple[bool, float, EstimatedAccuracy]:
     """Whether the interval at the end of a session covers the truth; the predictions improve from round to round, and
-    the selection asks for the hardest points."""
+    the selection asks for the hardest points. After each round, a person finds a share `corrected` of the wrong
+    predictions, and corrects them by hand; unless `counted`, these points leave the population without a trace."""
     random = np.random.default_rng(seed)
     size = int(200 * 500 ** random.random())
     last = 0.5 + 0.495 * random.random()
     asked = min(int(20 * 20 ** random.random()), size // 4)
     rounds, batch = 4, size // 20 if size < 2000 else 50
     hardness, order = random.random(size), audit_order(size, seed)
-    fitted, audit, position = np.zeros(size, bool), np.zeros(size, bool), 0
+    fitted, audit, hand, position = np.zeros(size, bool), np.zeros(size, bool), np.zeros(size, bool), 0
     for turn in range(rounds):
         mixed = hardness + 0.5 * random.random(size)
         right = mixed < np.quantile(mixed, last * (0.5 + 0.5 * (turn + 1) / rounds))
         target = (turn + 1) * asked // rounds
         while (audit & ~fitted).sum() < target:
-            audit[order[position]] = not fitted[order[position]]
+            audit[order[position]] = not fitted[order[position]] and (counted or not hand[order[position]])
             position += 1
-        choice = np.where(fitted | (False if blind else audit), -1, hardness + 0.1 * random.random(size))
+        unseen = fitted | (hand & ~audit & (not counted)) | (audit & (not blind))
+        choice = np.where(unseen, -1, hardness + 0.1 * random.random(size))
         fitted[np.argpartition(-choice, batch)[:batch]] = True
+        hand &= ~audit & ~fitted
+        hand |= ~right & ~fitted & ~audit & (random.random(size) < corrected)
     audit &= ~fitted
-    truth = float(right[~fitted].mean())
-    found = estimated_accuracy(right[audit], int((~fitted).sum()))
+    rest = ~fitted & ~hand
+    truth = float(right[rest].mean())
+    found = estimated_accuracy(right[audit], int(rest.sum()), by_hand=right[hand] if counted else ())
     return found.low - 1e-9 <= truth <= found.high + 1e-9, truth, found
 
 
@@ -112,6 +138,15 @@ def test_it_covers_93_to_97_percent_of_1000_simulated_sessions() -> None:
     assert 0.93 <= np.mean(covered) <= 0.97
     assert min(truths) < 0.55
     assert max(truths) > 0.98
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("corrected", [0.1, 0.4])
+def test_it_covers_93_to_97_percent_of_1000_sessions_with_corrections(corrected: float) -> None:
+    covered, truths, _ = zip(*[session(seed, corrected=corrected) for seed in range(1000)], strict=True)
+    assert 0.93 <= np.mean(covered) <= 0.97
+    assert max(truths) > 0.98
+    assert np.mean([session(seed, corrected=corrected, counted=False)[0] for seed in range(1000)]) < 0.92
 
 
 @pytest.mark.slow

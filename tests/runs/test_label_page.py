@@ -98,12 +98,16 @@ class Window:
         for kind in ("keyDown", "keyUp"):
             self.browser("Input.dispatchKeyEvent", type=kind, key="Enter", windowsVirtualKeyCode=13, text="\r")
 
+    def click(self, id, within=""):
+        self.browser.value(f"document.querySelector('#{id} {within}').click()")
+
     def overflow(self):
         return self.browser.value("document.scrollingElement.scrollWidth - document.documentElement.clientWidth")
 
 
 CHOSEN = "document.querySelector('.item[aria-selected=true]')"
 OPEN = f"{CHOSEN}?.classList.contains('open')"
+GUESSES = "[...document.querySelectorAll('.item .predicted, #classes .guess')].filter(e => e.textContent).length"
 SAVED = "!document.querySelector('.saving, .unsaved')"
 
 
@@ -220,7 +224,7 @@ def test_a_session_of_sixty_labels(tmp_path, reference_data, serve, browser):
         shown.wait("[...document.images].every(image => image.complete)")
         assert browser.value("[...document.images].every(image => image.naturalWidth > 0)")
         assert shown.overflow() <= 0
-        for view in ("label", "class", "suspicious"):
+        for view in ("label", "class", "misfits", "suspicious"):
             browser.value(f"document.getElementById('tab-{view}').click()")
             time.sleep(0.5)
             assert shown.overflow() <= 0
@@ -282,9 +286,19 @@ def test_by_class_and_by_keyboard_alone(table, serve, browser):
         title = window.current()
         window.press(str(int(title.split()[-1]) % 3 + 1))
     window.wait(SAVED)
-    window.wait("document.querySelector('.item.open .predicted')?.textContent")
+    window.wait("document.querySelectorAll('.item.open').length === 6")
+    assert browser.value(GUESSES) == 0  # who sees the prediction agrees too easily
+    window.press("Enter")
+    window.wait("document.getElementById('said').textContent.startsWith('Its prediction is hidden')")
+    window.click("options", "summary")
+    window.click("predictions")
+    window.wait(f"{GUESSES} === 7")
+    assert "may be too high" in window.text("biased")
+    window.current()
     window.press("Enter")
     window.wait("document.getElementById('said').textContent.startsWith('Saved as')")
+    window.click("predictions")
+    window.wait(f"{GUESSES} === 1")  # that of the answered item
     window.press("ArrowLeft")
     window.press("Delete")
     window.wait("document.getElementById('said').textContent.startsWith('Cleared')")
@@ -307,6 +321,69 @@ def test_by_class_and_by_keyboard_alone(table, serve, browser):
     window.wait("document.getElementById('said').textContent.startsWith('Undone')")
     assert browser.value("document.activeElement.querySelector('.title').textContent") == before
     assert server.state()["labelled"] == 12
+
+
+def test_keys_of_one_character_can_be_switched_off(table, serve, browser):
+    server = serve(*table, "--classes", "a,b,c", "batch=6")
+    window = Window(browser, server)
+    window.current()
+    window.click("keys")
+    for key in "1", "0", "+", "/":
+        window.press(key)
+    assert server.state()["version"] == 0
+    assert browser.value("document.activeElement.id !== 'new-class'")
+    assert browser.value("document.querySelectorAll('#answer [aria-keyshortcuts=\"1\"]').length") == 0
+    assert browser.value("document.querySelector('#none kbd').checkVisibility()") is False
+    window.press(" ")
+    window.wait(SAVED)
+    assert server.state()["skipped"] == 1
+    window = Window(browser, server)  # it is remembered
+    window.current()
+    window.press("1")
+    window.click("keys")
+    window.press("2")
+    window.wait("document.getElementById('said').textContent.startsWith('Saved as b')")
+    assert server.state()["labelled"] == 1
+
+
+def test_items_of_no_class_and_counts_by_class(tmp_path, serve, browser):
+    generator = np.random.default_rng(0)
+    rows = np.arange(160)
+    centres = 4 * generator.normal(size=(4, 6))
+    frame = pd.DataFrame({"emb": list((centres[rows % 4] + generator.normal(size=(160, 6))).astype(np.float32))})
+    frame.to_parquet(tmp_path / "four.parquet")
+    server = serve("four.parquet", "--features", "emb", "--classes", "a,b,c", "batch=10")
+    window = Window(browser, server)
+    for _ in range(40):
+        group = int(window.current()) % 4
+        window.press(" " if group == 3 else str(group + 1))
+    window.wait(SAVED)
+    window.wait("document.getElementById('misfits').textContent && !document.querySelector('.saving')")
+    window.click("tab-misfits")
+    window.wait("document.querySelectorAll('.item').length > 3 && document.querySelector('.predicted').textContent")
+    titles = browser.value("[...document.querySelectorAll('.item .title')].map(e => e.textContent)")
+    assert np.mean([int(title) % 4 == 3 for title in titles[:20]]) > 0.9  # least fitting first
+    assert "of the labels" in browser.value("document.querySelector('.item .predicted').textContent")
+    window.press("0")
+    window.wait("document.getElementById('said').textContent.startsWith('Saved as none of these')")
+    assert server.state()["none"] == 1
+    window.click("by-class", "summary")
+    counts = browser.value("[...document.querySelectorAll('#counts-by-class tbody tr')].map(e => e.innerText)")
+    labelled = [int(row.split()[1]) for row in counts]
+    assert [row.split()[0] for row in counts] == ["a", "b", "c"]
+    assert sum(labelled) == server.state()["labelled"]
+
+
+def test_a_class_without_features_is_told_on_the_page(tmp_path, table, serve, browser):
+    np.save(tmp_path / "text.npy", np.random.default_rng(0).normal(size=(2, 6)))
+    server = serve(*table, "--classes", "a,b", "--text-features", "text.npy")
+    window = Window(browser, server)
+    window.current()
+    window.add("c")
+    for place in range(10):
+        window.current()
+        window.press(str(place % 3 + 1))
+    window.wait("document.getElementById('notices').textContent.includes('has no row for c')")
 
 
 def test_a_wrong_label_is_shown_and_corrected(table, serve, browser):

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from runs.labelling.gate import HEADERS, LARGEST_BODY
-from runs.labelling.server import page_app, secret_of
+from runs.labelling.predictions import Misfits
+from runs.labelling.server import FILES, page_app, secret_of
 from tests.runs.labelling import opened, settled, small_pile
 
 TOKEN = "t" * 43
@@ -87,6 +89,33 @@ def test_new_classes_and_lists_by_class(client, session):
     assert [item["id"] for item in suspicious] == [wrong]
     assert 0.2 <= suspicious[0]["suspicion"] < 1
     assert suspicious[0]["suggested"] == "cat"
+
+
+def test_items_of_no_class_are_listed_in_parts(client, session):
+    assert client.get("/api/misfits").json() == {"total": 0, "items": []}
+    for item in list(session.batch):
+        answer(client, item, label=("cat", "dog", "dog")[int(item[3:]) % 3])
+    settled(session)
+    session.predicted = session.predicted._replace(misfits=Misfits(np.arange(60), np.linspace(0.1, 1, 60)))
+    found = client.get("/api/misfits", params={"offset": 3, "limit": 4}).json()
+    assert found["total"] == 60 - 10 - 10 == client.get("/api/state").json()["misfits"]
+    chances = [item["p_value"] for item in found["items"]]
+    assert (len(chances), chances) == (4, sorted(chances))
+    assert client.get("/api/misfits", params={"limit": 501}).status_code == 422
+
+
+def test_the_page_finds_its_modules(client):
+    page = client.get("/", params={"token": TOKEN}).text
+    names, found = {"label.js"}, set()
+    assert 'src="static/label.js"' in page
+    while names:
+        name = names.pop()
+        found.add(name)
+        reply = client.get(f"/static/{name}")
+        assert (reply.status_code, reply.headers["content-type"].partition(";")[0]) == (200, "text/javascript")
+        assert reply.text.count("innerHTML") == 0
+        names |= set(re.findall(r'from "\./([\w.]+)"', reply.text)) - found
+    assert found == {name for name in FILES if name.endswith(".js")}
 
 
 def test_pictures_are_thumbnails_of_the_pile_alone(client):

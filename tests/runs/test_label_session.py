@@ -178,6 +178,9 @@ def test_a_damaged_line_names_file_and_line(tmp_path, old, new, problem):
         (b'"taken": []', b'"taken": [["id-0"]]'),
         (b'"right": 0', b'"right": 9'),
         (b'"population": ', b'"population": -'),
+        (b'"by_hand_right": 0', b'"by_hand_right": 1'),
+        (b'"by_hand": 0', b'"by_hand": "0"'),
+        (b'"joined": []', b'"joined": [3]'),
     ],
 )
 def test_a_damaged_step_names_file_and_line(tmp_path, old, new):
@@ -241,8 +244,65 @@ def test_answers_of_the_audit_are_not_used_to_fit(tmp_path):
     snapshot = session.snapshot()
     audited = snapshot.audit & snapshot.answered
     assert audited.sum() == 2
-    assert session.curve[-1] == (28, 2, 2, 60 - 28)
+    assert session.curve[-1] == (28, 2, 2, 60 - 28, 0, 0)
     assert views.state(session)["accuracy"]["low"] < 1
+    session.close()
+
+
+def test_items_answered_by_hand_are_counted_and_join_the_audit(tmp_path):
+    session = opened(tmp_path)
+    session.start()
+    label_batches(session, 2)
+    order = [session.pile.ids[row] for row in session._order]
+    first = next(item for item in order if item not in session.batch and session.answers[item].state == "open")
+    others = [item for item in order[::-1] if item not in session.batch and session.answers[item].state == "open"][:5]
+    label(session, first, *others[:4])
+    session.answer("me", [Given(others[4], 0, "none")])
+    assert settled(session).snapshot().by_hand.sum() == 6
+    assert session.curve[-1][3:] == (60 - 19 - 6, 6, 5)  # none of these is no right prediction
+    label_batches(session, 1)
+    snapshot = session.snapshot()
+    assert snapshot.audit[session.rows[first]] or first in session._selected
+    before = views.state(session)["accuracy"], snapshot
+    again = reopened(session)
+    assert views.state(again)["accuracy"] == before[0]
+    for name in ("audit", "by_hand"):
+        assert (getattr(again.snapshot(), name) == getattr(snapshot, name)).all()
+    again.close()
+
+
+def test_a_journal_of_the_first_version_is_read(tmp_path):
+    session = opened(tmp_path)
+    session.start()
+    label_batches(session, 3)
+    before = views.state(session)
+    session.close()
+    path = tmp_path / "journal.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    later = ("by_hand", "by_hand_right", "joined")
+    kept = ({name: value for name, value in line.items() if name not in later} for line in lines)
+    path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    after = views.state(opened(tmp_path))
+    assert (after["accuracy"], after["batch"][0]["id"]) == (before["accuracy"], before["batch"][0]["id"])
+
+
+def test_items_of_the_batch_are_listed_when_they_are_answered(tmp_path):
+    session = opened(tmp_path)
+    session.start()
+    label_batches(session, 2)
+
+    def listed():
+        found = [item["id"] for name in CLASSES for item in views.of_class(session, name, 0, 100)[1]]
+        return {*found, *(item["id"] for item in views.misfits(session, 0, 100)[1])}
+
+    assert not listed() & {*session.batch}
+    first = session.batch[0]
+    label(session, first)
+    assert listed() & {*session.batch} == {first}
+    by_class = views.state(session)["by_class"]
+    assert [row["name"] for row in by_class] == list(CLASSES)
+    assert sum(row["labelled"] for row in by_class) == 21
+    assert sum(row["predicted"] for row in by_class) == 60 - 21
     session.close()
 
 
