@@ -11,8 +11,13 @@ points is labelled. "All labels" is the better of a 5-nearest-neighbour classifi
 regression) on the whole data set, by five-fold cross-validation.
 
 The table has the mean number of labels over the draws, and in brackets its ratio to the linear probe on labels at
-random. A level that was not reached with 60 % of the labels counts as the whole pile, marked >. With `--figure FILE`,
-the accuracies by labels are drawn.
+random. A level that was not reached with 60 % of the labels counts as the whole pile, marked >. The curves are drawn by
+labels_needed_figure.py.
+
+The set mnist_learned has features that entropy clustering learned from 70,000 pictures without labels; it needs
+`--learned FILE`, the file of features that this command names:
+
+    transduce cluster experiment=entropy_mnist seed=0 root=$TRANSDUCE_DATA/clustering
 """
 
 import argparse
@@ -30,6 +35,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.semi_supervised import LabelSpreading
 
+from clustering.datasets.features import Features
 from clustering.datasets.mnist import MNIST
 from clustering.datasets.r8 import R8
 from clustering.datasets.usps import USPS
@@ -40,11 +46,11 @@ from fsl.transductive_classifier import TransductiveClassifier
 LEVELS = (0.8, 0.9, 0.95)
 TRANSDUCTIVE = ("smoothed_ridge", "simpleshot", "laplacianshot", "slk_ms", "paddle")
 METHODS = (*TRANSDUCTIVE, "label_spreading", "linear_probe")
-SETS = ("caltech101", "dtd", "ucf101", "whurs19", "whurs19_names", "mnist", "usps", "r8")
+SETS = ("caltech101", "dtd", "ucf101", "whurs19", "whurs19_names", "mnist", "usps", "r8", "mnist_learned")
 Points = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
-def load(name: str, root: Path) -> tuple[Points, dict[str, Any]]:
+def load(name: str, root: Path, learned: str | None) -> tuple[Points, dict[str, Any]]:
     """Unit features and labels of a data set, and the class names if the set has them."""
     names: dict[str, Any] = {}
     if name.startswith("whurs19"):
@@ -58,6 +64,9 @@ def load(name: str, root: Path) -> tuple[Points, dict[str, Any]]:
     elif name == "r8":
         data = R8(str(root / "clustering")).read()
         points, labels = TruncatedSVD(128, random_state=0).fit_transform(data.values), data.labels
+    elif name == "mnist_learned":
+        data = Features(learned).read()
+        points, labels = data.values[-10_000:], data.labels[-10_000:]
     else:
         data = {"mnist": MNIST, "usps": USPS}[name](str(root / "clustering")).read()
         points, labels = data.values[-10_000:], data.labels[-10_000:]
@@ -140,16 +149,17 @@ def needed(points: list[Any], level: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=Path, help="folder with vlm/ and clustering/")
-    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--sets", nargs="+", default=SETS[:-1], choices=SETS)
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--selections", nargs="+", default=get_args(Selection), choices=get_args(Selection))
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--largest", type=int, default=5000)
+    parser.add_argument("--learned", help="file of features for the set mnist_learned")
     parser.add_argument("--curves", type=Path, help="JSON-lines file to which the curves are appended")
     args = parser.parse_args()
     warnings.filterwarnings("ignore")  # few labels per class, and iterations of logistic regression
     for name in args.sets:
-        (points, labels), names = load(name, args.root)
+        (points, labels), names = load(name, args.root, args.learned)
         if len(points) > args.largest:
             kept = np.random.default_rng(0).permutation(len(points))[: args.largest]
             points, labels = points[kept], labels[kept]

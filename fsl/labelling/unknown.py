@@ -10,7 +10,7 @@ probable class may look certain. Three scores show it, each higher for points of
   loses nothing.
 
 The inlier score is the mean of their ranks. The scores of labelled points are computed without their own labels; the
-ranks of the others among them give conformal p-values.
+ranks of the others among them, each weighted by v_i, give conformal p-values (Tibshirani et al. 2019).
 """
 
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ class Unknown:
     Attributes:
         points: (U,) indices of the points without a label.
         inlier: (U,) score in [0, 1], higher for points of the classes.
-        p_value: (U,) conformal p-value: the share of labelled points that fit no better, in (0, 1].
+        p_value: (U,) conformal p-value: the weighted share of labelled points that fit no better, in (0, 1].
         share: estimated or given share of points of no class; 0 if none are to be marked.
         unknown: (U,) bool, the points of that share with the lowest scores.
     """
@@ -52,8 +52,8 @@ class Unknown:
 def none_of_these(classifier: TransductiveClassifier, *, unknown: str | float | None = "auto") -> Unknown:
     """Find points that belong to none of the classes.
 
-    The p-values are uniform for points of the classes if the labelled points are a random sample of these; a selection
-    that asks for difficult points makes them larger, and fewer points are marked.
+    The p-values are uniform for points of the classes if the labelled points of each class are a random sample of it; a
+    selection that asks for difficult points makes them larger, and fewer points are marked.
 
     Args:
         classifier: after `fit`, with labels.
@@ -74,14 +74,17 @@ def none_of_these(classifier: TransductiveClassifier, *, unknown: str | float | 
     others = np.setdiff1d(np.arange(len(distributions)), labelled)
     points, (level, _) = classifier.smoothed(), classifier.chosen()
     sizes, counts = distributions.sum(axis=0), np.bincount(own, minlength=len(left_out[0]))
+    weights, labels = (sizes / counts.clip(1))[own], torch.from_numpy(labelled)
+    features = unit_rows(points.levels[level][0][:, :-1])  # without the constant
     scores = (
         distributions.max(axis=1),
-        _nearest_label(unit_rows(points.levels[level][0]), torch.from_numpy(labelled)).numpy(),
-        _walked(points.graph, torch.from_numpy(labelled), torch.from_numpy((sizes / counts.clip(1))[own])).numpy(),
+        _nearest_label(features, labels).numpy(),
+        _walked(points.graph, labels, torch.from_numpy(weights)).numpy(),
     )
     ranks = np.mean([rankdata(score) for score in scores], axis=0) / len(distributions)
-    inlier, known = ranks[others], np.sort(ranks[labelled])
-    p_value = (1 + np.searchsorted(known, inlier, side="right")) / (len(known) + 1)
+    inlier, order = ranks[others], np.argsort(ranks[labelled])
+    mass = np.concatenate([[0], weights[order].cumsum()]) * len(labelled) / weights.sum()
+    p_value = np.minimum(1, (1 + mass[np.searchsorted(ranks[labelled][order], inlier, side="right")]) / (len(own) + 1))
     share = 0.0
     if unknown == "auto" and len(others):
         share = float(np.clip(1 - 2 * np.mean(p_value > 0.5), 0, 1))

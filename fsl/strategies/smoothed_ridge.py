@@ -11,7 +11,6 @@ from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.graphs.low_pass import low_pass
 from clustering.graphs.similarity import similarity_graph
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.lengths import unit_rows
 from clustering.optimiser.points import Features
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.ridge import SHARPNESS, Labels, Ridge, fit
@@ -25,6 +24,9 @@ SHARPNESSES = (6.0, SHARPNESS, 24.0)
 _DEFAULT = (0.9, 0.1)
 """Smoothing and penalty with few labels."""
 
+_CONSTANT = 0.25
+"""The constant feature. With penalty 0.1, it shrinks an intercept like 1.6 more labels, uniform ones, at the mean."""
+
 _NAME_WEIGHT = 8.0
 """Weight of the class names with one label per class. It was chosen on WHU-RS19 with three encoders."""
 
@@ -36,7 +38,8 @@ class SmoothedPoints(NamedTuple):
     """Points of B tasks, prepared once for any labels.
 
     Attributes:
-        levels: (B, N, D) smoothed features with mean 0 and mean squared norm 1, one array for each smoothing.
+        levels: (B, N, D + 1) smoothed features with mean 0 and mean squared norm 1, and the constant feature; one array
+            for each smoothing.
         smoothings: the smoothing of each level.
         graph: the kNN graph.
     """
@@ -50,16 +53,19 @@ class SmoothedPoints(NamedTuple):
 class SmoothedRidge:
     """Ridge regression of the one-hot labels on features that are smoothed over the kNN graph of support and queries.
 
-    The features of all points are centred, scaled to unit length, and smoothed,
+    The features of all points are scaled to unit length, centred, and smoothed,
 
         F = (1 - a) (I - a S)^-1 X,   S = D^-1/2 W D^-1/2,   w_ij = exp(-||x_i - x_j||^2 / s^2),
 
     with the median distance s of neighbours. Smoothing is label propagation applied to features instead of labels
     (Zhou et al. 2004; as in simple graph convolution, Wu et al. 2019), so it is done once for all labels. The scores
-    of a point are those of ridge regression on F, and its probabilities their softmax. Little smoothing and a small
-    penalty are best with many labels or classes that no clusters show, and much smoothing if classes are clusters:
-    smoothing, penalty and the sharpness of the softmax are chosen by the log loss of the leave-one-out predictions of
-    the labels, which ridge regression has in closed form.
+    of a point are those of ridge regression on F and a constant feature of 1/4, and its probabilities their softmax.
+    The constant matters if the labels have other class shares than the points, such as equally many labels of unequal
+    classes. It is small, so that a few labels drawn by chance do not decide how frequent a class is.
+
+    Little smoothing and a small penalty are best with many labels or classes that no clusters show, and much smoothing
+    if classes are clusters: smoothing, penalty and the sharpness of the softmax are chosen by the log loss of the
+    leave-one-out predictions of the labels, which ridge regression has in closed form.
 
     The defaults were chosen on features of Caltech-101, DTD, R8, MNIST and mini-ImageNet, for 1 to 16 labels a class.
 
@@ -133,13 +139,14 @@ class SmoothedRidge:
         return ridge, ridge.logits(points.levels, evidence)
 
     def _smoothed(self, features: Tensor, valid: Tensor | None) -> SmoothedPoints:
-        centred = unit_rows(_centred(features, valid))
+        centred = _centred(features, valid)
         graph = similarity_graph(Features(centred), self.neighbours, "gaussian", symmetry="union", valid=valid)
         assert isinstance(graph, SparseGraph)
         smoothings = SMOOTHINGS if self.smoothing is None else (self.smoothing,)
         levels = low_pass(graph, centred, smoothings)
-        for level in levels:
+        for index, level in enumerate(levels):
             _standardise(level, valid)
+            levels[index] = torch.nn.functional.pad(level, (0, 1), value=_CONSTANT)
         return SmoothedPoints(tuple(levels), tuple(smoothings), graph)
 
     def _evidence(self, points: SmoothedPoints, labels: Labels, prior: Tensor) -> list[Tensor]:

@@ -7,12 +7,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import make_blobs
 
 from clustering.foundation.errors import InputError
 from clustering.graphs.low_pass import low_pass
 from clustering.graphs.sparse_graph import SparseGraph
 from fsl.strategies.shared.ridge import Labels, fit
 from fsl.strategies.smoothed_ridge import SmoothedRidge
+from fsl.transductive_classifier import TransductiveClassifier
 
 
 def random_graph(generator, points, k=3):
@@ -85,6 +87,19 @@ def test_settings_are_chosen_by_the_labels():
         labels = Labels(torch.from_numpy(rows)[None], torch.eye(2, dtype=torch.float64)[y[rows]][None])
         ridge, _ = strategy.fitted(points, labels, None)
         assert (points.smoothings[int(ridge.level[0])] >= 0.9) == smooth
+
+
+@pytest.mark.parametrize("shots", [2, 5, 20])
+def test_equally_many_labels_of_unequal_classes(shots):
+    """Without an intercept, large classes lose most of their points to small ones."""
+    X, y = make_blobs([1000, 300, 100, 30, 30], 20, cluster_std=4, random_state=0)
+    generator = np.random.default_rng(0)
+    labels = np.full(len(y), -1)
+    for k in range(5):
+        labels[generator.permutation(np.flatnonzero(y == k))[:shots]] = k
+    rest = labels < 0
+    found = TransductiveClassifier().fit(X, labels).transduction_
+    assert (found == y)[rest].mean() > 0.98
 
 
 def test_contradictory_settings():
