@@ -11,6 +11,7 @@ from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.graphs.low_pass import low_pass
 from clustering.graphs.similarity import similarity_graph
 from clustering.graphs.sparse_graph import SparseGraph
+from clustering.lengths import unit_rows
 from clustering.optimiser.points import Features
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.ridge import SHARPNESS, Labels, Ridge, fit
@@ -18,7 +19,7 @@ from fsl.transforms import Transform, transform_features
 
 SMOOTHINGS = (0.0, 0.5, 0.9, 0.98)
 PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-SHARPNESSES = (6.0, SHARPNESS, 24.0)
+SHARPNESSES = (6.0, SHARPNESS, 24.0, 100.0, 400.0)
 """Candidates of the settings that are chosen by leave-one-out predictions."""
 
 _DEFAULT = (0.9, 0.1)
@@ -26,6 +27,9 @@ _DEFAULT = (0.9, 0.1)
 
 _CONSTANT = 0.25
 """The constant feature. With penalty 0.1, it shrinks an intercept like 1.6 more labels, uniform ones, at the mean."""
+
+_FEW = 32
+"""Number of features up to which their lengths count."""
 
 _NAME_WEIGHT = 8.0
 """Weight of the class names with one label per class. It was chosen on WHU-RS19 with three encoders."""
@@ -64,13 +68,17 @@ class SmoothedRidge:
     classes. It is small, so that a few labels drawn by chance do not decide how frequent a class is.
 
     Little smoothing and a small penalty are best with many labels or classes that no clusters show, and much smoothing
-    if classes are clusters: smoothing, penalty and the sharpness of the softmax are chosen by the log loss of the
-    leave-one-out predictions of the labels, which ridge regression has in closed form.
+    if classes are clusters: smoothing, penalty, the sharpness of the softmax and the weights of labels, equal or
+    balanced, are chosen by the log loss of the leave-one-out predictions of the labels, which ridge regression has in
+    closed form.
 
     The defaults were chosen on features of Caltech-101, DTD, R8, MNIST and mini-ImageNet, for 1 to 16 labels a class.
 
     Attributes:
         transform: per-feature transform before the features are centred.
+        lift: whether lengths of features count. `TransductiveClassifier` then, in the place of the transform, centres
+            the features, adds a coordinate, the root mean square of their lengths, and scales them to unit length.
+            None: if there are at most 32 features, such as the columns of a table.
         neighbours: k of the kNN graph, without the point itself.
         smoothing: a, below 1; 0 is ridge regression on the features themselves. None: chosen from 0, 0.5, 0.9, 0.98.
         penalty: weight of the squared coefficients, for features of mean squared norm 1. None: chosen from 0.01 to 3.
@@ -83,6 +91,7 @@ class SmoothedRidge:
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "L2N"
+    lift: bool | None = None
     neighbours: Annotated[int, AtLeast(1)] = 10
     smoothing: Annotated[float, AtLeast(0)] | None = None
     penalty: Annotated[float, Above(0)] | None = None
@@ -121,6 +130,8 @@ class SmoothedRidge:
         """
         if len(features) < 2:
             raise InputError("smoothed_ridge needs at least two points; give more, or choose another strategy")
+        if self.lift or (self.lift is None and features.shape[1] <= _FEW):
+            return self._smoothed(_lifted(features)[None], None)
         return self._smoothed(transform_features(features, self.transform, base_mean)[None], None)
 
     def fitted(self, points: SmoothedPoints, labels: Labels, prior: Tensor | None) -> tuple[Ridge, Tensor]:
@@ -135,7 +146,15 @@ class SmoothedRidge:
         penalties = PENALTIES if self.penalty is None else (self.penalty,)
         level, penalty = self.default
         default = level, penalties.index(penalty)
-        ridge = fit(points.levels, labels, penalties, default=default, evidence=evidence, sharpnesses=SHARPNESSES)
+        ridge = fit(
+            points.levels,
+            labels,
+            penalties,
+            default=default,
+            evidence=evidence,
+            sharpnesses=SHARPNESSES,
+            balanced=(False, True),
+        )
         return ridge, ridge.logits(points.levels, evidence)
 
     def _smoothed(self, features: Tensor, valid: Tensor | None) -> SmoothedPoints:
@@ -156,6 +175,13 @@ class SmoothedRidge:
             shots = labels.one_hot.sum(dim=(1, 2)) / prior.shape[2]
             weight = torch.where(shots > 0, _NAME_WEIGHT / shots.clamp_min(1), 1.0)[:, None, None]
         return [weight * level.clamp_min(_SMALLEST).log() for level in low_pass(points.graph, prior, points.smoothings)]
+
+
+def _lifted(points: Tensor) -> Tensor:
+    """Unit rows (N, D + 1) of points (N, D) on a sphere: the length of a centred point becomes an angle."""
+    points = points - points.mean(dim=0)
+    radius = points.square().sum(dim=1).mean().sqrt()
+    return unit_rows(torch.nn.functional.pad(points, (0, 1), value=float(radius)))
 
 
 def _mean(points: Tensor, valid: Tensor | None) -> Tensor:

@@ -79,8 +79,13 @@ def fit(
     default: tuple[int, int],
     evidence: Sequence[Tensor] | None = None,
     sharpnesses: Sequence[float] = (SHARPNESS,),
+    balanced: Sequence[bool] = (False,),
 ) -> Ridge:
-    """Fit ridge regression, and choose features, penalty and sharpness for each task by the leave-one-out log loss.
+    """Fit ridge regression, and choose features, weights, penalty and sharpness for each task by the leave-one-out log
+    loss.
+
+    Labels have equal weights, or balanced ones, with the same sum for each class. With more classes than dimensions,
+    equal weights let classes with many labels hide those with few (Hastie, Tibshirani and Friedman 2009, 4.2).
 
     A setting replaces the default only if its log loss is lower by two standard errors. Only labels whose class has
     another label are compared.
@@ -92,22 +97,30 @@ def fit(
         default: indices of the default level and penalty.
         evidence: (B, N, K) logarithms added to the scaled scores, one array for each level; None without class names.
         sharpnesses: candidates for the sharpness; the default is among them.
+        balanced: candidates for the weights of labels, the default first.
     """
     one_hot = labels.one_hot.double()
     centre = one_hot.sum(dim=2, keepdim=True) / one_hot.shape[2]
     targets = one_hot - centre
-    settings = [(level, penalty) for level in range(len(levels)) for penalty in range(len(penalties))]
-    first = (default[0], default[1])
+    weightings = [_balanced(one_hot) if even else torch.ones_like(centre) for even in balanced]
+    settings = [
+        (level, weighting, penalty)
+        for level in range(len(levels))
+        for weighting in range(len(weightings))
+        for penalty in range(len(penalties))
+    ]
+    first = (default[0], 0, default[1])
     settings.sort(key=lambda setting: setting != first)  # the others are compared with the default
     best: Ridge | None = None
     standard = lowest = torch.empty(0)
-    spectra: dict[int, _Spectrum] = {}
-    for index, place in settings:
-        if index not in spectra:
-            spectra[index] = _Spectrum.of(labels.of(levels[index]), targets)
-        spectrum = spectra[index]
+    spectra: dict[tuple[int, int], _Spectrum] = {}
+    for index, weighting, place in settings:
+        roots = weightings[weighting].sqrt()
+        if (index, weighting) not in spectra:
+            spectra[index, weighting] = _Spectrum.of(labels.of(levels[index]) * roots, targets * roots)
+        spectrum = spectra[index, weighting]
         penalty = penalties[place]
-        predicted = targets - spectrum.residuals(penalty)
+        predicted = targets - spectrum.residuals(penalty) / roots
         added = 0.0 if evidence is None else labels.of(evidence[index])
         for sharpness in sorted(sharpnesses, key=lambda value: value != SHARPNESS):
             left_out = torch.log_softmax(sharpness * predicted + added, dim=2)
@@ -131,6 +144,14 @@ def fit(
             best = found if best is None else _replaced(best, found, better)
     assert best is not None
     return best
+
+
+def _balanced(one_hot: Tensor) -> Tensor:
+    """(B, S, 1) weights with the same sum for each class that has labels, and mean 1."""
+    counts = one_hot.sum(dim=1, keepdim=True)
+    present = (counts > 0).sum(dim=2, keepdim=True).clamp_min(1)
+    weights = (one_hot / counts.clamp_min(1)).sum(dim=2, keepdim=True) * counts.sum(dim=2, keepdim=True) / present
+    return torch.where(weights > 0, weights, 1.0)  # 1 in padded rows
 
 
 class _Spectrum(NamedTuple):
