@@ -18,7 +18,7 @@ TextOf = Callable[[Sequence[str]], "NDArray[np.floating] | str"]
 
 
 class Misfits(NamedTuple):
-    """M items that probably belong to none of the classes, the least fitting first.
+    """M items without a label, those that fit the classes least first.
 
     Attributes:
         rows: (M,) the items.
@@ -37,7 +37,7 @@ class Predicted(NamedTuple):
         classes: K class names.
         probabilities: (N, K) float32; 0 for a class without evidence.
         left_out: (N, K) float32, of labelled items, computed without their label; 0 for the others.
-        misfits: items that probably belong to none of the classes.
+        misfits: items that may belong to none of the classes; none with labels of fewer than two classes.
     """
 
     number: int
@@ -124,8 +124,8 @@ class Labeller:
     def _misfits(self, y: NDArray[np.int64]) -> Misfits:
         if len(np.unique(y[y != UNKNOWN])) < 2:
             return Misfits(np.zeros(0, dtype=np.int64), np.zeros(0))
-        found = none_of_these(self.classifier)
-        order = np.argsort(found.inlier, kind="stable")[: found.unknown.sum()]
+        found = none_of_these(self.classifier, unknown=None)  # the share is not known well enough to cut the list
+        order = np.argsort(found.inlier, kind="stable")
         return Misfits(found.points[order], found.p_value[order])
 
     def choose(self, candidates: NDArray[np.bool_], n: int, number: int) -> list[int]:

@@ -10,9 +10,10 @@ from fsl.labelling.audit import estimated_accuracy, labels_to_reach
 from fsl.labelling.suspicious import SMALLEST, wrong_probabilities
 from runs.labelling.answers import STATES
 from runs.labelling.session import Session
-from runs.labelling.steps import Snapshot
+from runs.labelling.steps import NONE, Snapshot
 
 TARGET = 0.95
+LEAST = 10  # answers of the audit until the page says how many labels are missing
 DOUBT = 0.2  # probability from which on a label is shown as suspicious
 KEYS = "123456789qwertyiopadfghjklxcvbm"
 """Keys of the classes, in their order; 0 is "none of these", and n, s, u and z are left for other actions."""
@@ -42,7 +43,6 @@ def state(session: Session) -> dict[str, Any]:
             "accuracy": accuracy(session),
             "to_target": to_target(session),
             "suspicious": len(suspicious(session)),
-            "misfits": misfits(session, 0, 0)[0],
         }
 
 
@@ -81,7 +81,7 @@ def to_target(session: Session) -> dict[str, Any] | None:
     """About how many more labels the predictions need; None if it cannot be said yet."""
     with session.lock:
         points = [point for point in session.curve if point.labels]
-        if not points:
+        if not points or points[-1].audited < LEAST:
             return None
         more = labels_to_reach(
             [point.labels for point in points],
@@ -113,16 +113,18 @@ def view(session: Session, item: str) -> dict[str, Any]:
 def of_class(session: Session, name: str, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
     """Items that are predicted, or labelled, to be of a class, the least certain first; and their number.
 
+    The name "" stands for none of the classes: items that were answered so.
+
     Items of the present batch are left out until they are answered: they are asked for without their prediction.
 
     Raises:
         InputError: there is no such class.
     """
     with session.lock:
-        if name not in session.classes:
+        if name and name not in session.classes:
             raise InputError(f"there is no class {name!r}")
         snapshot, predicted = session.snapshot(), session.predicted
-        place = session.classes.index(name)
+        place = session.classes.index(name) if name else NONE
         of_class = snapshot.given == place
         certain = np.ones(len(session.pile))
         if predicted is not None and name in predicted.classes:
@@ -143,7 +145,7 @@ def _without_label(session: Session, snapshot: Snapshot) -> NDArray[np.bool_]:
 
 
 def misfits(session: Session, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
-    """Items without a label that probably belong to none of the classes, the least fitting first; and their number.
+    """Items without a label, those that fit the classes least first; and their number.
 
     `p_value` is the share of the labels that fit no better. As in `of_class`, items of the present batch are left out.
     """
@@ -152,10 +154,8 @@ def misfits(session: Session, offset: int, limit: int) -> tuple[int, list[dict[s
             return 0, []
         rows, p_value = session.predicted.misfits
         left = _without_label(session, session.snapshot())[rows]
-        found = list(zip(rows[left], p_value[left], strict=True))
-        shown = [
-            {**view(session, session.pile.ids[row]), "p_value": float(p)} for row, p in found[offset : offset + limit]
-        ]
+        found = list(zip(rows[left].tolist(), p_value[left].tolist(), strict=True))
+        shown = [{**view(session, session.pile.ids[row]), "p_value": p} for row, p in found[offset : offset + limit]]
         return len(found), shown
 
 

@@ -31,7 +31,8 @@ function makeButtons() {
     buttons.set(name, button);
   }
   $("classes").replaceChildren(...buttons.values());
-  $("class").replaceChildren(...classes.map((name) => element("option", { value: name, textContent: name })));
+  const options = classes.map((name) => element("option", { value: name, textContent: name }));
+  $("class").replaceChildren(...options, element("option", { value: "", textContent: "(none of these)" }));
   $("find-line").hidden = classes.every((name) => keys[name]);
   page.currentClass ??= classes[0] ?? null;
   $("class").value = page.currentClass ?? "";

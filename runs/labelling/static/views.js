@@ -55,12 +55,13 @@ const WORDS = {
   class(ids) {
     const name = page.currentClass;
     if (name === null) return ["", "There are no classes yet."];
+    if (name === "") return [`${plural(totals.class, "item")} answered as none of these.`, ""];
     const about = `${plural(totals.class, "item")} predicted as ${name}, least certain first.`;
     return [`${about}${newer("class", "the class")}`, ids.length ? "" : `No item is predicted as ${name}.`];
   },
   misfits(ids) {
-    if (!ids.length) return ["", "No item seems to belong to none of the classes."];
-    const about = `${plural(totals.misfits, "item")} that may belong to none of the classes, least fitting first.`;
+    if (!ids.length) return ["", "Label items of at least two classes first."];
+    const about = "Items without a label, those that fit the classes least first: they may belong to none of them.";
     return [`${about}${newer("misfits", "the view")}`, ""];
   },
   suspicious(ids) {
@@ -99,7 +100,7 @@ export function renderViews() {
   set($("about"), place && about ? `${about} Item ${place} of ${ids.length}.` : about);
   set($("waiting"), waiting);
   $("more").hidden = !(view in totals) || ids.length >= totals[view];
-  for (const name of ["misfits", "suspicious"]) set($(name), state[name] ? ` (${count(state[name])})` : "");
+  set($("suspicious"), state.suspicious ? ` (${count(state.suspicious)})` : "");
   set($("name"), state.name);
   document.title = `${state.labelled} of ${state.total} · ${state.name} · transduce label`;
   const counts = [`${count(state.labelled)} of ${count(state.total)} labelled`];
