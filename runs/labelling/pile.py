@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from clustering.foundation.progress import Progress
     from fsl.features.image_encoder import ImageEncoder
 
+FEW_COLUMNS = 32  # columns of numbers up to which they are measurements with units of their own
+
 
 @dataclass(frozen=True, eq=False)
 class Pile:
@@ -135,14 +137,26 @@ def _rows(config: PileConfig) -> Pile:
 
 
 def _features(config: PileConfig) -> NDArray[np.floating]:
-    """(N, D) features of a table or file."""
+    """(N, D) features of a table or file.
+
+    At most `FEW_COLUMNS` columns of numbers are standardised, since each may have its own unit; more are an embedding.
+    """
     try:
         if config.place.suffix.lower() in (".csv", ".tsv"):
             from runs.labelling.shown_columns import numbers_of_csv
 
-            return numbers_of_csv(config)
+            return _standardised(numbers_of_csv(config))
         names = config.features or (None,)
         parts = [read_features(config.place, name, option="features") for name in names]
     except InputError as error:
         raise error if str(error).startswith(str(config.place)) else InputError(f"features: {error}") from error
-    return np.concatenate(parts, axis=1)
+    together = np.concatenate(parts, axis=1)
+    return _standardised(together) if all(part.shape[1] == 1 for part in parts) else together
+
+
+def _standardised(columns: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Columns (N, D) with mean 0 and variance 1, or 0 if constant; unchanged if they are many or not finite."""
+    if columns.shape[1] > FEW_COLUMNS or not np.isfinite(columns).all():
+        return columns
+    deviation = columns.std(axis=0)
+    return (columns - columns.mean(axis=0)) / np.where(deviation > 0, deviation, 1)

@@ -74,6 +74,17 @@ def test_the_next_items_of_every_kind_of_pile(here, capsys, pile):
     assert len(ids(ends(capsys, "next", *pile, "--csv").out)) == 20  # without labels
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_units_of_columns_do_not_matter(here, capsys, suffix):
+    frame = pd.read_csv("table.csv")
+    labels, found = labels_file(here / "labels.csv", range(6)), []
+    for factor in (1, 1000):
+        frame["e0"] *= factor
+        frame.to_csv("other.csv") if suffix == "csv" else frame.to_parquet("other.parquet")
+        found.append(ids(ends(capsys, "next", f"other.{suffix}", labels, "--features", "e0,e1,e2", "--csv").out))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
