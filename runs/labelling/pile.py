@@ -156,7 +156,8 @@ def _features(config: PileConfig) -> NDArray[np.floating]:
 
 def _standardised(columns: NDArray[np.floating]) -> NDArray[np.floating]:
     """Columns (N, D) with mean 0 and variance 1, or 0 if constant; unchanged if they are many or not finite."""
-    if columns.shape[1] > FEW_COLUMNS or not np.isfinite(columns).all():
+    if columns.shape[1] > FEW_COLUMNS or not len(columns) or not np.isfinite(columns).all():
         return columns
     deviation = columns.std(axis=0)
-    return (columns - columns.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+    scaled: NDArray[np.floating] = (columns - columns.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+    return scaled
