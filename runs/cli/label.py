@@ -13,7 +13,7 @@ from runs.console.output import Console
 FLAGS = ("finish", "no-browser", "json")
 KEYS = (
     *("pile", "features", "show", "pictures", "classes", "backbone", "pretrained", "strategy", "selection", "session"),
-    *("text_features", "batch", "host", "port"),
+    *("text_features", "batch", "truth", "host", "port"),
 )
 DEFAULTS = {"strategy": "smoothed_ridge"}
 ABOUT = """\
@@ -27,7 +27,7 @@ Every answer is on the disk before the page says so. The same command continues 
 one page at a time. Ctrl-C ends the page and records the session as a run; --finish records it without a page. The page
 listens on this machine only, and its address contains a secret; with --host, other machines that know the address can
 read the pile and answer. These keys may be written as flags: pile, features, show, pictures, classes, backbone,
-pretrained, strategy, selection, session, text-features, batch, host, port."""
+pretrained, strategy, selection, session, text-features, batch, truth, host, port."""
 EXAMPLES = (
     "pictures --backbone timm:vit_small_patch14_dinov2",
     "pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
