@@ -102,46 +102,37 @@ def fit(
     one_hot = labels.one_hot.double()
     centre = one_hot.sum(dim=2, keepdim=True) / one_hot.shape[2]
     targets = one_hot - centre
-    weightings = [_balanced(one_hot) if even else torch.ones_like(centre) for even in balanced]
-    settings = [
-        (level, weighting, penalty)
-        for level in range(len(levels))
-        for weighting in range(len(weightings))
-        for penalty in range(len(penalties))
-    ]
-    first = (default[0], 0, default[1])
-    settings.sort(key=lambda setting: setting != first)  # the others are compared with the default
     best: Ridge | None = None
     standard = lowest = torch.empty(0)
-    spectra: dict[tuple[int, int], _Spectrum] = {}
-    for index, weighting, place in settings:
-        roots = weightings[weighting].sqrt()
-        if (index, weighting) not in spectra:
-            spectra[index, weighting] = _Spectrum.of(labels.of(levels[index]) * roots, targets * roots)
-        spectrum = spectra[index, weighting]
-        penalty = penalties[place]
-        predicted = targets - spectrum.residuals(penalty) / roots
-        added = 0.0 if evidence is None else labels.of(evidence[index])
-        for sharpness in sorted(sharpnesses, key=lambda value: value != SHARPNESS):
-            left_out = torch.log_softmax(sharpness * predicted + added, dim=2)
-            losses = -(left_out * one_hot).sum(dim=2)
-            if best is None:
-                standard, lowest = losses, losses.new_zeros(len(losses))
-                better = torch.ones_like(lowest, dtype=torch.bool)
-            else:
-                bound = _upper_bound(losses - standard, labels.comparable)
-                better = bound < lowest
-                lowest = torch.where(better, bound, lowest)
-            if best is not None and not bool(better.any()):
-                continue
-            found = Ridge(
-                torch.full_like(better, index, dtype=torch.int64),
-                torch.full_like(lowest, penalty),
-                torch.full_like(lowest, sharpness),
-                spectrum.coefficients(penalty),
-                left_out,
-            )
-            best = found if best is None else _replaced(best, found, better)
+    for even in balanced:
+        roots = (_balanced(one_hot) if even else torch.ones_like(centre)).sqrt()
+        # The second weights are only tried on features that the first have chosen. The default comes first.
+        tried = range(len(levels)) if best is None else sorted(set(best.level.tolist()))
+        for index in sorted(tried, key=lambda index: index != default[0]):
+            spectrum = _Spectrum.of(labels.of(levels[index]) * roots, targets * roots)
+            added = 0.0 if evidence is None else labels.of(evidence[index])
+            for penalty in sorted(penalties, key=lambda penalty: penalty != penalties[default[1]]):
+                predicted = targets - spectrum.residuals(penalty) / roots
+                for sharpness in sorted(sharpnesses, key=lambda value: value != SHARPNESS):
+                    left_out = torch.log_softmax(sharpness * predicted + added, dim=2)
+                    losses = -(left_out * one_hot).sum(dim=2)
+                    if best is None:
+                        standard, lowest = losses, losses.new_zeros(len(losses))
+                        better = torch.ones_like(lowest, dtype=torch.bool)
+                    else:
+                        bound = _upper_bound(losses - standard, labels.comparable)
+                        better = bound < lowest
+                        lowest = torch.where(better, bound, lowest)
+                    if best is not None and not bool(better.any()):
+                        continue
+                    found = Ridge(
+                        torch.full_like(better, index, dtype=torch.int64),
+                        torch.full_like(lowest, penalty),
+                        torch.full_like(lowest, sharpness),
+                        spectrum.coefficients(penalty),
+                        left_out,
+                    )
+                    best = found if best is None else _replaced(best, found, better)
     assert best is not None
     return best
 
