@@ -23,8 +23,9 @@ export function renderAccuracy() {
   $("estimate").textContent = `${words}, from ${plural(accuracy.audited, "label")} given after the prediction.`;
   if (target) {
     const goal = percent(target.target);
+    const sure = accuracy.low >= target.target ? "" : ", but the interval has not: more labels make it shorter";
     $("target").textContent =
-      target.more > 0 ? `About ${plural(target.more, "more label")} to ${goal}.` : `The estimate has reached ${goal}.`;
+      target.more > 0 ? `About ${plural(target.more, "more label")} to ${goal}.` : `The estimate has reached ${goal}${sure}.`;
   }
   const points = accuracy.curve;
   const rows = points.map((point) => [count(point.labels), percent(point.estimate), interval(point)]);
