@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d, validate_data
+from torch import Tensor
 
 from clustering.estimator_input import check_no_dates, check_not_vanishing, check_values
 from clustering.foundation.errors import InputError
@@ -23,8 +24,8 @@ from fsl.episodes import LOGIT_SCALE, Episodes, Strategy
 from fsl.features.arrays import as_rows
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.named_strategies import name_of, named
-from fsl.strategies.shared.ridge import Labels
-from fsl.strategies.smoothed_ridge import SmoothedPoints, SmoothedRidge
+from fsl.strategies.shared.ridge import Labels, Ridge
+from fsl.strategies.smoothed_ridge import SmoothedPoints, SmoothedRidge, lifted
 
 UNKNOWN = -1
 """Label of a point without label, as in `sklearn.semi_supervised`."""
@@ -32,7 +33,7 @@ UNKNOWN = -1
 NEIGHBOURS = 10
 """Points of the pile from which a new point takes its class probabilities."""
 
-_OF_LABELS = ("classes_", "labelled_", "label_distributions_", "transduction_", "_left_out")
+_OF_LABELS = ("classes_", "labelled_", "label_distributions_", "transduction_", "_left_out", "_chosen")
 
 _ROWS = 4096  # new points compared with their neighbours at a time
 
@@ -147,7 +148,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._chosen = None
         distributions = np.ones((len(X), len(self.classes_)), X.dtype)
         if len(self.classes_) > 1 and isinstance(strategy, SmoothedRidge):
-            distributions = self._by_ridge(places, names, logit_scale)
+            ridge, distributions = self._by_ridge(places, names, logit_scale)
+            self._chosen = int(ridge.level[0]), float(ridge.penalty[0])
         elif len(self.classes_) > 1:
             few = FewShotClassifier(strategy).fit(
                 X[known] if known.any() else None,
@@ -193,8 +195,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         X = self._checked(X, reset=False).astype(self._points.dtype, copy=False)
         if self._inductive is not None:
             return self._inductive.predict_proba(X)
-        centre = self._points.mean(axis=0)
-        pile, points = (unit_rows(torch.from_numpy(part - centre)) for part in (self._points, X))
+        pile, points = self._compared(torch.from_numpy(self._points)), self._compared(torch.from_numpy(X))
         near = nearest_among(pile, points, NEIGHBOURS)
         blocks = zip(torch.split(near, _ROWS), torch.split(points, _ROWS), strict=True)
         squared = torch.cat([(pile[rows] - part[:, None]).square().sum(dim=2) for rows, part in blocks])
@@ -252,8 +253,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _by_ridge(
         self, places: NDArray[np.integer], names: ClassNames | None, logit_scale: float | None
-    ) -> NDArray[np.floating]:
-        """(N, K) class probabilities of all points, from features that are kept for the next fit."""
+    ) -> tuple[Ridge, NDArray[np.floating]]:
+        """The regression, and (N, K) class probabilities of all points, from features that are kept for the next fit."""
         prior, X = None, self._points
         if names is not None:
             features = torch.from_numpy(X)[None]
@@ -270,10 +271,16 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         one_hot = np.eye(len(self.classes_), dtype=X.dtype)[places]
         labels = Labels(torch.from_numpy(self.labelled_)[None], torch.from_numpy(one_hot)[None])
         ridge, logits = self._ridge.fitted(self.smoothed(), labels, prior)
-        self._chosen = int(ridge.level[0]), float(ridge.penalty[0])
         self._left_out = ridge.left_out[0].exp().numpy().astype(X.dtype)
-        probabilities: NDArray[np.floating] = torch.softmax(logits[0], dim=1).numpy()
-        return probabilities
+        return ridge, torch.softmax(logits[0], dim=1).numpy()
+
+    def _compared(self, X: Tensor) -> Tensor:
+        """Rows whose Euclidean distances tell how near points (Q, D) are: lengths count as they do for the strategy."""
+        pile = torch.from_numpy(self._points)
+        if isinstance(self.strategy_, SmoothedRidge) and self.strategy_.lifts(X.shape[1]):
+            return lifted(X, pile)
+        centred = X - torch.from_numpy(self._points.mean(axis=0))
+        return centred if _fields_of(self.strategy_).get("transform") == "UN" else unit_rows(centred)
 
     def _checked(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
         X = as_rows(X, "X")

@@ -108,6 +108,10 @@ class SmoothedRidge:
         level = 0 if self.smoothing is not None else SMOOTHINGS.index(_DEFAULT[0])
         return level, _DEFAULT[1] if self.penalty is None else self.penalty
 
+    def lifts(self, features: int) -> bool:
+        """Whether lengths count, for this number of features."""
+        return features <= _FEW if self.lift is None else self.lift
+
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         features = episodes.transformed(self.transform).features
@@ -130,8 +134,8 @@ class SmoothedRidge:
         """
         if len(features) < 2:
             raise InputError("smoothed_ridge needs at least two points; give more, or choose another strategy")
-        if self.lift or (self.lift is None and features.shape[1] <= _FEW):
-            return self._smoothed(_lifted(features)[None], None)
+        if self.lifts(features.shape[1]):
+            return self._smoothed(lifted(features, features)[None], None)
         return self._smoothed(transform_features(features, self.transform, base_mean)[None], None)
 
     def fitted(self, points: SmoothedPoints, labels: Labels, prior: Tensor | None) -> tuple[Ridge, Tensor]:
@@ -177,11 +181,14 @@ class SmoothedRidge:
         return [weight * level.clamp_min(_SMALLEST).log() for level in low_pass(points.graph, prior, points.smoothings)]
 
 
-def _lifted(points: Tensor) -> Tensor:
-    """Unit rows (N, D + 1) of points (N, D) on a sphere: the length of a centred point becomes an angle."""
-    points = points - points.mean(dim=0)
-    radius = points.square().sum(dim=1).mean().sqrt()
-    return unit_rows(torch.nn.functional.pad(points, (0, 1), value=float(radius)))
+def lifted(points: Tensor, pile: Tensor) -> Tensor:
+    """Unit rows (N, D + 1) of points (N, D) on a sphere: the distance from the mean of the pile (M, D) becomes an angle.
+
+    The added coordinate is the root mean square of the distances of the pile.
+    """
+    centre = pile.mean(dim=0)
+    radius = (pile - centre).square().sum(dim=1).mean().sqrt()
+    return unit_rows(torch.nn.functional.pad(points - centre, (0, 1), value=float(radius)))
 
 
 def _mean(points: Tensor, valid: Tensor | None) -> Tensor:

@@ -7,12 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import make_circles
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from clustering.foundation.errors import InputError
+from fsl.strategies.laplacianshot import LaplacianShot
+from fsl.strategies.smoothed_ridge import SmoothedRidge
 from fsl.transductive_classifier import TransductiveClassifier, given_labels
 
 EXEMPT = {"check_classifiers_classes": "uses -1 as a class; scikit-learn exempts its own semi-supervised classifiers"}
@@ -138,6 +141,32 @@ def test_the_same_points_are_smoothed_once(monkeypatch):
     copy = pickle.loads(pickle.dumps(found))
     assert "_prepared" not in vars(copy)
     np.testing.assert_array_equal(copy.predict_proba(X), found.predict_proba(X))
+
+
+def test_lengths_count_for_new_points_as_for_the_pile():
+    X, y = make_circles(1500, noise=0.05, factor=0.5, random_state=0)
+    labels = partly(y[:1000], 40)
+    laplacian = LaplacianShot(transform="UN", shift=False)
+    for strategy, low, high in ((SmoothedRidge(), 0.98, 1), (SmoothedRidge(lift=False), 0, 0.7), (laplacian, None, 1)):
+        found = TransductiveClassifier(strategy).fit(X[:1000], labels)
+        accuracy = (found.predict(X[1000:]) == y[1000:]).mean()
+        assert ((found.transduction_ == y[:1000]).mean() - 0.03 if low is None else low) <= accuracy <= high
+
+
+def test_settings_of_an_earlier_fit_are_forgotten():
+    X, y = pile()
+    found = TransductiveClassifier().fit(X, y)
+    found._chosen = (3, 3.0)
+    found.set_params(strategy__smoothing=0.5).prepare(X)
+    assert found.chosen() == (0, 0.1)
+
+
+def test_left_out_distributions_do_not_change_the_selection_of_another_strategy():
+    X, y = pile()
+    found = TransductiveClassifier("simpleshot").fit(X, y)
+    before = found.chosen()
+    found.left_out_distributions()
+    assert found.chosen() == before
 
 
 def test_frames_of_pandas_keep_their_names():
