@@ -254,7 +254,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _by_ridge(
         self, places: NDArray[np.integer], names: ClassNames | None, logit_scale: float | None
     ) -> tuple[Ridge, NDArray[np.floating]]:
-        """The regression, and (N, K) class probabilities of all points, from features that are kept for the next fit."""
+        """The regression, and (N, K) class probabilities of all points. Smoothed features are kept for the next fit."""
         prior, X = None, self._points
         if names is not None:
             features = torch.from_numpy(X)[None]

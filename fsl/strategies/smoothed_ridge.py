@@ -182,7 +182,7 @@ class SmoothedRidge:
 
 
 def lifted(points: Tensor, pile: Tensor) -> Tensor:
-    """Unit rows (N, D + 1) of points (N, D) on a sphere: the distance from the mean of the pile (M, D) becomes an angle.
+    """Unit rows (N, D + 1) of points (N, D) on a sphere: the distance from the mean of a pile (M, D) becomes an angle.
 
     The added coordinate is the root mean square of the distances of the pile.
     """
