@@ -38,10 +38,11 @@ def low_pass(graph: SparseGraph, points: Tensor, shares: Sequence[float]) -> lis
         sums = [(1 - share) / root * before for share, root in zip(shares, roots, strict=True)]
         now = normalised @ before
         for degree in range(1, _DEGREE + 1):
+            if degree > 1:
+                before, now = now, (normalised @ now).mul_(2).sub_(before)
             for total, share, root, ratio in zip(sums, shares, roots, ratios, strict=True):
                 if share:
                     total.add_(now, alpha=2 * (1 - share) / root * ratio**degree)
-            before, now = now, (normalised @ now).mul_(2).sub_(before)
         for result, total, share in zip(results, sums, shares, strict=True):
             if share:
                 result[:, :, part] = total

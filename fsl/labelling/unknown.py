@@ -27,7 +27,7 @@ from clustering.lengths import unit_rows
 from fsl.transductive_classifier import TransductiveClassifier
 
 _WALK, _STEPS = 0.8, 30
-_BLOCK = 4096  # points compared with the labelled ones at a time
+_CELLS = 2**25  # similarities of points and labelled ones held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +99,9 @@ def _nearest_label(unit: Tensor, labelled: Tensor) -> Tensor:
     """(N,) cosine of unit features (N, D) to the nearest labelled point other than the point itself."""
     place = torch.full((len(unit),), -1)
     place[labelled] = torch.arange(len(labelled))
-    nearest = []
-    for first in range(0, len(unit), _BLOCK):
-        rows = slice(first, first + _BLOCK)
+    nearest, block = [], max(1, _CELLS // len(labelled))
+    for first in range(0, len(unit), block):
+        rows = slice(first, first + block)
         cosines = unit[rows] @ unit[labelled].T
         itself = (place[rows] >= 0).nonzero()[:, 0]
         cosines[itself, place[rows][itself]] = -torch.inf

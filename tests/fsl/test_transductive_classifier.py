@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_circles
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -67,6 +68,7 @@ def test_given_labels_stay_and_the_others_are_found(strategy):
     [
         ["ant", "", "bee", "ant", None, float("nan")],
         np.array(["ant", "-1", "bee", "ant", "", ""]),
+        ["ant", "-1", "bee", "ant", None, -1],
         pd.Series(["ant", None, "bee", "ant", "", None], dtype="string"),
     ],
 )
@@ -167,6 +169,38 @@ def test_left_out_distributions_do_not_change_the_selection_of_another_strategy(
     before = found.chosen()
     found.left_out_distributions()
     assert found.chosen() == before
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_sets_hold_the_true_class_as_often_as_stated(by_class):
+    names, covered = np.array(["ant", "bee", "cat", "dog"]), []
+    for seed in range(15):
+        X, y = pile(seed, points=600)
+        X = 0.3 * X + np.random.default_rng([seed, 1]).normal(size=X.shape)  # so that the classes overlap
+        found = TransductiveClassifier().fit(X, np.where(partly(y, 30) >= 0, names[y], ""))
+        order = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(600), found.labelled_))
+        audit, rest = order[:150], order[150:]
+        sets = found.predict_set(audit, names[y[audit]], alpha=0.2, by_class=by_class)
+        assert sets.members.shape == (600, 4)
+        covered.append(sets.members[rest, y[rest]].mean())
+    assert 0.78 <= np.mean(covered) <= 0.86
+
+
+def test_sets_need_labels_that_the_fit_has_not_seen():
+    X, y = pile()
+    found = TransductiveClassifier().fit(X, partly(y, 20))
+    free = np.flatnonzero(partly(y, 20) < 0)
+    with pytest.raises(InputError, match="1 calibration points, such as"):
+        found.predict_set([free[0], found.labelled_[0]], [0, 1])
+    with pytest.raises(InputError, match="calibration label 9 is none of classes_"):
+        found.predict_set(free[:2], [0, 9])
+    with pytest.raises(InputError, match="calibration must be indices of the 120 points"):
+        found.predict_set([-1], [0])
+    for wrong in ([True, False], [[0], [1]], [0]):
+        with pytest.raises(InputError, match="with one label for each of them"):
+            found.predict_set(wrong, [0, 1])
+    with pytest.raises(NotFittedError):
+        TransductiveClassifier().predict_set(free[:2], [0, 1])
 
 
 def test_frames_of_pandas_keep_their_names():
