@@ -91,7 +91,7 @@ class Ours:
         chosen = SLKMS(shift=False) if strategy == "slk_ms" else strategy
         self.classifier, self.names = TransductiveClassifier(chosen), names
 
-    def distributions(self, points: NDArray[np.float32], known: NDArray[np.int64]) -> NDArray[np.int64]:
+    def classify(self, points: NDArray[np.float32], known: NDArray[np.int64]) -> NDArray[np.int64]:
         labels: Any = known
         if self.names:
             labels = np.where(known >= 0, np.char.zfill(known.astype(str), 2), "")
@@ -128,7 +128,7 @@ def curve(method: str, selection: Selection, pile: Points, names: dict[str, Any]
         chosen = next_to_label(asked, batch, method=selection, random_state=seed + len(found))
         known[chosen] = labels[chosen]
         if ours is not None:
-            predicted = ours.distributions(points, known)
+            predicted = ours.classify(points, known)
         else:
             predicted, probabilities, classes = rival(method)(points, known)
             asked.labelled_ = np.flatnonzero(known >= 0)

@@ -197,13 +197,14 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if self._inductive is not None:
             return self._inductive.predict_proba(X)
         pile, points = self._compared(torch.from_numpy(self._points)), self._compared(torch.from_numpy(X))
-        near = nearest_among(pile, points, NEIGHBOURS)
-        blocks = zip(torch.split(near, _ROWS), torch.split(points, _ROWS), strict=True)
-        squared = torch.cat([(pile[rows] - part[:, None]).square().sum(dim=2) for rows, part in blocks])
-        weights = torch.softmax(-squared / squared.mean(dim=1, keepdim=True).clamp_min(1e-12), dim=1)
-        distributions = torch.from_numpy(self.label_distributions_)
-        found: NDArray[np.floating] = (distributions[near] * weights[..., None]).sum(dim=1).numpy()
-        return found
+        distributions, found = torch.from_numpy(self.label_distributions_), []
+        for part in torch.split(points, _ROWS):
+            near = nearest_among(pile, part, NEIGHBOURS)
+            squared = (pile[near] - part[:, None]).square().sum(dim=2)
+            weights = torch.softmax(-squared / squared.mean(dim=1, keepdim=True).clamp_min(1e-12), dim=1)
+            found.append((distributions[near] * weights[..., None]).sum(dim=1))
+        probabilities: NDArray[np.floating] = torch.cat(found).numpy()
+        return probabilities
 
     def predict_set(
         self,

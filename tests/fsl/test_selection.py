@@ -4,7 +4,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -107,4 +106,3 @@ def test_bad_requests():
             next_to_label(classifier, 3, exclude=mask)
     with pytest.raises(InputError, match="smoothed_ridge needs at least two points"):
         TransductiveClassifier().prepare(np.ones((1, 3)))
-    assert torch.is_tensor(classifier.smoothed().levels[0])
