@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-from runs.figures.style import PAGE, new_grid, save, series, styled
+from runs.figures.style import PAGE, new_grid, series, styled
 
 LINES = {
     ("smoothed_ridge", "variance"): "smoothed_ridge, variance (default)",
@@ -65,12 +66,17 @@ def main() -> None:
                 axes.plot(*mean_curve(entries), **series(i) | {"markersize": 2.5, "linewidth": 1}, label=label)
         axes.axhline(0.95, color="grey", linewidth=0.6)
         axes.set(title=TITLES[name], xscale="log", ylim=(0.3, 1.0))
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
     for axes in plots[len(names) :]:
         axes.axis("off")
-    figure.supxlabel("labels")
-    figure.supylabel("accuracy / accuracy of all labels")
+    for row, axes in enumerate(grid):
+        axes[0].set_ylabel("share of all labels' accuracy")
+        if row == len(grid) - 1:
+            for plot in axes:
+                plot.set_xlabel("labels")
     figure.legend(*plots[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    save(figure, target, title="Accuracy by labels")
+    figure.savefig(target, dpi=130)
 
 
 if __name__ == "__main__":
