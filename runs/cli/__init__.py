@@ -39,6 +39,7 @@ VERBS = {
     "compare": ("runs.cli.compare", "compare strategies with a reference on the same tasks"),
     "table": ("runs.cli.table", "show the table of an experiment or a paper from the tracked runs"),
     "figure": ("runs.cli.figure", "draw a figure of the papers from the tracked runs"),
+    "record": ("runs.cli.record", "export finished runs to a file, or import those of another machine"),
     "report": ("runs.cli.report", "write all tracked runs as a static site"),
     "data": ("runs.cli.data", "check a benchmark's files, or show where to get them"),
     "import": ("runs.cli.importing", "convert features and weights written by other programs"),
@@ -47,7 +48,7 @@ VERBS = {
     "completion": ("runs.cli.completion", "print the shell code that completes verbs, keys and options"),
     "ui": ("runs.cli.ui", "open the MLflow UI on the tracked runs"),
 }
-RESUMABLE = ("quickstart", "train", "evaluate", "tune", "cluster", "fair", "compare", "table", "figure")
+RESUMABLE = ("quickstart", "train", "evaluate", "tune", "cluster", "fair", "compare", "table", "figure", "record")
 """Verbs that continue an interrupted run when the same command is given again."""
 
 DONE, INTERRUPTED = 0, 130

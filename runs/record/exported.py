@@ -1,0 +1,218 @@
+"""Exported runs: a file of finished runs that can be read on any machine, without MLflow.
+
+The file has JSON lines, compressed if its name ends in .gz: a header, then one run a line with its parameters, tags,
+last metrics and small artefacts. It may come from a stranger: nothing in it is executed or unpickled, every value is
+checked, and its size is limited.
+"""
+
+import base64
+import binascii
+import gzip
+import json
+import math
+import os
+import re
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from clustering.foundation.errors import InputError
+from runs.record.query import RunRow
+
+HEADER = {"format": "transduce runs", "version": 1}
+LARGEST_FILE = 1 << 18  # bytes of one artefact; larger ones are left out
+LONGEST_LINE = 1 << 24  # characters of one run
+MOST_RUNS = 100_000
+LARGEST_TOTAL = 1 << 30  # characters of all runs, uncompressed
+RUN_ID, EXPERIMENT, FILE_NAME = r"[0-9a-f]{32}", r"\w[\w.@+-]*(/\w[\w.@+-]*)*", r"\w[\w.-]{0,99}"
+LONGEST_TEXT = 6000  # characters of one parameter or tag, as in MLflow
+FOLDERS = re.compile(
+    r"""(?<![\w.:/])(?:file://)?(?:/(?:[^\s,\[\]'"/]+/)*(?=[^\s/])|[A-Za-z]:\\(?:[^\s,\[\]'"\\]+\\)*)"""
+)
+
+
+class SupportsWrite(Protocol):
+    """A file that bytes can be written to."""
+
+    def write(self, content: bytes, /) -> int: ...
+
+
+class ExportedRuns:
+    """The runs of an exported file, held in memory.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        runs: newest first.
+        files: the artefacts of each run, by run id and name.
+
+    Raises:
+        InputError: the file cannot be read, or is no exported file; the message names the line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.files: dict[str, dict[str, bytes]] = {}
+        rows: dict[str, RunRow] = {}
+        for number, entry in _lines(path):
+            try:
+                row, files = _parse(entry)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise InputError(f"{path}, line {number}: not an exported run ({error}); export it again") from error
+            if row.run_id in rows:
+                raise InputError(f"{path}, line {number}: run {row.run_id} occurs twice; export it again")
+            rows[row.run_id], self.files[row.run_id] = row, files
+        self.runs = sorted(rows.values(), key=lambda row: (-row.start, row.run_id))
+
+
+def write_runs(path: Path, runs: Collection[RunRow], files_of: Callable[[RunRow], Mapping[str, bytes]]) -> int:
+    """Write runs to a file, oldest first; an existing file is replaced when all are written.
+
+    Folders of this machine are removed from parameters, tags and texts; names of files remain.
+
+    Args:
+        files_of: returns the artefacts of a run by name; those above `LARGEST_FILE` are left out.
+
+    Returns:
+        The number of bytes written.
+    """
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        with open(new, "wb") as raw:
+            if path.suffix == ".gz":
+                # Without a name and a time in the archive, the same runs give the same file.
+                with gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
+                    _write(packed, runs, files_of)
+            else:
+                _write(raw, runs, files_of)
+        os.replace(new, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}); give another file") from error
+    finally:
+        new.unlink(missing_ok=True)
+    return path.stat().st_size
+
+
+def without_folders(text: str) -> str:
+    """Return a text with every absolute path cut to the name of its file."""
+    return FOLDERS.sub("", text)
+
+
+def _write(file: SupportsWrite, runs: Collection[RunRow], files_of: Callable[[RunRow], Mapping[str, bytes]]) -> None:
+    file.write(_line(HEADER))
+    for row in sorted(runs, key=lambda row: (row.start, row.run_id)):
+        small = {name: content for name, content in files_of(row).items() if len(content) <= LARGEST_FILE}
+        entry = {
+            "run_id": row.run_id,
+            "name": row.name,
+            "experiment": row.experiment,
+            "start": row.start,
+            "end": row.end,
+            "params": {name: without_folders(text) for name, text in row.params.items()},
+            "metrics": {name: value if math.isfinite(value) else None for name, value in row.metrics.items()},
+            "tags": _tags(row),
+            "files": {name: base64.b64encode(content).decode() for name, content in sorted(small.items())},
+        }
+        file.write(_line(entry))
+
+
+def _tags(row: RunRow) -> dict[str, str]:
+    """Return the tags of a run without those of MLflow; its origin is the name of the machine only."""
+    tags = {name: without_folders(text) for name, text in row.tags.items() if not name.startswith("mlflow.")}
+    return tags | ({"origin": row.tags["origin"].partition(":")[0]} if "origin" in tags else {})
+
+
+def _line(entry: Mapping[str, Any]) -> bytes:
+    return json.dumps(entry, sort_keys=True, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the number and content of each line after the header."""
+    remedy = "give a file of `transduce record export`"
+    opened: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
+    total = 0
+    try:
+        with opened(path, "rt", encoding="utf-8") as file:
+            for number in range(1, MOST_RUNS + 2):
+                line = file.readline(LONGEST_LINE + 1)
+                total += len(line)
+                if not line:
+                    if number == 1:
+                        raise InputError(f"{path}: the file is empty; {remedy}")
+                    return
+                if len(line) > LONGEST_LINE or total > LARGEST_TOTAL:
+                    raise InputError(f"{path}, line {number}: too large for exported runs; {remedy}")
+                try:
+                    entry = json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    raise InputError(f"{path}, line {number}: not JSON ({error}); {remedy}") from error
+                if number > 1:
+                    yield number, entry
+                elif entry != HEADER:
+                    raise InputError(f"{path}: not a file of exported runs, or of another version; {remedy}")
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; {remedy}") from error
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read ({error}); {remedy}") from error
+    raise InputError(f"{path}: more than {MOST_RUNS:,} runs; export fewer experiments")
+
+
+def _parse(entry: Mapping[str, Any]) -> tuple[RunRow, dict[str, bytes]]:
+    """Return the run of one line and its artefacts, with every value checked."""
+    run_id, experiment = _matching(entry["run_id"], RUN_ID), _matching(entry["experiment"], EXPERIMENT)
+    start, end = _time(entry["start"]), None if entry["end"] is None else _time(entry["end"])
+    metrics = {_text(name, 250): _number(value) for name, value in entry["metrics"].items()}
+    files = {_matching(name, FILE_NAME): _content(name, encoded) for name, encoded in entry["files"].items()}
+    row = RunRow(
+        run_id,
+        _text(entry["name"], 1000),
+        experiment,
+        start,
+        end,
+        "FINISHED",
+        _texts(entry["params"]),
+        metrics,
+        _texts(entry["tags"]),
+        "",
+    )
+    return row, files
+
+
+def _matching(value: Any, pattern: str) -> str:
+    if not isinstance(value, str) or not re.fullmatch(pattern, value):
+        raise ValueError(f"{str(value)[:50]!r} is not allowed here")
+    return value
+
+
+def _text(value: Any, length: int = LONGEST_TEXT) -> str:
+    if not isinstance(value, str) or len(value) > length:
+        raise ValueError(f"{str(value)[:50]!r} is not a text of at most {length:,} characters")
+    return value
+
+
+def _texts(values: Any) -> dict[str, str]:
+    return {_text(name, 250): _text(value) for name, value in values.items()}
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{str(value)[:50]!r} is not a number")
+    return float(value)
+
+
+def _time(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62:
+        raise ValueError(f"{str(value)[:50]!r} is not a time in milliseconds")
+    return value
+
+
+def _content(name: str, encoded: Any) -> bytes:
+    if not isinstance(encoded, str) or len(encoded) > 4 * (LARGEST_FILE + 2) // 3 + 4:
+        raise ValueError(f"file {name} has more than {LARGEST_FILE:,} bytes")
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"file {name}: {error}") from error

@@ -1,0 +1,96 @@
+"""Export finished runs of a record to a file, and import such a file into a record."""
+
+import math
+import tempfile
+from pathlib import Path
+from urllib.request import url2pathname
+
+from clustering.foundation.errors import InputError
+from runs.record.exported import LARGEST_FILE, ExportedRuns, without_folders, write_runs
+from runs.record.query import RunRow, read_runs
+from runs.record.tracking import Tracker
+from runs.storage.locks import locked
+
+EXPORTED = "exported_run"  # tag of an imported run: its id in the record that it was exported from
+STATUSES = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
+
+
+def export_runs(tracker: Tracker, path: Path, prefix: str = "") -> int:
+    """Write the finished runs of the experiments whose name starts with `prefix` to a file.
+
+    Returns:
+        The number of runs.
+
+    Raises:
+        InputError: there is no such run, or the file cannot be written.
+    """
+    runs = read_runs(tracker, prefix)
+    if not runs:
+        named = f" in experiments named {prefix}..." if prefix else ""
+        raise InputError(f"{tracker.place}: no finished run{named}; give another folder with results=FOLDER")
+    write_runs(path, runs, lambda run: _files(tracker, run))
+    return len(runs)
+
+
+def import_runs(exported: ExportedRuns, tracker: Tracker) -> int:
+    """Add exported runs to a record, except those that it has.
+
+    A run becomes FINISHED after its files are stored; an interrupted import continues with the first incomplete run.
+
+    Returns:
+        The number of added runs.
+
+    Raises:
+        InputError: the record cannot be written.
+    """
+    tracker.store.prepare()
+    added = 0
+    with locked(tracker.store.locks / "import.lock", "the import of runs", tracker.say):
+        known = set()
+        for run in read_runs(tracker, "", statuses=STATUSES):
+            if EXPORTED not in run.tags:
+                known.add(run.run_id)
+            elif run.status == "FINISHED":
+                known.add(run.tags[EXPORTED])
+            else:
+                tracker.client.delete_run(run.run_id)  # its import was interrupted
+        for row in reversed(exported.runs):
+            if row.run_id not in known:
+                _add(row, exported.files[row.run_id], tracker)
+                added += 1
+    return added
+
+
+def _add(row: RunRow, files: dict[str, bytes], tracker: Tracker) -> None:
+    with tracker.watched(), tempfile.TemporaryDirectory() as folder:
+        created = tracker.client.create_run(
+            tracker.experiment(row.experiment), start_time=row.start, run_name=row.name, tags={EXPORTED: row.run_id}
+        )
+        run = tracker.tracked(created.info.run_id)
+        with run.guarded():
+            finite = {name: value for name, value in row.metrics.items() if math.isfinite(value)}
+            kept = {name: text for name, text in row.tags.items() if name != EXPORTED}
+            run.log(params=row.params, tags=kept, metrics=finite)
+            for name, content in files.items():
+                path = Path(folder) / name
+                path.write_bytes(content)
+                run.artifact(path)
+            tracker.client.set_terminated(run.run_id, "FINISHED", end_time=row.end)
+
+
+def _files(tracker: Tracker, run: RunRow) -> dict[str, bytes]:
+    """Return the small files of a run by name; texts without folders of this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        if run.artifact_uri.startswith("file://"):
+            place = Path(url2pathname(run.artifact_uri.removeprefix("file://")))
+            paths = [path for path in place.iterdir() if path.is_file()] if place.is_dir() else []
+        else:
+            entries = [entry for entry in tracker.client.list_artifacts(run.run_id) if not entry.is_dir]
+            small = [entry.path for entry in entries if (entry.file_size or 0) <= LARGEST_FILE]
+            downloads = [tracker.download(run.run_id, name, Path(folder)) for name in small]
+            paths = [path for path in downloads if path is not None]
+        files = {path.name: path.read_bytes() for path in paths if path.stat().st_size <= LARGEST_FILE}
+    return {
+        name: without_folders(content.decode()).encode() if name.endswith(".yaml") else content
+        for name, content in files.items()
+    }

@@ -1,0 +1,204 @@
+"""Exported runs: what comes back, what is left out, and files that are refused."""
+
+import base64
+import gzip
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+
+from clustering.foundation.errors import InputError
+from runs.cli import main
+from runs.record.exported import HEADER, LARGEST_FILE, ExportedRuns, without_folders
+from runs.record.query import read_runs
+from runs.record.tracking import Tracker
+from runs.record.transfer import EXPORTED, export_runs, import_runs
+from runs.storage.store import Store
+
+
+@pytest.fixture
+def other(tmp_path: Path, empty_record: Path) -> Tracker:
+    store = Store(tmp_path / "second")
+    store.prepare()
+    shutil.copy(empty_record, store.database)
+    return Tracker(store)
+
+
+@pytest.fixture
+def filled(tracker: Tracker, tmp_path: Path) -> Tracker:
+    run = tracker.start(
+        "cluster/digits",
+        "kmeans digits s0",
+        stage="clustering",
+        identity="0123456789abcdef",
+        params={"dataset.root": "/data/of mine/x", "seed": 0},
+        config="root: /data/points.npz\n",
+        tags={"method": "kmeans"},
+    )
+    run.log(metrics={"nmi": 0.1 + 0.2, "ari": math.nan})
+    for name, size in (("trials.npz", 1000), ("large.npz", LARGEST_FILE + 1)):
+        (tmp_path / name).write_bytes(b"\x01" * size)
+        run.artifact(tmp_path / name)
+    run.finish()
+    return tracker
+
+
+def test_imported_runs_are_those_exported(filled: Tracker, other: Tracker, tmp_path: Path) -> None:
+    (before,) = read_runs(filled, "")
+    export_runs(filled, tmp_path / "runs.jsonl.gz")
+    assert import_runs(ExportedRuns(tmp_path / "runs.jsonl.gz"), other) == 1
+    (after,) = read_runs(other, "")
+    assert (after.name, after.experiment, after.start, after.end) == (
+        before.name,
+        before.experiment,
+        before.start,
+        before.end,
+    )
+    assert after.metrics == {"nmi": 0.1 + 0.2}
+    assert after.params["seed"] == "0"
+    assert after.tags["code"] == before.tags["code"]
+    assert after.tags["undefined"] == "ari"
+    assert after.tags[EXPORTED] == before.run_id
+    assert other.read(after.run_id, "trials.npz", Path.read_bytes, after.artifact_uri) == b"\x01" * 1000
+    assert other.read(after.run_id, "config.yaml", Path.read_text, after.artifact_uri) == "root: points.npz\n"
+    with pytest.raises(ValueError, match="missing"):
+        other.read(after.run_id, "large.npz", Path.read_bytes, after.artifact_uri)
+
+
+def test_a_run_is_imported_once(filled: Tracker, other: Tracker, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    export_runs(filled, path)
+    assert import_runs(ExportedRuns(path), filled) == 0  # the record that it came from
+    assert [import_runs(ExportedRuns(path), other) for _ in range(2)] == [1, 0]
+
+
+def test_an_interrupted_import_is_completed(filled: Tracker, other: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "runs.jsonl"
+    export_runs(filled, path)
+    with monkeypatch.context() as patch:
+        patch.setattr("runs.record.tracked_run.TrackedRun.artifact", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            import_runs(ExportedRuns(path), other)
+    assert read_runs(other, "") == []
+    assert import_runs(ExportedRuns(path), other) == 1
+    assert len(read_runs(other, "", statuses=("FINISHED", "KILLED", "RUNNING"))) == 1
+
+
+def _interrupt(*arguments: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_the_same_runs_give_the_same_file(filled: Tracker, tmp_path: Path) -> None:
+    for name in ("a.jsonl.gz", "b.jsonl.gz"):
+        export_runs(filled, tmp_path / name)
+    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+    assert str(tmp_path).encode() not in gzip.decompress((tmp_path / "a.jsonl.gz").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/data/mnist.npz", "mnist.npz"),
+        ("['/a/b.npz', '/c/d.npz']", "['b.npz', 'd.npz']"),
+        ("file:///a/b/c", "c"),
+        ("C:\\a\\b.npz", "b.npz"),
+        ("cluster/mnist", "cluster/mnist"),
+        ("http://host:80/a/b", "http://host:80/a/b"),
+        ("1 / 2", "1 / 2"),
+    ],
+)
+def test_folders_are_removed(text: str, expected: str) -> None:
+    assert without_folders(text) == expected
+
+
+RUN = {
+    "run_id": "0" * 32,
+    "name": "kmeans",
+    "experiment": "cluster/digits",
+    "start": 1,
+    "end": 2,
+    "params": {"seed": "0"},
+    "metrics": {"nmi": 0.5},
+    "tags": {"stage": "clustering"},
+    "files": {"config.yaml": base64.b64encode(b"seed: 0").decode()},
+}
+
+
+def test_a_run_by_hand_is_read(tmp_path: Path) -> None:
+    exported = ExportedRuns(_written(tmp_path, RUN))
+    assert exported.files["0" * 32] == {"config.yaml": b"seed: 0"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"run_id": "../../x"},
+        {"experiment": "../x"},
+        {"experiment": 3},
+        {"start": "now"},
+        {"start": -1},
+        {"params": {"seed": 0}},
+        {"params": []},
+        {"metrics": {"nmi": "0.5"}},
+        {"metrics": {"nmi": True}},
+        {"tags": {"a": "x" * 7000}},
+        {"files": {"../x": ""}},
+        {"files": {".hidden": ""}},
+        {"files": {"a.npz": "not base64"}},
+        {"files": {"a.npz": "A" * (2 * LARGEST_FILE)}},
+        {"files": None},
+        {"name": None},
+    ],
+    ids=str,
+)
+def test_changed_runs_are_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=r"runs\.jsonl, line 2: not an exported run"):
+        ExportedRuns(_written(tmp_path, RUN | change))
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    missing_key = {name: value for name, value in RUN.items() if name != "tags"}
+    for entries, message in (([RUN, RUN], "occurs twice"), ([missing_key], "line 2: not an exported run")):
+        with pytest.raises(InputError, match=message):
+            ExportedRuns(_written(tmp_path, *entries))
+    path = tmp_path / "runs.jsonl"
+    for content, message in (
+        (b"", "is empty"),
+        (b"\xff\xfe", "cannot be read"),
+        (b"[1]\n", "not a file of exported runs"),
+        (b"{" * 100_000, "not JSON"),
+        (json.dumps(HEADER).encode() + b"\nNaN,\n", "line 2: not JSON"),
+        (json.dumps(HEADER).encode() + b"\n5\n", "line 2: not an exported run"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            ExportedRuns(path)
+    packed = tmp_path / "runs.jsonl.gz"
+    packed.write_bytes(gzip.compress(json.dumps(HEADER).encode() * 100)[:-10])
+    with pytest.raises(InputError, match="cannot be read"):
+        ExportedRuns(packed)
+
+
+def _written(folder: Path, *entries: object) -> Path:
+    path = folder / "runs.jsonl"
+    path.write_text("\n".join(json.dumps(entry) for entry in (HEADER, *entries)) + "\n")
+    return path
+
+
+def test_the_command_line(filled: Tracker, other: Tracker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second, file = f"results={filled.store.root}", f"results={other.store.root}", tmp_path / "a.jsonl.gz"
+    assert main(["record", "export", str(file), first]) == 0
+    assert main(["record", "import", str(file), second]) == 0
+    assert "1 runs imported" in capsys.readouterr().err
+    for words in (
+        ["export", str(file), second, "experiments=fair/"],
+        ["export", str(tmp_path / "none" / "a.jsonl"), first],
+        ["import", str(tmp_path / "none.jsonl"), second],
+        ["import", str(file), second, "experiments=fair/"],
+        ["load", str(file)],
+        ["import"],
+    ):
+        assert main(["record", *words]) == 2
+        assert "Traceback" not in capsys.readouterr().err
