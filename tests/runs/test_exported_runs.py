@@ -74,7 +74,9 @@ def test_a_run_is_imported_once(filled: Tracker, other: Tracker, tmp_path: Path)
     assert [import_runs(ExportedRuns(path), other) for _ in range(2)] == [1, 0]
 
 
-def test_an_interrupted_import_is_completed(filled: Tracker, other: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_import_is_completed(
+    filled: Tracker, other: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "runs.jsonl"
     export_runs(filled, path)
     with monkeypatch.context() as patch:
