@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clustering.foundation.errors import InputError
-from runs.record.query import RunRow
+from runs.record.query import RunRow, Tags
+from runs.record.run_folders import RunFolders
+from runs.storage.locks import Say, silent
 
 HEADER = {"format": "transduce runs", "version": 1}
 LARGEST_FILE = 1 << 18  # bytes of one artefact; larger ones are left out
@@ -38,11 +40,12 @@ class SupportsWrite(Protocol):
     def write(self, content: bytes, /) -> int: ...
 
 
-class ExportedRuns:
+class ExportedRuns(RunFolders):
     """The runs of an exported file, held in memory.
 
     Args:
         path: the file.
+        say: function that prints messages about damaged artefacts.
 
     Attributes:
         runs: newest first.
@@ -52,7 +55,8 @@ class ExportedRuns:
         InputError: the file cannot be read, or is no exported file; the message names the line.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, say: Say = silent) -> None:
+        self.say = say
         self.files: dict[str, dict[str, bytes]] = {}
         rows: dict[str, RunRow] = {}
         for number, entry in _lines(path):
@@ -64,6 +68,24 @@ class ExportedRuns:
                 raise InputError(f"{path}, line {number}: run {row.run_id} occurs twice; export it again")
             rows[row.run_id], self.files[row.run_id] = row, files
         self.runs = sorted(rows.values(), key=lambda row: (-row.start, row.run_id))
+
+    def select(self, prefix: str, *, tags: Tags | None = None) -> list[RunRow]:
+        """Return the runs of the experiments whose name starts with `prefix`, newest first, like `read_runs`."""
+        wanted = (tags or {}).items()
+        return [
+            row
+            for row in self.runs
+            if row.experiment.startswith(prefix) and all(row.tags.get(key) in allowed for key, allowed in wanted)
+        ]
+
+    def download(self, run_id: str, name: str, folder: Path, artifacts: str = "") -> Path | None:
+        """Write one artefact of a run to a folder and return its path, or None if it is missing."""
+        content = self.files.get(run_id, {}).get(name)
+        if content is None:
+            return None
+        path = folder / name
+        path.write_bytes(content)
+        return path
 
 
 def write_runs(path: Path, runs: Collection[RunRow], files_of: Callable[[RunRow], Mapping[str, bytes]]) -> int:

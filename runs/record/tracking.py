@@ -10,10 +10,9 @@ import http.client
 import logging
 import os
 import ssl
-import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ from runs.record.code_version import code_version
 from runs.record.passwords import without_passwords
 from runs.record.patient_client import PatientClient, RecordUnreachable, bound_retries
 from runs.record.place import ENVIRONMENT, RecordPlace
+from runs.record.run_folders import RunFolders
 from runs.record.tracked_run import TrackedRun
 from runs.record.unrecorded import drop_recorded
 from runs.storage.locks import Say, locked, silent
@@ -35,7 +35,7 @@ DRIVERS = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "MySQL
 PARENT = "mlflow.parentRunId"  # the tag by which MLflow's interface nests a run below another
 
 
-class Tracker(RecordPlace):
+class Tracker(RecordPlace, RunFolders):
     """The runs of one store. Nothing is opened before it is needed.
 
     Args:
@@ -275,24 +275,6 @@ class Tracker(RecordPlace):
             raise
         except Exception:  # each kind of artefact store raises its own errors
             return None
-
-    def read(self, run_id: str, name: str, load: Callable[[Path], T], artifacts: str = "") -> T:
-        """Return one artefact of a run, read by `load`.
-
-        Args:
-            artifacts: URI of the run's files, if it is known; files on this machine are then read directly.
-
-        Raises:
-            ValueError: the artefact is missing or damaged.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            path = self.download(run_id, name, Path(folder), artifacts)
-            if path is None:
-                raise ValueError("missing")
-            try:
-                return load(path)
-            except Exception as error:  # zipfile and numpy each raise their own errors
-                raise ValueError(f"damaged: {error}") from error
 
     def address(self, run_id: str) -> str:
         """Return the location of the run for the user: its page on a server, or else its artefact folder."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsl.evaluation.scores import Evaluation
 from runs.config.configs import EvaluateConfig
+from runs.record.run_folders import RunFolders
 from runs.stages.lineage import short, weights_name
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 PER_TASK = "per_task.npz"
 
 
-def recorded_evaluation(tracker: "Tracker", run_id: str, accuracy: float, artifacts: str = "") -> Evaluation:
+def recorded_evaluation(tracker: RunFolders, run_id: str, accuracy: float, artifacts: str = "") -> Evaluation:
     """The scores of a run, read from its file in the record.
 
     Args:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 from runs.tables.best import with_best
 from runs.tables.claims import clustering, fair, few_shot
 from runs.tables.filling import Record
+from runs.tables.formats import wording
 from runs.tables.papers.paper import is_paper, judged
+from runs.tables.shipped import beside, shipped_runs
 from runs.tables.table import Table
 
 if TYPE_CHECKING:
@@ -16,10 +18,19 @@ if TYPE_CHECKING:
 def look_up(table: Table, tracker: "Tracker", record: Record | None = None) -> Table:
     """The table with its runs in the record, their verdicts, and the claims checked on them.
 
+    A paper's table also has the results of the shipped record.
+
     Args:
         record: the runs, if they were read before.
     """
-    record = record or Record.of(table, tracker)
+    own = _looked_up(table, record or Record.of(table, tracker))
+    if not wording.compares(table) or table.seeds:
+        return own
+    runs = shipped_runs()
+    return beside(own, _looked_up(table, Record.of(table, runs)), runs) if runs else own
+
+
+def _looked_up(table: Table, record: Record) -> Table:
     files = record.files
     table = record.filled(table)
     if is_paper(table.name):

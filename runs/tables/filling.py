@@ -17,7 +17,9 @@ from runs.config.configs import PLACES, EvaluateConfig, top_level
 from runs.config.groups import SAME
 from runs.config.overrides import values
 from runs.config.schemas import CROSSING, TASKS
-from runs.record.query import RunRow, read_runs
+from runs.record.exported import ExportedRuns
+from runs.record.query import RunRow, Tags, read_runs
+from runs.record.run_folders import RunFolders
 from runs.stages.given_features import given_fingerprint
 from runs.stages.lineage import recipe
 from runs.tables.clusterings import STAGES, Clusterings
@@ -47,7 +49,7 @@ class Record:
         files: the files of its runs.
     """
 
-    def __init__(self, runs: Iterable[RunRow], tracker: "Tracker") -> None:
+    def __init__(self, runs: Iterable[RunRow], tracker: RunFolders) -> None:
         self._clusterings, self.files = Clusterings(), RunFiles(tracker)
         self._by_keys: dict[str, list[RunRow]] = {}
         self._alike: dict[tuple[str, ...], list[tuple[Mapping[str, str], RunRow]]] = {}
@@ -61,18 +63,19 @@ class Record:
                 self._alike.setdefault(_kind(keys), []).append((keys, run))
 
     @classmethod
-    def of(cls, table: Table, tracker: "Tracker") -> "Record":
+    def of(cls, table: Table, tracker: "Tracker | ExportedRuns") -> "Record":
         """The runs of the benchmarks that a table is about."""
+        read = tracker.select if isinstance(tracker, ExportedRuns) else functools.partial(_existing, tracker)
         benchmarks = {cell.few_shot.benchmark.name for cell in table.cells.values() if cell.few_shot}
         clustered = [cell.clustering or cell.fair for cell in table.cells.values()]
         datasets = {config.dataset.name for config in clustered if config}
         runs: list[RunRow] = []
-        if benchmarks and tracker.exists():
+        if benchmarks:
             tags = {"stage": ["evaluation"], "benchmark": sorted(benchmarks)}
-            runs += read_runs(tracker, "evaluate/", tags=tags)
-        if datasets and tracker.exists():
+            runs += read("evaluate/", tags=tags)
+        if datasets:
             for stage, begin in STAGES.items():
-                runs += read_runs(tracker, begin, tags={"stage": [stage], "dataset": sorted(datasets)})
+                runs += read(begin, tags={"stage": [stage], "dataset": sorted(datasets)})
         return cls(runs, tracker)
 
     def filled(self, table: Table) -> Table:
@@ -128,6 +131,10 @@ class Record:
             if 0 < len(differs) <= NEAR and metric in _numbers(run) and (best is None or len(differs) < best[0]):
                 best = len(differs), Near(differs, run.metrics[metric], run.run_id)
         return best[1] if best else None
+
+
+def _existing(tracker: "Tracker", prefix: str, *, tags: Tags) -> list[RunRow]:
+    return read_runs(tracker, prefix, tags=tags) if tracker.exists() else []
 
 
 def differences(other: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from runs.record.run_folders import RunFolders
 from runs.tables.table import Cell, SeedResult
 
 if TYPE_CHECKING:
     from fsl.evaluation.scores import Evaluation
-    from runs.record.tracking import Tracker
     from runs.stages.clustering.results import Trials
     from runs.stages.fair.results import TradeOff
 
@@ -22,7 +22,7 @@ class RunFiles:
         tracker: the record of the runs.
     """
 
-    def __init__(self, tracker: "Tracker") -> None:
+    def __init__(self, tracker: RunFolders) -> None:
         self._tracker = tracker
         self._known: dict[str, Any] = {}
 

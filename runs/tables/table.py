@@ -126,6 +126,7 @@ class Cell:
         config: config of its runs, for one of the seeds; None where no method here makes it.
         obstacle: why `config` is None, or what is missing before it can be run.
         results: the runs that fill it, one for each seed; empty where it was not run.
+        shipped: the runs of the shipped record that fill it, one for each seed; see `runs.tables.shipped`.
         published: the printed number, in the printed unit; None where nothing is printed.
         scored: name in the runs of the metric that the paper printed, where it is not the metric of the column; for a
             fair clustering, `on_path` in words.
@@ -139,6 +140,7 @@ class Cell:
     config: Config | None
     obstacle: str = ""
     results: tuple[SeedResult, ...] = ()
+    shipped: tuple[SeedResult, ...] = ()
     published: Value | None = None
     scored: str = ""
     on_path: OnPath | None = None

@@ -69,6 +69,12 @@ def empty_record(tmp_path_factory):
     return store.database
 
 
+@pytest.fixture(autouse=True)
+def no_shipped_record(tmp_path, monkeypatch):
+    """Tables show the runs that a test made, not those that the project ships."""
+    monkeypatch.setattr("runs.tables.shipped.PLACE", tmp_path / "no record")
+
+
 @pytest.fixture
 def store(tmp_path, empty_record):
     from runs.storage.store import Store

@@ -123,6 +123,8 @@ class _Fragment:
         yield f'<span class="printed">{escape(numbers.as_printed(cell.published))}{marks}</span>'
         if target := numbers.corrected(cell.published):
             yield f'<span class="target">target {escape(target)}</span>'
+        if shipped := numbers.shipped(self.table, cell, column):
+            yield f'<span class="scored">shipped {escape(shipped)}</span>'
         if cell.results:
             yield f'<span class="found">here {self._measured(column, cell)}</span>'
         if scored := numbers.scored(cell, column):

@@ -16,7 +16,7 @@ from runs.tables.papers.paper import is_paper
 from runs.tables.table import Cell, Column, Row, Table
 from runs.tables.verdicts import VerdictStatus
 
-Role = Literal["row", "corrected target", "here", "scored as printed", "difference", "verdict"]
+Role = Literal["row", "corrected target", "shipped", "here", "scored as printed", "difference", "verdict"]
 """What a line shows; also its label, except for "row", whose label is the name of the row."""
 HEADING = 12  # characters that a line of a heading may always have
 SHORT: Mapping[VerdictStatus, str] = {"cannot run here": "cannot run"}
@@ -127,6 +127,9 @@ class Layout:
             if shared:
                 yield Line(row, "verdict", shared)
             return
+        shipped = {c: Piece(text) for c, cell in cells.items() if (text := numbers.shipped(self.table, cell, c))}
+        if shipped:
+            yield Line(row, "shipped", "shipped", pieces=shipped)
         pieces = {
             column: Piece(numbers.measured(self.table, cell, column), best=cell.best)
             for column, cell in cells.items()

@@ -1,5 +1,6 @@
 """The numbers of a cell as text: in the unit of its column, with as many digits as the print has."""
 
+import dataclasses
 import math
 import re
 
@@ -39,6 +40,14 @@ def measured(table: Table, cell: Cell, column: Column) -> str:
     seeds = f" (n={len(cell.results)})" if len(cell.results) > 1 and not in_title else ""
     like = _like(cell, column) or _of_column(table, column)
     return _spell(column.scale * cell.value, column.scale * cell.half_width, like) + seeds
+
+
+def shipped(table: Table, cell: Cell, column: Column) -> str:
+    """Mean and interval of the shipped runs, by the paper's scoring where that is another one; empty without any."""
+    if not cell.shipped:
+        return ""
+    filled = dataclasses.replace(cell, results=cell.shipped)
+    return scored(filled, column) or measured(table, filled, column)
 
 
 def scored(cell: Cell, column: Column) -> str:

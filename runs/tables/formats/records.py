@@ -1,6 +1,7 @@
 """A table as records, one for each cell, for CSV and JSON. Numbers are in the unit that the record names."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from runs.config.configs import identity
@@ -37,6 +38,9 @@ def _record(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any
         # Mean over seeds, and half its 95 % interval.
         "reproduced": _finite(column.scale * cell.value),
         "half_width": _finite(column.scale * cell.half_width),
+        # Mean over the seeds of the shipped runs.
+        "shipped": _finite(column.scale * replace(cell, results=cell.shipped).value),
+        "shipped_runs": tuple(result.run_id for result in cell.shipped),
         # The metric by which the paper scored, if it is not that of the column, and the result by it.
         "scored": cell.scored,
         "scored_as_printed": _finite(column.scale * cell.as_printed),

@@ -70,7 +70,7 @@ def shared_verdict(table: Table, row: Row) -> str | None:
     """
     cells = [cell for (r, _), cell in table.cells.items() if r == row]
     statuses = {cell.verdict.status for cell in cells if cell.verdict}
-    if len(statuses) != 1 or any(cell.results or cell.near for cell in cells):
+    if len(statuses) != 1 or any((cell.results or cell.shipped) or cell.near for cell in cells):
         return None
     everywhere = {cell.verdict.status for cell in table.cells.values() if cell.verdict}
     quoted = row.kind == "quoted" and statuses == {"cannot run here"}
@@ -145,8 +145,9 @@ def runs(table: Table, digits: int | None = None) -> list[str]:
     """A sentence for each row that has runs: their ids, cut to `digits` characters, with their columns."""
     by_row: dict[Row, list[str]] = {}
     for (row, column), cell in table.cells.items():
-        if cell.results:
-            ids = " ".join(result.run_id[:digits] for result in cell.results)
+        if cell.results or cell.shipped:
+            ids = " ".join(result.run_id[:digits] for result in cell.results or cell.shipped)
+            ids += "" if cell.results else " (shipped)"
             by_row.setdefault(row, []).append(f"{column.group} {_name(table, column)} {ids}".strip())
     return [f"{row}: {', '.join(ids_by_column)}" for row, ids_by_column in by_row.items()]
 
@@ -189,6 +190,8 @@ def legend(table: Table) -> list[str]:
     sources = {value.corrected_source for value in printed if value.corrected is not None}
     if sources:
         lines.append(f"corrected target: replaces the printed number; from {' and '.join(sorted(sources))}")
+    if any(cell.shipped for cell in cells):
+        lines.append("shipped: the result of the runs that the project ships, scored as in the paper")
     if has_runs:
         lines.append("here: the result of the runs in this record; difference: here minus the target")
     other = {place: cell for place, cell in table.cells.items() if numbers.scored(cell, place[1])}
