@@ -21,6 +21,7 @@ from urllib.request import url2pathname
 
 from clustering.foundation.errors import InputError
 from runs.record.code_version import code_version
+from runs.record.machine import machine
 from runs.record.passwords import without_passwords
 from runs.record.patient_client import PatientClient, RecordUnreachable, bound_retries
 from runs.record.place import ENVIRONMENT, RecordPlace
@@ -233,6 +234,7 @@ class Tracker(RecordPlace, RunFolders):
         """Start a run, and record its parameters, its resolved config as `config.yaml`, and its tags."""
         with self.watched():
             known = {"identity": identity, "stage": stage, "origin": self.origin, "code": code_version()}
+            known["machine"] = machine()
             created = self.client.create_run(self.experiment(experiment), run_name=name, tags=known)
             run = self.tracked(created.info.run_id)
             with run.guarded():
@@ -258,7 +260,7 @@ class Tracker(RecordPlace, RunFolders):
                 self.client.delete_tag(run_id, "ended")
             times = int(run.data.tags.get("resumed", 0)) + 1
             resumed = self.tracked(run_id, last_steps)
-            resumed.log(tags={"resumed": times, "origin": self.origin})
+            resumed.log(tags={"resumed": times, "origin": self.origin, "machine": machine()})
         return resumed
 
     def download(self, run_id: str, name: str, folder: Path, artifacts: str = "") -> Path | None:

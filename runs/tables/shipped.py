@@ -59,5 +59,5 @@ def _origin(cells: Collection[Cell], runs: ExportedRuns) -> str:
     shown = {result.run_id for cell in cells for result in cell.shipped}
     tags = [run.tags for run in runs.runs if run.run_id in shown]
     commits = sorted({tag.get("code", "unknown")[:COMMIT] for tag in tags})
-    machines = sorted({tag.get("origin", "unknown") for tag in tags})
-    return f"shipped: runs of commit {', '.join(commits)} on machine {', '.join(machines)}"
+    machines = sorted({tag.get("machine") or tag.get("origin", "unknown") for tag in tags})
+    return f"shipped: runs of commit {', '.join(commits)} on {'; '.join(machines)}"

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import math
+import re
 import shutil
 import sys
 from urllib.parse import quote
@@ -42,6 +43,7 @@ def test_a_run_holds_what_it_was_given(tracker):
     tags = found.data.tags
     assert (tags["identity"], tags["stage"], tags["shot"], tags["seed"]) == ("a" * 16, "evaluation", "1", "0")
     assert tags["code"] == code_version()
+    assert re.fullmatch(r".+, \d+ cores?(, .+)?", tags["machine"])
 
 
 def test_files_are_kept_inside_the_store(tracker, store, tmp_path, monkeypatch):
