@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runs.figures.logged import NOTE, file_stem
@@ -25,6 +25,7 @@ class Figure:
         caption: the caption below the drawing.
         run_id: id of the run that holds the figure; empty if there is none.
         missing: the reason why there is no drawing.
+        state: whether it can be drawn here, in part or as a whole, and why not.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Figure:
     caption: str = ""
     run_id: str = ""
     missing: str = ""
+    state: str = ""
 
     @property
     def path(self) -> str:
@@ -56,7 +58,9 @@ def read_figures(rows: Iterable[RunRow], tracker: Tracker) -> dict[str, list[Fig
         drawn = [row for row in newest.values() if row.name.partition("@")[0] == name]
         figures = [_drawn(row, about, tracker) for row in sorted(drawn, key=lambda row: row.name)]
         missing = f"Not drawn yet: transduce figure {name}." if name in DRAWN else known["drawn"]
-        found.setdefault(name.partition("/")[0], []).extend(figures or [Figure(name, about, missing=missing)])
+        state = known["drawn"].replace("yes", "can be drawn")
+        of_name = [replace(figure, state=state) for figure in figures or [Figure(name, about, missing=missing)]]
+        found.setdefault(name.partition("/")[0], []).extend(of_name)
     return found
 
 

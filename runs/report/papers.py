@@ -1,7 +1,4 @@
-"""The papers: comparison of their tables with the record, and the coverage of each paper.
-
-The coverage counts the cells that are printed, can be run, have a run, and agree with the paper.
-"""
+"""The papers: their tables beside the record and the shipped runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,43 +18,6 @@ from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_names, works
 from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import Table
-from runs.tables.verdicts import STATUSES
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Numbers of cells of a paper's tables; each number counts a subset of the cells counted by the previous one.
-
-    Attributes:
-        printed: cells with a number in the paper.
-        runnable: cells for which this project has a config.
-        found: cells for which the record has runs.
-        reproduced: cells whose value agrees with the paper.
-    """
-
-    printed: int
-    runnable: int
-    found: int
-    reproduced: int
-
-    @classmethod
-    def of(cls, tables: Iterable[Table]) -> "Coverage":
-        cells = [cell for table in tables for cell in table.cells.values() if cell.published]
-        runnable = [cell for cell in cells if cell.config]
-        found = [cell for cell in runnable if cell.results]
-        reproduced = [cell for cell in found if cell.verdict and cell.verdict.status == "reproduced"]
-        return cls(len(cells), len(runnable), len(found), len(reproduced))
-
-    @property
-    def in_words(self) -> str:
-        return (
-            f"{self.printed} cells printed, {self.runnable} can be run here, {self.found} run, "
-            f"{self.reproduced} reproduced"
-        )
-
-    def share(self, count: int) -> str:
-        """The percentage of the printed cells."""
-        return f"{100 * count / self.printed if self.printed else 0:.2f}"
 
 
 @dataclass(frozen=True)
@@ -79,16 +39,6 @@ class Paper:
     def path(self) -> str:
         """The path of its first page in the site."""
         return f"papers/{slug(self.work)}.html"
-
-    @property
-    def coverage(self) -> Coverage:
-        return Coverage.of(self.tables)
-
-    @property
-    def statuses(self) -> dict[str, int]:
-        """Number of cells for each verdict."""
-        counts = [(status, sum(table.statuses.get(status, 0) for table in self.tables)) for status in STATUSES]
-        return {status: count for status, count in counts if count}
 
 
 class Reader:

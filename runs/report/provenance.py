@@ -34,6 +34,7 @@ class ListedRun:
         config: its parameters, as YAML that `experiment=FILE` reads.
         origins: (kind, name, run id or None if it is not in the record) of each input of the run.
         link: its page on the MLflow server, if the record is on a server.
+        shipped: whether it is a run of the shipped record.
     """
 
     run: RunRow
@@ -41,6 +42,7 @@ class ListedRun:
     config: str
     origins: tuple[tuple[str, str, str | None], ...]
     link: str | None
+    shipped: bool = False
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -48,6 +50,11 @@ class ListedRun:
         tags = self.run.tags
         words = FINGERPRINTS | ({"data": "points"} if tags.get("stage") == "clustering" else {})
         return {word: tags[tag] for tag, word in words.items() if tags.get(tag)}
+
+    @property
+    def machine(self) -> str:
+        """The name of the machine that made it; empty if it is not known."""
+        return self.run.tags.get("origin", "").partition(":")[0]
 
 
 @dataclass(frozen=True)
@@ -66,10 +73,13 @@ class Provenance:
     Args:
         rows: all runs of the record.
         server: the address of the MLflow server that holds them, or None.
+        shipped: the runs of the shipped record.
     """
 
-    def __init__(self, rows: Iterable[RunRow], server: str | None = None) -> None:
-        self._by_id = {row.run_id: row for row in rows}
+    def __init__(self, rows: Iterable[RunRow], server: str | None = None, shipped: Iterable[RunRow] = ()) -> None:
+        own = {row.run_id: row for row in rows}
+        self._by_id = {row.run_id: row for row in shipped} | own
+        self._shipped = self._by_id.keys() - own.keys()
         self._server = server
         self._pages: dict[str, list[str]] = {}  # experiment -> run ids, in the order of the requests
         self._places: dict[str, str] = {}
@@ -99,12 +109,18 @@ class Provenance:
                 entries = tuple(self._entry(self._by_id[run_id]) for run_id in ids[first : first + RUNS_A_PAGE])
                 yield Leaf(self._path(experiment, number), experiment, number + 1, entries)
 
+    def pages(self, experiment: str) -> list[str]:
+        """The paths of the pages of an experiment; empty if none of its runs was requested."""
+        count = -(-len(self._pages.get(experiment, ())) // RUNS_A_PAGE)
+        return [self._path(experiment, number) for number in range(count)]
+
     def _path(self, experiment: str, number: int) -> str:
         return numbered(f"runs/{self._names[experiment]}.html", number + 1)
 
     def _entry(self, row: RunRow) -> ListedRun:
-        link = f"{self._server.rstrip('/')}/#/runs/{row.run_id}" if self._server else None
-        return ListedRun(row, f"run-{row.run_id}", config_yaml(row.params), tuple(self._origins(row)), link)
+        shipped = row.run_id in self._shipped
+        link = f"{self._server.rstrip('/')}/#/runs/{row.run_id}" if self._server and not shipped else None
+        return ListedRun(row, f"run-{row.run_id}", config_yaml(row.params), tuple(self._origins(row)), link, shipped)
 
     def _origins(self, row: RunRow) -> Iterator[tuple[str, str, str | None]]:
         if tuning := row.tags.get(TUNING_RUN):

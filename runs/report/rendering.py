@@ -13,7 +13,7 @@ from runs.report.addresses import To, link_from
 from runs.report.provenance import date
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-ASSETS = ("style.css", "sort.js", "icon.svg")
+ASSETS = ("style.css", "results.css", "sort.js", "icon.svg")
 
 
 def environment() -> jinja2.Environment:
@@ -33,14 +33,16 @@ class Renderer:
     Args:
         site: information about the whole site, available to every page as `site`.
         methods: name -> path of the method's page, for links from the text.
+        frame: template around the content of a page; None for that of the report.
     """
 
-    def __init__(self, site: Any, methods: Mapping[str, str]) -> None:
+    def __init__(self, site: Any, methods: Mapping[str, str], frame: str | None = None) -> None:
         self.site = site
         self._methods = methods
         self._templates = environment()
         self._templates.filters |= {"date": date, "duration": duration, "marked": self._marked}
-        self._templates.globals["nan"] = math.nan
+        own = self._templates.get_template("page.html")
+        self._templates.globals |= {"nan": math.nan, "frame": self._templates.from_string(frame) if frame else own}
 
     def page(self, template: str, path: str, title: str, **content: Any) -> str:
         """Return a page of the site as HTML.

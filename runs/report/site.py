@@ -1,8 +1,9 @@
 """The whole site: read the record once, render every page, and move the folder into place.
 
 results/report/
-    index.html          coverage by paper, methods, the newest runs
+    index.html          counts of cells by paper and verdict, methods, the newest runs
     papers/<work>.html  tables with verdicts and claims, figures
+    claims.html, figures.html, errata.html
     experiments/        tables of experiments
     methods/            explanation and results of each method
     runs/               an entry for every run that contributes a number to a page
@@ -11,33 +12,30 @@ results/report/
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-
-from markupsafe import Markup
 
 from runs.config.configs import EvaluateConfig
 from runs.record.code_version import code_version
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import Tracker
-from runs.report.addresses import link_from, numbered, slug
+from runs.report.addresses import numbered, slug
 from runs.report.convergence import convergence
-from runs.report.figures import Figure, read_figures, split
+from runs.report.figures import read_figures
 from runs.report.methods import Method, methods
-from runs.report.papers import Paper, Reader
-from runs.report.provenance import Leaf, Provenance, newest
+from runs.report.outcomes import CLAIMS, ERRATA, FIGURES, Outcomes, run_pages, table_body
+from runs.report.papers import Reader
+from runs.report.provenance import Provenance, newest
 from runs.report.rendering import ASSETS, TEMPLATES, Renderer
 from runs.storage.locks import Say, silent
 from runs.storage.store import Store, put_in_place
-from runs.tables.formats import html
+from runs.tables.shipped import shipped_runs
 from runs.tables.table import Table
-from runs.tables.verdicts import VerdictStatus
 
 ALL = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 OUTCOMES_A_PAGE = 400
-BYTES_A_PAGE = 200_000  # maximum size of the tables on a page that holds several
 NEWEST = 12
 OVERVIEW, METHODS, RUNS = ("Overview", "index.html"), ("Methods", "index.html#methods"), ("Runs", "runs/index.html")
 
@@ -99,31 +97,26 @@ def _pages(
     rows: Sequence[RunRow], tracker: Tracker, asked: Mapping[str, Sequence[EvaluateConfig]]
 ) -> Iterator[tuple[str, str]]:
     """(path, text) of every page."""
-    provenance = Provenance(rows, tracker.place if tracker.is_server else None)
+    exported = shipped_runs()
+    shipped = exported.runs if exported else []
+    provenance = Provenance(rows, tracker.place if tracker.is_server else None, shipped)
     results = ("evaluate/", "cluster/", "fair/")
     evaluations = [row for row in rows if row.status == "FINISHED" and row.experiment.startswith(results)]
     reader = Reader(evaluations, tracker)
     papers, experiments, known = reader.papers(), reader.experiments(asked), methods(rows)
     site = Site(
-        navigation=(OVERVIEW, *((paper.work, paper.path) for paper in papers), METHODS, RUNS),
+        navigation=(OVERVIEW, *((paper.work, paper.path) for paper in papers), CLAIMS, FIGURES, ERRATA, METHODS, RUNS),
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         code=code_version()[:12],
         record=str(tracker.store.root) if tracker.own else tracker.place,
         run=provenance.href,
     )
     renderer = Renderer(site, {method.name: method.path for method in known})
-    figures = read_figures(rows, tracker)
-    yield from ((figure.path, figure.svg) for found in figures.values() for figure in found if figure.svg)
-    scaled: list[tuple[str, str]] = []
-    for paper in papers:
-        cut = list(_cut(_exhibits(paper, figures.get(paper.work, []), renderer), paper.path))
-        for path, exhibits in cut:
-            others = [exhibit for exhibit in exhibits if exhibit.statuses and "@" in exhibit.name]
-            scaled += [(exhibit.name, f"{path}#{exhibit.anchor}") for exhibit in others]
-        yield from _paper(paper, cut, renderer)
+    outcomes = Outcomes(papers, read_figures(rows, tracker), renderer)
+    yield from outcomes.pages()
     for table in experiments:
         path = _experiment_path(table)
-        yield path, renderer.page("experiment.html", path, table.name, table=_body(table, path, renderer))
+        yield path, renderer.page("experiment.html", path, table.name, table=table_body(table, path, renderer))
     for method in known:
         yield from _method(method, renderer, tracker)
     yield (
@@ -132,94 +125,15 @@ def _pages(
             "index.html",
             "index.html",
             "The papers and the record of runs",
-            papers=papers,
-            scaled=scaled,
+            overview=outcomes.overview("index.html"),
+            elsewhere=outcomes.elsewhere,
             experiments=[(table.name, table.title, _experiment_path(table)) for table in experiments],
             methods=known,
             newest=newest(rows, NEWEST),
             statuses=_in_words(rows),
         ),
     )
-    yield from _provenance(provenance, rows, renderer)
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """A table or figure on a paper's page.
-
-    Attributes:
-        name: name of the table or figure, such as "thesis/4.4@omniglot".
-        body: HTML.
-        statuses: number of cells for each verdict; empty for a figure.
-    """
-
-    name: str
-    heading: str
-    body: Markup
-    statuses: Mapping[VerdictStatus, int]
-
-    @property
-    def anchor(self) -> str:
-        """The anchor of its heading."""
-        return slug(self.name)
-
-
-def _exhibits(paper: Paper, figures: Sequence[Figure], renderer: Renderer) -> Iterator[Exhibit]:
-    for printed in paper.tables:
-        for table in (printed, *paper.elsewhere[printed.name]):
-            number, _, benchmark = table.name.partition("/")[2].partition("@")
-            heading = f"Table {number}" + (f" on {benchmark}" if benchmark else "")
-            yield Exhibit(table.name, heading, _body(table, paper.path, renderer), table.statuses)
-    able, others = split(figures)
-    for figure in able:
-        number, _, benchmark = figure.name.partition("/")[2].partition("@")
-        heading = f"Figure {number}" + (f" on {benchmark}" if benchmark else "")
-        yield Exhibit(f"figure-{figure.name}", heading, renderer.part("figure.html", paper.path, figure=figure), {})
-    if others:
-        body = renderer.part("figures.html", paper.path, figures=others)
-        yield Exhibit("other-figures", "Figures that are not drawn here", body, {})
-
-
-def _body(table: Table, path: str, renderer: Renderer) -> Markup:
-    """A complete table: caption, cells with links to their runs, footnotes, claims."""
-    to = link_from(path)
-
-    def href(run_id: str) -> str | None:
-        place = renderer.site.run(run_id)
-        return to(place) if place else None
-
-    return Markup(html.table(table, href))
-
-
-def _cut(exhibits: Iterable[Exhibit], first: str) -> Iterator[tuple[str, list[Exhibit]]]:
-    """Divide exhibits into pages of limited size, so that each page loads quickly on a phone."""
-    page: list[Exhibit] = []
-    number, size = 1, 0
-    for exhibit in exhibits:
-        if page and size + len(exhibit.body) > BYTES_A_PAGE:
-            yield numbered(first, number), page
-            page, size, number = [], 0, number + 1
-        page.append(exhibit)
-        size += len(exhibit.body)
-    yield numbered(first, number), page
-
-
-def _paper(paper: Paper, cut: Sequence[tuple[str, list[Exhibit]]], renderer: Renderer) -> Iterator[tuple[str, str]]:
-    contents = [(exhibit.heading, f"{path}#{exhibit.anchor}") for path, exhibits in cut for exhibit in exhibits]
-    for path, exhibits in cut:
-        yield (
-            path,
-            renderer.page(
-                "paper.html",
-                path,
-                paper.title,
-                coverage=paper.coverage,
-                statuses=paper.statuses,
-                pages=[path for path, _ in cut],
-                contents=contents,
-                exhibits=exhibits,
-            ),
-        )
+    yield from _runs(provenance, rows, shipped, renderer)
 
 
 def _experiment_path(table: Table) -> str:
@@ -248,26 +162,23 @@ def _method(method: Method, renderer: Renderer, tracker: Tracker) -> Iterator[tu
         )
 
 
-def _provenance(provenance: Provenance, rows: Sequence[RunRow], renderer: Renderer) -> Iterator[tuple[str, str]]:
+def _runs(
+    provenance: Provenance, rows: Sequence[RunRow], shipped: Sequence[RunRow], renderer: Renderer
+) -> Iterator[tuple[str, str]]:
     """The pages of the entries. Rendered last, because the other pages request the entries."""
-    leaves: dict[str, list[Leaf]] = {}
-    for leaf in provenance.leaves():
-        leaves.setdefault(leaf.experiment, []).append(leaf)
-    for experiment, of_experiment in leaves.items():
-        pages = [leaf.path for leaf in of_experiment]
-        for leaf in of_experiment:
-            title = f"Runs of {experiment}" + (f", page {leaf.number}" if leaf.number > 1 else "")
-            yield leaf.path, renderer.page("provenance.html", leaf.path, title, leaf=leaf, pages=pages)
+    yield from run_pages(provenance, renderer)
     counts = Counter((row.experiment, row.status) for row in rows)
+    ours = Counter(row.experiment for row in shipped)
     experiments = [
         {
             "name": name,
             "finished": counts[name, "FINISHED"],
             "ended": counts[name, "FAILED"] + counts[name, "KILLED"],
             "running": counts[name, "RUNNING"] + counts[name, "SCHEDULED"],
-            "pages": [leaf.path for leaf in leaves.get(name, ())],
+            "shipped": ours[name],
+            "pages": provenance.pages(name),
         }
-        for name in sorted({row.experiment for row in rows})
+        for name in sorted({row.experiment for row in (*rows, *shipped)})
     ]
     yield RUNS[1], renderer.page("runs.html", RUNS[1], "The record of runs", experiments=experiments)
 

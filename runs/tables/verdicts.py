@@ -5,6 +5,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from runs.tables.papers.printed import Cause
+
 VerdictStatus = Literal[
     "reproduced", "above", "below", "other protocol", "not run", "cannot run here", "no target", "not printed"
 ]
@@ -21,11 +23,13 @@ class Verdict:
             number cannot be compared with; not printed: it was run, and the paper leaves it empty.
         why: the keys that differ, what is missing, or the interval that decided.
         difference: result minus target; NaN without a result or a target.
+        cause: of above or below, why the result differs (`runs/published/causes.yaml`); None where nobody looked.
     """
 
     status: VerdictStatus
     why: str = ""
     difference: float = math.nan
+    cause: Cause | None = None
 
 
 ClaimStatus = Literal["holds", "tie", "fails", "not run"]

@@ -13,7 +13,7 @@ LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no raised q
 
 @dataclass(frozen=True)
 class Footnote:
-    """A footnote: its mark ("" if it is about the whole table), the id of the erratum (or ""), and the text."""
+    """A footnote: its mark ("" if it is about the whole table), the id of the erratum or cause (or ""), and the text."""
 
     mark: str
     id: str
@@ -51,16 +51,18 @@ def below(table: Table, digits: int | None = None, *, claims: bool = True) -> li
 
 
 def footnotes(table: Table) -> list[Footnote]:
-    """Errata and remarks of rows, marked in the order of the table, those without a mark last; empty without a print to
-    compare with."""
+    """Errata, causes of differences and remarks of rows, marked in the order of the table, those without a mark last;
+    empty without a print to compare with."""
     if not wording.compares(table):
         return []
     texts: dict[str, str] = {erratum.id: erratum.text for erratum in table.errata}
+    causes = [cell.verdict.cause for cell in table.cells.values() if cell.verdict]
+    texts |= {cause.id: str(cause) for cause in causes if cause}
     cited = []
     for row in table.rows:
         cited += [row.note] if row.note else []
         for column in table.columns:
-            cited += [key for key in _errata(table.cells.get((row, column))) if key in texts]
+            cited += [key for key in _keys(table.cells.get((row, column))) if key in texts]
     order = list(dict.fromkeys(cited))
     marked = [Footnote(_letters(i), key if key in texts else "", texts.get(key, key)) for i, key in enumerate(order)]
     return marked + [Footnote("", key, text) for key, text in texts.items() if key not in order]
@@ -68,12 +70,15 @@ def footnotes(table: Table) -> list[Footnote]:
 
 def marks(notes: Iterable[Footnote], row: Row, cell: Cell | None = None) -> str:
     """The marks of a row's name, or of a cell."""
-    keys = _errata(cell) if cell else (row.note,)
+    keys = _keys(cell) if cell else (row.note,)
     return "".join(note.mark for note in notes if note.mark and (note.id or note.text) in keys)
 
 
-def _errata(cell: Cell | None) -> tuple[str, ...]:
-    return cell.published.errata if cell and cell.published else ()
+def _keys(cell: Cell | None) -> tuple[str, ...]:
+    """The ids of the errata of a cell, and of the cause of its difference."""
+    errata = cell.published.errata if cell and cell.published else ()
+    cause = cell.verdict.cause if cell and cell.verdict else None
+    return (*errata, cause.id) if cause else errata
 
 
 def _letters(i: int) -> str:

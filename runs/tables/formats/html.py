@@ -6,7 +6,7 @@ from itertools import groupby
 
 from runs.tables.formats import footnotes, numbers, wording
 from runs.tables.papers.paper import is_paper
-from runs.tables.table import Cell, Column, Row, Table
+from runs.tables.table import Cell, Column, Row, SeedResult, Table
 from runs.tables.verdicts import Finding
 
 Href = Callable[[str], str | None]
@@ -124,7 +124,7 @@ class _Fragment:
         if target := numbers.corrected(cell.published):
             yield f'<span class="target">target {escape(target)}</span>'
         if shipped := numbers.shipped(self.table, cell, column):
-            yield f'<span class="scored">shipped {escape(shipped)}</span>'
+            yield f'<span class="found">shipped {self._linked(escape(shipped), cell.shipped)}</span>'
         if cell.results:
             yield f'<span class="found">here {self._measured(column, cell)}</span>'
         if scored := numbers.scored(cell, column):
@@ -141,13 +141,15 @@ class _Fragment:
         return wording.shared_verdict(self.table, row) if self.compares else None
 
     def _measured(self, column: Column, cell: Cell) -> str:
-        """The result as a link to its run; with several runs, a link for each."""
         text = escape(numbers.measured(self.table, cell, column))
-        if len(cell.results) == 1:
-            text = self._link(cell.results[0].run_id, text)
-        text = f'<strong class="best">{text}</strong>' if cell.best else text
-        links = [self._link(r.run_id, f"seed {r.seed}") for r in cell.results if self.href(r.run_id)]
-        return text + (f" ({', '.join(links)})" if len(cell.results) > 1 and links else "")
+        return self._linked(f'<strong class="best">{text}</strong>' if cell.best else text, cell.results)
+
+    def _linked(self, text: str, results: Sequence[SeedResult]) -> str:
+        """A result as a link to its run; with several runs, a link for each."""
+        if len(results) == 1:
+            return self._link(results[0].run_id, text)
+        links = [self._link(r.run_id, f"seed {r.seed}") for r in results if self.href(r.run_id)]
+        return text + (f" ({', '.join(links)})" if links else "")
 
     def _link(self, run_id: str, text: str) -> str:
         place = self.href(run_id)

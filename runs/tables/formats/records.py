@@ -47,6 +47,7 @@ def _record(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any
         "difference": _finite(verdict.difference) if verdict and printed else None,
         "verdict": verdict.status if verdict else "",
         "why": verdict.why if verdict else "",
+        "cause": verdict.cause.cause if verdict and verdict.cause else "",  # of above or below
         "best": cell.best,
         "tasks": cell.tasks,  # over all seeds
         "seeds": len(cell.results),

@@ -18,7 +18,7 @@ from runs.stages.lineage import weights_name
 from runs.tables.filling import differences, file_names, result_keys
 from runs.tables.judging import judge
 from runs.tables.papers.printed import PublishedColumn, PublishedRow, PublishedTable, Value
-from runs.tables.papers.published import errata
+from runs.tables.papers.published import causes, errata
 from runs.tables.papers.published import published_table as read_published
 from runs.tables.papers.recipe import Recipe, Settings, recipe_of
 from runs.tables.papers.recipe_checks import WEIGHT
@@ -43,7 +43,23 @@ def judged(table: Table) -> Table:
     for (row, column), cell in table.cells.items():
         tolerance = recipe.tolerated(by_column.get((column.name, column.metric), by_metric[column.metric]))
         cells[row, column] = dataclasses.replace(cell, verdict=judge(cell, column, printed, tolerance))
-    return dataclasses.replace(table, cells=cells)
+    return dataclasses.replace(table, cells=cells if "@" in table.name else _with_causes(cells, printed, recipe))
+
+
+def _with_causes(
+    cells: Mapping[tuple[Row, Column], Cell], printed: PublishedTable, recipe: Recipe
+) -> dict[tuple[Row, Column], Cell]:
+    """The cells with the causes of their differences, where these are known."""
+    rows = {(row.group, row.name): row for row in printed.rows}
+    columns = {(column.group, column.name, recipe.metric(column)): column for column in printed.columns}
+    own = [cause for cause in causes().values() if any(place.table == printed.name for place in cause.where)]
+    found = dict(cells)
+    for (row, column), cell in cells.items():
+        if cell.verdict and cell.verdict.status in ("above", "below"):
+            place = rows[row.group, row.name], columns[column.group, column.name, column.metric]
+            cause = next((cause for cause in own if cause.holds(printed.name, *place)), None)
+            found[row, column] = dataclasses.replace(cell, verdict=dataclasses.replace(cell.verdict, cause=cause))
+    return found
 
 
 def paper_table(name: str, settings: Sequence[str] = ()) -> Table:

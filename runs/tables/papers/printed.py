@@ -1,10 +1,11 @@
-"""What a paper prints: its numbers, tables and figures, and known errors in them."""
+"""What a paper prints: its numbers, tables and figures, known errors in them, and causes of differences."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, validate
 
 Kind = Literal["own", "rerun", "quoted", "unclear"]
@@ -146,6 +147,36 @@ class Erratum:
 
     def __post_init__(self) -> None:
         validate(self)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why results of this project differ from the print, for cells whose verdict is above or below.
+
+    Attributes:
+        id: "D01" and so on.
+        cause: what was found by changing one thing; "unknown" if it was looked for and not found.
+        evidence: the page or the command that shows it.
+        where: the cells.
+    """
+
+    id: str
+    cause: str
+    evidence: str
+    where: tuple[Place, ...]
+
+    def __post_init__(self) -> None:
+        validate(self)
+        for name in ("cause", "evidence", "where"):
+            if not getattr(self, name):
+                raise InputError(f"{name} is empty")
+
+    def holds(self, table: str, row: PublishedRow, column: PublishedColumn) -> bool:
+        """Whether it is about the cell of this row and column of a table."""
+        return any(place.table == table and place.holds(row, column) for place in self.where)
+
+    def __str__(self) -> str:
+        return f"cause of the difference: {self.cause.rstrip('.')} ({self.evidence})"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The papers' tables, figures and errata, read from `runs/published/`.
+"""The papers' tables, figures, errata and causes of differences, read from `runs/published/`.
 
     table = published_table("thesis/4.1")
     table.values[18, 0].value, table.values[18, 0].corrected  # LaplacianShot on ResNet-18, 1-shot: 72.11, 70.74
@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 
 from clustering.foundation.errors import InputError, unknown
-from runs.tables.papers.printed import Erratum, PublishedFigure, PublishedTable, Statement
-from runs.tables.papers.published_files import build, erratum_from, table_from
+from runs.tables.papers.printed import Cause, Erratum, PublishedFigure, PublishedTable, Statement
+from runs.tables.papers.published_files import build, cause_from, erratum_from, table_from
 
 NAME = re.compile(r"[a-z_][a-z0-9_]*/[0-9A-Z][0-9A-Z.]*")  # WORK/NUMBER, as in table.schema.json
 FOLDER = importlib.resources.files("runs") / "published"
@@ -50,6 +50,11 @@ def errata() -> dict[str, Erratum]:
     return dict(_errata())
 
 
+def causes() -> dict[str, Cause]:
+    """All causes of differences by id."""
+    return dict(_causes())
+
+
 def figures() -> tuple[PublishedFigure, ...]:
     """All figures, in printed order."""
     return tuple(build(PublishedFigure, entry, where) for entry, where in _by_work("figures.yaml"))
@@ -76,6 +81,13 @@ def _works() -> dict[str, Any]:
 def _errata() -> Mapping[str, Erratum]:
     content = read_published("errata.yaml")
     return {key: erratum_from(key, content[key], published_names()) for key in content}
+
+
+@cache
+def _causes() -> Mapping[str, Cause]:
+    content = read_published("causes.yaml")
+    tables = {name: published_table(name) for name in published_names()}
+    return {key: cause_from(key, content[key], tables) for key in content}
 
 
 @cache

@@ -8,7 +8,16 @@ from typing import Any, TypeVar, get_args
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.parameters import validate
-from runs.tables.papers.printed import Erratum, Kind, Place, PublishedColumn, PublishedRow, PublishedTable, Value
+from runs.tables.papers.printed import (
+    Cause,
+    Erratum,
+    Kind,
+    Place,
+    PublishedColumn,
+    PublishedRow,
+    PublishedTable,
+    Value,
+)
 
 NO_NUMBER = ("-", "N/A", "")  # printed in place of a number; null in a file means a dash
 NUMBER, BESIDE = r"(?P<about>~?)(?P<value>-?\d+(?:\.\d+)?(?:e-?\d+)?)", r"(?P<beside>\d+(?:\.\d+)?)"
@@ -48,6 +57,22 @@ def erratum_from(key: str, content: Any, tables: Sequence[str]) -> Erratum:
         if place.table and place.table not in tables:
             raise InputError(f"{where}: {unknown('published table', place.table, tables)}")
     return build(Erratum, {**content, "id": key, "where": places}, where)
+
+
+def cause_from(key: str, content: Any, tables: Mapping[str, PublishedTable]) -> Cause:
+    """A cause from the content of the file under its id; `tables` are all tables by name.
+
+    Raises:
+        InputError: says what is wrong, such as a row that the table does not have.
+    """
+    where = f"runs/published/causes.yaml, {key}"
+    _check_keys(content, [field.name for field in dataclasses.fields(Cause) if field.name != "id"], where)
+    places = tuple(build(Place, place, where) for place in content.get("where", ()))
+    for place in places:
+        if place.table not in tables:
+            raise InputError(f"{where}: {unknown('published table', place.table, tables)}")
+        _check_place(place, tables[place.table].rows, tables[place.table].columns, where)
+    return build(Cause, {**content, "id": key, "where": places}, where)
 
 
 def table_from(name: str, content: Any, errata: Mapping[str, Erratum], tables: Sequence[str]) -> PublishedTable:

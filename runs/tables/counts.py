@@ -1,0 +1,88 @@
+"""Cells of the papers' tables by verdict: what was printed, run and reproduced, and what the other cells need."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from runs.tables.table import Table
+from runs.tables.verdicts import STATUSES, ClaimStatus, VerdictStatus
+
+WAITING: tuple[VerdictStatus, ...] = ("not run", "cannot run here")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of cells and claims of one table, or of several.
+
+    Attributes:
+        name: of the table or work; "all" for the sum.
+        printed: cells with a number in the paper.
+        runnable: of these, the cells for which this project has a config.
+        found: of these, the cells with runs, of the user or shipped.
+        reproduced: of these, the cells whose result agrees with the paper.
+        shipped: cells with shipped runs, also where the paper prints a dash.
+        here: cells with runs of the user, likewise.
+        statuses: number of cells for each verdict that occurs, also where the paper prints a dash.
+        reasons: of the cells that were not run or cannot be run, by verdict and reason.
+        claims: number of findings for each status that occurs.
+    """
+
+    name: str
+    printed: int
+    runnable: int
+    found: int
+    reproduced: int
+    shipped: int
+    here: int
+    statuses: Mapping[VerdictStatus, int]
+    reasons: Mapping[tuple[VerdictStatus, str], int]
+    claims: Mapping[ClaimStatus, int]
+
+    @classmethod
+    def of(cls, name: str, tables: Iterable[Table]) -> "Counts":
+        tables = list(tables)
+        cells = [cell for table in tables for cell in table.cells.values()]
+        printed = [cell for cell in cells if cell.published]
+        runnable = [cell for cell in printed if cell.config]
+        found = [cell for cell in runnable if cell.results or cell.shipped]
+        verdicts = [cell.verdict for cell in cells if cell.verdict]
+        statuses = Counter(verdict.status for verdict in verdicts)
+        claims = Counter(finding.status for table in tables for finding in table.findings)
+        return cls(
+            name,
+            len(printed),
+            len(runnable),
+            len(found),
+            sum(cell.verdict is not None and cell.verdict.status == "reproduced" for cell in found),
+            sum(bool(cell.shipped) for cell in cells),
+            sum(bool(cell.results) for cell in cells),
+            {status: statuses[status] for status in STATUSES if statuses[status]},
+            Counter((verdict.status, verdict.why) for verdict in verdicts if verdict.status in WAITING),
+            {status: claims[status] for status in get_args(ClaimStatus) if claims[status]},
+        )
+
+    @property
+    def in_words(self) -> str:
+        return (
+            f"{self.printed} cells printed, {self.runnable} can be run here, {self.found} run, "
+            f"{self.reproduced} reproduced"
+        )
+
+    def share(self, count: int) -> str:
+        """The percentage of the printed cells."""
+        return f"{100 * count / self.printed if self.printed else 0:.2f}"
+
+    def record(self) -> dict[str, Any]:
+        """The counts by name, for JSON: every verdict and status of a claim, also those that do not occur."""
+        return {
+            "name": self.name,
+            "printed": self.printed,
+            "shipped": self.shipped,
+            "here": self.here,
+            **{status: self.statuses.get(status, 0) for status in STATUSES},
+            "claims": {status: self.claims.get(status, 0) for status in get_args(ClaimStatus)},
+            "reasons": [
+                {"verdict": status, "reason": why, "cells": count} for (status, why), count in self.reasons.items()
+            ],
+        }
