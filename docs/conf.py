@@ -23,6 +23,7 @@ extensions = [
     "extensions.api_pages",
     "extensions.listings",
     "extensions.drawings",
+    "extensions.outcomes",
 ]
 exclude_patterns = ["build", "extensions", "**.ipynb_checkpoints"]
 root_doc = "index"
@@ -57,8 +58,8 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "logo": {"text": "transduce"},
 }
-html_static_path = ["static"]
-html_css_files = ["site.css"]
+html_static_path = ["static", "../runs/report/templates/results.css"]
+html_css_files = ["site.css", "results.css"]
 html_search_scorer = str(DOCS / "scorer.js")
 html_sidebars = {page: [] for page in ("index", "architecture", "security", "performance")}
 html_show_sourcelink = False

@@ -22,6 +22,7 @@ FLAGS: Mapping[str, str] = {
     "no-browser": "print the address of the page, and open no browser",
     "csv": "write the result as CSV",
     "open": "open the result in a browser",
+    "counts": "print the number of cells by verdict, and write no site",
     "quiet": "show no progress and no messages",
     "debug": "show the traceback of an error",
     "help": "show this help",
@@ -50,6 +51,7 @@ class Flags:
     no_browser: bool = False
     csv: bool = False
     open: bool = False
+    counts: bool = False
     quiet: bool = False
     debug: bool = False
     help: bool = False

@@ -1,22 +1,27 @@
 """`transduce report`: write all tracked runs as a static site."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags, describe
 from runs.cli.keys import read_keys
 from runs.console.output import Console
 
-FLAGS = ("open",)
+if TYPE_CHECKING:
+    from runs.record.tracking import Tracker
+
+FLAGS = ("open", "counts", "json")
 KEYS: dict[str, Any] = {"results": None}
+LISTS = ("claims", "reasons")  # counts that are shown as JSON only
 SHOWN = 5  # warnings about single runs that are printed; the others are counted
 ABOUT = """\
 usage: transduce report [key=value ...] [--flag ...]
 
-Write a static site of the tracked runs: the tables of each paper with the printed values beside the measured ones, each
-method with its results and convergence, and for every number a link to its run. The site works offline. It is written
-to the folder report/ of the results.
+Write a static site of the tracked runs: the tables of each paper with the printed values beside those of the shipped
+runs and of your own, each method with its results and convergence, and for every number a link to its run. The site
+works offline. It is written to the folder report/ of the results. --counts prints how many cells of the papers' tables
+were printed, run and reproduced; with --json also for each table, and with what the other cells need.
 
 keys:
   results=null    folder of results; null: $TRANSDUCE_RESULTS, else results/ here
@@ -27,6 +32,7 @@ flags:
 examples:
   transduce report
   transduce report --open
+  transduce report --counts
 """
 
 
@@ -46,7 +52,11 @@ def run(flags: Flags, console: Console) -> int:
 
     store = Store(results)
     warnings: list[str] = []  # many runs may have lost their files
-    page = build_report(store, Tracker(store, say=warnings.append), say=console.note).as_uri()
+    tracker = Tracker(store, say=warnings.append)
+    if flags.counts:
+        _show_counts(tracker, console)
+        return 0
+    page = build_report(store, tracker, say=console.note).as_uri()
     for warning in warnings[:SHOWN]:
         console.note(warning)
     if len(warnings) > SHOWN:
@@ -58,3 +68,22 @@ def run(flags: Flags, console: Console) -> int:
         if not webbrowser.open(page):
             console.note("no browser found to open the report")
     return 0
+
+
+def _show_counts(tracker: "Tracker", console: Console) -> None:
+    """Print the numbers of cells by work; as JSON, also by table."""
+    from runs.tables.counts import Counts
+    from runs.tables.evidence import look_up
+    from runs.tables.papers.paper import paper_table
+    from runs.tables.papers.published import published_names, works
+
+    tables = [look_up(paper_table(name), tracker) for name in published_names()]
+    by_work = {work: [table for table in tables if table.name.partition("/")[0] == work] for work in works()}
+    counts = [*(Counts.of(work, of_work) for work, of_work in by_work.items()), Counts.of("all", tables)]
+    if console.as_json:
+        by_table = [Counts.of(table.name, [table]).record() for table in tables]
+        console.json({"works": [of_work.record() for of_work in counts], "tables": by_table})
+        return
+    rows = [{name: value for name, value in of_work.record().items() if name not in LISTS} for of_work in counts]
+    spelt = [{name: str(value or "") for name, value in row.items()} for row in rows]
+    console.table(spelt, title="cells of the papers' tables, by verdict", right=list(rows[0])[1:])

@@ -1,15 +1,18 @@
 """The papers' figures, as stored in the record."""
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from runs.config.base import RunConfig
 from runs.figures.logged import NOTE, file_stem
-from runs.figures.papers import DRAWN, listed
+from runs.figures.papers import DRAWN, drawing, listed
+from runs.figures.style import save
 from runs.record.query import RunRow
 from runs.record.tracking import Tracker
 from runs.report.addresses import slug
+from runs.storage.locks import silent
 
 STAGE = "figure"  # the tag of the runs that hold figures
 
@@ -75,6 +78,20 @@ def _drawn(row: RunRow, about: str, tracker: Tracker) -> Figure:
     if not svg:
         return Figure(row.name, about, run_id=row.run_id, missing=f"{file} of run {row.run_id} is gone or damaged")
     return Figure(row.name, about, svg, row.tags.get(NOTE, ""), row.run_id)
+
+
+def formulas(figures: Mapping[str, Sequence[Figure]], tracker: Tracker) -> dict[str, list[Figure]]:
+    """The figures with drawings of those that show formulas alone, and therefore need no run."""
+    return {work: [_of_formulas(figure, tracker) for figure in of_work] for work, of_work in figures.items()}
+
+
+def _of_formulas(figure: Figure, tracker: Tracker) -> Figure:
+    if figure.name not in DRAWN or (known := drawing(figure.name)).schema is not RunConfig:
+        return figure
+    results = [known.read(config, tracker, silent) for config in known.configs(figure.name, "", (), silent)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = save(known.draw(results), Path(folder) / "figure.svg", title=figure.name, about=figure.about)
+        return replace(figure, svg=path.read_text(encoding="utf-8"), caption=known.caption(results))
 
 
 def split(figures: Sequence[Figure]) -> tuple[list[Figure], list[Figure]]:

@@ -42,13 +42,19 @@ OVERVIEW, METHODS, RUNS = ("Overview", "index.html"), ("Methods", "index.html#me
 
 @dataclass(frozen=True)
 class Site:
-    """Information about the whole site, available to every page: the variable `site` of the templates."""
+    """Information about the whole site, available to every page: the variable `site` of the templates.
 
-    navigation: tuple[tuple[str, str], ...]
-    made: str
-    code: str
-    record: str
+    Attributes:
+        run: gives the path of the entry of a run, by its id.
+        navigation: titles and paths of the pages that every page links.
+        made, code, record: time, version of the code, and place of the record, for the foot of the page.
+    """
+
     run: Callable[[str], str | None]
+    navigation: tuple[tuple[str, str], ...] = ()
+    made: str = ""
+    code: str = ""
+    record: str = ""
 
 
 def build_report(

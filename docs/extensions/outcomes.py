@@ -1,0 +1,83 @@
+"""What came out of the papers' tables: the pages of `transduce report` about them, from the shipped record alone.
+
+They are written into docs/what_comes_out before the build, and only those whose text has changed: a page for each work,
+the claims, the figures, the errata, and an entry for every shipped run that a page shows.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+FOLDER = "what_comes_out"
+FRAME = """\
+:orphan:
+
+{{ title | safe }}
+{{ "=" * 100 }}
+
+.. raw:: html
+
+   <div class="results">
+{% filter indent(3, first=True) %}
+{% block content %}{% endblock %}
+{% endfilter %}
+   </div>
+"""
+
+
+def pages(results: Path) -> Iterator[tuple[str, str]]:
+    """(path in the folder, text) of every file; the figures that show formulas, which need no run, are drawn.
+
+    Args:
+        results: an empty folder, whose record has no runs.
+    """
+    from runs.record.tracking import Tracker
+    from runs.report.figures import formulas, read_figures
+    from runs.report.outcomes import Outcomes, run_pages
+    from runs.report.papers import Reader
+    from runs.report.provenance import Provenance
+    from runs.report.rendering import Renderer
+    from runs.report.site import Site
+    from runs.storage.store import Store
+    from runs.tables.shipped import shipped_runs
+
+    shipped = shipped_runs()
+    provenance = Provenance((), shipped=shipped.runs if shipped else ())
+    renderer = Renderer(Site(run=provenance.href), {}, FRAME)
+    tracker = Tracker(Store(results))
+    figures = formulas(read_figures((), tracker), tracker)
+    outcomes = Outcomes(Reader((), tracker).papers(), figures, renderer)
+    yield "overview.html", outcomes.overview("index.html")
+    for path, text in (*outcomes.pages(), *run_pages(provenance, renderer)):
+        yield path.replace(".html", ".rst"), text
+
+
+def write(folder: Path) -> None:
+    """Write the pages that have changed, and remove those that are gone."""
+    with tempfile.TemporaryDirectory() as empty:
+        wanted = dict(pages(Path(empty)))
+    for path in [path for path in folder.rglob("*") if path.suffix in (".rst", ".svg")]:
+        if path.relative_to(folder).as_posix() not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def _copy(app: Sphinx, error: Exception | None) -> None:
+    """Copy the drawings, which the pages name in HTML that Sphinx does not read."""
+    drawings = Path(app.srcdir) / FOLDER / "figures"
+    if error is None and app.builder.format == "html" and drawings.is_dir():
+        shutil.copytree(drawings, Path(app.outdir) / FOLDER / "figures", dirs_exist_ok=True)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Write the pages before Sphinx looks for sources."""
+    app.connect("builder-inited", lambda app: write(Path(app.srcdir) / FOLDER))
+    app.connect("build-finished", _copy)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
