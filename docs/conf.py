@@ -52,7 +52,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "collapse_navigation": True,
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],

@@ -1,7 +1,8 @@
 """What came out of the papers' tables: the pages of `transduce report` about them, from the shipped record alone.
 
 They are written into docs/what_comes_out before the build, and only those whose text has changed: a page for each work,
-the claims, the figures, the errata, and an entry for every shipped run that a page shows.
+the claims, the figures, the errata, and an entry for every shipped run that a page shows. The page of the folder
+includes the overview and the table of contents.
 """
 
 import shutil
@@ -49,8 +50,11 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     renderer = Renderer(Site(run=provenance.href), {}, FRAME)
     tracker = Tracker(Store(results))
     figures = formulas(read_figures((), tracker), tracker)
-    outcomes = Outcomes(Reader((), tracker).papers(), figures, renderer)
+    papers = Reader((), tracker).papers()
+    outcomes = Outcomes(papers, figures, renderer)
     yield "overview.html", outcomes.overview("index.html")
+    listed = "\n".join(paper.path.removesuffix(".html") for paper in papers)
+    yield "contents.txt", f"```{{toctree}}\n:hidden:\n\n{listed}\nclaims\nfigures\nerrata\n```\n"
     for path, text in (*outcomes.pages(), *run_pages(provenance, renderer)):
         yield path.replace(".html", ".rst"), text
 

@@ -60,7 +60,7 @@ def read_figures(rows: Iterable[RunRow], tracker: Tracker) -> dict[str, list[Fig
         name, about = known["name"], known["about"]
         drawn = [row for row in newest.values() if row.name.partition("@")[0] == name]
         figures = [_drawn(row, about, tracker) for row in sorted(drawn, key=lambda row: row.name)]
-        missing = f"Not drawn yet: transduce figure {name}." if name in DRAWN else known["drawn"]
+        missing = f"Not drawn yet: transduce figure {name}." if name in DRAWN else f"It {known['drawn']}."
         state = known["drawn"].replace("yes", "can be drawn")
         of_name = [replace(figure, state=state) for figure in figures or [Figure(name, about, missing=missing)]]
         found.setdefault(name.partition("/")[0], []).extend(of_name)
@@ -95,6 +95,6 @@ def _of_formulas(figure: Figure, tracker: Tracker) -> Figure:
 
 
 def split(figures: Sequence[Figure]) -> tuple[list[Figure], list[Figure]]:
-    """The figures that are drawn or can be drawn, and the other figures."""
-    able = [figure for figure in figures if figure.name.partition("@")[0] in DRAWN]
-    return able, [figure for figure in figures if figure not in able]
+    """The figures that were drawn, also if their drawing is lost, and the other figures."""
+    drawn = [figure for figure in figures if figure.svg or figure.run_id]
+    return drawn, [figure for figure in figures if figure not in drawn]

@@ -3,7 +3,6 @@
 The report and the documentation have them both.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,7 +68,8 @@ class Outcomes:
             yield from self._paper(paper, self._cut[paper.work])
         tables = [table for paper in self.papers for table in paper.tables]
         found = [(table, finding) for table in tables for finding in table.findings]
-        counts = Counter(finding.status for _, finding in found)
+        found.sort(key=lambda judged: judged[1].status == "not run")
+        counts = Counts.of("all", tables).claims
         yield self._page("claims.html", "What the papers claim", CLAIMS[1], findings=found, counts=counts)
         yield self._page("figure_list.html", "Figures", FIGURES[1], works=self.papers, figures=self.figures)
         verdicts = [cell.verdict for table in tables for cell in table.cells.values()]
@@ -123,13 +123,13 @@ class Outcomes:
             for table in (printed, *paper.elsewhere[printed.name]):
                 body = table_body(table, paper.path, self.renderer)
                 yield Exhibit(table.name, _heading("Table", table.name), body, table.statuses)
-        able, others = split(self.figures.get(paper.work, []))
-        for figure in able:
+        drawn, others = split(self.figures.get(paper.work, []))
+        for figure in drawn:
             body = self.renderer.part("figure.html", paper.path, figure=figure)
             yield Exhibit(f"figure-{figure.name}", _heading("Figure", figure.name), body, {})
         if others:
             body = self.renderer.part("figures.html", paper.path, figures=others)
-            yield Exhibit("other-figures", "Figures that are not drawn here", body, {})
+            yield Exhibit("other-figures", "Figures that are not drawn", body, {})
 
     def _paper(self, paper: Paper, cut: Sequence[tuple[str, list[Exhibit]]]) -> Iterator[tuple[str, str]]:
         contents = [(exhibit.heading, f"{path}#{exhibit.anchor}") for path, exhibits in cut for exhibit in exhibits]

@@ -48,7 +48,7 @@ class ListedRun:
     def fingerprints(self) -> dict[str, str]:
         """Fingerprints of the run's inputs, by the name of the input."""
         tags = self.run.tags
-        words = FINGERPRINTS | ({"data": "points"} if tags.get("stage") == "clustering" else {})
+        words = FINGERPRINTS | ({"data": "points"} if tags.get("stage") in ("clustering", "fair") else {})
         return {word: tags[tag] for tag, word in words.items() if tags.get(tag)}
 
     @property
