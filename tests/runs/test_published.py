@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from runs.tables.papers import published
 from runs.tables.papers.printed import Erratum, Place
-from runs.tables.papers.published import NAME, errata, figures, published_names, published_table, stated, works
-from runs.tables.papers.published_files import erratum_from, table_from
+from runs.tables.papers.published import NAME, causes, errata, figures, published_names, published_table, stated, works
+from runs.tables.papers.published_files import cause_from, erratum_from, table_from
 
 TABLES = [published_table(name) for name in published_names()]
 FOLDER = resources.files("runs") / "published"
@@ -391,3 +391,41 @@ def test_a_wrong_erratum_is_refused(change, says):
     content = {"severity": "high", "text": "text", "where": [{"table": "thesis/4.1"}]}
     with pytest.raises(InputError, match=says):
         erratum_from("E34", content | change, published_names())
+
+
+CAUSE = {"cause": "another weight", "evidence": "a page", "where": [{"table": "thesis/3.2", "rows": ["Adult"]}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"cause": ""}, "causes.yaml, D09: cause is empty"),
+        ({"evidence": ""}, "evidence is empty"),
+        ({"where": []}, "where is empty"),
+        ({"where": [{"table": "thesis/9.2"}]}, "unknown published table 'thesis/9.2'"),
+        ({"where": [{"table": "thesis/3.2", "rows": ["Adlt"]}]}, "unknown row 'Adlt'; did you mean 'Adult'"),
+        ({"where": [{"table": "thesis/3.2", "metrics": ["nmi"]}]}, "unknown metric 'nmi'"),
+        ({"why": "because"}, "unknown key 'why'"),
+        ({"cause": 5}, "cause must be"),
+    ],
+)
+def test_a_wrong_cause_is_refused(change, says):
+    with pytest.raises(InputError, match=says):
+        cause_from("D09", CAUSE | change, {table.name: table for table in TABLES})
+    with pytest.raises(InputError, match="D09: has no evidence"):
+        cause_from("D09", {key: CAUSE[key] for key in ("cause", "where")}, {table.name: table for table in TABLES})
+
+
+def test_causes_name_what_is_there_and_no_cell_has_two():
+    cells = Counter(
+        (place.table, row, column)
+        for cause in causes().values()
+        for place in cause.where
+        for row in published_table(place.table).rows
+        for column in published_table(place.table).columns
+        if place.holds(row, column)
+    )
+    assert cells
+    assert set(cells.values()) == {1}
+    pages = [cause.evidence.partition(",")[0] for cause in causes().values() if cause.evidence.startswith("docs/")]
+    assert [page for page in pages if not (Path(__file__).parents[2] / page).is_file()] == []

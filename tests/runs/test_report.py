@@ -1,6 +1,7 @@
 """The report: pages from the record, where each number comes from, what is missing or damaged, many runs."""
 
 import dataclasses
+import json
 import os
 import posixpath
 import re
@@ -15,12 +16,16 @@ from hypothesis import strategies as st
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.passwords import without_passwords
+from runs.record.exported import ExportedRuns
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import PARENT, Tracker
+from runs.record.transfer import import_runs
 from runs.report.provenance import RUNS_A_PAGE, ListedRun, Provenance, config_yaml
 from runs.report.site import build_report
 from runs.storage.store import Store
+from runs.tables.papers.published import errata, figures
 
+RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
 PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
 NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)
 
@@ -91,6 +96,77 @@ def test_without_any_record(tmp_path, capsys):
     assert "There is no run in the record yet." in pages["index.html"].text
     assert "Not run yet" in pages["methods/laplacianshot.html"].text
     assert not (tmp_path / "results" / "mlflow.db").exists(), "a report makes no record"
+
+
+@pytest.fixture
+def shipped(monkeypatch):
+    """The record that the project ships, and one of the tables that it fills."""
+    monkeypatch.setattr("runs.tables.shipped.PLACE", RECORD)
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
+    return ExportedRuns(RECORD)
+
+
+def test_without_own_runs_it_shows_the_shipped_ones(store, tracker, shipped):
+    pages = check_site(build_report(store, tracker))
+    paper = pages["papers/thesis.html"]
+    linked = {link.partition("#run-")[2]: link for link in paper.links if "#run-" in link}
+    runs = {run.run_id: run for run in shipped.runs}
+    assert len(linked) == 7
+    for run_id, link in linked.items():
+        run, entry = runs[run_id], pages[posixpath.normpath(posixpath.join("papers", link.partition("#")[0]))]
+        assert run.experiment.startswith("fair/")
+        section = entry.text.partition(f'id="run-{run_id}"')[2].partition("</section>")[0]
+        assert "shipped with this project" in section
+        for shown in (run.tags["code"], run.tags["origin"], "%.6g" % run.metrics["objective"]):
+            assert shown in section
+        assert config_yaml(run.params).partition("\n")[0] in section
+    shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", pages["index.html"].text))
+    assert "27 cells printed, 27 can be run here, 21 run, 10 reproduced" in shown
+    assert "thesis 27 21 10 5 6 6" in shown
+    assert "not run needs census.root=FOLDER 6 thesis 6" in shown
+    runs_page = re.sub(r"<[^>]+>", " ", pages["runs/index.html"].text)
+    assert "evaluate/features" in runs_page
+
+
+def test_claims_figures_errata_and_causes_lead_to_their_tables(store, tracker, shipped):
+    pages = check_site(build_report(store, tracker))
+    claims = pages["claims.html"].text
+    assert [claims.count(f'verdict {status}">{status}') for status in ("holds", "fails")] != [0, 0]
+    assert "papers/thesis.html#thesis-3.2" in pages["claims.html"].links
+    assert all(f"{erratum}</th>" in pages["errata.html"].text for erratum in errata())
+    assert "papers/thesis.html#thesis-3.2" in pages["errata.html"].links
+    assert "11 cells are above or below the print; for 3 of them" in pages["errata.html"].text
+    assert all(figure.name in pages["figures.html"].text for figure in figures())
+
+
+def test_own_runs_and_shipped_ones_side_by_side(store, tracker, shipped):
+    """An imported run is a run of the user, with an entry of its own."""
+    (chosen,) = [run for run in shipped.runs if run.experiment == "fair/bank_thesis"]
+    (entry,) = [one for one in shipped.runs if one.run_id == chosen.run_id]
+    shipped.runs = [entry]
+    assert import_runs(shipped, tracker) == 1
+    (own,) = read_runs(tracker, "fair/")
+    pages = check_site(build_report(store, tracker))
+    links = [link.partition("#run-")[2] for link in pages["papers/thesis.html"].links if "#run-" in link]
+    assert links.count(own.run_id) == links.count(chosen.run_id) == 3
+    page = pages["runs/fair-bank_thesis.html"].text
+    assert page.count('class="run"') == 2
+    assert page.count("shipped with this project") == 1
+
+
+def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("runs.tables.papers.published.published_names", lambda: ["thesis/3.2", "rs_transclip/1"])
+    arguments = ["report", "--counts", f"results={tmp_path / 'results'}"]
+    assert main(arguments) == 0
+    (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["all"]]
+    assert row == ["all", "39", "33", "22", "5", "6", "6"]
+    assert main([*arguments, "--json"]) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert [of["name"] for of in counts["tables"]] == ["thesis/3.2", "rs_transclip/1"]
+    thesis = counts["tables"][0]
+    assert thesis["reproduced"] + thesis["above"] + thesis["below"] + thesis["not run"] == thesis["printed"] == 27
+    assert thesis["reasons"] == [{"verdict": "not run", "reason": "needs census.root=FOLDER", "cells": 6}]
+    assert not (tmp_path / "results" / "report").exists()
 
 
 def test_every_number_leads_to_its_run(report, recorded, tracker):

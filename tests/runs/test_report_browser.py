@@ -79,7 +79,7 @@ def test_served_it_asks_its_own_host_alone(site, browser):
         browser.open(f"{place}methods/laplacianshot.html")
         asked = set(browser.requests) - {f"{place}icon.svg"}  # which a window without a bar leaves out
         server.shutdown()
-    assert asked == {f"{place}{name}" for name in ("methods/laplacianshot.html", "style.css", "sort.js")}
+    assert asked == {f"{place}{name}" for name in ("methods/laplacianshot.html", "style.css", "results.css", "sort.js")}
     assert browser.complaints == []
 
 

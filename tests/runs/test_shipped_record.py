@@ -9,8 +9,10 @@ from runs.record.query import read_runs
 from runs.record.tracking import Tracker
 from runs.record.transfer import import_runs
 from runs.tables.evidence import look_up
-from runs.tables.formats import FILES, records
+from runs.tables.formats import FILES, footnotes, records
 from runs.tables.papers.paper import paper_table
+from runs.tables.papers.printed import Cause, Place
+from runs.tables.papers.published import causes
 
 RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
 
@@ -54,3 +56,30 @@ def test_a_shipped_run_of_other_code_fills_nothing(tracker: Tracker, monkeypatch
 def test_without_a_shipped_record_nothing_is_shown(tracker: Tracker) -> None:
     table = look_up(paper_table("rs_transclip/1"), tracker)
     assert table.statuses == {"not run": 12}
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_cause_of_a_difference_is_a_footnote_of_its_cells_in_every_format(tracker: Tracker) -> None:
+    table = look_up(paper_table("thesis/3.2"), tracker)
+    below = table.at("Adult", "Objective Ours")
+    assert below.verdict and below.verdict.cause and below.verdict.cause.cause == "unknown"
+    found = {record["cause"] for record in records.records(table) if record["verdict"] in ("above", "below")}
+    assert found == {"", "unknown", causes()["D01"].cause}
+    assert not any(record["cause"] for record in records.records(table) if record["verdict"] == "reproduced")
+    (note,) = [note for note in footnotes.footnotes(table) if note.id == "D02"]
+    assert note.mark in footnotes.marks(footnotes.footnotes(table), table.rows[2], below)
+    for ending in ("md", "html", "tex"):
+        assert "cause of the difference: unknown" in " ".join(FILES[ending](table).split())
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_cell_that_is_reproduced_or_on_other_data_has_no_cause(tracker: Tracker) -> None:
+    """Even if the file names it; on other data the differences are others."""
+    everything = Cause("D99", "this", "that", (Place("thesis/3.2"),))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("runs.tables.papers.paper.causes", lambda: {"D99": everything})
+        table = look_up(paper_table("thesis/3.2"), tracker)
+        elsewhere = look_up(paper_table("thesis/3.2@synthetic"), tracker)
+    verdicts = [cell.verdict for cell in table.cells.values() if cell.verdict]
+    assert all((verdict.cause is everything) == (verdict.status in ("above", "below")) for verdict in verdicts)
+    assert not any(cell.verdict.cause for cell in elsewhere.cells.values() if cell.verdict)

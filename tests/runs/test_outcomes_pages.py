@@ -1,0 +1,74 @@
+"""The pages of the documentation about what came out: written from a record of two runs, and linked among themselves."""
+
+import importlib
+import posixpath
+import re
+from pathlib import Path
+
+import pytest
+
+from runs.record.exported import ExportedRuns, write_runs
+
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    monkeypatch.syspath_prepend(str(PROJECT / "docs"))
+    return importlib.import_module("extensions.outcomes")
+
+
+@pytest.fixture
+def two_runs(tmp_path, monkeypatch):
+    """The shipped runs of Fair K-median on one set, and one table that they fill in part; gives the runs."""
+    whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
+    chosen = [run for run in whole.runs if run.experiment == "fair/synthetic"]
+    write_runs(tmp_path / "runs.jsonl.gz", chosen, lambda run: whole.files[run.run_id])
+    monkeypatch.setattr("runs.tables.shipped.PLACE", tmp_path / "runs.jsonl.gz")
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
+    monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "A <thesis>", "entropy": "A paper"})
+    return chosen
+
+
+def test_pages_of_a_record_of_two_runs(extension, two_runs, tmp_path):
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    extension.write(folder)
+    texts = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    thesis = texts["papers/thesis.rst"]
+    assert thesis.startswith(":orphan:\n\nA <thesis>\n====")
+    assert all(line == "" or line.startswith("   ") for line in thesis.partition(".. raw:: html\n")[2].splitlines())
+    assert "6 run, 3 reproduced" in thesis
+    for run in two_runs:
+        entry = texts["runs/fair-synthetic.rst"].partition(f'id="run-{run.run_id}"')[2]
+        assert run.tags["code"] in entry
+        assert f"../runs/fair-synthetic.html#run-{run.run_id}" in thesis
+    assert re.findall(r"^papers/\w+$", texts["contents.txt"], re.M) == ["papers/thesis", "papers/entropy"]
+    assert 'href="papers/thesis.html"' in texts["overview.html"]
+    drawn = {name for name in texts if name.endswith(".svg")}
+    assert drawn == {f"figures/entropy-{number}.svg" for number in (5, 7, 10)}
+    assert "<img" in texts["papers/entropy.rst"]
+
+
+def test_links_among_the_pages_resolve(extension, two_runs, tmp_path):
+    pages = dict(extension.pages(tmp_path / "empty"))
+    built = {name.replace(".rst", ".html"): text for name, text in pages.items()}
+    for name, text in built.items():
+        for link in re.findall(r'(?:href|src)="([^"]+)"', text) if name.endswith(".html") else ():
+            place, _, anchor = link.partition("#")
+            home = "index.html" if name == "overview.html" else name
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(home), place)) if place else name
+            assert target in built, f"{name}: {link}"
+            assert not anchor or f'id="{anchor}"' in built[target], f"{name}: {link}"
+
+
+def test_a_page_that_is_not_wanted_any_more_is_removed_and_an_equal_one_stays(extension, two_runs, tmp_path):
+    folder = tmp_path / "pages"
+    extension.write(folder)
+    (folder / "runs" / "gone.rst").write_text("old")
+    (folder / "index.md").write_text("by hand")
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    extension.write(folder)
+    after = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    assert before.keys() - after.keys() == {folder / "runs" / "gone.rst"}
+    assert after == {path: time for path, time in before.items() if path in after}
