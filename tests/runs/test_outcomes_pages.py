@@ -1,4 +1,4 @@
-"""The pages of the documentation about what came out: written from a record of two runs, and linked among themselves."""
+"""The pages of the documentation about what came out: written from a record of two runs, linked among themselves."""
 
 import importlib
 import posixpath

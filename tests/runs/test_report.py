@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.record.passwords import without_passwords
 from runs.record.exported import ExportedRuns
+from runs.record.passwords import without_passwords
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import PARENT, Tracker
 from runs.record.transfer import import_runs
@@ -117,7 +117,7 @@ def test_without_own_runs_it_shows_the_shipped_ones(store, tracker, shipped):
         assert run.experiment.startswith("fair/")
         section = entry.text.partition(f'id="run-{run_id}"')[2].partition("</section>")[0]
         assert "shipped with this project" in section
-        for shown in (run.tags["code"], run.tags["origin"], "%.6g" % run.metrics["objective"]):
+        for shown in (run.tags["code"], run.tags["origin"], f"{run.metrics['objective']:.6g}"):
             assert shown in section
         assert config_yaml(run.params).partition("\n")[0] in section
     shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", pages["index.html"].text))

@@ -62,7 +62,9 @@ def test_without_a_shipped_record_nothing_is_shown(tracker: Tracker) -> None:
 def test_the_cause_of_a_difference_is_a_footnote_of_its_cells_in_every_format(tracker: Tracker) -> None:
     table = look_up(paper_table("thesis/3.2"), tracker)
     below = table.at("Adult", "Objective Ours")
-    assert below.verdict and below.verdict.cause and below.verdict.cause.cause == "unknown"
+    assert below.verdict is not None
+    assert below.verdict.cause is not None
+    assert below.verdict.cause.cause == "unknown"
     found = {record["cause"] for record in records.records(table) if record["verdict"] in ("above", "below")}
     assert found == {"", "unknown", causes()["D01"].cause}
     assert not any(record["cause"] for record in records.records(table) if record["verdict"] == "reproduced")

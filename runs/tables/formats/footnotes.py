@@ -13,7 +13,7 @@ LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no raised q
 
 @dataclass(frozen=True)
 class Footnote:
-    """A footnote: its mark ("" if it is about the whole table), the id of the erratum or cause (or ""), and the text."""
+    """A footnote: its mark ("" if about the whole table), the id of the erratum or cause (or ""), and the text."""
 
     mark: str
     id: str
