@@ -1,5 +1,6 @@
 """`transduce record`: export finished runs to a file, and import them on another machine."""
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,10 @@ def run(flags: Flags, console: Console) -> int:
 
     tracker = Tracker(Store(values["results"]), say=console.note)
     if action == "export":
-        count = export_runs(tracker, path, values["experiments"])
+        from runs.stages.small_cases.outcomes import outcome_of
+
+        outcome = functools.partial(outcome_of, say=console.note)
+        count = export_runs(tracker, path, values["experiments"], outcome)
         console.note(f"{count:,} runs exported: {path}, {path.stat().st_size / 1e6:.1f} MB")
         return 0
     exported = ExportedRuns(path)

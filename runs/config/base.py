@@ -7,7 +7,9 @@ import json
 import os
 import re
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -19,6 +21,7 @@ from runs.config.groups import Choice
 from runs.config.overrides import Grid, write
 
 YAML_WORDS = r"true|false|yes|no|on|off|y|n|null|nan|inf"
+CODE = ("code", "crop_code")  # parts of identities that are fingerprints of code
 PLACES = ("root",)  # fields that hold folders; the content of their files is fingerprinted separately
 
 
@@ -154,8 +157,23 @@ def identity(stage: str, **parts: Any) -> str:
     Raises:
         TypeError, ValueError: JSON cannot represent a part, such as NaN.
     """
+    if not _with_code.get():
+        parts = {name: part for name, part in parts.items() if name not in CODE}
     canonical = json.dumps({"stage": stage, **parts}, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+_with_code: ContextVar[bool] = ContextVar("with_code", default=True)
+
+
+@contextmanager
+def code_left_out() -> Iterator[None]:
+    """Identities that are computed inside this block do not depend on the code: only on settings and inputs."""
+    token = _with_code.set(False)
+    try:
+        yield
+    finally:
+        _with_code.reset(token)
 
 
 def as_yaml(value: Any) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clustering.foundation.errors import InputError
+from runs.record.outcome import SMALL_CASE, Outcome
 from runs.record.query import RunRow, Tags
 from runs.record.run_folders import RunFolders
 from runs.storage.locks import Say, silent
@@ -186,6 +187,9 @@ def _parse(entry: Mapping[str, Any]) -> tuple[RunRow, dict[str, bytes]]:
     start, end = _time(entry["start"]), None if entry["end"] is None else _time(entry["end"])
     metrics = {_text(name, 250): _number(value) for name, value in entry["metrics"].items()}
     files = {_matching(name, FILE_NAME): _content(name, encoded) for name, encoded in entry["files"].items()}
+    tags = _texts(entry["tags"])
+    if SMALL_CASE in tags:
+        Outcome.parse(tags[SMALL_CASE])
     row = RunRow(
         run_id,
         _text(entry["name"], 1000),
@@ -195,7 +199,7 @@ def _parse(entry: Mapping[str, Any]) -> tuple[RunRow, dict[str, bytes]]:
         "FINISHED",
         _texts(entry["params"]),
         metrics,
-        _texts(entry["tags"]),
+        tags,
         "",
     )
     return row, files

@@ -1,22 +1,33 @@
 """Export finished runs of a record to a file, and import such a file into a record."""
 
+import dataclasses
 import math
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from urllib.request import url2pathname
 
 from clustering.foundation.errors import InputError
 from runs.record.exported import LARGEST_FILE, ExportedRuns, without_folders, write_runs
+from runs.record.outcome import SMALL_CASE
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import Tracker
 from runs.storage.locks import locked
 
 EXPORTED = "exported_run"  # tag of an imported run: its id in the record that it was exported from
+CONFIG = "config.yaml"
 STATUSES = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 
 
-def export_runs(tracker: Tracker, path: Path, prefix: str = "") -> int:
+OutcomeOf = Callable[[RunRow, bytes | None], str | None]
+"""Gives the text of the outcome of a run's small case, from the run and its config."""
+
+
+def export_runs(tracker: Tracker, path: Path, prefix: str = "", outcome_of: OutcomeOf | None = None) -> int:
     """Write the finished runs of the experiments whose name starts with `prefix` to a file.
+
+    Args:
+        outcome_of: see `runs.stages.small_cases.outcomes`; None: runs keep the outcomes that they have.
 
     Returns:
         The number of runs.
@@ -28,8 +39,14 @@ def export_runs(tracker: Tracker, path: Path, prefix: str = "") -> int:
     if not runs:
         named = f" in experiments named {prefix}..." if prefix else ""
         raise InputError(f"{tracker.place}: no finished run{named}; give another folder with results=FOLDER")
+    if outcome_of is not None:
+        runs = [_with_outcome(run, outcome_of(run, _files(tracker, run).get(CONFIG))) for run in runs]
     write_runs(path, runs, lambda run: _files(tracker, run))
     return len(runs)
+
+
+def _with_outcome(run: RunRow, outcome: str | None) -> RunRow:
+    return run if outcome is None else dataclasses.replace(run, tags={**run.tags, SMALL_CASE: outcome})
 
 
 def import_runs(exported: ExportedRuns, tracker: Tracker) -> int:

@@ -101,7 +101,7 @@ class FairStage(PointsStage[FairConfig, TradeOff, FairResult]):
         since = time.perf_counter()
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            found = _trade_off(self, prepared.data, prepared.graphs, work.progress)
+            found = trade_off_on(self, prepared.data, prepared.graphs, work.progress)
         _pass_on(said, self, work.progress)
         return Made(found, {"seconds": time.perf_counter() - since})
 
@@ -208,7 +208,7 @@ def knows_groups(kind: Any) -> bool:
     return "sensitive_features" in inspect.signature(kind.fit).parameters
 
 
-def _trade_off(stage: FairStage, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> TradeOff:
+def trade_off_on(stage: FairStage, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> TradeOff:
     """Return the results of the method along its weights, and the objective of the unfair method with equal seeds."""
     groups: Mapping[str, Any] = data.sensitive
     method = _prepared(copy.copy(stage.method), stage)

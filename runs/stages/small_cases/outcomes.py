@@ -1,0 +1,176 @@
+"""Outcomes of small cases: those of runs that are exported, and whether the present code repeats those of others."""
+
+import functools
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from clustering.foundation.errors import InputError
+from runs.config.base import code_left_out, identity
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, parse
+from runs.config.overrides import write
+from runs.config.yaml_files import parse_yaml
+from runs.record.outcome import SMALL_CASE, Numbers, Outcome, difference
+from runs.record.query import RunRow
+from runs.stages.lineage import recipe
+from runs.storage.locks import Say, silent
+
+Config = EvaluateConfig | ClusterConfig | FairConfig
+SCHEMAS: Mapping[str, type[Config]] = {"evaluation": EvaluateConfig, "clustering": ClusterConfig, "fair": FairConfig}
+"""Configs by the stage of their runs."""
+PLUGIN = r":\w"  # part of the name of a class or function that would be imported, as in package.module:Class
+"""The rest of a config, such as [Female: 0.5], has a space after a colon."""
+
+NOT_IN_CASES = (
+    *("seed", "task_seed", "device", "devices", "results", "output", "batch", "tasks", "split", "prompt"),
+    *("features_root", "checkpoint", "pretrained", "base_mean", "tuning", "benchmark.root", "target.root"),
+)
+"""Keys that make no difference to a small case."""
+
+
+def recipe_of(config: Config, run: RunRow) -> str:
+    """Return the tag `recipe` that a run of this config, on the inputs of `run`, would get from the present code.
+
+    Raises:
+        InputError: the config cannot be built here.
+    """
+    tags = run.tags
+    if isinstance(config, EvaluateConfig):
+        if config.features is not None:
+            return recipe(config, tags.get("features", ""))
+        return recipe(config, tags.get("data", ""), tags.get("target_data", ""))
+    if isinstance(config, FairConfig):
+        from runs.stages.fair.stage import FairStage
+
+        return FairStage.on(config, tags.get("data", "")).recipe
+    from runs.stages.clustering.fitting import ClusteringStage
+
+    return ClusteringStage.on(config, tags.get("data", "")).recipe
+
+
+def settings_of(config: Config, run: RunRow) -> str:
+    """Return `recipe_of` without code: the identity of the settings and inputs, and of constants that are changed when
+    results do."""
+    with code_left_out():
+        return recipe_of(config, run)
+
+
+def why_stale(config: Config, run: RunRow) -> str:
+    """Return why a run of other code does not count as a result of this config; empty if its small case has the same
+    outcome with the present code."""
+    try:
+        before = Outcome.parse(run.tags[SMALL_CASE])
+    except KeyError:
+        return "it has no small case to check"
+    except ValueError as error:
+        return str(error)
+    try:
+        if before.settings != settings_of(config, run):
+            return "settings that are no keys, such as those of a protocol, differ"
+        found = difference(small_case(config), before.numbers)
+    except Exception as error:  # the edited code may raise anything
+        return f"its small case fails: {type(error).__name__}: {error}"
+    return found and f"its small case gives {found}"
+
+
+_known: dict[str, Numbers | Exception] = {}
+
+
+def small_case(config: Config) -> Numbers:
+    """Return the numbers of the small case of a config; computed once in a process for all configs that share it.
+
+    Raises:
+        Exception: there is none for this config, or its code fails.
+    """
+    key = _key(config)
+    if key not in _known:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                _known[key] = _computed(config)
+        except Exception as error:
+            _known[key] = error
+    found = _known[key]
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _key(config: Config) -> str:
+    """The options on which a small case depends, as text."""
+    flat: dict[str, Any] = {name: value for name, value in config.flat().items() if name not in NOT_IN_CASES}
+    if isinstance(config, EvaluateConfig):
+        flat["features"] = config.features is not None
+    elif any(f"dataset.{name}" in flat for name in ("root", "path")):
+        flat = {name: value for name, value in flat.items() if name.partition(".")[0] != "dataset"}
+    kind = next(schema for schema in SCHEMAS.values() if isinstance(config, schema))
+    return identity("small case", kind=kind.__name__, options=flat)
+
+
+def _computed(config: Config) -> Numbers:
+    if isinstance(config, EvaluateConfig):
+        from runs.stages.small_cases.few_shot import few_shot_case
+
+        return few_shot_case(config)
+    if isinstance(config, FairConfig):
+        from runs.stages.small_cases.fair import fair_case
+
+        return fair_case(config)
+    from runs.stages.small_cases.clusterings import clustering_case
+
+    return clustering_case(config)
+
+
+def outcome_of(run: RunRow, config: bytes | None, say: Say = silent) -> str | None:
+    """Return the tag `small_case` of a run that is exported: computed if the present code is that of the run, otherwise
+    the one that it has; None if it has none.
+
+    Args:
+        run: the run.
+        config: its file config.yaml.
+        say: receives a message about a small case that cannot be computed.
+    """
+    carried = run.tags.get(SMALL_CASE)
+    schema = SCHEMAS.get(run.tags.get("stage", ""))
+    if config is None or schema is None:
+        return carried
+    try:
+        parsed = _parsed(schema, config.decode(), run)
+        if recipe_of(parsed, run) != run.tags.get("recipe"):
+            return carried
+    except (InputError, ValueError, OSError):
+        return carried
+    try:
+        return Outcome(settings_of(parsed, run), small_case(parsed)).text()
+    except Exception as error:
+        say(f"{run.name}: exported without the outcome of a small case ({error})")
+        return carried
+
+
+def _parsed(schema: type[Config], text: str, run: RunRow) -> Config:
+    """Return the config of a run, whose file of weights may be on another machine.
+
+    Raises:
+        InputError, ValueError: it is not valid here, or names code, which is not imported because of a record.
+    """
+    if re.search(PLUGIN, text):
+        raise InputError(f"{run.name}: the config names code of its own")
+    content = parse_yaml(text)
+    if not isinstance(content, dict):
+        raise InputError(f"{run.name}: the config is not a mapping")
+    under = {str(key): _written(value) for key, value in content.items()}
+    (config,) = parse(_with_weights(schema, run.tags.get("weights", "")), [], under, f"run {run.name}")
+    return config
+
+
+def _written(value: Any) -> str:
+    return value.replace(r"\${", "${") if isinstance(value, str) else write(value)
+
+
+@functools.cache
+def _with_weights(schema: type[Config], weights: str) -> type[Config]:
+    """Return the schema with `weights` in place of the hash of a file that may not be here."""
+    if not weights or not issubclass(schema, EvaluateConfig):
+        return schema
+    return type(schema.__name__, (schema,), {"weights": weights})
