@@ -4,7 +4,6 @@ It is the tag `small_case` of exported runs. `runs.stages.small_cases` computes 
 """
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +12,13 @@ SMALL_CASE = "small_case"
 """Tag of a run: the outcome of its small case, as text."""
 Numbers = Mapping[str, tuple[float, ...]]
 """Numbers by name."""
-RELATIVE = {"objective": 1e-3, "confidence": 1e-3, "features": 1e-3}
+RELATIVE = {"objective": 1e-3, "confidence": 5e-3, "features": 1e-3}
 """Names of numbers whose relative differences count, with the largest one that rounding may cause."""
 SHARE = 0.02
 """Largest difference of other numbers, most of which are shares, that rounding may cause; relative above 1."""
 SMALLEST = 1e-9  # differences below this one are rounding, whatever the numbers are
 DIGITS = 7
-MOST, LONGEST_NAME = 200, 50  # numbers of an outcome; characters of a name
+MOST, LONGEST_NAME, LARGEST = 200, 50, 1e300  # numbers of an outcome; characters of a name; size of a number
 
 
 @dataclass(frozen=True)
@@ -76,4 +75,4 @@ def difference(now: Numbers, before: Numbers) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300 and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < LARGEST  # not so if NaN

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig, FairConfig
 from runs.record.query import RunRow
+from runs.stages.small_cases.outcomes import recipe_of, why_stale
 from runs.tables.table import SeedResult
 
 STAGES = {"clustering": "cluster/", "fair": "fair/"}
@@ -14,9 +15,14 @@ STAGES = {"clustering": "cluster/", "fair": "fair/"}
 
 
 class Clusterings:
-    """Finished clusterings of the record, fair ones included. Add the newest first."""
+    """Finished clusterings of the record, fair ones included. Add the newest first.
 
-    def __init__(self) -> None:
+    Args:
+        small_cases: whether small cases decide on runs of other code, which else are left out.
+    """
+
+    def __init__(self, *, small_cases: bool = False) -> None:
+        self._small_cases = small_cases
         self._by_dataset: dict[tuple[str, str], list[RunRow]] = {}
         self._recipes: dict[tuple[str, str], str] = {}
 
@@ -42,17 +48,18 @@ class Clusterings:
         """
         chosen: dict[int, SeedResult] = {}
         points = ""
-        stale: list[str] = []
+        left_out: list[str] = []
         stage = "fair" if isinstance(config, FairConfig) else "clustering"
         for run in self._by_dataset.get((stage, config.dataset.name), []):
             seed, data = run.params.get("seed", ""), run.tags.get("data", "")
             if not seed.isdecimal() or (seeds and seed not in seeds):
                 continue
-            if run.tags.get("recipe") != self._recipe(config, data):
-                stale += [run.run_id] if _same_keys(config, run) else []
+            same_code = run.tags.get("recipe") == self._recipe(config, run)
+            if not same_code and not (self._small_cases and _same_keys(config, run)):
+                left_out += [run.run_id] if _same_keys(config, run) else []
                 continue
             points = points or data
-            if int(seed) in chosen:
+            if int(seed) in chosen and not chosen[int(seed)].stale:
                 continue
             value, printed = values(run)
             if not abs(value) < sys.float_info.max:
@@ -60,25 +67,23 @@ class Clusterings:
             if data != points:
                 notes.append(f"{where}: run {run.run_id} left out, on other points than the newest run")
                 continue
-            result = SeedResult(int(seed), value, math.nan, 0, run.run_id, run.artifact_uri, as_printed=printed)
-            chosen[result.seed] = result
-        if stale and not chosen:
+            stale = "" if same_code else why_stale(config, run)
+            if stale and int(seed) in chosen:
+                continue
+            chosen[int(seed)] = SeedResult(
+                int(seed), value, math.nan, 0, run.run_id, run.artifact_uri, as_printed=printed, stale=stale
+            )
+        if left_out and not chosen:
             why = "the code or the selection has changed since; cluster again"
-            notes.append(f"{where}: run {stale[0]} left out, {why}")
+            notes.append(f"{where}: run {left_out[0]} left out, {why}")
         return tuple(chosen[seed] for seed in sorted(chosen))
 
-    def _recipe(self, config: ClusterConfig | FairConfig, data: str) -> str:
-        """Recipe of the runs of a config on these points; "?", which no run has, if it cannot be built here."""
-        from runs.stages.clustering.fitting import ClusteringStage
-        from runs.stages.fair.stage import FairStage
-
-        key = (config.to_yaml(), data)
+    def _recipe(self, config: ClusterConfig | FairConfig, run: RunRow) -> str:
+        """Recipe of the runs of a config on the points of a run; "?", which no run has, if it cannot be built here."""
+        key = (config.to_yaml(), run.tags.get("data", ""))
         if key not in self._recipes:
             try:
-                if isinstance(config, FairConfig):
-                    self._recipes[key] = FairStage.on(config, data).recipe
-                else:
-                    self._recipes[key] = ClusteringStage.on(config, data).recipe
+                self._recipes[key] = recipe_of(config, run)
             except InputError:
                 self._recipes[key] = "?"
         return self._recipes[key]

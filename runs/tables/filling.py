@@ -1,8 +1,8 @@
 """Fill the cells of a table with runs of the record.
 
 A run fills a cell if every key that can change its result agrees with the config of the cell, and if this code would
-compute the same again. The seed may be any where none is asked for. Tags only pre-filter. Of several such runs of one
-seed the newest counts.
+compute the same again: it is the code of the run or, for a shipped run, gives the same in a small case. The seed may be
+any where none is asked for. Tags only pre-filter. Of several such runs of one seed the newest counts.
 """
 
 import dataclasses
@@ -22,6 +22,7 @@ from runs.record.query import RunRow, Tags, read_runs
 from runs.record.run_folders import RunFolders
 from runs.stages.given_features import given_fingerprint
 from runs.stages.lineage import recipe
+from runs.stages.small_cases.outcomes import why_stale
 from runs.tables.clusterings import STAGES, Clusterings
 from runs.tables.run_files import RunFiles
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
@@ -43,14 +44,15 @@ class Record:
 
     Args:
         runs: newest first.
-        tracker: their record.
+        tracker: their record. Of a shipped record, cells get stale runs too, as `shipped`.
 
     Attributes:
         files: the files of its runs.
     """
 
     def __init__(self, runs: Iterable[RunRow], tracker: RunFolders) -> None:
-        self._clusterings, self.files = Clusterings(), RunFiles(tracker)
+        self._shipped = isinstance(tracker, ExportedRuns)
+        self._clusterings, self.files = Clusterings(small_cases=self._shipped), RunFiles(tracker)
         self._by_keys: dict[str, list[RunRow]] = {}
         self._alike: dict[tuple[str, ...], list[tuple[Mapping[str, str], RunRow]]] = {}
         for run in runs:
@@ -90,9 +92,10 @@ class Record:
             row, column = place
             known = [run for run in runs[place] if not asked or run.params.get("seed") in asked]
             on = images[_data(of_cell)]
-            results = _one_by_seed(cells[place], known, on, column.metric, f"{row}, {column}", notes.append)
+            where, say = f"{row}, {column}", notes.append
+            results = _one_by_seed(cells[place], known, on, column.metric, where, say, small_cases=self._shipped)
             near = None if results else self._near(of_cell, column.metric)
-            cells[place] = dataclasses.replace(cells[place], results=results, near=near)
+            cells[place] = dataclasses.replace(_with(cells[place], results), near=near)
         for place, cell in table.cells.items():
             clustered = cell.clustering or cell.fair
             if clustered:
@@ -100,7 +103,7 @@ class Record:
                 where = f"{row.name}, {clustered.dataset.name}"  # the cells of one run have one note
                 values = functools.partial(self._values, cell, column.metric)
                 results = self._clusterings.results(clustered, values, asked, where, notes)
-                cells[place] = dataclasses.replace(cell, results=results)
+                cells[place] = _with(cell, results)
         return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))
 
     def _values(self, cell: Cell, metric: str, run: RunRow) -> tuple[float, float]:
@@ -152,6 +155,12 @@ def differences(other: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[st
     return tuple(dict.fromkeys(spelt))
 
 
+def _with(cell: Cell, results: Sequence[SeedResult]) -> Cell:
+    """The cell with the results that count, or if there are none with the stale ones as shipped."""
+    counting = tuple(result for result in results if not result.stale)
+    return dataclasses.replace(cell, results=counting, shipped=() if counting else tuple(results))
+
+
 def _one_by_seed(
     cell: Cell,
     runs: Sequence[RunRow],
@@ -159,9 +168,15 @@ def _one_by_seed(
     metric: str,
     where: str,
     say: Callable[[str], None],
+    *,
+    small_cases: bool,
 ) -> tuple[SeedResult, ...]:
     """One result a seed; `runs` are newest first. The recipe of a run covers the keys, the images, the training and the
-    code."""
+    code.
+
+    Args:
+        small_cases: whether small cases decide on runs of other code, which else are left out.
+    """
     config = cell.few_shot
     assert config is not None
     chosen: dict[int, SeedResult] = {}
@@ -169,13 +184,14 @@ def _one_by_seed(
     wanted = recipe(config, *images) if runs else ""
     for run in runs:
         seed, tags, metrics = run.params.get("seed", ""), run.tags, _numbers(run)
+        same_code = tags.get("recipe") == wanted
         if not seed.isdecimal():
             aside.setdefault("without a seed", []).append(run.run_id)
         elif _images(run) != images:
             aside.setdefault("on other images than the newest run", []).append(run.run_id)
-        elif tags.get("recipe") != wanted:
+        elif not same_code and not small_cases:
             aside.setdefault("the code has changed since, or a file it names; evaluate again", []).append(run.run_id)
-        elif int(seed) in chosen:
+        elif int(seed) in chosen and not chosen[int(seed)].stale:
             aside.setdefault(f"{chosen[int(seed)].run_id} is newer (seed {seed})", []).append(run.run_id)
         elif metric not in metrics:
             aside.setdefault(f"without {metric}", []).append(run.run_id)
@@ -184,7 +200,10 @@ def _one_by_seed(
         else:
             width, scored = (metrics.get(name, math.nan) for name in (f"{metric}_ci95", cell.scored))
             tasks = int(metrics.get("tasks", 0))
-            result = SeedResult(int(seed), metrics[metric], width, tasks, run.run_id, run.artifact_uri, scored)
+            stale = "" if same_code else why_stale(config, run)
+            result = SeedResult(int(seed), metrics[metric], width, tasks, run.run_id, run.artifact_uri, scored, stale)
+            if stale and result.seed in chosen:
+                continue
             chosen[result.seed] = result
             if config.tuned:
                 values = " ".join(f"{name}={run.params.get(f'strategy.{name}')}" for name in config.strategy.grids)

@@ -1,13 +1,13 @@
 """The shipped record: the project's own runs, which tables show beside those of the user.
 
-A checkout has them in `reproduction/record.jsonl.gz`. A shipped run fills a cell by the same rule as a run of the user:
-only if this version of the code would compute the same again. Where the user has no run, the shipped ones are compared
-with the paper.
+A checkout has them in `reproduction/record.jsonl.gz`. A shipped run fills a cell if the keys of its config agree and
+either its code is the present one, or the present code gives the same in a small case of the run. Other shipped runs
+are shown as stale. Where the user has no run, the shipped ones that are not stale are compared with the paper.
 """
 
 import dataclasses
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from runs.record.exported import ExportedRuns
@@ -15,6 +15,8 @@ from runs.tables.table import Cell, Table
 
 PLACE = Path(__file__).resolve().parents[2] / "reproduction" / "record.jsonl.gz"
 COMMIT = 10  # digits of a commit that are shown
+DIGITS = 8  # of the id of a run
+NAMED = 3  # runs named for one reason
 
 
 def shipped_runs() -> ExportedRuns | None:
@@ -37,20 +39,20 @@ def beside(own: Table, shipped: Table, runs: ExportedRuns) -> Table:
     """The user's table with the shipped results beside its own.
 
     A cell without runs of the user gets the verdict of the shipped ones, and a claim that they do not decide gets the
-    finding of the shipped ones.
+    finding of the shipped ones. Stale ones, which `shipped` has apart from its results, give neither.
     """
     cells = {}
     for place, cell in own.cells.items():
         other = shipped.cells[place]
         verdict = cell.verdict if cell.results or not other.results else other.verdict
-        cells[place] = dataclasses.replace(cell, shipped=other.results, verdict=verdict)
+        cells[place] = dataclasses.replace(cell, shipped=other.results or other.shipped, verdict=verdict)
     if not any(cell.shipped for cell in cells.values()):
         return own
     decided = {(one.claim, one.setting) for one in own.findings if one.status != "not run"}
     settled = [one for one in shipped.findings if one.status != "not run" and (one.claim, one.setting) not in decided]
     claims = {one.claim for one in settled}
     kept = [one for one in own.findings if one.status != "not run" or one.claim not in claims]
-    notes = (*own.notes, _origin(cells.values(), runs))
+    notes = (*own.notes, _origin(cells.values(), runs), *_stale(cells.values(), runs))
     return dataclasses.replace(own, cells=cells, findings=(*kept, *settled), notes=notes)
 
 
@@ -61,3 +63,14 @@ def _origin(cells: Collection[Cell], runs: ExportedRuns) -> str:
     commits = sorted({tag.get("code", "unknown")[:COMMIT] for tag in tags})
     machines = sorted({tag.get("machine") or tag.get("origin", "unknown") for tag in tags})
     return f"shipped: runs of commit {', '.join(commits)} on {'; '.join(machines)}"
+
+
+def _stale(cells: Collection[Cell], runs: ExportedRuns) -> Iterator[str]:
+    """The stale runs that are shown, by the reason."""
+    names = {run.run_id: f"{run.run_id[:DIGITS]} ({run.name})" for run in runs.runs}
+    by_reason: dict[str, dict[str, None]] = {}
+    for result in (result for cell in cells for result in cell.shipped if result.stale):
+        by_reason.setdefault(result.stale, {})[names[result.run_id]] = None
+    for reason, stale in by_reason.items():
+        more = f" and {len(stale) - NAMED:,} more" if len(stale) > NAMED else ""
+        yield f"stale: {', '.join(list(stale)[:NAMED])}{more}; the code has changed since, and {reason}"

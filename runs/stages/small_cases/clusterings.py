@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.digits import Digits
@@ -18,7 +19,7 @@ from runs.stages.clustering.trials import fit_all, known_to_method, told
 
 POINTS, IN_STEPS = 200, 100  # points of a fit, and of a training in steps
 STARTS = 2
-STEPS = {"max_iter": 20, "steps": 3, "supervised_steps": 3}  # of a training
+STEPS = {"max_iter": 10, "steps": 3, "supervised_steps": 3}  # of a training
 BATCH = 50
 LABELS, LINKS = "3", 30  # known labels of a class, and known pairs, where the run has such
 ENLARGED = 4  # factor of the pictures that networks see
@@ -99,7 +100,7 @@ def _trained(config: ClusterConfig, data: Dataset) -> Numbers:
         prepare=inputs.prepare,
         say=lambda _: None,
     ).model
-    found = predictions(model, inputs.points, inputs.prepare, "cpu").double().exp()
+    found = predictions(model, inputs.points, inputs.prepare, torch.device("cpu")).double().exp()
     return {"confidence": (float(found.amax(1).mean()),), "sizes": tuple(map(float, found.mean(0).sort().values))}
 
 

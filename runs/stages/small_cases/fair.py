@@ -1,5 +1,6 @@
 """The small case of a fair clustering: its method at its first weights, on points with groups."""
 
+import dataclasses
 import tempfile
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from runs.record.outcome import Numbers
 from runs.stages.clustering.shared_graphs import SharedGraphs
 from runs.stages.fair.stage import FairStage, trade_off_on
 
-POINTS, DIMENSIONS = 60, 3
+POINTS, DIMENSIONS, CLUSTERS = 60, 3, 5  # CLUSTERS: most clusters of random points
 WEIGHTS = 2
 SHARE_OF_GROUPS = {3: (0.5, 0.3, 0.2), 2: (0.6, 0.4)}
 FILES = ("root", "path")  # fields of data sets that are read from files
@@ -34,6 +35,7 @@ def fair_case(config: FairConfig) -> Numbers:
         rows = np.linspace(0, len(data.values) - 1, min(POINTS, len(data.values))).astype(int)
         groups = {name: np.asarray(values)[rows] for name, values in data.sensitive.items()}
         return _numbers(stage, FairDataset(data.values[rows], data.columns, groups))
+    stage = dataclasses.replace(stage, clusters=min(stage.clusters, CLUSTERS))
     try:
         return _numbers(stage, _random(3))
     except InputError:

@@ -132,7 +132,7 @@ def outcome_of(run: RunRow, config: bytes | None, say: Say = silent) -> str | No
         say: receives a message about a small case that cannot be computed.
     """
     carried = run.tags.get(SMALL_CASE)
-    schema = SCHEMAS.get(run.tags.get("stage", ""))
+    schema = _schema(run)
     if config is None or schema is None:
         return carried
     try:
@@ -149,7 +149,7 @@ def outcome_of(run: RunRow, config: bytes | None, say: Say = silent) -> str | No
 
 
 def _parsed(schema: type[Config], text: str, run: RunRow) -> Config:
-    """Return the config of a run, whose file of weights may be on another machine.
+    """Return the config of a run from its text.
 
     Raises:
         InputError, ValueError: it is not valid here, or names code, which is not imported because of a record.
@@ -160,7 +160,7 @@ def _parsed(schema: type[Config], text: str, run: RunRow) -> Config:
     if not isinstance(content, dict):
         raise InputError(f"{run.name}: the config is not a mapping")
     under = {str(key): _written(value) for key, value in content.items()}
-    (config,) = parse(_with_weights(schema, run.tags.get("weights", "")), [], under, f"run {run.name}")
+    (config,) = parse(schema, [], under, f"run {run.name}")
     return config
 
 
@@ -168,9 +168,17 @@ def _written(value: Any) -> str:
     return value.replace(r"\${", "${") if isinstance(value, str) else write(value)
 
 
+def _schema(run: RunRow) -> type[Config] | None:
+    """Return the schema of a run's config, with the hash of its weights in place of a file that may not be here."""
+    schema, weights = SCHEMAS.get(run.tags.get("stage", "")), run.tags.get("weights")
+    return _evaluated_with(weights) if schema is EvaluateConfig and weights else schema
+
+
 @functools.cache
-def _with_weights(schema: type[Config], weights: str) -> type[Config]:
-    """Return the schema with `weights` in place of the hash of a file that may not be here."""
-    if not weights or not issubclass(schema, EvaluateConfig):
-        return schema
-    return type(schema.__name__, (schema,), {"weights": weights})
+def _evaluated_with(known: str) -> type[EvaluateConfig]:
+    class WithWeights(EvaluateConfig):
+        @property
+        def weights(self) -> str:
+            return known
+
+    return WithWeights
