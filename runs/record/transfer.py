@@ -39,14 +39,18 @@ def export_runs(tracker: Tracker, path: Path, prefix: str = "", outcome_of: Outc
     if not runs:
         named = f" in experiments named {prefix}..." if prefix else ""
         raise InputError(f"{tracker.place}: no finished run{named}; give another folder with results=FOLDER")
-    if outcome_of is not None:
-        runs = [_with_outcome(run, outcome_of(run, _files(tracker, run).get(CONFIG))) for run in runs]
-    write_runs(path, runs, lambda run: _files(tracker, run))
-    return len(runs)
+    here = {run.tags.get(EXPORTED, run.run_id): run for run in runs}  # an imported run keeps its first id
+    rows = [_exported(run_id, run, tracker, outcome_of) for run_id, run in here.items()]
+    write_runs(path, rows, lambda row: _files(tracker, here[row.run_id]))
+    return len(rows)
 
 
-def _with_outcome(run: RunRow, outcome: str | None) -> RunRow:
-    return run if outcome is None else dataclasses.replace(run, tags={**run.tags, SMALL_CASE: outcome})
+def _exported(run_id: str, run: RunRow, tracker: Tracker, outcome_of: OutcomeOf | None) -> RunRow:
+    tags = {name: text for name, text in run.tags.items() if name != EXPORTED}
+    outcome = outcome_of(run, _files(tracker, run).get(CONFIG)) if outcome_of else None
+    if outcome is not None:
+        tags[SMALL_CASE] = outcome
+    return dataclasses.replace(run, run_id=run_id, tags=tags)
 
 
 def import_runs(exported: ExportedRuns, tracker: Tracker) -> int:
