@@ -12,11 +12,11 @@ SMALL_CASE = "small_case"
 """Tag of a run: the outcome of its small case, as text."""
 Numbers = Mapping[str, tuple[float, ...]]
 """Numbers by name."""
-RELATIVE = {"objective": 1e-3, "confidence": 5e-3, "features": 1e-3}
+RELATIVE = {"objective": 1e-3, "features": 1e-3, "entropy": 2e-3, "probabilities": 2e-3, "soft_error": 1e-2}
 """Names of numbers whose relative differences count, with the largest one that rounding may cause."""
 SHARE = 0.02
 """Largest difference of other numbers, most of which are shares, that rounding may cause; relative above 1."""
-SMALLEST = 1e-9  # differences below this one are rounding, whatever the numbers are
+SMALLEST = 1e-5  # differences below this one are rounding, whatever the numbers are
 DIGITS = 7
 MOST, LONGEST_NAME, LARGEST = 200, 50, 1e300  # numbers of an outcome; characters of a name; size of a number
 

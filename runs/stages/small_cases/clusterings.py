@@ -75,7 +75,9 @@ def _fitted(config: ClusterConfig, data: Dataset) -> Numbers:
         trials = fit_all(config, selection, data, known, graphs, clusters, quiet, "")
     scores = {name: tuple(map(float, values)) for name, values in trials.scores.items() if name in ("nmi", "accuracy")}
     objective = tuple(float(value) for value in trials.objective if np.isfinite(value))
-    return {"objective": objective, "sizes": _sizes(trials.labels[trials.chosen], clusters), **scores}
+    sure = () if trials.confidence is None else (float(trials.confidence.mean()),)
+    sizes = _sizes(trials.labels[trials.chosen], clusters)
+    return {"objective": objective, "sizes": sizes, "probabilities": sure, **scores}
 
 
 def _trained(config: ClusterConfig, data: Dataset) -> Numbers:
@@ -101,7 +103,10 @@ def _trained(config: ClusterConfig, data: Dataset) -> Numbers:
         say=lambda _: None,
     ).model
     found = predictions(model, inputs.points, inputs.prepare, torch.device("cpu")).double().exp()
-    return {"confidence": (float(found.amax(1).mean()),), "sizes": tuple(map(float, found.mean(0).sort().values))}
+    return {
+        "entropy": (float(torch.special.entr(found).sum(1).mean()),),
+        "probabilities": tuple(found.mean(0).tolist()),
+    }
 
 
 def _sizes(labels: Any, clusters: int) -> tuple[float, ...]:

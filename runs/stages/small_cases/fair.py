@@ -54,8 +54,11 @@ def _random(groups: int) -> FairDataset:
 def _numbers(stage: FairStage, data: FairDataset) -> Numbers:
     with tempfile.TemporaryDirectory() as cache:
         found = trade_off_on(stage, data, SharedGraphs(data.values, Path(cache), quiet), quiet)
+    last = [np.flatnonzero(found.history_step == step)[-1:] for step in range(len(found.weights))]
+    minimised = found.history_objective[np.concatenate(last)]
     numbers = {
-        "objective": (*found.objective, found.unfair_objective),
+        "objective": (*found.objective, found.unfair_objective, *minimised),
+        "soft_error": found.soft_error,
         "fairness_error": found.fairness_error,
         "balance": found.balance_mean,
     }

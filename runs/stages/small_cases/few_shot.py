@@ -51,18 +51,21 @@ def few_shot_case(config: EvaluateConfig) -> Numbers:
 
 
 class _Observed:
-    """A strategy whose confidence in each task is kept: the mean of the largest probability of its queries."""
+    """A strategy whose mean probabilities are kept: of each class, in each task."""
 
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
-        self.confidence: list[float] = []
+        self.entropy: list[float] = []
+        self.probabilities: list[float] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._strategy, name)
 
     def predict(self, episodes: Episodes) -> Predictions:
         found = self._strategy.predict(episodes)
-        self.confidence += found.probabilities.amax(2).double().mean(1).tolist()
+        p = found.probabilities.double()
+        self.entropy += torch.special.entr(p).sum(2).mean(1).tolist()
+        self.probabilities += p.mean(1).flatten().tolist()
         return found
 
 
@@ -72,7 +75,12 @@ def _of_strategy(config: EvaluateConfig, strategy: Strategy, *, named: bool) -> 
     observed, count = _Observed(strategy), min(TASKS, tasks.limit or TASKS)
     result = evaluate({"": cast(Strategy, observed)}, bank, tasks, count, audits=config.audit)[""]
     audits = {f"audit_{name}": tuple(map(float, values)) for name, values in result.audits.items()}
-    return {"accuracy": tuple(map(float, result.accuracies)), "confidence": tuple(observed.confidence), **audits}
+    return {
+        "accuracy": tuple(map(float, result.accuracies)),
+        "entropy": tuple(observed.entropy),
+        "probabilities": tuple(observed.probabilities),
+        **audits,
+    }
 
 
 def _bank(tasks: Mapping[str, Any], *, named: bool) -> FeatureBank:
