@@ -146,6 +146,8 @@ def test_a_run_by_hand_is_read(tmp_path: Path) -> None:
         {"metrics": {"nmi": "0.5"}},
         {"metrics": {"nmi": True}},
         {"tags": {"a": "x" * 7000}},
+        {"tags": {"small_case": "{}"}},
+        {"tags": {"small_case": '{"settings": "a", "nmi": [NaN]}'}},
         {"files": {"../x": ""}},
         {"files": {".hidden": ""}},
         {"files": {"a.npz": "not base64"}},

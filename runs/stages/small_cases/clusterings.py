@@ -19,8 +19,9 @@ from runs.stages.clustering.trials import fit_all, known_to_method, told
 
 POINTS, IN_STEPS = 200, 100  # points of a fit, and of a training in steps
 STARTS = 2
+FEWER = {"n_init": 8}  # largest values of options
 STEPS = {"max_iter": 10, "steps": 3, "supervised_steps": 3}  # of a training
-BATCH = 50
+SEEN, BATCH = 40, 20  # points that a network is trained on
 LABELS, LINKS = "3", 30  # known labels of a class, and known pairs, where the run has such
 ENLARGED = 4  # factor of the pictures that networks see
 FILES = ("root", "path")  # fields of data sets that are read from files
@@ -41,11 +42,11 @@ def clustering_case(config: ClusterConfig) -> Numbers:
     )
     method: Any = config.method.build()
     in_steps = hasattr(method, "network_objective") or isinstance(method, StepwiseMethod)
-    if in_steps:
-        fewer = {name: min(most, value) for name, most in STEPS.items() if (value := config.method.options.get(name))}
-        config = config.replace(method=config.method.at(fewer))
+    largest, options = FEWER | (STEPS if in_steps else {}), config.method.options
+    fewer = {name: min(most, value) for name, most in largest.items() if (value := options.get(name))}
+    config = config.replace(method=config.method.at(fewer))
     pictures = config.learns or getattr(method, "representation", "") in ("lenet5", "ckn_gm")
-    data = _points(config, IN_STEPS if in_steps else POINTS, pictures=pictures)
+    data = _points(config, SEEN if config.learns else IN_STEPS if in_steps else POINTS, pictures=pictures)
     return _trained(config, data) if config.learns else _fitted(config, data)
 
 

@@ -16,7 +16,8 @@ from runs.stages.clustering.shared_graphs import SharedGraphs
 from runs.stages.fair.stage import FairStage, trade_off_on
 
 POINTS, DIMENSIONS, CLUSTERS = 60, 3, 5  # CLUSTERS: most clusters of random points
-WEIGHTS = 2
+WEIGHTS, DEFAULT_WEIGHTS = 2, (0.0, 1.0)
+STARTS = 3
 SHARE_OF_GROUPS = {3: (0.5, 0.3, 0.2), 2: (0.6, 0.4)}
 FILES = ("root", "path")  # fields of data sets that are read from files
 
@@ -28,8 +29,10 @@ def fair_case(config: FairConfig) -> Numbers:
     Raises:
         InputError: there is none, since these points do not suit the method.
     """
-    weights = config.fairness_weight and config.fairness_weight[:WEIGHTS]
-    stage = FairStage.on(config.replace(seed=0, device="cpu", fairness_weight=weights), "")
+    starts = config.method.options.get("n_init")
+    method = config.method.at({"n_init": min(STARTS, starts)}) if starts else config.method
+    weights = (config.fairness_weight or DEFAULT_WEIGHTS)[:WEIGHTS]
+    stage = FairStage.on(config.replace(seed=0, device="cpu", method=method, fairness_weight=weights), "")
     if not any(name in config.dataset.options for name in FILES):
         data = stage.source.read()
         rows = np.linspace(0, len(data.values) - 1, min(POINTS, len(data.values))).astype(int)

@@ -20,7 +20,7 @@ from runs.record.outcome import Numbers
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark
 
-TASKS, IMAGES = 4, 4
+TASKS, IMAGES = 4, 2
 CLASSES, DIMENSIONS = 10, 64
 EACH = 40  # samples of a class; with support there are SPARE more than in the support
 SPARE = 100
