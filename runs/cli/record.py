@@ -17,7 +17,8 @@ usage: transduce record export FILE [key=value ...] [--flag ...]
        transduce record import FILE [key=value ...] [--flag ...]
 
 export writes finished runs to FILE: configs, tags, the last value of each metric, and artefacts of at most 256 kB. The
-folders of this machine are left out. A FILE that ends in .gz is compressed.
+folders of this machine are left out. A FILE that ends in .gz is compressed. With each run goes the outcome of a small
+case, which shows later whether edited code still gives the same; computing them takes about a minute.
 import adds these runs to the record of another machine, where they fill tables like its own.
 Existing runs are skipped. No code in a file is executed.
 
@@ -49,9 +50,9 @@ def run(flags: Flags, console: Console) -> int:
     values = read_keys([word for word in flags.settings if "=" in word], KEYS)
     if action == "import" and values["experiments"]:
         raise InputError("experiments= only applies to export; an import adds all runs of the file")
-    from runs.record.exported import ExportedRuns
+    from runs.record.exports.exported import ExportedRuns
+    from runs.record.exports.transfer import export_runs, import_runs
     from runs.record.tracking import Tracker
-    from runs.record.transfer import export_runs, import_runs
     from runs.storage.store import Store
 
     tracker = Tracker(Store(values["results"]), say=console.note)

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from runs.record.exported import ExportedRuns
+from runs.record.exports.exported import ExportedRuns
 from runs.tables.table import Cell, Table
 
 PLACE = Path(__file__).resolve().parents[2] / "reproduction" / "record.jsonl.gz"

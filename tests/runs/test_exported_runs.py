@@ -11,10 +11,10 @@ import pytest
 
 from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.record.exported import HEADER, LARGEST_FILE, ExportedRuns, without_folders
+from runs.record.exports.exported import HEADER, LARGEST_FILE, ExportedRuns, without_folders
+from runs.record.exports.transfer import EXPORTED, export_runs, import_runs
 from runs.record.query import read_runs
 from runs.record.tracking import Tracker
-from runs.record.transfer import EXPORTED, export_runs, import_runs
 from runs.storage.store import Store
 
 

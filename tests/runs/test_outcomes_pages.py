@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.record.exported import ExportedRuns, write_runs
+from runs.record.exports.exported import ExportedRuns, write_runs
 
 PROJECT = Path(__file__).parents[2]
 

@@ -10,11 +10,11 @@ import pytest
 from clustering.deep.fair_assignment import FairAssignment
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.zero_shot import ZeroShot
-from runs.record.exported import ExportedRuns
-from runs.record.outcome import SMALL_CASE
+from runs.record.exports.exported import ExportedRuns
+from runs.record.exports.outcome import SMALL_CASE
+from runs.record.exports.transfer import import_runs
 from runs.record.query import read_runs
 from runs.record.tracking import Tracker
-from runs.record.transfer import import_runs
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, footnotes, records
 from runs.tables.formats.wording import legend

@@ -1,5 +1,6 @@
 """Small cases of runs: their outcomes, what an export carries of them, and options of all kinds."""
 
+import dataclasses
 import json
 import sys
 from collections.abc import Mapping
@@ -10,11 +11,11 @@ import pytest
 from clustering.foundation.errors import InputError
 from fairness.rivals.backurs import Backurs
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, parse
-from runs.record.exported import ExportedRuns
-from runs.record.outcome import MOST, SMALL_CASE, Outcome, difference
+from runs.record.exports.exported import ExportedRuns
+from runs.record.exports.outcome import MOST, SMALL_CASE, Outcome, difference
+from runs.record.exports.transfer import CONFIG, export_runs, import_runs
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import Tracker
-from runs.record.transfer import CONFIG, export_runs, import_runs
 from runs.stages.fair.stage import fair_clustering
 from runs.stages.small_cases import outcomes
 from runs.stages.small_cases.outcomes import outcome_of, small_case, why_stale
@@ -75,7 +76,7 @@ def test_an_export_has_outcomes_and_an_import_keeps_them(
 def test_a_run_of_other_code_keeps_its_outcome_or_has_none(run: RunRow, tracker: Tracker) -> None:
     config = config_of(tracker, run)
     assert outcome_of(run, config) is None
-    assert outcome_of(RunRow(**vars(run) | {"tags": {**run.tags, SMALL_CASE: "kept"}}), config) == "kept"
+    assert outcome_of(dataclasses.replace(run, tags={**run.tags, SMALL_CASE: "kept"}), config) == "kept"
 
 
 def test_a_fair_clustering_is_stale_once_its_method_has_changed(
@@ -83,7 +84,7 @@ def test_a_fair_clustering_is_stale_once_its_method_has_changed(
 ) -> None:
     (config,) = parse(FairConfig, FAIR)
     outcome = outcome_of(run, config_of(tracker, run))
-    tagged = RunRow(**vars(run) | {"tags": {**run.tags, SMALL_CASE: outcome}})
+    tagged = dataclasses.replace(run, tags={**run.tags, SMALL_CASE: outcome})
     monkeypatch.setattr("runs.stages.fair.stage.code_fingerprint", lambda *_: "another")
     outcomes._known.clear()
     assert why_stale(config, tagged) == ""

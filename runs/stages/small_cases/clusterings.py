@@ -12,7 +12,7 @@ from clustering.datasets.digits import Digits
 from clustering.deep.stepwise_method import StepwiseMethod
 from clustering.foundation.progress import quiet
 from runs.config.cluster import ClusterConfig
-from runs.record.outcome import Numbers
+from runs.record.exports.outcome import Numbers
 from runs.stages.clustering.fitting import BALANCED, ClusteringStage
 from runs.stages.clustering.shared_graphs import SharedGraphs
 from runs.stages.clustering.trials import fit_all, known_to_method, told

@@ -11,7 +11,7 @@ from clustering.foundation.progress import quiet
 from clustering.foundation.streams import stream
 from fairness.datasets.dataset import FairDataset
 from runs.config.fair import FairConfig
-from runs.record.outcome import Numbers
+from runs.record.exports.outcome import Numbers
 from runs.stages.clustering.shared_graphs import SharedGraphs
 from runs.stages.fair.stage import FairStage, trade_off_on
 

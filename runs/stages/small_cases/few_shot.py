@@ -15,7 +15,7 @@ from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank, extract
 from fsl.features.center_crop import CenterCrop, enlarged
 from runs.config.configs import EvaluateConfig
-from runs.record.outcome import Numbers
+from runs.record.exports.outcome import Numbers
 
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark

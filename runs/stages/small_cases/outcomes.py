@@ -11,7 +11,7 @@ from runs.config.base import code_left_out, identity
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, parse
 from runs.config.overrides import write
 from runs.config.yaml_files import parse_yaml
-from runs.record.outcome import SMALL_CASE, Numbers, Outcome, difference
+from runs.record.exports.outcome import SMALL_CASE, Numbers, Outcome, difference
 from runs.record.query import RunRow
 from runs.stages.lineage import recipe
 from runs.storage.locks import Say, silent

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clustering.foundation.errors import InputError
-from runs.record.outcome import SMALL_CASE, Outcome
+from runs.record.exports.outcome import SMALL_CASE, Outcome
 from runs.record.query import RunRow, Tags
 from runs.record.run_folders import RunFolders
 from runs.storage.locks import Say, silent

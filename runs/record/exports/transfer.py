@@ -8,8 +8,8 @@ from pathlib import Path
 from urllib.request import url2pathname
 
 from clustering.foundation.errors import InputError
-from runs.record.exported import LARGEST_FILE, ExportedRuns, without_folders, write_runs
-from runs.record.outcome import SMALL_CASE
+from runs.record.exports.exported import LARGEST_FILE, ExportedRuns, without_folders, write_runs
+from runs.record.exports.outcome import SMALL_CASE
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import Tracker
 from runs.storage.locks import locked

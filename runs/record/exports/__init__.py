@@ -1,0 +1,1 @@
+"""Runs in a file, which carries them from one machine to another."""
