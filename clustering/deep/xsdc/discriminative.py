@@ -67,6 +67,24 @@ def dissimilarity(features: Tensor, penalty: float | Tensor) -> Tensor:
     return A.div_(count)
 
 
+def eigengap(features: Tensor, penalty: float, clusters: int) -> float:
+    """Gap between the eigenvalues K and K + 1 of A in ascending order (XSDC, Figure 13); 0 if n <= K.
+
+    The eigenvalues are 0 for the constant vector, penalty / (s^2 + n penalty) for each singular value s of P, and 1/n
+    for the rest, so the gap is about proportional to a small penalty.
+
+    Args:
+        features: (n, D).
+        penalty: > 0.
+        clusters: K.
+    """
+    count, system = len(features), _System.of(features, penalty)
+    ascending = torch.full((max(count, clusters + 1, len(system.values) + 1),), 1 / count, dtype=torch.float64)
+    ascending[0] = 0
+    ascending[1 : 1 + len(system.values)] = penalty * system.inverses.flip(0).cpu()
+    return float(ascending[clusters] - ascending[clusters - 1]) if count > clusters else 0.0
+
+
 def discriminative_objective(features: Tensor, equivalence: Tensor, penalty: float | Tensor) -> Tensor:
     """(…) F(Phi; M), with gradients for the features, by their closed form; none for M.
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from clustering.deep.settings import Observe
 from clustering.deep.xsdc.constraints import Constraints, broken_links, check_room, constraints
 from clustering.deep.xsdc.copies import Copies
+from clustering.deep.xsdc.deep_clustering import DeepClustering
 from clustering.deep.xsdc.discriminative import (
     Ridge,
     best_penalty,
@@ -88,10 +89,14 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         scaled, shifted and partly erased. 1 makes no copies.
     rounds : number of rounds of balancing.
     assignment : how M is found. "balancing" as in the paper; only this supports bounds. "pseudo_labels" by ridge
-        regression on the labelled points, consistent with links; every cluster needs labels. "eigenvectors" by the
-        relaxation without sign constraints, for comparison. "auto" is "pseudo_labels" if every cluster has labels and
-        there are no bounds, otherwise "balancing"; steps with pseudo-labels after supervised ones are then undone if
-        they lower the loss of a batch by less than 3 %.
+        regression on the labelled points, consistent with links; every cluster needs labels. Three more are the
+        paper's comparisons, which insert known entries: "deep_clustering" by K-means on whitened features of all points
+        (Caron et al. 2018), "eigenvectors" by the relaxation without sign constraints, and "eigenvectors_kmeans" by
+        K-means on these eigenvectors. "auto" is "pseudo_labels" if every cluster has labels and there are no bounds,
+        otherwise "balancing"; steps with pseudo-labels after supervised ones are then undone if they lower the loss of
+        a batch by less than 3 %.
+    deep_clusters : number of clusters of K-means for "deep_clustering"; None is n_clusters. The paper has K to 32 K.
+    deep_steps : number of steps from one K-means to the next for "deep_clustering".
     schedule : "falling" decreases the step size on all points to 0 along half a cosine; "constant" as in the paper.
     classifier : final classifier if every cluster has labels. "nearest" is fitted to all points, where unlabelled
         points take the label of the nearest labelled point, as in the paper. "labelled" is fitted to labelled points
@@ -116,6 +121,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         points it is that of M, and may be negative with balancing, where M is not of the form Y Y^T.
     residuals_ : (n_iter_,) number of points by which sizes violated their bounds after balancing; far above one if
         links are incompatible with the bounds.
+    eigengaps_ : (n_iter_,) gap between the eigenvalues K and K + 1 of the matrix A whose product with M is the loss, for
+        each batch; NaN in supervised steps.
     steps_kept_ : whether the features are those after all steps; False if the steps on all points were undone.
     n_iter_ : number of steps.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
@@ -140,6 +147,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         copies: Annotated[int, AtLeast(1)] = 1,
         rounds: Annotated[int, AtLeast(1)] = 10,
         assignment: Literal["auto"] | Assignment = "auto",
+        deep_clusters: Annotated[int, AtLeast(1)] | None = None,
+        deep_steps: Annotated[int, AtLeast(1)] = 50,
         schedule: Literal["falling", "constant"] = "falling",
         classifier: Literal["auto"] | Kind = "auto",
         device: Device = "cpu",
@@ -160,6 +169,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.copies = copies
         self.rounds = rounds
         self.assignment = assignment
+        self.deep_clusters = deep_clusters
+        self.deep_steps = deep_steps
         self.schedule = schedule
         self.classifier = classifier
         self.device = device
@@ -230,7 +241,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         inputs = self._inputs(rows)
         self.network_ = network_of(self.representation, rows.shape[1], self.n_features).to(rows)
         self.network_.begin(inputs, stream(seed, "network"))
-        training = Reversal(self.network_, inputs, known, K, *bounds, self.rounds, assignment, copies)
+        deep = self._deep(points, seed)
+        training = Reversal(self.network_, inputs, known, K, *bounds, self.rounds, assignment, copies, deep, seed)
         training.check_sizes(self.batch_size)
         seeding_seconds = watch.lap()
         phases = self._phases(training)
@@ -246,7 +258,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             observe=observe,
             advance=advance,
         )
-        self.trace_, self.residuals_ = trained.trace, trained.residuals
+        self.trace_, self.residuals_, self.eigengaps_ = trained.trace, trained.residuals, trained.eigengaps
         self.n_iter_, self.size_bounds_ = len(trained.trace), np.array(bounds)
         self.steps_kept_ = True
         if (
@@ -296,7 +308,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     @property
     def equal_sizes_unless(self) -> str:
         """Advice for clusters of unequal size, if the fit assumes equal sizes; otherwise empty."""
-        if self.assignment in ("pseudo_labels", "eigenvectors") or (self.min_share, self.max_share) != (None, None):
+        if self.assignment not in ("auto", "balancing") or (self.min_share, self.max_share) != (None, None):
             return ""
         labels = "labels of every cluster, or " if self.assignment == "auto" else ""
         return f"give {labels}min_share and max_share, the smallest and largest cluster size as a share of the points"
@@ -380,6 +392,23 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 "to auto or balancing"
             )
         return self.assignment
+
+    def _deep(self, points: int, seed: int) -> DeepClustering | None:
+        """The clusters of a training on so many points by deep clustering; None for another rule.
+
+        Raises:
+            InputError: `deep_clusters` is set for another rule, or exceeds the number of points.
+        """
+        clusters = self.n_clusters if self.deep_clusters is None else self.deep_clusters
+        if self.assignment == "deep_clustering":
+            if clusters > points:
+                raise InputError(f"deep_clusters={clusters} should be <= n_samples={points}")
+            return DeepClustering(clusters, self.deep_steps, seed)
+        if self.deep_clusters is not None:
+            raise InputError(
+                f"deep_clusters={clusters} is for assignment=deep_clustering, not {self.assignment}; remove it"
+            )
+        return None
 
     def _copies(self, pixels: int, seed: int) -> Copies | None:
         if self.copies == 1:

@@ -68,12 +68,14 @@ class TrainedPhases(NamedTuple):
     Attributes:
         trace: (steps,) F of each batch, see `clustering.deep.xsdc.reversal.BatchStep`.
         residuals: (steps,) number of points by which cluster sizes violate their bounds after balancing.
+        eigengaps: (steps,) gap between the eigenvalues K and K + 1 of A for each batch; NaN for supervised steps.
         resumed_at: number of steps completed before the training resumed.
         before: parameters and buffers of the network before the last phase with steps.
     """
 
     trace: NDArray[np.float64]
     residuals: NDArray[np.float64]
+    eigengaps: NDArray[np.float64]
     resumed_at: int
     before: dict[str, Tensor]
 
@@ -124,10 +126,12 @@ def train(
     network = training.network
     identity = "" if folder is None else _identity(training, phases, penalty, decay, batch_size, seed)
     state = None if folder is None else resumable(folder / STATE, identity, warnings.warn)
-    trace: list[tuple[float, float]] = [] if state is None else [tuple(row) for row in state["trace"].tolist()]
+    trace: list[tuple[float, ...]] = [] if state is None else [tuple(row) for row in state["trace"].tolist()]
     resumed_at = len(trace)
     if state is not None:
         network.load_state_dict(state["network"])
+    if state is not None and training.deep is not None and state["labels"] is not None:
+        training.deep.labels = state["labels"].numpy()
     if advance is not None and resumed_at:
         advance(resumed_at)
     before, kept = 0, resumed_at
@@ -150,17 +154,17 @@ def train(
                 for group, size in zip(optimizer.param_groups, sizes, strict=True):
                     group["lr"] = size * phase.size(len(trace) - before)
                 step = _next(steps, before, folder, kept)
-                trace.append((step.objective, step.residual))
+                trace.append((step.objective, step.residual, step.eigengap))
                 if advance is not None:
                     advance(1, loss=step.objective)
                 if log is not None and (len(trace) % _WATCH == 0 or len(trace) == last):
                     log.metrics(_seen(training, step, observe, stream(seed, "curves", len(trace))), len(trace))
                 if folder is not None and (len(trace) % _KEEP == 0 or len(trace) == last):
-                    _keep(folder, identity, network, start, optimizer, weight, trace)
+                    _keep(folder, identity, training, start, optimizer, weight, trace)
                     kept = len(trace)
         before = last
-    pairs = np.array(trace, dtype=np.float64).reshape(-1, 2)
-    return TrainedPhases(pairs[:, 0], pairs[:, 1], resumed_at, start)
+    objectives, residuals, eigengaps = np.array(trace, dtype=np.float64).reshape(-1, 3).T
+    return TrainedPhases(objectives, residuals, eigengaps, resumed_at, start)
 
 
 def _copied(network: Any) -> dict[str, Tensor]:
@@ -242,17 +246,19 @@ def _clusters(training: Reversal, step: BatchStep, M: Tensor, generator: np.rand
 def _keep(
     folder: Path,
     identity: str,
-    network: Any,
+    training: Reversal,
     start: dict[str, Tensor],
     optimizer: Any,
     penalty: float,
     trace: list[Any],
 ) -> None:
+    labels = None if training.deep is None else training.deep.labels
     save_state(
         folder / STATE,
         {
             "identity": identity,
-            "network": network.state_dict(),
+            "network": training.network.state_dict(),
+            "labels": None if labels is None else torch.from_numpy(labels),
             "start": start,
             "optimizer": optimizer.state_dict(),
             "penalty": penalty,
@@ -275,6 +281,8 @@ def _identity(
         training.rounds,
         training.assignment,
         training.copies,
+        training.deep,
+        training.seed,
         "chosen" if callable(penalty) else penalty,
         decay,
         batch_size,

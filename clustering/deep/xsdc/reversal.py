@@ -6,6 +6,7 @@ Harchaoui, Algorithms 2 and 3). If all labels are known, M is known, and the met
 learned representation; if no labels are known, the method is clustering.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -20,16 +21,19 @@ from clustering.deep.xsdc.balancing import balance
 from clustering.deep.xsdc.batches import Batch, batches, labelled_points
 from clustering.deep.xsdc.constraints import Constraints
 from clustering.deep.xsdc.copies import Copies
+from clustering.deep.xsdc.deep_clustering import DeepClustering, deep_labels
 from clustering.deep.xsdc.discriminative import (
     discriminative_objective,
     dissimilarity,
+    eigengap,
     normalised_features,
     ridge_objective,
 )
-from clustering.deep.xsdc.other_assignments import by_eigenvectors, by_pseudo_labels
+from clustering.deep.xsdc.other_assignments import by_eigenvectors, by_labels, by_pseudo_labels, eigenvector_labels
 from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
 
-Assignment = Literal["balancing", "pseudo_labels", "eigenvectors"]
+Assignment = Literal["balancing", "pseudo_labels", "deep_clustering", "eigenvectors", "eigenvectors_kmeans"]
 
 _BLOCK = 1024
 """Number of inputs whose features are computed at a time."""
@@ -58,6 +62,7 @@ class BatchStep(NamedTuple):
         points: (n,) indices of the points of the batch; copies have the index of their point.
         features: (n, D) normalised features, without gradients.
         equivalence: (n, n) M; None if all labels are known.
+        eigengap: gap between the eigenvalues K and K + 1 of A; NaN if all labels are known.
     """
 
     objective: float
@@ -65,6 +70,7 @@ class BatchStep(NamedTuple):
     points: NDArray[np.int64]
     features: Tensor
     equivalence: Tensor | None = None
+    eigengap: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,8 @@ class Reversal:
         rounds: number of iterations of matrix balancing.
         assignment: method that computes M: "balancing", or a method of `other_assignments`, which ignores the bounds.
         copies: augmentation of the points of a batch without label and links; None for no copies.
+        deep: clusters of all points, for the steps of the method "deep_clustering".
+        seed: seed of K-means in `equivalence`.
     """
 
     network: Any
@@ -92,6 +100,8 @@ class Reversal:
     rounds: int = 10
     assignment: Assignment = "balancing"
     copies: Copies | None = None
+    deep: DeepClustering | None = None
+    seed: int = 0
 
     @property
     def labelled(self) -> NDArray[np.int64]:
@@ -138,32 +148,51 @@ class Reversal:
         `done` steps. A batch has at most 2 `size` points, including copies."""
         drawn = self.batches(size, generator)
         for number, drawing in enumerate(islice(drawn, done, None), start=done + 1):
+            if self.deep is not None:
+                self.deep.at(number, lambda: self.raw_features(self.inputs))
+                free = np.flatnonzero(~self.known.constrained)
+                drawing = drawing._replace(others=self.deep.drawn(free, len(drawing.others), number))
             batch, others = drawing.copied(self._times), self._of(drawing.others)
             # Each part is divided by its own mean norm, as in the authors' code.
             parts = [self._of(batch.known), others if self.copies is None else self.copies.of(others, number)]
             features = torch.cat([self._features(part, number) for part in parts if len(part)])
-            equivalence, residual = self.equivalence(features, batch.points, penalty)
+            labels = None if self.deep is None else self.deep.labels
+            equivalence, residual = self.equivalence(features, batch.points, penalty, labels)
             value = discriminative_objective(features, equivalence, penalty)
+            gap = eigengap(features.detach(), penalty, self.clusters)
             self._move(value, optimizer, number)
-            yield BatchStep(float(value.detach()), residual, batch.points, features.detach(), equivalence)
+            yield BatchStep(float(value.detach()), residual, batch.points, features.detach(), equivalence, gap)
 
     def batches(self, size: int, generator: np.random.Generator) -> Iterator[Batch]:
         """Infinite sequence of batches of at most 2 `size` points, including the copies that will be made."""
         share = self.max_share if self.assignment == "balancing" else 1.0
         return batches(self.known, size, generator, max_share=share, copies=self._times)
 
-    def equivalence(self, features: Tensor, points: NDArray[np.int64], penalty: float) -> tuple[Tensor, float]:
+    def equivalence(
+        self, features: Tensor, points: NDArray[np.int64], penalty: float, labels: NDArray[np.int64] | None = None
+    ) -> tuple[Tensor, float]:
         """(n, n) M of these points, computed from their features (n, D), and its residual.
 
         If known entries contradict the bounds on cluster sizes, the bounds are widened, since the size of a cluster in
         a batch is partly random.
+
+        Args:
+            features: (n, D).
+            points: (n,) indices of the points.
+            penalty: penalty of the regression, for balancing.
+            labels: (N,) clusters of all points, of which M is then made; None: those of the method.
         """
         count = len(points)
         if self.assignment == "pseudo_labels":
             return by_pseudo_labels(features.detach(), self.known.only(points), self.clusters), 0.0
         known = self.known.among(points, features.device)
+        if labels is not None:
+            return by_labels(labels[points], known), 0.0
         if self.assignment == "eigenvectors":
             return by_eigenvectors(features.detach(), known, self.clusters), 0.0
+        if self.assignment in ("eigenvectors_kmeans", "deep_clustering"):
+            found = eigenvector_labels if self.assignment == "eigenvectors_kmeans" else deep_labels
+            return by_labels(found(features.detach(), self.clusters, stream(self.seed, self.assignment)), known), 0.0
         sums, fully_known = known.values.sum(1), known.mask.all(1)
         high = max(self.max_share * count, float(sums.max()))
         low = (

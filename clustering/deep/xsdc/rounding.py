@@ -35,10 +35,21 @@ def spectral_labels(equivalence: Array, clusters: int, generator: np.random.Gene
     """
     bounded = equivalence.clip(max=1)
     graph = csr_array((bounded + bounded.T) / 2)
-    vectors = leading_eigenvectors(graph, clusters, 0.0, generator)
-    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-300)
+    return unit_kmeans(leading_eigenvectors(graph, clusters, 0.0, generator), clusters, generator)
+
+
+def unit_kmeans(rows: Array, clusters: int, generator: np.random.Generator, *, starts: int = 10) -> NDArray[np.int64]:
+    """(n,) labels 0..K-1 by K-means on rows (n, D) scaled to unit norm, in at most 100 iterations.
+
+    Args:
+        rows: (n, D).
+        clusters: K <= n.
+        generator: random generator of the starts.
+        starts: number of starts; the one with the lowest sum of squared distances is kept.
+    """
+    scaled = rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-300)
     seed = int(generator.integers(np.iinfo(np.int32).max))
-    model = KMeans(clusters, n_init=10, max_iter=100, random_state=seed).fit(vectors)
+    model = KMeans(clusters, n_init=starts, max_iter=100, random_state=seed).fit(scaled)
     return np.asarray(model.labels_, dtype=np.int64)
 
 
