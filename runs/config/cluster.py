@@ -49,6 +49,11 @@ class ClusterConfig(RunConfig):
     selection: str | None = key(
         "papers", "settings for the column selected by labels: papers, or FILE.yaml; null: omit this column"
     )
+    map_points: Annotated[int, Within(10, 2000)] | None = key(
+        None,
+        "for a method that learns features, the number of points without known class of which a t-SNE map of the "
+        "features is stored with the run; null: no map",
+    )
 
     output: str | None = key(
         None,
@@ -128,4 +133,6 @@ class ClusterConfig(RunConfig):
             del kept["links"]
         if self.coarse is None:
             del kept["coarse"]
+        if self.map_points is None:
+            del kept["map_points"]
         return kept

@@ -1,5 +1,8 @@
-"""Labels of deep clustering (Caron, Bojanowski, Joulin and Douze 2018), with which the paper compares balancing: K-means
-on the features of all points, repeated after some steps, and batches in which the clusters are of similar size."""
+"""Labels of deep clustering (Caron, Bojanowski, Joulin and Douze 2018), with which the paper compares balancing.
+
+They are clusters of K-means on the features of all points, which is repeated after some steps, and batches draw from
+these clusters uniformly.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,7 +36,7 @@ class DeepClustering:
     labels: NDArray[np.int64] | None = field(default=None, repr=False)
 
     def at(self, step: int, features: Callable[[], Tensor]) -> NDArray[np.int64]:
-        """(N,) labels for a step, counted from 1; at the first and after every `steps`, those of new features (N, D)."""
+        """(N,) labels for a step, counted from 1. At the first and after every `steps`, K-means is run on `features()`."""
         if self.labels is None or (step - 1) % self.steps == 0:
             self.labels = deep_labels(features(), self.clusters, stream(self.seed, "deep clustering", step), starts=1)
         return self.labels

@@ -121,8 +121,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         points it is that of M, and may be negative with balancing, where M is not of the form Y Y^T.
     residuals_ : (n_iter_,) number of points by which sizes violated their bounds after balancing; far above one if
         links are incompatible with the bounds.
-    eigengaps_ : (n_iter_,) gap between the eigenvalues K and K + 1 of the matrix A whose product with M is the loss, for
-        each batch; NaN in supervised steps.
+    eigengaps_ : (n_iter_,) gap between the eigenvalues K and K + 1 of the matrix A, whose product with M is the loss,
+        for each batch; NaN in supervised steps.
     steps_kept_ : whether the features are those after all steps; False if the steps on all points were undone.
     n_iter_ : number of steps.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.

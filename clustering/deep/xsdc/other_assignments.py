@@ -1,4 +1,4 @@
-"""Alternatives to matrix balancing for computing an equivalence matrix from features: labels of any kind, pseudo-labels,
+"""Alternatives to matrix balancing for computing an equivalence matrix from features: pseudo-labels, labels of K-means,
 and the eigenvector methods with which the paper compares."""
 
 import numpy as np
@@ -10,7 +10,6 @@ from clustering.deep.xsdc.constraints import Constraints, Known
 from clustering.deep.xsdc.discriminative import best_penalty, ridge
 from clustering.deep.xsdc.rounding import constrained_labels, unit_kmeans
 from clustering.foundation.errors import InputError
-
 
 _LEAST = 0.1
 """Smallest eigenvalue of the relaxation by eigenvectors, as a share of n, in the authors' script."""

@@ -57,8 +57,17 @@ def _labels(result: Clustered) -> float:
     return float(result.config.asked_labels() or 0)
 
 
-def _assignment(config: ClusterConfig) -> str:
-    return str(config.method.options["assignment"])
+ASSIGNMENTS = {
+    "pseudo_labels": "pseudo-labels",
+    "deep_clustering": "deep clustering",
+    "eigenvectors_kmeans": "eigenvectors with K-means",
+}
+
+
+def assignment(config: ClusterConfig) -> str:
+    """Name of the way in which M is found."""
+    rule = str(config.method.options["assignment"])
+    return ASSIGNMENTS.get(rule, rule)
 
 
 BY_LABELS = drawing(
@@ -108,22 +117,31 @@ BY_METRIC = drawing(
 
 
 _BOTH = "balancing,pseudo_labels"
+_DEEP = {"assignment": "deep_clustering"}
+MNIST_DEEP = {"50": "10", "100": "10", "500": "320"}  # clusters of K-means selected by the authors
 BY_ASSIGNMENT = drawing(
     Along(
         axis="known labels",
         value=_labels,
-        lines=each(_assignment),
-        about="Accuracy against the number of known labels, where the matrix M is balanced, and where it is made of "
-        "the labels that a ridge regression on the labelled points predicts, which the paper has ahead on MNIST. Its "
-        "third way, the labels of deep clustering, is not drawn.",
+        lines=each(assignment),
+        about="Accuracy against the number of known labels, where the matrix M is balanced, where it is made of the "
+        "labels that a ridge regression on the labelled points predicts, which the paper has ahead on MNIST, and where "
+        "it is made of clusters of deep clustering, that is, of K-means on the features of all points from time to "
+        "time.",
     ),
-    tuple(MNIST | at | {"assignment": _BOTH} for at in MNIST_AT),
-    ({**ELSEWHERE, "labels": "50,100,500", "assignment": _BOTH},),
+    (
+        *(MNIST | at | {"assignment": _BOTH} for at in MNIST_AT),
+        *(MNIST | at | _DEEP | {"deep_clusters": MNIST_DEEP[at["labels"]]} for at in MNIST_AT),
+    ),
+    (
+        {**ELSEWHERE, "labels": "50,100,500", "assignment": _BOTH},
+        {**ELSEWHERE, **_DEEP, "labels": "50,100,500", "deep_steps": "20"},
+    ),
 )
 
 
 def _copied(config: ClusterConfig) -> str:
-    return _COPIES if config.method.options["copies"] > 1 else _assignment(config)
+    return _COPIES if config.method.options["copies"] > 1 else assignment(config)
 
 
 _COPIES = "balancing of copies"
@@ -147,22 +165,25 @@ BY_COPIES = drawing(
 )
 
 
+_RELAXED = {"steps": "50", "assignment": "balancing,eigenvectors,eigenvectors_kmeans"}
+WITHOUT_LABELS = (
+    MNIST
+    | _RELAXED
+    | {"step_size": str(2.0**-2), "penalty": ",".join(str(2.0**power) for power in (-40, -20, -10, -4))}
+)
+WITHOUT_LABELS_ELSEWHERE = {**ELSEWHERE, **_RELAXED, "penalty": "0.0001,0.01,0.1"}
 UNLABELLED = drawing(
     Along(
         axis="penalty",
         value=lambda result: float(result.config.method.options["penalty"]),
-        lines=each(_assignment),
+        lines=each(assignment),
         about="Accuracy without labels under the best match of clusters and classes, after 50 steps, against the ridge "
-        "penalty: where the matrix M is balanced, and where it is made of the eigenvectors of its relaxation. The "
-        "paper's third way, K-means on these, is not drawn.",
+        "penalty: where the matrix M is balanced, where it is made of the eigenvectors of its relaxation, and where "
+        "it is made of clusters of K-means on these.",
         logarithmic=True,
     ),
-    (
-        MNIST
-        | {"steps": "50", "step_size": str(2.0**-2), "assignment": "balancing,eigenvectors"}
-        | {"penalty": ",".join(str(2.0**power) for power in (-40, -20, -10, -4))},
-    ),
-    ({**ELSEWHERE, "steps": "50", "assignment": "balancing,eigenvectors", "penalty": "0.0001,0.01,0.1"},),
+    (WITHOUT_LABELS,),
+    (WITHOUT_LABELS_ELSEWHERE,),
 )
 
 
@@ -174,7 +195,7 @@ def _constraints(config: ClusterConfig) -> str:
 
 
 NOTHING = "labels alone"
-_FOUR_OR_NINE = {"coarse": "[4, 9]"}
+FOUR_OR_NINE = {"coarse": "[4, 9]"}
 _PAIRS = {"links": "200"}
 _AT_LABELS = [MNIST_SHORT | at for at in MNIST_AT]
 BY_CONSTRAINTS = drawing(
@@ -188,8 +209,8 @@ BY_CONSTRAINTS = drawing(
         "of every batch; here the pairs are the same throughout, with the relations that follow from them, and a batch "
         "takes them in turns, at least half of its size.",
     ),
-    tuple(at | known for known in ({}, _FOUR_OR_NINE, _PAIRS) for at in _AT_LABELS),
-    tuple({**ELSEWHERE, "labels": "50,100,500"} | known for known in ({}, _FOUR_OR_NINE, _PAIRS)),
+    tuple(at | known for known in ({}, FOUR_OR_NINE, _PAIRS) for at in _AT_LABELS),
+    tuple({**ELSEWHERE, "labels": "50,100,500"} | known for known in ({}, FOUR_OR_NINE, _PAIRS)),
 )
 
 

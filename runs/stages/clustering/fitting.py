@@ -74,6 +74,8 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
             modules.add("clustering.evaluation.known_labels")
         if self.config.links is not None:
             modules.add("clustering.evaluation.known_links")
+        if self.config.map_points is not None:
+            modules.add("runs.stages.clustering.feature_maps")
         return code_fingerprint("clustering.evaluation.protocol", "clustering.sweeps", *sorted(modules))
 
     def read(self) -> "Dataset":

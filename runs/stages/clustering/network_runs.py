@@ -22,6 +22,7 @@ from fsl.training.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.config.network import DeepNetwork
 from runs.record.unrecorded import Made
+from runs.stages.clustering.feature_maps import with_map
 from runs.stages.clustering.learning_run import NETWORK, Learned, LearningStage, watched_scores
 from runs.stages.clustering.network_inputs import Inputs, check_fits, inputs_of
 from runs.stages.clustering.results import Trials
@@ -89,7 +90,9 @@ class NetworkStage(LearningStage):
         trials = _trials(self.config, model, log_p, labels, data, known, learning.seconds)
         made_of = features(model, inputs.points, inputs.prepare, device)
         learned = Learned(made_of, labels, told_points(known), {"epochs": network.epochs})
-        return Made(trials, {"learned": learned, "data": data, "log_p": log_p})
+        return Made(
+            with_map(trials, learned, data.labels, self.config), {"learned": learned, "data": data, "log_p": log_p}
+        )
 
     def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
         super().close(made, begun, work)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clustering.evaluation.known_labels import KnownLabels
 
 TRIALS = "trials.npz"
-OPTIONAL = ("confidence", "mode_indices", "mode_movements", "validation")
+OPTIONAL = ("confidence", "mode_indices", "mode_movements", "validation", "eigengaps", "feature_map", "mapped_classes")
 PHASES = ("graph", "seeding", "optimise")
 
 
@@ -50,6 +50,10 @@ class Trials:
             unknown.
         held_out: (T,) by name, on the points whose labels are not used for selection.
         validation: (T,) accuracy on the points whose labels are used for selection; None without selection.
+        eigengaps: (steps,) gap of eigenvalues at each step of the chosen trial, see
+            `clustering.deep.xsdc.discriminative.eigengap`; None if the method does not report it.
+        feature_map: (n, 2) t-SNE map of the learned features of some points; None unless the config asks for it.
+        mapped_classes: (n,) class of each point of the map; None if the classes are unknown.
     """
 
     settings: tuple[Mapping[str, Any], ...]
@@ -70,6 +74,9 @@ class Trials:
     scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     held_out: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     validation: NDArray[np.float64] | None = None
+    eigengaps: NDArray[np.float64] | None = None
+    feature_map: NDArray[np.float32] | None = None
+    mapped_classes: NDArray[np.int64] | None = None
 
     @property
     def chosen(self) -> int:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from runs.config.cluster import ClusterConfig
 from runs.record.tracking import Tracker
@@ -44,6 +45,11 @@ def stage_of(config: ClusterConfig) -> ClusteringStage:
         from runs.stages.clustering.stepwise_runs import StepwiseStage
 
         return StepwiseStage.on(config)
+    if config.map_points is not None:
+        raise InputError(
+            f"map_points={config.map_points}: the map is of learned features; give a network, or method=xsdc with "
+            "starts=1 selection=null, or leave map_points out"
+        )
     return stage
 
 

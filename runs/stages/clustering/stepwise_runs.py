@@ -9,6 +9,7 @@ import torch
 
 from clustering.foundation.progress import quiet
 from runs.record.unrecorded import Made
+from runs.stages.clustering.feature_maps import with_map
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.learning_run import NETWORK, Learned, LearningRun, LearningStage, watched_scores
 from runs.stages.clustering.results import Trials
@@ -43,7 +44,7 @@ class StepwiseStage(LearningStage):
         features = torch.from_numpy(model.transform(data.values)).float()
         told = told_points(known, known_coarse(config, data, known))
         learned = Learned(features, model.labels_, told, {"steps": model.n_iter_})
-        return Made(trials, {"learned": learned, "data": data})
+        return Made(with_map(trials, learned, data.labels, config), {"learned": learned, "data": data})
 
     def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
         super().close(made, begun, work)

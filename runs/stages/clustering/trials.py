@@ -294,12 +294,13 @@ def _facts(model: Any, graph_seconds: float, spent: float) -> dict[str, Any]:
 
 
 def _said(model: Any) -> dict[str, Any]:
-    """Return confidence and prototypes of a fitted estimator, None where it has no such attribute."""
+    """Return confidence, prototypes and eigengaps of a fitted estimator, None where it has no such attribute."""
     assignments = getattr(model, "assignments_", None)
     return {
         "confidence": None if assignments is None else np.asarray(assignments).max(axis=1).astype(np.float32),
         "mode_indices": getattr(model, "mode_indices_", None),
         "mode_movements": getattr(model, "mode_movements_", None),
+        "eigengaps": getattr(model, "eigengaps_", None),
     }
 
 
