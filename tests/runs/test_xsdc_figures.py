@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig, parse
 from runs.figures.accuracy_along import ACCURACY, by_seed, differences, lines_figure
 from runs.figures.papers import DRAWN, drawing
 from runs.figures.xsdc import curves as xsdc
-from runs.stages.clustering.stage import clustering
+from runs.figures.xsdc import eigengaps, maps
+from runs.stages.clustering.stage import clustering, points_of, recorded_clustering
+from runs.stages.clustering.trials import known_labels
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "method=xsdc", "n_features=4", "starts=1", "selection=null"]
 
@@ -62,8 +65,8 @@ def test_pairs_and_other_assignments(store, tracker):
     given = ["labels=9", "steps=2", "assignment=balancing,pseudo_labels"]
     results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
     (axes,) = xsdc.BY_ASSIGNMENT.draw(results).axes
-    assert set(lines_of(axes)) == {"balancing", "pseudo_labels"}
-    assert "pseudo_labels over balancing: " in xsdc.BY_ASSIGNMENT.caption(results)
+    assert set(lines_of(axes)) == {"balancing", "pseudo-labels"}
+    assert "pseudo-labels over balancing: " in xsdc.BY_ASSIGNMENT.caption(results)
 
 
 @pytest.mark.slow
@@ -83,10 +86,79 @@ def test_copies_are_a_line_of_their_own(store, tracker):
     fixed = [*plain, "starts=1", "selection=null", "labels=20", "batch_size=60"]
     results = clustering([one for some in more for one in parse(ClusterConfig, [*fixed, *some])], store, tracker)
     (axes,) = xsdc.BY_COPIES.draw(results).axes
-    assert set(lines_of(axes)) == {"balancing", "pseudo_labels", "balancing of copies"}
+    assert set(lines_of(axes)) == {"balancing", "pseudo-labels", "balancing of copies"}
     caption = xsdc.BY_COPIES.caption(results)
     assert "balancing of copies over balancing: " in caption
-    assert "pseudo_labels over balancing: " in caption
+    assert "pseudo-labels over balancing: " in caption
+
+
+def test_eigengaps_are_those_of_the_runs(store, tracker):
+    given = ["steps=4", "assignment=balancing,eigenvectors_kmeans", "penalty=0.25,0.1", "seed=1,2"]
+    results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
+    read = [recorded_clustering(result.config, tracker) for result in results]  # from the file of the run
+    figure = eigengaps.DRAWING.draw(read)
+    assert [axes.get_title() for axes in figure.axes] == ["penalty 0.1", "penalty $2^{-2}$"]
+    for axes, penalty in zip(figure.axes, (0.1, 0.25), strict=True):
+        assert [line.get_label() for line in axes.get_lines()] == ["balancing", "eigenvectors with K-means"]
+        for line, rule in zip(axes.get_lines(), ("balancing", "eigenvectors_kmeans"), strict=True):
+            some = [
+                result.trials.eigengaps
+                for result in results
+                if (result.config.method.options["assignment"], result.config.method.options["penalty"])
+                == (rule, penalty)
+            ]
+            assert len(some) == 2
+            assert line.get_xdata().tolist() == [1, 2, 3, 4]
+            np.testing.assert_allclose(line.get_ydata(), np.sqrt(some[0] * some[1]))
+    caption = eigengaps.DRAWING.caption(read)
+    assert "over 2 seeds" in caption
+    assert f"at 0.1: balancing {line_end(figure.axes[0], 0)}" in caption
+    longer = clustering(
+        parse(ClusterConfig, [*SMALL, "steps=5", "penalty=0.1", "assignment=balancing"]), store, tracker
+    )
+    with pytest.raises(InputError, match="steps"):
+        eigengaps.DRAWING.draw([*results, *longer])
+
+
+def line_end(axes: Any, i: int) -> str:
+    return f"{axes.get_lines()[i].get_ydata()[-1]:.1e}"
+
+
+def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
+    """Maps of all stages are of the same points, and a point stands where the run has put it."""
+    plain = [*SMALL, "labels=9", "map_points=60", "supervised_steps=3,0", "steps=2,0"]
+    results = clustering([one for one in parse(ClusterConfig, plain) if maps.title(one) != "2 steps"], store, tracker)
+    read = [recorded_clustering(result.config, tracker) for result in results]
+    figure = maps.STAGES.draw(read[::-1])
+    titles = [axes.get_title().splitlines() for axes in figure.axes]
+    assert [title for title, _ in titles] == ["untrained", "3 supervised steps", "then 2 steps on all"]
+    data = points_of(results[0].config)
+    told = known_labels(results[0].config, data).known
+    for axes, (_, accuracy) in zip(figure.axes, titles, strict=True):
+        (one,) = [result for result in read if maps.title(result.config) == axes.get_title().splitlines()[0]]
+        assert accuracy == f"accuracy {100 * by_seed(one)[0]:.1f} %"
+        drawn = [scatter.get_offsets() for scatter in axes.collections]
+        assert len(drawn) == 3
+        for k, places in enumerate(drawn):
+            np.testing.assert_allclose(places, one.trials.feature_map[one.trials.mapped_classes == k])
+        assert sum(map(len, drawn)) == 60 == len(np.unique(one.trials.feature_map, axis=0))
+    classes = [one.trials.mapped_classes.tolist() for one in read]
+    assert classes[0] == classes[1] == classes[2]
+    (whole,) = clustering([results[0].config.replace(map_points=90)], store, tracker)
+    assert np.bincount(whole.trials.mapped_classes).tolist() == np.bincount(data.labels[~told]).tolist()
+    assert "features of 60 points" in maps.STAGES.caption(read)
+    (without,) = clustering([results[0].config.replace(map_points=None)], store, tracker)
+    assert without.trials.feature_map is None
+    with pytest.raises(InputError, match="map_points"):
+        maps.STAGES.draw([without])
+
+
+def test_a_map_of_nothing(store, tracker):
+    few = parse(ClusterConfig, ["dataset=spirals", "arms=3", "points=4", *SMALL[3:], "labels=9", "map_points=10"])
+    with pytest.raises(InputError, match="map_points=10: only 3 points"):
+        clustering(few, store, tracker)
+    with pytest.raises(InputError, match=r"map_points=10: .*learned features"):
+        clustering(parse(ClusterConfig, ["dataset=spirals", "method=kmeans", "map_points=10"]), store, tracker)
 
 
 def test_differences_are_of_the_same_seeds():
@@ -132,6 +204,15 @@ def test_configs_of_the_figures():
     assert {labels for _, labels, _ in known} == {None, 50, 100, 500}
     assert {stage for _, _, stage in known} == {"XSDC", "supervised steps alone", "untrained"}
     assert len(by_labels) == 3 * len(known)
+    gaps, unlabelled = (drawing(name).configs(name, "", [], print) for name in ("xsdc/13", "xsdc/12"))
+    assert gaps == unlabelled, "figures 12 and 13 are of the same runs"
+    assert {config.method.options["assignment"] for config in gaps} == {
+        "balancing",
+        "eigenvectors",
+        "eigenvectors_kmeans",
+    }
+    by_assignment = drawing("xsdc/6").configs("xsdc/6", "", ["seed=1,2"], print)
+    assert len(by_assignment) == 3 * 3 * 2
     sensitivity = drawing("xsdc/11").configs("xsdc/11", "", ["seed=1"], print)
     assert len(sensitivity) == 15
 
@@ -141,7 +222,7 @@ def test_every_figure_has_a_small_variant(name):
     """Digits of scikit-learn: nothing to fetch, and few steps in small batches."""
     configs = drawing(name).configs(name, "digits", [], print)
     assert {config.dataset.name for config in configs} <= {"digits", "digits_uneven"}
-    assert {config.seed for config in configs} == {1, 2, 3}
+    assert {config.seed for config in configs} == ({1} if name in ("xsdc/4", "xsdc/7") else {1, 2, 3})
     for config in configs:
         options = config.method.options
         assert options.get("steps", 0) <= 60

@@ -36,7 +36,7 @@ class DeepClustering:
     labels: NDArray[np.int64] | None = field(default=None, repr=False)
 
     def at(self, step: int, features: Callable[[], Tensor]) -> NDArray[np.int64]:
-        """(N,) labels for a step, counted from 1. At the first and after every `steps`, K-means is run on `features()`."""
+        """(N,) labels for a step, counted from 1. K-means is run on `features()` at the first one and every `steps`."""
         if self.labels is None or (step - 1) % self.steps == 0:
             self.labels = deep_labels(features(), self.clusters, stream(self.seed, "deep clustering", step), starts=1)
         return self.labels

@@ -80,8 +80,9 @@ def caption(results: Sequence[Clustered]) -> str:
     )
     return (
         "Gap between the eigenvalues K and K + 1 of the dissimilarities A of a batch, along the training without "
-        "labels, for three ways to find the matrix M. The gap is about proportional to a small penalty, so only curves of one "
-        f"penalty are compared. Geometric means and standard deviations over {seeds} seeds. Last step, {ends}."
+        "labels, for three ways to find the matrix M. The gap is about proportional to a small penalty, so only "
+        f"curves of one penalty are compared. Geometric means and standard deviations over {seeds} seeds. "
+        f"Last step, {ends}."
     )
 
 

@@ -1,5 +1,6 @@
 """A whole training: it goes on where it was interrupted, tells how it goes, and says where it broke off."""
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from clustering.deep.xsdc.constraints import constraints
+from clustering.deep.xsdc.deep_clustering import DeepClustering
 from clustering.deep.xsdc.phases import STATE, Phase, TrainedPhases, train
 from clustering.deep.xsdc.reversal import Reversal
 from clustering.deep.xsdc.vector_networks import Perceptron
@@ -83,6 +85,24 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path: Path, stop: int) -> None:
     assert all(torch.equal(one, expected.before[name]) for name, one in found.before.items())
     for one, other in zip(again.network.parameters(), whole.network.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("stop", [40, 50])
+def test_labels_of_deep_clustering_are_kept_with_the_state(tmp_path: Path, stop: int) -> None:
+    """K-means is repeated every seven steps, and a state is written every twenty and after each phase."""
+
+    def deep() -> Reversal:
+        return dataclasses.replace(blobs()[0], assignment="deep_clustering", deep=DeepClustering(5, 7, seed=0))
+
+    expected = run(deep())
+    with pytest.raises(Stopped):
+        run(deep(), tmp_path, Recorder(stop))
+    found = run(deep(), tmp_path)
+    assert found.resumed_at == {40: 30, 50: 40}[stop]
+    np.testing.assert_array_equal(found.trace, expected.trace)
+    np.testing.assert_array_equal(found.eigengaps, expected.eigengaps)
+    with pytest.raises(InputError, match="another training"):
+        run(dataclasses.replace(deep(), deep=DeepClustering(6, 7, seed=0)), tmp_path)
 
 
 def test_falling_steps_go_on_where_they_were(tmp_path: Path) -> None:
@@ -161,7 +181,7 @@ def test_a_damaged_state_is_said_and_begun_anew(tmp_path: Path, whole: bool) -> 
     expected = run(blobs()[0], tmp_path)
     file = tmp_path / STATE
     content = bytearray(file.read_bytes())
-    trace = np.column_stack([expected.trace, expected.residuals]).tobytes()
+    trace = np.column_stack([expected.trace, expected.residuals, expected.eigengaps]).tobytes()
     content[content.index(trace) + 3] ^= 1  # of one number, in a file that can still be read
     file.write_bytes(content if whole else content[: len(content) // 2])
     with pytest.warns(UserWarning, match=r"last\.ckpt .*damaged"):
@@ -187,6 +207,8 @@ def test_curves() -> None:
     assert set(recorder.values[30]) == {"supervised_loss"}  # labels say all
     last = recorder.values[60]
     assert last["watched"] == 3
+    assert np.isnan(found.eigengaps[:30]).all()
+    assert (found.eigengaps[30:] > 0).all()
     assert 0 <= last["entropy"] <= np.log(32)
     assert last["smallest_cluster"] <= 1 / 3 + 1e-9
     assert last["largest_cluster"] >= 1 / 3 - 1e-9

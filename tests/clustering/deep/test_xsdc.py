@@ -64,6 +64,27 @@ def test_any_share_of_labels(each: int) -> None:
     assert model.get_feature_names_out().tolist() == [f"xsdc{i}" for i in range(6)]  # so that set_output works
 
 
+@pytest.mark.parametrize("each", [0, 2])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"assignment": "eigenvectors_kmeans"},
+        {"assignment": "deep_clustering"},
+        {"assignment": "deep_clustering", "deep_clusters": 6, "deep_steps": 4},
+    ],
+)
+def test_labels_of_k_means(each: int, rule: dict[str, Any]) -> None:
+    X, classes = blobs()
+    labels = partly(classes, each)
+    model = small(steps=10, batch_size=60, **rule).fit(X, partial_labels=labels)
+    assert accuracy(classes, model.labels_) > 0.9
+    assert (model.labels_[labels >= 0] == labels[labels >= 0]).all()
+    again = small(steps=10, batch_size=60, **rule).fit(X, partial_labels=labels)
+    assert np.array_equal(model.transform(X), again.transform(X))
+    assert model.equal_sizes_unless == ""
+    assert np.isnan(model.eigengaps_).sum() == (20 if each else 0)
+
+
 def test_probabilities_are_distributions_and_agree_with_predictions() -> None:
     X, classes = blobs(spread=2.0)
     model = small().fit(X, partial_labels=partly(classes, 5))

@@ -77,6 +77,10 @@ def test_a_cluster_that_is_lost_is_said() -> None:
             {},
             "assignment=eigenvectors",
         ),
+        ({"deep_clusters": 30}, {}, "deep_clusters=30 .*assignment=deep_clustering"),
+        ({"deep_clusters": 151, "assignment": "deep_clustering"}, {}, "deep_clusters=151 .*n_samples=150"),
+        ({"max_share": 0.5, "assignment": "deep_clustering"}, {}, "assignment=deep_clustering"),
+        ({"n_clusters": 9, "assignment": "eigenvectors_kmeans"}, {}, "9 clusters need 8 features"),
         (
             {"assignment": "pseudo_labels"},
             {"partial_labels": np.arange(150) % 3 - 1},
