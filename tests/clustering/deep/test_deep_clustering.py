@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from clustering.deep.xsdc.constraints import constraints
 from clustering.deep.xsdc.deep_clustering import DeepClustering, deep_labels
@@ -16,7 +17,6 @@ from clustering.deep.xsdc.other_assignments import by_labels, eigenvector_labels
 from clustering.foundation.errors import InputError
 from clustering.metrics import accuracy
 from tests.oracles import xsdc_dense, xsdc_labels
-from tests.oracles.xsdc_labels import best_partition
 
 
 def draw(seed: int, points: int = 8, dimension: int = 3, noise: float = 0.3) -> torch.Tensor:
@@ -26,19 +26,28 @@ def draw(seed: int, points: int = 8, dimension: int = 3, noise: float = 0.3) -> 
     )
 
 
+def labels_and_rows(features: torch.Tensor, clusters: int) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Both kinds of labels, and the rows on which the paper runs K-means."""
+    generator, plain = np.random.default_rng(0), features.numpy()
+    return [
+        (eigenvector_labels(features, clusters, generator), xsdc_labels.eigenvector_rows(plain, 0.1, clusters)),
+        (deep_labels(features, clusters, generator), xsdc_labels.deep_rows(plain)),
+    ]
+
+
 @settings(max_examples=5)
 @given(seed=st.integers(0, 1000), clusters=st.integers(1, 3))
 def test_labels_are_the_best_partition_of_the_rows_of_the_paper(seed: int, clusters: int) -> None:
-    features = draw(seed)
-    generator = np.random.default_rng(0)
-    for found, rows in (
-        (
-            eigenvector_labels(features, clusters, generator),
-            xsdc_labels.eigenvector_rows(features.numpy(), 0.1, clusters),
-        ),
-        (deep_labels(features, clusters, generator), xsdc_labels.deep_rows(features.numpy())),
-    ):
-        assert accuracy(best_partition(rows, clusters), found) == 1
+    for found, rows in labels_and_rows(draw(seed), clusters):
+        assert accuracy(xsdc_labels.best_partition(rows, clusters), found) == 1
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000), clusters=st.integers(2, 4))
+def test_each_point_is_nearest_to_the_mean_of_its_cluster(seed: int, clusters: int) -> None:
+    """Of points without clear clusters, where the nearest mean depends on the scale of each column."""
+    for found, rows in labels_and_rows(draw(seed, 150, 5, noise=3.0), clusters):
+        assert xsdc_labels.excess(rows, found) < 1e-6
 
 
 def test_components_of_little_variance_are_left_out() -> None:
