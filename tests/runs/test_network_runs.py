@@ -73,6 +73,15 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(asked, store, tracke
     assert again.run_id == result.run_id
 
 
+def test_a_run_has_a_map_where_it_is_asked_for(asked, store, tracker):
+    plain, mapped = clustering(asked("epochs=1") + asked("epochs=1", "map_points=20"), store, tracker)
+    assert mapped.identity != plain.identity
+    np.testing.assert_array_equal(mapped.trials.labels, plain.trials.labels)
+    assert plain.trials.feature_map is None
+    assert mapped.trials.feature_map.shape == (20, 2)
+    assert mapped.trials.mapped_classes.shape == (20,)
+
+
 def test_the_identity_has_the_code_of_all_that_makes_the_result(asked, monkeypatch):
     named: list[tuple[str, ...]] = []
 
