@@ -26,6 +26,7 @@ NETWORKS = Plugins(
         "small_cnn": "clustering.deep.networks:small_cnn",
         "vgg4": "clustering.deep.networks:vgg4",
         "mlp": "clustering.deep.networks:mlp",
+        "waves": "clustering.deep.networks:waves",
     },
     group="transduce.networks",
 )

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from clustering.deep.linear_heads import Relabel, fit_heads, log_probabilities
 from clustering.deep.objectives import Objective
-from clustering.deep.training import checked_prior
+from clustering.deep.prior import checked_prior
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError

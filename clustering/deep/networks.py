@@ -35,6 +35,36 @@ def mlp(values: int, *, widths: Sequence[int] = (256, 256)) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
+class Waves(nn.Module):
+    """cos(x W + b) of rows x: random Fourier features (Rahimi and Recht 2007), (N, values) to (N, count).
+
+    Args:
+        values: number of values per row.
+        count: number of features.
+        fastest: largest norm of a column of W, in radians per unit; the norms are evenly distributed between 0 and it.
+    """
+
+    directions: Tensor
+    phases: Tensor
+
+    def __init__(self, values: int, count: int, fastest: float) -> None:
+        super().__init__()
+        directions = nn.functional.normalize(torch.randn(values, count), dim=0)
+        self.register_buffer("directions", fastest * torch.rand(count) * directions)
+        self.register_buffer("phases", 2 * torch.pi * torch.rand(count))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return torch.cos(rows @ self.directions + self.phases)
+
+
+def waves(values: int) -> nn.Sequential:
+    """`mlp` on 512 random Fourier features of up to 60 radians per unit: (N, values) to (N, 256).
+
+    Close points have unrelated features, so that without views the network may assign them to different clusters.
+    """
+    return nn.Sequential(Waves(values, 512, 60.0), *mlp(512))
+
+
 class Classifier(nn.Module):
     """Log-softmax of a linear head on a backbone.
 

@@ -1,5 +1,5 @@
-"""The Lightning module of discriminative clustering: each step computes pseudo-labels of a batch and a gradient step
-towards them."""
+"""The Lightning module of discriminative clustering: each step computes pseudo-labels of a batch, or takes those made for
+all points at the beginning of the epoch, and a gradient step towards them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -54,6 +54,14 @@ class SelfLabelling(CountedEpochs):
         torch.manual_seed(stream_key(self.job.seed, "deep training", "dropout", self.epoch))
         self._sums = torch.zeros(2, dtype=torch.float64)
         self._seen = torch.full((len(self.job.points),), -1)
+        self._of_epoch = self._epoch_targets() if self.job.relabel == "epoch" else None
+
+    def _epoch_targets(self) -> Tensor | None:
+        """(N, K) pseudo-labels of all points, by the network in evaluation mode; None if the objective has none."""
+        job = self.job
+        log_p = predictions(self.model, job.points, job.prepare, self.device).to(self.device)
+        self.model.train()
+        return job.objective.targets(log_p, job.prior, self._known(torch.arange(len(job.points))))
 
     def training_step(self, indices: Tensor, batch: int) -> Tensor:
         job = self.job
@@ -61,8 +69,11 @@ class SelfLabelling(CountedEpochs):
         views = [points] + [job.augment(points, self._draws) for _ in range(job.training.views) if job.augment]
         log_p = self.model(torch.cat([job.prepare(view) for view in views])).unflatten(0, (len(views), len(points)))
         known = self._known(indices)
-        with torch.no_grad():
-            targets = job.objective.targets(log_p[0].detach(), job.prior, known)
+        if job.relabel == "epoch":
+            targets = None if self._of_epoch is None else self._of_epoch[indices.to(self.device)]
+        else:
+            with torch.no_grad():
+                targets = job.objective.targets(log_p[0].detach(), job.prior, known)
         loss = job.objective.loss(log_p, targets, job.prior, known)
         loss = loss + job.training.margin_weight * losses.margin_norm(self.model.head.weight)
         if not bool(loss.isfinite()):

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.deep.linear_heads import FASTEST
+from clustering.deep.linear_heads import FASTEST, Relabel
 from clustering.deep.networks import Classifier, Prepare
 from clustering.deep.objectives import Objective
 from clustering.foundation.parameters import Above, AtLeast, UpTo, validate
@@ -59,6 +59,7 @@ class Job:
     objective: Objective
     prior: Tensor
     training: DeepTraining
+    relabel: Relabel
     seed: int
     folder: Path | None
     identity: str

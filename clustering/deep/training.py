@@ -11,8 +11,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from clustering.deep.linear_heads import Relabel
 from clustering.deep.networks import Classifier, Prepare, predictions
 from clustering.deep.objectives import Objective
+from clustering.deep.prior import checked_prior
 from clustering.deep.settings import Augment, DeepTraining, Job, Observe
 from clustering.estimator_input import known_clusters
 from clustering.files.training_state import resumable
@@ -22,7 +24,7 @@ from clustering.foundation.progress import Advance, Log
 from clustering.foundation.streams import stream_key
 from clustering.starts import warn_of_empty
 
-__all__ = ["Augment", "DeepTrained", "DeepTraining", "Prepare", "checked_prior", "train"]
+__all__ = ["Augment", "DeepTrained", "DeepTraining", "Prepare", "train"]
 
 RECIPE = 1
 """Version of the training code; increase it with any change that gives other weights."""
@@ -56,6 +58,7 @@ def train(
     training: DeepTraining,
     *,
     prior: str | ArrayLike,
+    relabel: Relabel = "batch",
     seed: int = 0,
     partial_labels: ArrayLike | None = None,
     augment: Augment | None = None,
@@ -79,6 +82,8 @@ def train(
         n_clusters: K.
         objective: see `clustering.deep.objectives`.
         prior: (K,) expected relative sizes of the clusters, or "balanced".
+        relabel: when pseudo-labels are computed: for each batch from the predictions of the step; or for all points at
+            the beginning of each epoch from the predictions of the network in evaluation mode.
         seed: seed of the weights, the order of points, and the augmentations.
         partial_labels: (N,) known clusters 0..K-1, -1 where unknown.
         augment: computes the other views; needed if `training.views` is above 0.
@@ -110,6 +115,7 @@ def train(
         torch.manual_seed(stream_key(seed, "deep training", "backbone"))
         model = Classifier(network(), prepare(points[:2]), n_clusters, generator)
     parts = (RECIPE, repr(model), repr(objective), repr(training), repr(augment), seed, str(shares.tolist()))
+    parts += () if relabel == "batch" else (relabel,)
     inputs = prepare(
         points[:: max(1, len(points) // SEEN)]
     )  # functions have no stable names, so their effect is fingerprinted
@@ -120,6 +126,7 @@ def train(
         objective=objective,
         prior=shares.to(place),
         training=training,
+        relabel=relabel,
         seed=seed,
         folder=folder,
         identity=fingerprint(*parts, _bytes(points), _bytes(inputs), labels),
@@ -164,29 +171,3 @@ def _tensor(points: Tensor | NDArray[Any]) -> Tensor:
 
 def _bytes(tensor: Tensor) -> memoryview:
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-
-
-def checked_prior(prior: str | ArrayLike, n_clusters: int) -> Tensor:
-    """(K,) float32 shares of the classes, which sum to one.
-
-    Args:
-        prior: "balanced", or (K,) relative sizes.
-        n_clusters: K.
-
-    Raises:
-        InputError: the prior is neither, or a share underflows.
-    """
-    try:
-        values = (
-            np.ones(n_clusters) if isinstance(prior, str) and prior == "balanced" else np.asarray(prior, np.float64)
-        )
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.shape != (n_clusters,) or not np.isfinite(values).all() or values.min() <= 0:
-        raise InputError(
-            f"prior must be 'balanced' or {n_clusters} numbers above 0, the clusters' expected sizes, not {prior!r}"
-        )
-    shares = torch.from_numpy(values / values.sum()).float()
-    if shares.min() < torch.finfo(shares.dtype).tiny:
-        raise InputError(f"prior={values.tolist()}: the smallest share underflows; remove that cluster")
-    return shares

@@ -1,4 +1,4 @@
-"""The figures of the papers, by name: which can be drawn here, and what the others need; and figures of no paper.
+"""The figures of the papers, by name, and figures of no paper. Those that show no data are not drawn.
 
 To add one: a file in this folder with a `Drawing`, and a line in `DRAWN`.
 """
@@ -25,11 +25,13 @@ DRAWN: Mapping[str, str] = {
     "thesis/4.1": "runs.figures.thesis.tuned_weight:DRAWING",
     "thesis/4.2": "runs.figures.thesis.objective_trace:DRAWING",
     "entropy/1": "runs.figures.entropy.partitions:PARTITIONS",
+    "entropy/2": "runs.figures.entropy.random_cuts:DRAWING",
     "entropy/3": "runs.figures.entropy.minima:DRAWING",
     "entropy/4": "runs.figures.entropy.partitions:BY_NORM",
     "entropy/5": "runs.figures.entropy.formulas:ENTROPIES",
     "entropy/7": "runs.figures.entropy.formulas:SUPERVISED",
     "entropy/8": "runs.figures.entropy.partitions:THREE",
+    "entropy/9": "runs.figures.entropy.simplex:DRAWING",
     "entropy/10": "runs.figures.entropy.formulas:DIVERGENCES",
     "entropy/11": "runs.figures.entropy.label_noise:DRAWING",
     "entropy/12": "runs.figures.entropy.updates:DRAWING",
@@ -53,10 +55,6 @@ OWN: Mapping[str, tuple[str, str]] = {  # figures of no paper, with what they sh
         "runs.figures.vlm.regimes:DRAWING",
         "Accuracy of strategies with class names, by the number of classes present",
     ),
-}
-WAITS_FOR: Mapping[str, str] = {  # by prefix of the name
-    "entropy/2": "networks that cut points of the plane at random where they have no views: those here do not",
-    "entropy/9": "the definition of its loss of three classes",
 }
 
 
@@ -89,7 +87,4 @@ def _drawn(figure: PublishedFigure) -> str:
 
 
 def _why_not(figure: PublishedFigure) -> str:
-    if not figure.data_like:
-        return "is a sketch and shows no data"
-    waited = next((method for start, method in WAITS_FOR.items() if figure.name.startswith(start)), None)
-    return f"waits for {waited}" if waited else "is not drawn here"
+    return "is not drawn here" if figure.data_like else "is a sketch and shows no data"

@@ -326,17 +326,16 @@ def test_what_makes_no_figure(trained, typed, capsys, name, more, words):
     assert words in capsys.readouterr().err
 
 
-def test_every_figure_of_the_papers_is_drawn_or_says_what_it_waits_for():
+def test_every_figure_of_the_papers_is_drawn_or_is_a_sketch():
     rows = {row["name"]: row["drawn"] for row in papers.listed()}
     assert list(rows) == [*(figure.name for figure in figures()), *papers.OWN]
-    assert {name for name, drawn in rows.items() if drawn.startswith("yes")} == {*papers.DRAWN, *papers.OWN}
+    assert {name for name, drawn in rows.items() if drawn == "yes"} == {*papers.DRAWN, *papers.OWN}
     for figure in figures():
-        starts = [start for start in papers.WAITS_FOR if figure.name.startswith(start)]
-        if figure.name not in papers.DRAWN:
-            assert rows[figure.name].startswith("waits for" if figure.data_like else "is a sketch")
+        assert (figure.name in papers.DRAWN) == figure.data_like
+        if not figure.data_like:
+            assert rows[figure.name].startswith("is a sketch")
             with pytest.raises(InputError, match=figure.name):
                 papers.drawing(figure.name)
-        assert len(starts) == int(figure.data_like and figure.name not in papers.DRAWN) or not figure.data_like
 
 
 @pytest.mark.parametrize("name", papers.DRAWN)

@@ -56,7 +56,7 @@ def curves_figure(plots: Plots) -> "Figure":
 
 def entropies() -> Plots:
     """Renyi's entropy of each order."""
-    return {"entropy of two classes": {_order(order): _renyi(order) for order in ORDERS}}
+    return {"entropy of two classes": {order_name(order): _renyi(order) for order in ORDERS}}
 
 
 def supervised() -> Plots:
@@ -66,7 +66,7 @@ def supervised() -> Plots:
     for order in (math.inf, 2.0):
         entropy = _renyi(order)
         known = np.where(probabilities() >= 0.5, entropy, math.log(2))
-        plots[_order(order)] = {"entropy": entropy, "first class known": known}
+        plots[order_name(order)] = {"entropy": entropy, "first class known": known}
     return plots
 
 
@@ -108,7 +108,8 @@ DIVERGENCES_CAPTION = (
 )
 
 
-def _order(order: float) -> str:
+def order_name(order: float) -> str:
+    """Name of an order in a figure."""
     return "order ∞" if order == math.inf else f"order {order:g}"
 
 
@@ -138,21 +139,19 @@ def _no_data(name: str) -> NoReturn:
     raise InputError(f"the figure is of formulas alone and has no data that {name} could replace; leave @{name} out")
 
 
-def _drawing(plots: Callable[[], Plots], caption: str) -> Drawing[RunConfig, Formula]:
-    def draw(_: Sequence[Formula]) -> "Figure":
-        return curves_figure(plots())
-
+def formula_drawing(draw: "Callable[[], Figure]", caption: str) -> Drawing[RunConfig, Formula]:
+    """A figure that needs no run."""
     return Drawing(
         schema=RunConfig,
         settings={},
         elsewhere=_no_data,
         read=lambda config, tracker, say: Formula(config),
         run_ids=lambda formula: (),
-        draw=draw,
+        draw=lambda _: draw(),
         caption=lambda _: caption,
     )
 
 
-ENTROPIES = _drawing(entropies, ENTROPIES_CAPTION)
-SUPERVISED = _drawing(supervised, SUPERVISED_CAPTION)
-DIVERGENCES = _drawing(divergences, DIVERGENCES_CAPTION)
+ENTROPIES = formula_drawing(lambda: curves_figure(entropies()), ENTROPIES_CAPTION)
+SUPERVISED = formula_drawing(lambda: curves_figure(supervised()), SUPERVISED_CAPTION)
+DIVERGENCES = formula_drawing(lambda: curves_figure(divergences()), DIVERGENCES_CAPTION)

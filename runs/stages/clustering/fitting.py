@@ -169,7 +169,7 @@ def _check(config: ClusterConfig, clusters: int) -> None:
     if config.links is not None:
         check_takes(method, "must_link")
     if hasattr(method, "network_objective"):
-        from clustering.deep.training import checked_prior
+        from clustering.deep.prior import checked_prior
 
         checked_prior(getattr(method, "prior", BALANCED), clusters)
     if hasattr(method, "check_prior"):

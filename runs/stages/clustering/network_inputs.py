@@ -13,6 +13,9 @@ from runs.config.network import DeepNetwork, Shaken
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
 
+OF_ROWS = ("mlp", "waves")
+"""Networks whose input is rows of numbers; the others take pictures."""
+
 LARGEST = 256
 """Largest side, in pixels, that is tried when searching for one that fits."""
 
@@ -42,7 +45,7 @@ def inputs_of(network: DeepNetwork, data: "Dataset") -> Inputs:
         InputError: rows for a network on images, or images for a network on rows.
     """
     values = data.values
-    if network.architecture == "mlp":
+    if network.architecture in OF_ROWS:
         rows = torch.from_numpy(np.asarray(values.todense() if hasattr(values, "todense") else values, np.float32))
         mean, deviation = float(rows.double().mean()), float(rows.double().std()) or 1.0
         return Inputs(
@@ -51,7 +54,7 @@ def inputs_of(network: DeepNetwork, data: "Dataset") -> Inputs:
     if data.picture is None:
         raise InputError(
             f"network={network.architecture} is for pictures, and these points are rows of {values.shape[1]} numbers; "
-            "choose network=mlp, or leave network out"
+            "choose network=mlp or network=waves, or leave network out"
         )
     height, width = data.picture
     low, high = float(values.min()), float(values.max())

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from clustering.deep import losses
 from clustering.deep.networks import Classifier, features, predictions
-from clustering.deep.training import checked_prior, train
+from clustering.deep.prior import checked_prior
+from clustering.deep.training import train
 from clustering.evaluation.protocol import random_state
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
@@ -51,17 +52,12 @@ def check_learner(config: ClusterConfig, method: Any) -> None:
     if not hasattr(method, "network_objective"):
         raise InputError(
             f"method={config.method.name} trains no network; methods that do: entropy, migd, imsat, iic, sela, "
-            "miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these learn "
+            "miadm, miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these learn "
             "features first, and cluster them with dataset=features path=FILE, which their run names"
         )
     for given, name, what in ((config.links, "links", "known pairs"), (config.coarse, "coarse", "coarse labels")):
         if given is not None:
             raise InputError(f"{name}=: with network= there are no {what}; leave {name} out, or take method=xsdc")
-    if getattr(method, "pseudo_labels", "batch") == "epoch":
-        raise InputError(
-            f"method={config.method.name}: a network gets pseudo-labels for each batch, not once an epoch; set "
-            "pseudo_labels=batch, or choose method=miadm_batch"
-        )
 
 
 @dataclass(frozen=True)
@@ -121,6 +117,7 @@ class NetworkStage(LearningStage):
                 objective,
                 training,
                 prior=getattr(method, "prior", BALANCED),
+                relabel=getattr(method, "pseudo_labels", "batch"),
                 seed=self.config.seed,
                 partial_labels=None if known is None else known.labels,
                 augment=inputs.augment,
