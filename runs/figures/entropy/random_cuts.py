@@ -7,7 +7,6 @@ that it can assign close points to different clusters; the points are two bars.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clustering.graphs.neighbours import neighbours
 from runs.config.configs import ClusterConfig
 from runs.figures.clustered import chosen_labels, datasets, of_one_dataset, on_dataset
 from runs.figures.drawing import Drawing
@@ -24,8 +23,11 @@ CLOSEST = 5  # neighbours whose clusters are compared with that of a point
 
 def together(result: Clustered) -> float:
     """Share of the `CLOSEST` nearest neighbours of the points that are in the same cluster."""
+    from sklearn.neighbors import NearestNeighbors
+
     labels = chosen_labels(result)
-    indices = neighbours(points_of(result.config).values, CLOSEST).indices
+    points = points_of(result.config).values
+    indices = NearestNeighbors(n_neighbors=CLOSEST).fit(points).kneighbors(return_distance=False)
     return float((labels[indices] == labels[:, None]).mean())
 
 
