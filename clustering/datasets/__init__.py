@@ -18,6 +18,8 @@ DATASETS = Plugins(
         "usps": "clustering.datasets.usps:USPS",
         "mnist_uneven": "clustering.datasets.mnist_uneven:MNISTUneven",
         "shuttle": "clustering.datasets.shuttle:Shuttle",
+        "cifar10": "clustering.datasets.cifar:CIFAR10",
+        "cifar100": "clustering.datasets.cifar:CIFAR100",
         "magic": "clustering.datasets.magic:MAGIC",
         "r8": "clustering.datasets.r8:R8",
         "mnist_code": "clustering.datasets.stored_features:MNISTCode",

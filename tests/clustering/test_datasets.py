@@ -191,6 +191,45 @@ def test_usps_as_lines_of_numbers(tmp_path):
     assert found.values[:3, 255].tolist() == [0, 0.5, 1]
 
 
+@pytest.mark.parametrize(("name", "labels"), [("cifar10", 1), ("cifar100", 2)])
+@pytest.mark.parametrize("below", [False, True])
+def test_the_binary_version_of_cifar(name, labels, below, tmp_path):
+    kind = DATASETS.load(name)
+    folder = tmp_path / kind.folder if below else tmp_path
+    folder.mkdir(exist_ok=True)
+    drawn, classes = np.random.default_rng(0), np.arange(20) % len(kind.classes)
+    files = [*kind.files["train"], *kind.files["test"]]
+    pictures = drawn.integers(0, 256, (len(files), 20, 3, 32, 32), dtype=np.uint8)
+    for file, part in zip(files, pictures, strict=True):
+        head = np.tile(classes[:, None], (1, labels)).astype(np.uint8)
+        head[:, 1:] += 50  # the finer class of CIFAR-100
+        (folder / file).write_bytes(np.hstack([head, part.reshape(20, -1)]).tobytes())
+    found = check(name, kind(root=str(tmp_path)).read())
+    np.testing.assert_array_equal(found.values, pictures.reshape(-1, 3072).astype(np.float32) / 255)
+    assert found.labels.tolist() == len(files) * classes.tolist()
+    test = kind(root=str(tmp_path), part="test")
+    np.testing.assert_array_equal(test.read().values, found.values[-20:])
+    assert test.source() != kind(root=str(tmp_path)).source()
+    (folder / files[-1]).write_bytes(bytes(3000))
+    with pytest.raises(InputError, match="3,000 bytes"):
+        test.read()
+
+
+@needs_data
+def test_the_test_part_of_cifar_as_jpeg():
+    kind = DATASETS.load("cifar10")
+    with pytest.raises(InputError, match="part=test"):
+        kind(root=str(REAL)).read()
+    found = check("cifar10", kind(root=str(REAL), part="test").read())
+    assert found.values.shape == (10_000, 3072)
+    assert np.bincount(found.labels).tolist() == [1000] * 10
+    bluer = {}
+    for label, name in enumerate(found.class_names):
+        pictures = found.values[found.labels == label]
+        bluer[name] = pictures[:, 2048:].mean() - pictures[:, :1024].mean()
+    assert {name for name, more in bluer.items() if more > 0} == {"airplane", "ship"}, "the sky and the sea"
+
+
 @pytest.mark.parametrize("ending", ["npz", "mat"])
 def test_features_of_others_are_read_from_one_file(ending, tmp_path):
     drawn = np.random.default_rng(0)
@@ -226,6 +265,7 @@ def test_features_of_another_kind_are_refused(arrays, words, tmp_path):
         ("ytf", "ytf.mat"),
         ("mnist", "idx"),
         ("magic", "magic04.csv"),
+        ("cifar10", "cifar10.npz"),
     ],
 )
 def test_a_damaged_file_is_named(name, file, tmp_path):
