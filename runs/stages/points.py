@@ -2,7 +2,9 @@
 
 import dataclasses
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from runs.config.cluster import ClusterConfig
@@ -56,12 +58,14 @@ class Problem(NamedTuple):
         clusters: K.
         known: known labels of some points.
         training: training settings of a method that learns features.
+        described: metrics of the points: their number, dimensions, classes, and how unequal these are.
     """
 
     shape: tuple[int, int]
     clusters: int
     known: "KnownLabels | None" = None
     training: Any = None
+    described: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)

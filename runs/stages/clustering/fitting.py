@@ -4,6 +4,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from clustering.evaluation.protocol import Selection
 from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError
@@ -111,7 +113,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
                 f"{self.name}: {int(data.told.sum()):,} points whose class the features were learned with are not "
                 "judged"
             )
-        return Problem(data.values.shape, clusters, known)
+        return Problem(data.values.shape, clusters, known, described=_described(data))
 
     def begin(self, prepared: Points, work: Workspace) -> Begun:
         problem = self.problem(prepared.data, work)
@@ -119,13 +121,16 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
         return Begun(self.start(prepared.shape, problem.clusters, work.tracker, selected_from=tried), problem)
 
     def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
-        (_, clusters, known, _), (data, graphs), since = begun.state, prepared, time.perf_counter()
-        trials = fit_all(self.config, self.selection, data, known, graphs, clusters, work.progress, self.name)
+        problem, (data, graphs), since = begun.state, prepared, time.perf_counter()
+        trials = fit_all(
+            self.config, self.selection, data, problem.known, graphs, problem.clusters, work.progress, self.name
+        )
         return Made(trials, {"seconds": time.perf_counter() - since})
 
     def record(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
         trials = made.content
-        begun.run.log(metrics=trials.metrics() | {"seconds": made.facts["seconds"], "trials": len(trials.setting)})
+        numbers = {"seconds": made.facts["seconds"], "trials": len(trials.setting), **begun.state.described}
+        begun.run.log(metrics=trials.metrics() | numbers)
 
     def found(
         self, content: Trials, run_id: str, shape: tuple[int, int], n_clusters: int, *, reused: bool
@@ -138,6 +143,17 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
         lost = clusters - int(trials.clusters[trials.chosen])
         if lost > 0 and "n_clusters" in self.config.method.build().get_params():
             work.progress.note(f"{self.name}: {lost} of {clusters} clusters have no points; {LOST} may mend it")
+
+
+def _described(data: "Dataset") -> dict[str, float]:
+    """Return the number of points and dimensions and, if the classes are known, their number and imbalance: the size of
+    the largest class divided by that of the smallest (thesis, Table 2.1)."""
+    points, dimensions = data.values.shape
+    if data.labels is None:
+        return {"points": points, "dimensions": dimensions}
+    _, sizes = np.unique(data.labels, return_counts=True)
+    imbalance = float(sizes.max() / sizes.min())
+    return {"points": points, "dimensions": dimensions, "classes": len(sizes), "imbalance": imbalance}
 
 
 def _clusters(config: ClusterConfig, data: "Dataset", known: "KnownLabels | None") -> int:

@@ -121,6 +121,7 @@ class LearningStage(ClusteringStage):
             begun.run.artifact(Path(folder) / TRIALS)
         sizes = self._sizes(made, begun)
         numbers = {"seconds": begun.state.training.seconds, "trials": 1, "empty_clusters": int((sizes == 0).sum())}
+        numbers |= begun.state.described
         tags = {"features": str(self._bank(work)), "sizes": " ".join(map(str, sizes))}
         begun.run.log(metrics=made.content.metrics() | numbers, tags=tags)
 

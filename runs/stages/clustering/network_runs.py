@@ -99,7 +99,7 @@ class NetworkStage(LearningStage):
     ) -> Classifier:
         from sklearn.exceptions import ConvergenceWarning
 
-        (_, clusters, known, learning), progress = problem, work.progress
+        clusters, known, learning, progress = problem.clusters, problem.known, problem.training, work.progress
         method = told(self.config)
         objective = method.network_objective()
         if hasattr(objective, "agreement"):

@@ -26,7 +26,7 @@ class StepwiseStage(LearningStage):
 
     def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
         """Fit the method of a config, or resume an interrupted fit."""
-        _, clusters, known, training = begun.state
+        clusters, known, training = begun.state.clusters, begun.state.known, begun.state.training
         learning: LearningRun = training
         (data, graphs), fitted = prepared, list[Any]()
         config, folder, labels = self.config, learning.folder, None if known is None else known.labels
