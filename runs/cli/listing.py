@@ -56,7 +56,7 @@ def run(flags: Flags, console: Console) -> int:
     for kind, rows in listings.items():
         if rows:
             spelt = [{key: _spell(value) for key, value in row.items()} for row in rows]
-            console.table(spelt, title=kind, right=("cells", "runnable"))
+            console.table(spelt, title=kind, right=("cells", "runnable", "quoted"))
         else:
             console.write(f"{kind}: none\n")
     return 0
@@ -105,6 +105,7 @@ def _tables() -> list[dict[str, Any]]:
                 "kind": printed.kind,
                 "cells": len(printed.values),
                 "runnable": runnable,
+                "quoted": sum(value.kind == "quoted" for value in printed.values.values()),
                 "about": printed.caption,
             }
         )

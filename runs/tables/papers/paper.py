@@ -167,10 +167,10 @@ def _place(
 ) -> _Place:
     row, column, value = printed.rows[i], printed.columns[j], printed.values.get((i, j))
     wanted = recipe.settings(row, column, elsewhere=bool(variant))
-    if "strategy" not in wanted and "method" not in wanted:
-        return _Place(Cell(None, _no_method(value), published=value))
     if not variant and (why := recipe.cannot.get(row.name, {}).get(column.name)):
         return _Place(Cell(None, why, published=value))
+    if "strategy" not in wanted and "method" not in wanted:
+        return _Place(Cell(None, _no_method(value), published=value))
     asked = _on(wanted, variant, recipe.data) if variant else wanted
     key = "dataset" if recipe.clusters else "benchmark"
     typed = [text for text in map(_of_data(recipe.data, key, asked.get(key, "")), settings) if text]
@@ -195,7 +195,7 @@ def _place(
         differs += differences(_by_name(configs[0]), _by_name(plain[0]))
     on_path = None if variant else recipe.on_path(row, column, configs[0])
     scored = _in_words(on_path, recipe.metric(column)) if on_path else recipe.scoring(row, column)
-    needs = _needs(configs[0])
+    needs = _needs(configs[0], recipe.needs)
     cell = Cell(configs[0], needs, published=value, differs=differs, scored=scored, on_path=on_path)
     return _Place(cell, tuple(configs))
 
@@ -255,9 +255,9 @@ def lacking_folders(config: Config) -> list[str]:
     ]
 
 
-def _needs(config: Config) -> str:
-    """The folders that a config lacks before it can be run."""
-    lacking = lacking_folders(config)
+def _needs(config: Config, besides: str) -> str:
+    """What a config lacks before it can be run: folders, and what the recipe says."""
+    lacking = [*lacking_folders(config), *filter(None, [besides])]
     return f"needs {' and '.join(lacking)}" if lacking else ""
 
 

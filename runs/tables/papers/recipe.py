@@ -15,6 +15,7 @@
       Synthetic: {Ours: {fairness_weight: 85, balance: balance_mean}}
     cells:                                    # settings of one cell, by row and column
       Adult: {Ours: {max_iter: 20}}
+    needs: a GPU                              # what runs need besides folders of data, in words
     instead: {MNIST: pixels, not features}    # by row or column: how cells differ from the protocol of the print
     cannot:                                   # by row and column: cells that are not run, with the reason
       Bank: {Backurs et. al.: it takes two groups}
@@ -56,6 +57,7 @@ class Recipe:
     verb: str = ""
     at: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
     cells: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
+    needs: str = ""
     instead: Settings = field(default_factory=dict)
     cannot: Mapping[str, Settings] = field(default_factory=dict)
 
@@ -149,6 +151,7 @@ def _recipe(content: Mapping[str, Any]) -> Recipe:
         content.get("verb", ""),
         _by_cell(content.get("at")),
         _by_cell(content.get("cells")),
+        content.get("needs", ""),
         _texts(content.get("instead")),
         {key: _texts(value) for key, value in (content.get("cannot") or {}).items()},
     )

@@ -48,6 +48,8 @@ def check_words(content: Mapping[str, Any], parts: Collection[str], printed: Pub
         raise InputError(f"same_queries: must be true or false, not {overrides.write(same)}")
     if (verb := content.get("verb", "")) and verb not in SCHEMAS:
         raise unknown("verb", verb, SCHEMAS)
+    if not isinstance(needs := content.get("needs", ""), str):
+        raise InputError(f"needs: say in words what the runs need, not {overrides.write(needs)}")
     if content.get("at") and verb != "fair":
         raise InputError("at: only fair clusterings have a path of weights; set verb: fair")
 
