@@ -10,7 +10,7 @@ import pytest
 from clustering.foundation.streams import stream
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
-from runs.stages.clustering.stage import clustering
+from runs.stages.clustering.stage import clustering, points_of
 from runs.tables.claims.clustering import _place, check
 from runs.tables.claims.entropy import ORDERS, of_order
 from runs.tables.evidence import look_up
@@ -23,7 +23,8 @@ from tests.runs.records import copy_results
 
 TABLES = [name for name in published_names() if recipe_of(name).schema is ClusterConfig]
 LINEAR = ["max_iter=3000", "batch_size=250", "starts=6", "selection=null"]
-ENTROPY = ["entropy/I", "entropy/II", "entropy/III", "entropy/IV", "entropy/VI"]
+ENTROPY = ["entropy/I", "entropy/II", "entropy/III", "entropy/IV", "entropy/V", "entropy/VI"]
+DATA = ["thesis/2.1", "slk/1", "slk_fewshot/V", "xsdc/2"]  # tables that describe data
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +70,7 @@ def filled(store, table_results):
 
 def test_there_are_tables_of_clusterings():
     others = {"thesis/2.2", "thesis/2.3", "slk/2", "slk/3", "slk_fewshot/IV", "slk_fewshot/VI"}
-    assert {*TABLES} == others | {*ENTROPY}
+    assert {*TABLES} == others | {*ENTROPY, *DATA}
 
 
 def found_as(name, values):
@@ -119,7 +120,7 @@ def test_claims_on_the_trials_of_a_run(store, tracker, codes):
     assert few.status == ("holds" if result.trials.iterations[result.trials.chosen] <= 5 else "fails")
 
 
-@pytest.mark.parametrize("name", [name for name in TABLES if name not in ENTROPY])
+@pytest.mark.parametrize("name", [name for name in TABLES if name not in ENTROPY + DATA])
 def test_every_method_of_a_recipe_is_one(name):
     runnable = [cell for cell in paper_table(name).cells.values() if cell.config]
     assert runnable
@@ -127,6 +128,42 @@ def test_every_method_of_a_recipe_is_one(name):
         cell.config.method.build()
         assert cell.config.method.options["normalize"] == "l2"
         assert cell.obstacle.startswith("needs "), "none of the data of these tables comes with the project"
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_a_table_of_data_has_a_run_for_each_data_set(name):
+    table = paper_table(name)
+    for (row, _), cell in table.cells.items():
+        assert bool(cell.config) or name == "xsdc/2"
+        if cell.config:
+            assert (cell.config.method.name, cell.config.starts, cell.config.selection) == ("kmeans", 1, None)
+            assert cell.config.dataset.name.replace("_", " ") in row.name.lower().translate({ord(c): "" for c in "()-"})
+    runs = {row: {cell.config.to_yaml() for (r, _), cell in table.cells.items() if r == row and cell.config}
+            for row in table.rows}  # fmt: skip
+    assert {len(configs) for configs in runs.values()} <= {0, 1}
+
+
+def test_the_sizes_of_data_are_counted(store, tracker, codes):
+    table = paper_table("thesis/2.1", [codes])
+    (config,) = {
+        cell.config.to_yaml(): cell.config
+        for cell in table.cells.values()
+        if cell.config and cell.config.dataset.name == "reuters_code"
+    }.values()
+    clustering([config], store, tracker)
+    filled = look_up(table, tracker)
+    found = {column.name: cell for (row, column), cell in filled.cells.items() if row.name == "Reuters (code)"}
+    counted = {name: cell.value for name, cell in found.items()}
+    assert counted == {"Samples (N)": 120, "Dimensions": 10, "Clusters": 4, "Imbalance": 1}
+    verdicts = {name: cell.verdict.status for name, cell in found.items()}
+    assert verdicts == dict(zip(counted, ("below", "reproduced", "reproduced", "below"), strict=True))
+    for name in ("digits_uneven", "digits"):
+        elsewhere = paper_table(f"thesis/2.1@{name}", [])
+        (result,) = clustering(list(elsewhere.configs), store, tracker)
+        sizes = np.unique(points_of(result.config).labels, return_counts=True)[1]
+        cells = {column.name: cell.value for (_, column), cell in look_up(elsewhere, tracker).cells.items()}
+        assert cells["Samples (N)"] == sizes.sum()
+        assert cells["Imbalance"] == pytest.approx(max(sizes) / min(sizes))
 
 
 def test_the_print_is_held_against_what_labels_select(filled, tracker, settings):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from runs.config.configs import ClusterConfig, parse
-from runs.figures.entropy import label_noise, updates
+from runs.figures.entropy import label_noise, random_cuts, updates
 from runs.figures.papers import drawing
-from runs.stages.clustering.stage import clustering
+from runs.stages.clustering.stage import clustering, points_of
 from tests.runs.test_xsdc_figures import lines_of
 
 SPIRALS = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null"]
@@ -56,6 +56,29 @@ def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
     assert "over 2 starts." in caption
     for method in methods:
         assert f"once an epoch over for each batch ({method}): " in caption
+
+
+def test_the_shares_of_neighbours_in_one_cluster_are_those_of_the_runs(store, tracker):
+    given = ["points=30", "network.views=1,0", "epochs=2", "network.batch_size=60", "seed=0,3"]
+    configs = random_cuts.DRAWING.configs("entropy/2", "", given, print)
+    results = clustering(configs, store, tracker)
+    titles = [axes.get_title() for axes in random_cuts.DRAWING.draw(results).axes if axes.get_title()]
+    heads = ["no views, seed 0", "no views, seed 3", "1 view, seed 0", "1 view, seed 3"]
+    assert [title.partition(":")[0] for title in titles] == heads
+    by_head = {title.partition(": ")[0]: title.partition(": ")[2] for title in titles}
+    shares = []
+    for result in results:
+        values, labels = points_of(result.config).values, result.trials.labels[0]
+        same = []
+        for i, point in enumerate(values):
+            others = sorted((float(np.square(point - other).sum()), j) for j, other in enumerate(values) if j != i)
+            same += [labels[j] == labels[i] for _, j in others[:5]]
+        shares.append(np.mean(same))
+        seen = "1 view" if result.config.network.options["views"] else "no views"
+        assert by_head[f"{seen}, seed {result.config.seed}"] == f"{np.mean(same):.2f}"
+    caption = random_cuts.DRAWING.caption(results)
+    assert f"{min(shares[:2]):.2f} to {max(shares[:2]):.2f} with 1 view" in caption
+    assert f"{min(shares[2:]):.2f} to {max(shares[2:]):.2f} with no views" in caption
 
 
 @pytest.mark.parametrize(("figure", "experiment"), [("entropy/11", "entropy_noise"), ("entropy/12", "entropy_updates")])

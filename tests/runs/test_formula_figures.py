@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from runs.cli import main
-from runs.figures.entropy import formulas
+from runs.figures.entropy import formulas, simplex
 from runs.figures.entropy.formulas import curves_figure, probabilities
 
 SOME = (0, 250, 499, 700, 998)
@@ -77,6 +77,25 @@ def test_losses_of_a_known_class_are_as_their_caption_says() -> None:
     np.testing.assert_allclose(formulas.supervised()["order ∞"]["entropy"], -np.log(np.maximum(p, 1 - p)))
 
 
+@pytest.mark.parametrize("order", simplex.ORDERS)
+def test_losses_of_three_classes_are_as_their_caption_says(order: float) -> None:
+    p = simplex.predictions()
+    assert len(p) == (simplex.STEPS + 1) * (simplex.STEPS + 2) // 2
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    losses = [simplex.known_loss(p, order, known) for known in range(3)]
+    for i in range(0, len(p), 997):
+        some = [q for q in p[i] if q > 0]
+        if order == 1:
+            entropy = -sum(q * math.log(q) for q in some)
+        else:
+            entropy = -math.log(max(some)) if order == math.inf else -math.log(sum(q**2 for q in some))
+        assert min(loss[i] for loss in losses) == pytest.approx(entropy, abs=1e-12), "self-labelling"
+        assert losses[0][i] == pytest.approx(entropy if p[i, 0] == max(p[i]) else math.log(3), abs=1e-12)
+    edge = simplex.known_loss(np.array([[0.501, 0.499, 0], [0.499, 0.501, 0], [0.334, 0.333, 0.333]]), order)
+    assert edge[1] - edge[0] > 0.4, "a jump at the border"
+    assert edge[2] == pytest.approx(math.log(3), abs=0.01), "none at the centre"
+
+
 def test_divergences_are_as_their_caption_says() -> None:
     (ahead, behind, *_), (_, linear, forward, constant) = (plot.values() for plot in formulas.divergences().values())
     p = probabilities()
@@ -96,6 +115,8 @@ def test_the_verb_draws_them_without_a_run(store, capsys) -> None:
     assert "does not train" in found["caption"]
     assert main(["figure", "entropy/10", results]) == 0
     assert "reused" in capsys.readouterr().err
+    assert main(["figure", "entropy/9", results, "--json"]) == 0
+    assert "own definition for three is not at hand" in json.loads(capsys.readouterr().out)["caption"]
     assert main(["figure", "entropy/10@digits", results]) == 2
     assert "formulas alone" in capsys.readouterr().err
     assert main(["figure", "entropy/7", "weight=1", results]) == 2

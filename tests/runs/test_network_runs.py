@@ -231,6 +231,12 @@ def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked, store, trac
     assert len([note for note in notes.notes if "clusters have no points" in note]) <= 1
 
 
+def test_miadm_has_its_pseudo_labels_once_an_epoch(asked, store, tracker):
+    once, each = clustering(asked("method=miadm,miadm_batch", "epochs=2"), store, tracker)
+    assert [result.config.method.options["pseudo_labels"] for result in (once, each)] == ["epoch", "batch"]
+    assert (once.trials.confidence != each.trials.confidence).any()
+
+
 def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
     path = tmp_path / "rows.npz"
     values = np.repeat(np.eye(3), 30, 0) * 8 + stream(0, "test rows").normal(size=(90, 3))
@@ -246,7 +252,6 @@ def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
     ("more", "message"),
     [
         (["method=kmeans"], "method=kmeans .*entropy"),
-        (["method=miadm"], "pseudo-labels"),
         (["method=labelled"], "'labelled'"),
         (["method=labelled_absolute"], "'labelled_absolute'"),
         (["method=iic", "prior=[2, 1, 1]"], "prior: IIC"),

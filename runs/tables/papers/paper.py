@@ -195,7 +195,7 @@ def _place(
         differs += differences(_by_name(configs[0]), _by_name(plain[0]))
     on_path = None if variant else recipe.on_path(row, column, configs[0])
     scored = _in_words(on_path, recipe.metric(column)) if on_path else recipe.scoring(row, column)
-    needs = _needs(configs[0], recipe.needs)
+    needs = _needs(configs[0], "" if variant else recipe.needs)
     cell = Cell(configs[0], needs, published=value, differs=differs, scored=scored, on_path=on_path)
     return _Place(cell, tuple(configs))
 

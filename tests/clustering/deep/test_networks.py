@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clustering.deep.networks import Waves, waves
 from clustering.deep.xsdc.discriminative import discriminative_objective, normalised_features
 from clustering.deep.xsdc.kernel_networks import (
     GaussianPooling,
@@ -189,3 +190,16 @@ def test_vector_networks_begin_by_their_stream(network: Any) -> None:
 def test_images_of_nothing() -> None:
     with pytest.raises(InputError, match=r"patches .*zero"):
         lenet5_kernel_network(8).begin(torch.zeros(2, 1, 28, 28), np.random.default_rng(0))
+
+
+def test_waves_are_cosines_of_every_frequency_up_to_the_fastest() -> None:
+    drawn = Waves(3, 400, 7.0)
+    rows = torch.randn(5, 3)
+    found = drawn(rows)
+    for i, k in ((0, 0), (4, 399), (2, 17)):
+        turn = sum(float(rows[i, d] * drawn.directions[d, k]) for d in range(3))
+        assert float(found[i, k]) == pytest.approx(np.cos(turn + float(drawn.phases[k])), abs=1e-5)
+    speeds = np.sort(drawn.directions.norm(dim=0).numpy()) / 7.0
+    assert np.abs(speeds - np.linspace(0, 1, 400)).max() < 0.1, "evenly between none and the fastest"
+    assert waves(3)(rows).shape == (5, 256)
+    assert not list(drawn.parameters()), "they are not trained"

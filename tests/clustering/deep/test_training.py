@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from clustering.deep.networks import small_cnn, vgg4
-from clustering.deep.objectives import Entropy, MutualInformation
+from clustering.deep.objectives import MIADM, Entropy, MutualInformation
 from clustering.deep.training import DeepTrained, DeepTraining, train
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
@@ -100,6 +100,45 @@ def test_what_an_epoch_saw_is_observed_and_every_point_counted() -> None:
     assert np.array_equal(plain.labels, run(points, epochs=2, observe=observe).labels), "looking changes nothing"
 
 
+class Watched(MIADM):
+    """MIADM that keeps its pseudo-labels, and those that it was trained on."""
+
+    made: ClassVar[list[Tensor]]
+    used: ClassVar[list[Tensor]]
+
+    def targets(self, log_p: Tensor, prior: Tensor, known: Any = None) -> Tensor:
+        self.made.append(super().targets(log_p, prior, known))
+        return self.made[-1]
+
+    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Any = None) -> Tensor:
+        assert targets is not None
+        self.used.append(targets)
+        return super().loss(views, targets, prior, known)
+
+
+def test_pseudo_labels_once_an_epoch_are_those_of_all_points() -> None:
+    points, truth = blobs()
+    known = np.where(np.arange(len(truth)) < 6, truth, -1)
+    for relabel, sizes in (("epoch", [240] * 2), ("batch", [60] * 8)):
+        Watched.made, Watched.used = [], []
+        run(points, epochs=2, objective=Watched(), relabel=relabel, partial_labels=known)
+        assert [len(labels) for labels in Watched.made] == sizes
+        for made, used in zip(torch.cat(Watched.made).split(240), torch.cat(Watched.used).split(240), strict=True):
+            rows = [np.unique(labels.numpy(), axis=0, return_counts=True) for labels in (made, used)]
+            for ours, theirs in zip(*rows, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+        assert not any(labels.requires_grad for labels in Watched.made)
+        first = torch.cat(Watched.made)[:240]
+        one_hot = (first == 1).any(dim=1)
+        assert int(one_hot.sum()) == 6, "the known ones"
+
+
+def test_an_objective_without_pseudo_labels_has_none_once_an_epoch() -> None:
+    points, _ = blobs()
+    each, once = (run(points, objective=MutualInformation(), relabel=relabel) for relabel in ("batch", "epoch"))
+    assert torch.equal(each.model.head.weight, once.model.head.weight)
+
+
 def test_known_labels_name_the_clusters() -> None:
     points, truth = blobs()
     known = np.where(np.arange(len(truth)) < 30, truth, -1)
@@ -107,18 +146,20 @@ def test_known_labels_name_the_clusters() -> None:
     assert (found.labels == truth).mean() > 0.98
 
 
-def test_an_interrupted_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+@pytest.mark.parametrize("relabel", ["batch", "epoch"])
+def test_an_interrupted_training_goes_on_as_if_it_had_not_been(tmp_path: Path, relabel: Any) -> None:
     points, _ = blobs()
     before = torch.get_rng_state()
-    whole = run(points, seed=5)
+    given = {"seed": 5, "relabel": relabel}
+    whole = run(points, **given)
     with pytest.raises(KeyboardInterrupt):
-        run(points, seed=5, folder=tmp_path, log=Kept(stop_after=2))
-    resumed = run(points, seed=5, folder=tmp_path)
+        run(points, **given, folder=tmp_path, log=Kept(stop_after=2))
+    resumed = run(points, **given, folder=tmp_path)
     assert resumed.resumed_at == 1  # the second epoch was not saved yet
     for name, value in whole.model.state_dict().items():
         assert torch.equal(value, resumed.model.state_dict()[name]), name
     assert torch.equal(torch.get_rng_state(), before)
-    again = run(points, seed=5, folder=tmp_path)
+    again = run(points, **given, folder=tmp_path)
     assert again.resumed_at == 3
     assert np.array_equal(again.labels, whole.labels)
     assert not np.array_equal(
@@ -129,7 +170,7 @@ def test_an_interrupted_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -
 def test_a_folder_of_another_training_and_a_damaged_state(tmp_path: Path) -> None:
     points, _ = blobs()
     run(points, epochs=1, folder=tmp_path)
-    for other in ({"seed": 1}, {"training": {"margin_weight": 0.5}}, {"objective": MutualInformation()}):
+    for other in ({"seed": 1}, {"training": {"margin_weight": 0.5}}, {"objective": MutualInformation()}, {"relabel": "epoch"}):
         with pytest.raises(InputError, match="another training"):
             run(points, epochs=1, folder=tmp_path, **other)
     with pytest.raises(InputError, match="another training"):
