@@ -1,6 +1,7 @@
 """CIFAR-10 and CIFAR-100: 60,000 colour pictures of things and animals, 32 x 32 (Krizhevsky 2009)."""
 
 import io
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -147,7 +148,7 @@ def _packed(name: str, path: Path, arrays: Arrays, parts: tuple[str, ...]) -> li
             remedy = f"set part={has[0]}" if has else "download it again"
             raise InputError(f"dataset {name}: {path} has no pictures of the {part} part (blob_{part}); {remedy}")
         blob, begin = arrays[f"blob_{part}"], arrays[f"offset_{part}"].astype(np.int64)
-        files = [blob[start:end].tobytes() for start, end in zip(begin[:-1], begin[1:], strict=True)]
+        files = [blob[start:end].tobytes() for start, end in itertools.pairwise(begin)]
         pictures = np.empty((len(files), PIXELS), dtype=np.uint8)
         for row, (_, pixels) in enumerate(on_each_core(_decoded, files)):
             pictures[row] = pixels

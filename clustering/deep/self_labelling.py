@@ -1,5 +1,5 @@
-"""The Lightning module of discriminative clustering: each step computes pseudo-labels of a batch, or takes those made for
-all points at the beginning of the epoch, and a gradient step towards them."""
+"""The Lightning module of discriminative clustering: a gradient step towards the pseudo-labels of each batch, which are
+computed for the batch, or for all points at the beginning of the epoch."""
 
 from collections.abc import Mapping
 from typing import Any

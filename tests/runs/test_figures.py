@@ -348,7 +348,7 @@ def test_every_figure_that_is_drawn_parses(name):
     if drawing.schema is ClusterConfig:
         elsewhere = {config.dataset.name for config in drawing.configs(f"{name}@digits", "digits", [], print)}
         assert elsewhere == {"digits_uneven" if name == "xsdc/10" else "digits"}, "figure 10 is of uneven digits"
-        own = {"xsdc": "xsdc", "entropy/2": "miadm", "entropy/12": "miadm"}  # figures of settings that other methods do not have
+        own = {"xsdc": "xsdc", "entropy/2": "miadm", "entropy/12": "miadm"}  # other methods lack their settings
         method = own.get(name, own.get(name.partition("/")[0], "slk_byproduct"))
         assert {config.method.name for config in drawing.configs(name, "", [f"method={method}"], print)} == {method}
         return

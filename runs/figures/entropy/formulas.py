@@ -2,7 +2,7 @@
 entropy clustering (Zhang and Boykov, Figures 5, 7 and 10). No run is needed."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 

@@ -52,8 +52,8 @@ def check_learner(config: ClusterConfig, method: Any) -> None:
     if not hasattr(method, "network_objective"):
         raise InputError(
             f"method={config.method.name} trains no network; methods that do: entropy, migd, imsat, iic, sela, "
-            "miadm, miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these learn "
-            "features first, and cluster them with dataset=features path=FILE, which their run names"
+            "miadm, miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these "
+            "learn features first, and cluster them with dataset=features path=FILE, which their run names"
         )
     for given, name, what in ((config.links, "links", "known pairs"), (config.coarse, "coarse", "coarse labels")):
         if given is not None:

@@ -170,7 +170,12 @@ def test_an_interrupted_training_goes_on_as_if_it_had_not_been(tmp_path: Path, r
 def test_a_folder_of_another_training_and_a_damaged_state(tmp_path: Path) -> None:
     points, _ = blobs()
     run(points, epochs=1, folder=tmp_path)
-    for other in ({"seed": 1}, {"training": {"margin_weight": 0.5}}, {"objective": MutualInformation()}, {"relabel": "epoch"}):
+    for other in (
+        {"seed": 1},
+        {"training": {"margin_weight": 0.5}},
+        {"objective": MutualInformation()},
+        {"relabel": "epoch"},
+    ):
         with pytest.raises(InputError, match="another training"):
             run(points, epochs=1, folder=tmp_path, **other)
     with pytest.raises(InputError, match="another training"):
