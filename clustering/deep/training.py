@@ -114,8 +114,8 @@ def train(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_key(seed, "deep training", "backbone"))
         model = Classifier(network(), prepare(points[:2]), n_clusters, generator)
-    parts = (RECIPE, repr(model), repr(objective), repr(training), repr(augment), seed, str(shares.tolist()))
-    parts += () if relabel == "batch" else (relabel,)
+    once = () if relabel == "batch" else (relabel,)  # keeps the identity of other trainings
+    parts = (RECIPE, repr(model), repr(objective), repr(training), repr(augment), seed, str(shares.tolist()), *once)
     inputs = prepare(
         points[:: max(1, len(points) // SEEN)]
     )  # functions have no stable names, so their effect is fingerprinted

@@ -58,7 +58,7 @@ def simplex_figure() -> "Figure":
         )  # fmt: skip
         axes.set_title(order_name(order), pad=12)
         for place, name, beside in zip(CORNERS, ("known class", "2", "3"), ("bottom", "top", "top"), strict=True):
-            axes.text(*place, name, ha="center", va=beside, fontsize=7)
+            axes.text(place[0], place[1], name, ha="center", va=beside, fontsize=7)
         axes.set_aspect("equal")
         axes.set_axis_off()
     figure.colorbar(drawn, ax=row, label="nats", shrink=0.8)
