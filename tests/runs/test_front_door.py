@@ -79,7 +79,7 @@ LINES = {
     "tune tasks=5": (2, "transduce evaluate"),
     "figure --help": (0, ""),
     "figure thesis/99": (2, "'thesis/99'; did you mean 'thesis/"),
-    "figure entropy/2": (2, "waits for networks that cut"),
+    "figure entropy/6": (2, "is a sketch"),
     "figure xsdc/2": (2, "shows no data"),
     "figure": (2, "thesis/4.1"),
     "list figures": (0, ""),
