@@ -1,0 +1,191 @@
+"""Predictions on a GPU against those on the processor, of every strategy and every estimator that takes a device.
+
+A prediction may differ where its margin on the processor, the difference of the two highest probabilities, is below
+1e-4; without probabilities, nowhere. A row has the number of predictions, how many differ, how many of these are beyond
+the margin, and the largest difference of two probabilities. The exit code is 1 if any is beyond the margin.
+
+Strategies get 5-way tasks with 1 and 5 shots, balanced and of Dirichlet proportions, and class names if they need them.
+TF32 is off: its products are less precise than the margin.
+
+    python benchmarks/parity.py [--device cuda] [--tasks 128] [name ...]
+
+`--device cpu` compares one thread with two instead.
+"""
+
+import argparse
+import inspect
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from machine import describe
+from setting import make_bank
+from torch import Tensor
+from turns import threads
+
+import clustering.methods
+import fairness.methods
+from clustering.foundation.errors import InputError
+from fsl.backbones import create_backbone
+from fsl.features.bank import FeatureBank
+from fsl.features.gathering import BankText, GatheredEpisodes
+from fsl.features.pictures import Pictures
+from fsl.samplers.balanced import Balanced
+from fsl.samplers.dirichlet import Dirichlet
+from fsl.strategies import STRATEGIES
+from fsl.training.augmentation import Augmentation
+from fsl.training.machine import resolve_device
+from fsl.transforms import transform_features
+
+MARGIN = 1e-4
+SAMPLERS, SHOTS = (Balanced, Dirichlet), (1, 5)
+TRAINED = 1  # tasks of a strategy that trains the network on each of them
+
+
+class Side(NamedTuple):
+    """A device, and the number of its processor's threads; None: all."""
+
+    device: torch.device
+    threads: int | None = None
+
+    def work(self) -> AbstractContextManager[None]:
+        """The context of its work."""
+        return nullcontext() if self.threads is None else threads(self.threads)
+
+
+class Found(NamedTuple):
+    """Predicted labels (N,), and probabilities (N, K) if there are any."""
+
+    labels: Tensor
+    probabilities: Tensor | None = None
+
+
+class Parity(NamedTuple):
+    """Number of predictions, of those that differ, of those that differ beyond the margin; largest difference of two
+    probabilities."""
+
+    predictions: int
+    differ: int
+    beyond: int
+    apart: float
+
+
+def compare(expected: Found, found: Found) -> Parity:
+    """Compare the predictions of a device with those that are expected."""
+    differ = expected.labels != found.labels
+    if expected.probabilities is None or found.probabilities is None:
+        return Parity(len(differ), int(differ.sum()), int(differ.sum()), 0.0)
+    best = expected.probabilities.topk(2, dim=1).values
+    beyond = differ & (best[:, 0] - best[:, 1] >= MARGIN)
+    apart = float((expected.probabilities - found.probabilities).abs().max())
+    return Parity(len(differ), int(differ.sum()), int(beyond.sum()), apart)
+
+
+def pictures_of(bank: FeatureBank) -> Pictures:
+    """Random pictures for the points of a bank, and an untrained network."""
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (len(bank.labels), 3, 16, 16), generator=generator, dtype=torch.uint8)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = create_backbone("conv4", channels=3, size=16)
+    return Pictures(images, network.eval(), (0.5,) * 3, (0.3,) * 3, 16, Augmentation())
+
+
+def few_shot(name: str, bank: FeatureBank, count: int, sides: tuple[Side, Side]) -> Iterator[tuple[str, Parity]]:
+    """The parity of a strategy on tasks of each sampler, with each number of shots."""
+    kind = STRATEGIES.load(name)
+    strategy, pictures = kind(), None
+    if getattr(kind, "text", "none") == "required":
+        means = torch.stack([bank.features[bank.labels == k].mean(0) for k in range(len(bank.class_names))])
+        bank = replace(bank, text=means, logit_scale=20.0)
+    if getattr(kind, "needs_images", False):
+        count, pictures = TRAINED, pictures_of(bank)
+    for sampler in SAMPLERS:
+        for shot in SHOTS:
+            tasks, found = sampler(shot=shot).tasks(bank.labels).first(count), []
+            for side in sides:
+                device = side.device
+                features = transform_features(bank.features, strategy.transform, bank.base_mean).to(device)
+                mean = None if bank.base_mean is None else bank.base_mean.to(device)
+                text = BankText.of(bank, device)
+                with side.work():
+                    episodes = GatheredEpisodes(features, tasks, strategy.transform, mean, pictures, text)
+                    predictions = strategy.predict(episodes)
+                found.append(
+                    Found(predictions.labels.flatten().cpu(), predictions.probabilities.flatten(0, 1).float().cpu())
+                )
+            yield f"{name}, {sampler.__name__.lower()}, {shot}-shot", compare(*found)
+
+
+def estimated(name: str, kind: Any, count: int, sides: tuple[Side, Side]) -> Iterator[tuple[str, Parity]]:
+    """The parity of an estimator on overlapping blobs, with groups if it is fair, and some labels if it takes them."""
+    random = np.random.default_rng(0)
+    classes = random.integers(0, 4, 8 * count)
+    X = random.normal(size=(len(classes), 8)) + 3 * np.eye(4, 8)[classes]
+    given: dict[str, Any] = {}
+    taken = inspect.signature(kind.fit).parameters
+    if "sensitive_features" in taken:
+        given["sensitive_features"] = np.where(random.random(len(X)) < 0.25 + 0.15 * classes, "a", "b")
+    if "partial_labels" in taken:
+        given["partial_labels"] = np.where(np.arange(len(X)) % 16 == 0, classes, -1)
+    settings = {"fairness_weight": 20.0, "n_init": 4, "steps": 100}
+    found = []
+    for side in sides:
+        model = clustering.methods.with_known(kind(4, random_state=0, device=side.device.type), **settings)
+        with side.work(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an iteration that stops at its limit
+            model.fit(X, **given)
+        assigned = model.assignments_ if hasattr(model, "assignments_") else None
+        if assigned is None and hasattr(model, "predict_proba"):
+            assigned = model.predict_proba(X)
+        probabilities = None if assigned is None else torch.as_tensor(np.asarray(assigned))
+        found.append(Found(torch.as_tensor(np.asarray(model.labels_)), probabilities))
+    yield name, compare(*found)
+
+
+def estimators() -> dict[str, Any]:
+    """The estimators that take a device, by name."""
+    tables = (clustering.methods.METHODS, fairness.methods.METHODS)
+    kinds = {name: table.load(name) for table in tables for name in table.table}
+    return {name: kind for name, kind in kinds.items() if "device" in inspect.signature(kind).parameters}
+
+
+def main() -> int:
+    kinds = estimators()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=[*STRATEGIES.table, *kinds], help="strategies and estimators")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--tasks", type=int, default=128, help="of each kind; estimators get 8 points for each")
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in (*STRATEGIES.table, *kinds)]:
+        parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join((*STRATEGIES.table, *kinds))}")
+    try:
+        device, cpu = resolve_device(options.device), torch.device("cpu")
+    except InputError as error:
+        parser.error(str(error))
+    on_gpu = device.type == "cuda"
+    sides = (Side(cpu), Side(device)) if on_gpu else (Side(cpu, 1), Side(cpu, 2))
+    torch.backends.cudnn.allow_tf32 = False
+    print(f"{describe()}; {torch.cuda.get_device_name(device) if on_gpu else 'one thread against two'}")
+    print(f"{'':44} predictions  differ  beyond {MARGIN:g}  probabilities apart")
+    bank, beyond = make_bank(each=100), 0
+    for name in options.names:
+        if name in STRATEGIES.table:
+            rows = few_shot(name, bank, options.tasks, sides)
+        else:
+            rows = estimated(name, kinds[name], options.tasks, sides)
+        for shown, parity in rows:
+            numbers = f"{parity.predictions:11} {parity.differ:7} {parity.beyond:13} {parity.apart:20.0e}"
+            print(f"{shown:44} {numbers}", flush=True)
+            beyond += parity.beyond
+    print(f"{beyond} predictions differ beyond the margin" if beyond else "no prediction differs beyond the margin")
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
