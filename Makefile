@@ -7,7 +7,7 @@ export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = true
 export GIT_PYTHON_REFRESH = quiet
 BIN = .venv/bin
-BENCHMARKS ?= strategies shared_products laplacianshot against_easyfsl gpu training_overhead record
+BENCHMARKS ?= strategies shared_products laplacianshot against_easyfsl gpu parity training_overhead record
 
 .PHONY: quickstart test test-slow test-all docs lint types bench bench-slow ui environment clean
 quickstart: environment
