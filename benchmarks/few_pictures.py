@@ -1,4 +1,4 @@
-"""The command `transduce` on a small mini-ImageNet: 20 pictures a class of 8 x 8 pixels, in all 100 classes.
+"""The command `transduce` on a small mini-ImageNet: 20 pictures a class of 4 x 4 pixels, in all 100 classes.
 
     python benchmarks/few_pictures.py make FOLDER SMALL              # from the pictures in FOLDER, 0.7 MB in SMALL
     python benchmarks/few_pictures.py evaluate experiment=mini_resnet18 root=SMALL training.epochs=1 tasks=100
@@ -19,7 +19,7 @@ import runs.cli
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.mini import MiniImageNet
 
-EACH, PIXELS = 20, 8
+EACH, PIXELS = 20, 4
 FILES = {"base": "base-0", "validation": "val", "novel": "novel"}
 
 # Outside the functions, because the worker processes of a table import this file as well.

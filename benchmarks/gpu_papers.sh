@@ -6,12 +6,12 @@
 # DATA is a folder with mini_imagenet/. A call ends by itself within its minutes (9). The next call continues: training
 # after its last finished epoch, tunings and evaluations after what is recorded. Results are in $TRANSDUCE_RESULTS, else
 # in results/. There, gpu_papers/STEP.txt is what a finished step printed, STEP.failed what a failed one printed; remove
-# the file to run a step again. Each call also writes gpu_papers/runs.jsonl.gz with all finished runs (transduce record).
+# the file to run a step again. Each call also writes gpu_papers/runs.jsonl.gz, all finished runs (transduce record).
 #
 # Exit code: 0 all done; 1 all done, but steps failed; 2 a user's mistake; 75 call again.
 #
-# --small takes the same steps on a CPU, on pictures of 8 x 8 pixels, 20 a class, with 2 epochs and 100 tasks.
-# --dry-run shows the steps and the plan of each, and runs nothing.
+# --small takes the same steps on a CPU, on pictures of 4 x 4 pixels, 20 a class: 2 epochs, 100 tasks, 5 in a tuning.
+# --dry-run shows the steps and the plan of each, and runs none of them.
 set -uo pipefail
 began=$(date +%s)
 here=$(cd "$(dirname "$0")" && pwd)
@@ -43,7 +43,7 @@ if [ -n "$small" ]; then
     export OMP_WAIT_POLICY=passive # where cores are shared, threads that wait actively take them from others
     results+=-small
     transduce=(python "$here/few_pictures.py")
-    settings=(device=cpu training.epochs=2) some=(tasks=100) few=(tasks=2 query=1)
+    settings=(device=cpu training.epochs=2 tuning="$results/papers.yaml") some=(tasks=100) few=(tasks=2 query=1)
     device=cpu parity=(--tasks 2) speed=(laplacianshot --rounds 1 --seconds 0.1) overhead=(--turns 1 --images 640)
 elif [ -z "$dry" ] && ! python -c "import sys, torch; sys.exit(not torch.cuda.is_available())"; then
     mistake "torch finds no GPU here; --small takes the same steps on a CPU"
@@ -52,7 +52,10 @@ log=$results/gpu_papers
 if [ -z "$dry" ]; then mkdir -p "$log" || mistake "$log cannot be written; set TRANSDUCE_RESULTS to another folder"; fi
 if [ -n "$small" ]; then
     pictures=$results/pictures
-    [ -f "$pictures/novel.npz" ] || "${transduce[@]}" make "$data/mini_imagenet" "$pictures" || mistake "no pictures"
+    mkdir -p "$results"
+    sed 's/^tasks: .*/tasks: 5/' "$here/../configs/tuning/papers.yaml" >"$results/papers.yaml"
+    [ -f "$pictures/novel.npz" ] || "${transduce[@]}" make "$data/mini_imagenet" "$pictures" ||
+        mistake "the pictures of $data/mini_imagenet cannot be read"
 fi
 
 end=$((began + 60 * minutes - 40)) # 20 seconds for an interrupted step to end, 20 for the export
