@@ -70,16 +70,15 @@ class Augmentation:
     def __post_init__(self) -> None:
         validate(self)
 
-    def times(self, share: float) -> "Augmentation":
-        """Multiply the extent of each change by `share` (0 to 1). Flips are kept unless `share` is 0."""
-        if share == 1:
-            return self
-        return replace(
-            self,
-            **{name: share * getattr(self, name) for name in _EXTENTS},
-            crop=1 - share * (1 - self.crop),
-            flip=self.flip and share > 0,
-        )
+    def adapted(self, crop: float | None, jitter: float) -> "Augmentation":
+        """The augmentation with another crop and weaker other changes; flips are kept.
+
+        Args:
+            crop: smallest fraction of the area kept; 1 for whole images, None for the crop of this augmentation.
+            jitter: factor, 0 to 1, of the extents of the changes of colour, rotation, translation, scale and shear.
+        """
+        extents = {name: jitter * getattr(self, name) for name in _EXTENTS} if jitter != 1 else {}
+        return replace(self, crop=self.crop if crop is None else crop, **extents)
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Change each image by its own random parameters.

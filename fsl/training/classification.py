@@ -56,7 +56,7 @@ class Classification(CountedEpochs):
         classes = job.head.out_features
         # the papers give each other class 0.1 / (K - 1); torch distributes its smoothing over all K classes
         self._smoothing = min(1.0, job.training.label_smoothing * classes / (classes - 1))
-        self._augmentation = job.benchmark.augmentation.times(job.training.augment) if job.training.augment else None
+        self._augmentation = job.benchmark.augmentation.adapted(job.training.crop, job.training.jitter)
         self._draws = torch.Generator()
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -99,9 +99,8 @@ class Classification(CountedEpochs):
         rank_indices = indices[share]
         images = self.job.base.images[rank_indices].to(self.device)
         labels = self.job.base.labels[rank_indices].to(self.device)
-        if self._augmentation is not None:
-            # drawn for the whole batch, so that the change of an image does not depend on its rank
-            images = self._augmentation.apply(images, self._augmentation.draw(len(indices), self._draws).of(share))
+        # drawn for the whole batch, so that the change of an image does not depend on its rank
+        images = self._augmentation.apply(images, self._augmentation.draw(len(indices), self._draws).of(share))
         pixels = normalise(images, self.job.benchmark.mean, self.job.benchmark.std)
         logits = self.head(self.backbone(pixels.contiguous(memory_format=torch.channels_last)))
         loss = functional.cross_entropy(logits, labels, label_smoothing=self._smoothing)

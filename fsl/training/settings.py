@@ -27,7 +27,9 @@ class Training:
         milestones: epochs at which the step schedule multiplies the rate by `gamma`.
         gamma: factor of the rate at each milestone.
         warmup: epochs during which the learning rate rises.
-        augment: factor of the extents of the benchmark's augmentation: 1 for full extents, 0 for no augmentation.
+        crop: smallest fraction of the area that the random resized crop keeps, 1 for none; null: the benchmark's.
+        jitter: factor of the extents of the benchmark's other random changes (brightness, contrast, saturation;
+            rotation, translation, scale, shear), 0 for none. Its flips are kept.
         precision: precision of the arithmetic; auto is bfloat16 if the processor supports it in hardware, otherwise
             float32.
         validate_every: epochs between validations; the last epoch is always validated.
@@ -49,7 +51,8 @@ class Training:
     milestones: tuple[int, ...] = (45, 66)
     gamma: Annotated[float, Within(0, 1)] = 0.1
     warmup: Annotated[float, AtLeast(0)] = 0.0
-    augment: Annotated[float, Within(0, 1)] = 1.0
+    crop: Annotated[float, Within(0.01, 1)] | None = None
+    jitter: Annotated[float, Within(0, 1)] = 1.0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     validate_every: Annotated[int, AtLeast(1)] = 4
     validation_tasks: Annotated[int, AtLeast(1)] = 500

@@ -203,11 +203,19 @@ def test_grey_is_the_mean_of_the_channels_where_torchvision_weighs_them() -> Non
     torch.testing.assert_close(changed, want * 255 + (1 - factors) * other, rtol=0, atol=0.02)
 
 
-@given(share=st.just(0.0) | st.floats(1e-6, 1))
-def test_a_share_of_a_change_is_between_none_and_all_of_it(share: float) -> None:
-    part = FULL.times(share)
+@given(jitter=st.just(0.0) | st.floats(1e-6, 1), crop=st.none() | st.floats(0.01, 1))
+def test_crop_and_jitter_are_adapted_apart(jitter: float, crop: float | None) -> None:
+    part = FULL.adapted(crop, jitter)
     for name in ("rotation", "translation", "scale", "shear", "brightness", "contrast", "saturation"):
-        assert getattr(part, name) == pytest.approx(share * getattr(FULL, name))
-    assert part.crop == pytest.approx(1 - share * 0.7)
-    assert FULL.times(1) == FULL
-    assert torch.equal(FULL.times(0)(images(), draws()), images().float())
+        assert getattr(part, name) == pytest.approx(jitter * getattr(FULL, name))
+    assert part.crop == (FULL.crop if crop is None else crop)
+    assert part.flip
+
+
+def test_without_crop_and_jitter_images_are_only_flipped() -> None:
+    x = images(20)
+    assert FULL.adapted(None, 1) == FULL
+    changed, flip = FULL.adapted(1, 0)(x, draws()), Augmentation(flip=True)
+    assert FULL.adapted(1, 0) == flip
+    assert not torch.equal(changed, x.float())
+    assert torch.equal(changed, flip(x, draws()))

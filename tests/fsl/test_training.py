@@ -348,7 +348,7 @@ def test_label_smoothing_is_the_papers(tmp_path: Path) -> None:
         Tiny(),
         BASE,
         VALIDATION,
-        replace(SHORT, augment=0.0),
+        replace(SHORT, jitter=0.0),
         seed=0,
         folder=tmp_path,
         identity="",

@@ -48,7 +48,8 @@ ALIKE = {
     "schedule": "step",
     "gamma": 0.1,
     "warmup": 0.0,
-    "augment": 1.0,
+    "crop": None,
+    "jitter": 1.0,
     "validation_tasks": 500,
     "patience": None,  # all epochs are trained; the best, not the last, is kept
 }
