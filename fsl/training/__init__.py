@@ -1,4 +1,4 @@
-"""Base training: a backbone and a linear classifier are trained on the base classes.
+"""Base training: a backbone and a classifier are trained on the base classes.
 
 Few-shot inference, which does not train a backbone, is in `fsl.strategies`.
 """

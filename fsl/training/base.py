@@ -1,4 +1,4 @@
-"""Base training: a backbone and a linear classifier are trained on the base classes with cross-entropy.
+"""Base training: a backbone and a classifier are trained on the base classes with cross-entropy.
 
 The classifier is discarded, and the backbone of the epoch with the best validation accuracy is kept. Validation does
 not use the classifier: it is the nearest-prototype accuracy on tasks of the validation classes.
@@ -18,6 +18,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Log, Progress, quiet
 from clustering.foundation.streams import stream_key
 from fsl.backbones import create_backbone
+from fsl.training.classifiers import create_classifier
 from fsl.training.machine import has_fast_bfloat16, keep_freed_memory, resolve_device, resolve_devices
 from fsl.training.settings import Setup, Trained, Training
 from fsl.weights.checkpoints import load_backbone
@@ -140,7 +141,7 @@ def _work(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_key(setup.seed, "training", "initial weights"))
         backbone = create_backbone(setup.backbone_name, channels=benchmark.channels, size=benchmark.size)
-        head = torch.nn.Linear(backbone.feature_size, classes)  # type: ignore[arg-type]
+        head = create_classifier(setup.training.classifier, backbone.feature_size, classes)  # type: ignore[arg-type]
 
     # imported here because importing Lightning takes seconds
     from fsl.training.classification import Job

@@ -1,4 +1,4 @@
-"""Lightning module of base training: a backbone and a linear classifier, trained with cross-entropy."""
+"""Lightning module of base training: a backbone and a classifier, trained with cross-entropy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Job(Setup):
 
 
 class Classification(CountedEpochs):
-    """Backbone and linear classifier, trained with cross-entropy and label smoothing."""
+    """Backbone and classifier, trained with cross-entropy and label smoothing."""
 
     def __init__(self, job: Job, state: Mapping[str, Any] | None) -> None:
         epochs = 0 if state is None else state["standing"]["epoch"]

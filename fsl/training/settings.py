@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from fsl.training.classifiers import ClassifierName
 from fsl.training.schedules import Schedule
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Training:
         batch_size: images per step. The last incomplete batch of an epoch is dropped; it has other images each epoch.
         learning_rate: peak of the schedule.
         momentum, nesterov, weight_decay: parameters of stochastic gradient descent; the decay applies to all weights.
+        classifier: classifier on top of the backbone, see `fsl.training.classifiers`.
         label_smoothing: the target of the true class is 1 - label_smoothing; the other classes share the rest equally.
         schedule: learning-rate schedule, see `fsl.training.schedules`.
         milestones: epochs at which the step schedule multiplies the rate by `gamma`.
@@ -46,6 +48,7 @@ class Training:
     momentum: Annotated[float, Within(0, 1)] = 0.9
     nesterov: bool = False
     weight_decay: Annotated[float, AtLeast(0)] = 1e-4
+    classifier: ClassifierName = "linear"
     label_smoothing: Annotated[float, Within(0, 0.5)] = 0.1
     schedule: Schedule = "step"
     milestones: tuple[int, ...] = (45, 66)

@@ -16,6 +16,7 @@ import pytest
 import torch
 import yaml
 from torch import Tensor, nn
+from torch.nn import functional
 
 from clustering.files.training_state import load_state, save_state
 from clustering.foundation.errors import InputError
@@ -25,6 +26,7 @@ from fsl.benchmarks.images import ImageSet
 from fsl.features.bank import extract
 from fsl.training.augmentation import Augmentation
 from fsl.training.base import Trained, Training, load_backbone, train
+from fsl.training.classifiers import create_classifier
 
 
 @dataclass(frozen=True)
@@ -366,6 +368,28 @@ def test_label_smoothing_is_the_papers(tmp_path: Path) -> None:
     torch.testing.assert_close(module.training_step(rows, 0), expected)
 
 
+def test_cosine_classifier_compares_directions_only() -> None:
+    classifier = create_classifier("cosine", 7, 5)
+    features = torch.randn(9, 7, generator=torch.Generator().manual_seed(0))
+    logits = classifier(features)
+    expected = functional.cosine_similarity(features[:, None], classifier.weight[None], dim=2)
+    torch.testing.assert_close(logits, 10 * expected)
+    torch.testing.assert_close(classifier(features * torch.arange(1, 10)[:, None]), logits)
+    assert classifier(features.bfloat16()).dtype == torch.float32
+
+
+def test_training_with_the_cosine_classifier_learns_and_resumes(tmp_path: Path) -> None:
+    training = replace(SHORT, classifier="cosine")
+    curves = Curves()
+    run(tmp_path / "whole", training, curves)
+    losses = curves.epochs("train_loss")
+    assert losses[max(losses)] < losses[min(losses)]
+    with pytest.raises(RuntimeError, match="stop"):
+        run(tmp_path / "part", training, Curves(stop_after_batches=6))
+    assert run(tmp_path / "part", training).resumed_at == 1
+    assert_same(tmp_path / "whole", tmp_path / "part")
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -373,6 +397,9 @@ def test_label_smoothing_is_the_papers(tmp_path: Path) -> None:
         ("batch_size", 1),
         ("learning_rate", 0),
         ("schedule", "stairs"),
+        ("classifier", "forest"),
+        ("crop", 0),
+        ("jitter", 1.5),
         ("patience", 0),
         ("gamma", 2),
     ],

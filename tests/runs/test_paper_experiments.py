@@ -44,6 +44,7 @@ ALIKE = {
     "momentum": 0.9,
     "nesterov": False,
     "weight_decay": 1e-4,
+    "classifier": "linear",
     "label_smoothing": 0.1,
     "schedule": "step",
     "gamma": 0.1,
