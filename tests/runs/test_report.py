@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.exports.exported import ExportedRuns
+from runs.record.exports.transfer import import_runs
 from runs.record.passwords import without_passwords
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import PARENT, Tracker
-from runs.record.exports.transfer import import_runs
 from runs.report.provenance import RUNS_A_PAGE, ListedRun, Provenance, config_yaml
 from runs.report.site import build_report
 from runs.storage.store import Store
