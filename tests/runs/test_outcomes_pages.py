@@ -46,7 +46,7 @@ def test_pages_of_a_record_of_two_runs(extension, two_runs, tmp_path):
     assert re.findall(r"^papers/\w+$", texts["contents.txt"], re.M) == ["papers/thesis", "papers/entropy"]
     assert 'href="papers/thesis.html"' in texts["overview.html"]
     drawn = {name for name in texts if name.endswith(".svg")}
-    assert drawn == {f"figures/entropy-{number}.svg" for number in (5, 7, 10)}
+    assert drawn == {f"figures/entropy-{number}.svg" for number in (5, 7, 9, 10)}
     assert "<img" in texts["papers/entropy.rst"]
 
 
