@@ -4,6 +4,7 @@ import functools
 import platform
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from clustering.foundation.usable_cores import usable_cores
 CPUINFO = Path("/proc/cpuinfo")
 
 
-@functools.cache
 def machine() -> str:
     """Return processor, usable cores and GPU, such as "Intel(R) Xeon(R) Processor, 2 cores".
 
@@ -26,8 +26,18 @@ def machine() -> str:
     return ", ".join(parts)
 
 
+def machine_of(tags: Mapping[str, str]) -> str:
+    """Return the machine of a run from its tags; of a run without the tag `machine`, the name of its host.
+
+    Empty if neither is known.
+    """
+    return tags.get("machine") or tags.get("origin", "").partition(":")[0]
+
+
+@functools.cache
 def _processor() -> str:
     with suppress(OSError):
-        if found := re.search(r"^model name\s*:\s*(.+)$", CPUINFO.read_text(), re.MULTILINE):
+        text = CPUINFO.read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
             return found.group(1).strip()
     return platform.processor() or platform.machine() or "unknown processor"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from runs.config.configs import as_yaml
+from runs.record.machine import machine_of
 from runs.record.query import RunRow
 from runs.report.addresses import Names, numbered
 
@@ -53,8 +54,8 @@ class ListedRun:
 
     @property
     def machine(self) -> str:
-        """The name of the machine that made it; empty if it is not known."""
-        return self.run.tags.get("origin", "").partition(":")[0]
+        """The machine that made it; empty if it is not known."""
+        return machine_of(self.run.tags)
 
 
 @dataclass(frozen=True)

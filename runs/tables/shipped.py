@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from runs.record.exports.exported import ExportedRuns
+from runs.record.machine import machine_of
 from runs.tables.table import Cell, Table
 
 PLACE = Path(__file__).resolve().parents[2] / "reproduction" / "record.jsonl.gz"
@@ -61,7 +62,7 @@ def _origin(cells: Collection[Cell], runs: ExportedRuns) -> str:
     shown = {result.run_id for cell in cells for result in cell.shipped}
     tags = [run.tags for run in runs.runs if run.run_id in shown]
     commits = sorted({tag.get("code", "unknown")[:COMMIT] for tag in tags})
-    machines = sorted({tag.get("machine") or tag.get("origin", "unknown") for tag in tags})
+    machines = sorted({machine_of(tag) or "unknown" for tag in tags})
     return f"shipped: runs of commit {', '.join(commits)} on {'; '.join(machines)}"
 
 

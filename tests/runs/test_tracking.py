@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.record.code_version import code_version
+from runs.record.machine import _processor, machine_of
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
 from runs.record.tracking import Tracker
@@ -44,6 +45,24 @@ def test_a_run_holds_what_it_was_given(tracker):
     assert (tags["identity"], tags["stage"], tags["shot"], tags["seed"]) == ("a" * 16, "evaluation", "1", "0")
     assert tags["code"] == code_version()
     assert re.fullmatch(r".+, \d+ cores?(, .+)?", tags["machine"])
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ({"origin": "host:/results", "machine": "a processor, 2 cores"}, "a processor, 2 cores"),
+        ({"origin": "host:/results"}, "host"),
+        ({}, ""),
+    ],
+)
+def test_the_machine_of_a_run(tags, expected):
+    assert machine_of(tags) == expected
+
+
+def test_a_processor_whose_name_is_not_utf8(tmp_path, monkeypatch):
+    (tmp_path / "cpuinfo").write_bytes(b"processor\t: 0\r\nmodel name\t: CPU \xae 3 GHz\r\n")
+    monkeypatch.setattr("runs.record.machine.CPUINFO", tmp_path / "cpuinfo")
+    assert _processor.__wrapped__() == "CPU \N{REPLACEMENT CHARACTER} 3 GHz"
 
 
 def test_files_are_kept_inside_the_store(tracker, store, tmp_path, monkeypatch):
