@@ -18,7 +18,7 @@ class Clusterings:
     """Finished clusterings of the record, fair ones included. Add the newest first.
 
     Args:
-        small_cases: whether small cases decide on runs of other code, which else are left out.
+        small_cases: whether small cases decide on runs of other code; if not, these runs are left out.
     """
 
     def __init__(self, *, small_cases: bool = False) -> None:
@@ -47,7 +47,7 @@ class Clusterings:
             notes: list to which the runs left out are added, with the reason.
         """
         chosen: dict[int, SeedResult] = {}
-        points = ""
+        points: dict[bool, str] = {}  # of the newest run that counts, and of the newest one that is stale
         left_out: list[str] = []
         stage = "fair" if isinstance(config, FairConfig) else "clustering"
         for run in self._by_dataset.get((stage, config.dataset.name), []):
@@ -58,17 +58,15 @@ class Clusterings:
             if not same_code and not (self._small_cases and _same_keys(config, run)):
                 left_out += [run.run_id] if _same_keys(config, run) else []
                 continue
-            points = points or data
-            if int(seed) in chosen and not chosen[int(seed)].stale:
+            stale = "" if same_code else why_stale(config, run)
+            newest = points.setdefault(bool(stale), data)
+            if int(seed) in chosen and (stale or not chosen[int(seed)].stale):
                 continue
             value, printed = values(run)
             if not abs(value) < sys.float_info.max:
                 continue
-            if data != points:
+            if data != newest:
                 notes.append(f"{where}: run {run.run_id} left out, on other points than the newest run")
-                continue
-            stale = "" if same_code else why_stale(config, run)
-            if stale and int(seed) in chosen:
                 continue
             chosen[int(seed)] = SeedResult(
                 int(seed), value, math.nan, 0, run.run_id, run.artifact_uri, as_printed=printed, stale=stale

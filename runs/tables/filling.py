@@ -175,7 +175,7 @@ def _one_by_seed(
     code.
 
     Args:
-        small_cases: whether small cases decide on runs of other code, which else are left out.
+        small_cases: whether small cases decide on runs of other code; if not, these runs are left out.
     """
     config = cell.few_shot
     assert config is not None

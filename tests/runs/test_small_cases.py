@@ -20,6 +20,7 @@ from runs.stages.fair.stage import fair_clustering
 from runs.stages.small_cases import outcomes
 from runs.stages.small_cases.outcomes import outcome_of, small_case, why_stale
 from runs.storage.store import Store
+from runs.tables.clusterings import Clusterings
 from tests.runs.records import copy_results
 
 FAIR = ["dataset=synthetic", "method=backurs", "fairness_weight=0,1", "n_init=1"]
@@ -91,6 +92,19 @@ def test_a_fair_clustering_is_stale_once_its_method_has_changed(
     outcomes._known.clear()
     monkeypatch.setattr(Backurs, "fit", _moved(Backurs.fit))
     assert "objective" in why_stale(config, tagged)
+
+
+def test_a_stale_run_on_other_points_hides_no_run_that_counts(run: RunRow) -> None:
+    (config,) = parse(FairConfig, FAIR)
+    newer = dataclasses.replace(run, run_id="0" * 32, tags={**run.tags, "data": "other", "recipe": "other"})
+    clusterings = Clusterings(small_cases=True)
+    clusterings.add(newer)
+    (alone,) = clusterings.results(config, lambda _: (0.5, 0.5), [], "cell", [])
+    assert (alone.run_id, bool(alone.stale)) == (newer.run_id, True)
+    clusterings.add(run)
+    notes: list[str] = []
+    (found,) = clusterings.results(config, lambda _: (0.5, 0.5), [], "cell", notes)
+    assert (found.run_id, found.stale, notes) == (run.run_id, "", [])
 
 
 def _moved(fit):  # type: ignore[no-untyped-def]
