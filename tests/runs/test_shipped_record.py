@@ -15,6 +15,7 @@ from runs.record.exports.outcome import SMALL_CASE
 from runs.record.exports.transfer import import_runs
 from runs.record.query import read_runs
 from runs.record.tracking import Tracker
+from runs.tables.counts import Counts
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, footnotes, records
 from runs.tables.formats.wording import legend
@@ -159,6 +160,8 @@ def test_runs_without_an_outcome_are_stale(tracker: Tracker, edited: Callable[[C
     assert table.statuses == {"not run": 12}
     assert all(cell.is_stale for cell in table.cells.values())
     assert any("no small case" in note for note in table.notes)
+    counts = Counts.of("", [table])
+    assert (counts.printed, counts.shipped, counts.found, counts.reproduced) == (12, 12, 0, 0)
 
 
 def test_runs_of_other_settings_are_stale(tracker: Tracker, edited: Callable[[Change], None]) -> None:
