@@ -1,6 +1,7 @@
 """Export finished runs of a record to a file, and import such a file into a record."""
 
 import dataclasses
+import functools
 import math
 import tempfile
 from collections.abc import Callable
@@ -47,10 +48,19 @@ def export_runs(tracker: Tracker, path: Path, prefix: str = "", outcome_of: Outc
 
 def _exported(run_id: str, run: RunRow, tracker: Tracker, outcome_of: OutcomeOf | None) -> RunRow:
     tags = {name: text for name, text in run.tags.items() if name != EXPORTED}
-    outcome = outcome_of(run, _files(tracker, run).get(CONFIG)) if outcome_of else None
+    outcome = outcome_of(run, _config(tracker, run)) if outcome_of else None
     if outcome is not None:
         tags[SMALL_CASE] = outcome
     return dataclasses.replace(run, run_id=run_id, tags=tags)
+
+
+def _config(tracker: Tracker, run: RunRow) -> bytes | None:
+    """Return the config of a run without folders of this machine; None if it is missing or no text."""
+    try:
+        text = tracker.read(run.run_id, CONFIG, functools.partial(Path.read_text, encoding="utf-8"), run.artifact_uri)
+    except ValueError:
+        return None
+    return without_folders(text).encode()
 
 
 def import_runs(exported: ExportedRuns, tracker: Tracker) -> int:
