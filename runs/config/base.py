@@ -23,6 +23,7 @@ from runs.config.overrides import Grid, write
 YAML_WORDS = r"true|false|yes|no|on|off|y|n|null|nan|inf"
 CODE = ("code", "crop_code")  # parts of identities that are fingerprints of code
 PLACES = ("root",)  # fields that hold folders; the content of their files is fingerprinted separately
+FILES = (*PLACES, "path")  # fields that say where the data of a choice are; a choice without them needs no files
 
 
 def key(default: Any, about: str, *, execution: bool = False) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.parameters import mismatch
 from runs.config import groups, overrides
-from runs.config.base import PLACES, RunConfig, group_names, group_of, hints_of, top_level
+from runs.config.base import FILES, PLACES, RunConfig, group_names, group_of, hints_of, top_level
 from runs.config.groups import GROUPS, REQUIRED, Choice
 from runs.config.overrides import Grid, Value
 from runs.config.schemas import SCHEMAS
@@ -249,7 +249,7 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
     if other_options:
         owner = other_options[0]
         choices = [choice for choice in candidates if choice.key == owner.key]
-        files = any(field in choice.options for choice in choices for field in (*PLACES, "path"))
+        files = any(field in choice.options for choice in choices for field in FILES)
         needless = " and needs no files" if item.key in PLACES and not files else ""
         return InputError(
             f"unknown key {str(item)!r}: {owner.key} {', '.join(choice.name for choice in choices)} does not have this "

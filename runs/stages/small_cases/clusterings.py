@@ -11,6 +11,7 @@ from clustering.datasets.dataset import Dataset
 from clustering.datasets.digits import Digits
 from clustering.deep.stepwise_method import StepwiseMethod
 from clustering.foundation.progress import quiet
+from runs.config.base import FILES
 from runs.config.cluster import ClusterConfig
 from runs.record.exports.outcome import Numbers
 from runs.stages.clustering.fitting import BALANCED, ClusteringStage
@@ -24,7 +25,6 @@ STEPS = {"max_iter": 10, "steps": 3, "supervised_steps": 3}  # of a training
 SEEN, BATCH = 40, 20  # points that a network is trained on
 LABELS, LINKS = "3", 30  # known labels of a class, and known pairs, where the run has such
 ENLARGED = 4  # factor of the pictures that networks see
-FILES = ("root", "path")  # fields of data sets that are read from files
 
 
 def clustering_case(config: ClusterConfig) -> Numbers:

@@ -10,6 +10,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import quiet
 from clustering.foundation.streams import stream
 from fairness.datasets.dataset import FairDataset
+from runs.config.base import FILES
 from runs.config.fair import FairConfig
 from runs.record.exports.outcome import Numbers
 from runs.stages.clustering.shared_graphs import SharedGraphs
@@ -19,7 +20,6 @@ POINTS, DIMENSIONS, CLUSTERS = 60, 3, 5  # CLUSTERS: most clusters of random poi
 WEIGHTS, DEFAULT_WEIGHTS = 2, (0.0, 1.0)
 STARTS = 3
 SHARE_OF_GROUPS = {3: (0.5, 0.3, 0.2), 2: (0.6, 0.4)}
-FILES = ("root", "path")  # fields of data sets that are read from files
 
 
 def fair_case(config: FairConfig) -> Numbers:

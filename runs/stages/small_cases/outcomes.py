@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clustering.foundation.errors import InputError
-from runs.config.base import code_left_out, identity
+from runs.config.base import FILES, code_left_out, identity
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, parse
 from runs.config.overrides import write
 from runs.config.yaml_files import parse_yaml
@@ -102,7 +102,7 @@ def _key(config: Config) -> str:
     flat: dict[str, Any] = {name: value for name, value in config.flat().items() if name not in NOT_IN_CASES}
     if isinstance(config, EvaluateConfig):
         flat["features"] = config.features is not None
-    elif any(f"dataset.{name}" in flat for name in ("root", "path")):
+    elif any(f"dataset.{name}" in flat for name in FILES):
         flat = {name: value for name, value in flat.items() if name.partition(".")[0] != "dataset"}
     kind = next(schema for schema in SCHEMAS.values() if isinstance(config, schema))
     return identity("small case", kind=kind.__name__, options=flat)
