@@ -28,7 +28,7 @@ class Figure:
         caption: the caption below the drawing.
         run_id: id of the run that holds the figure; empty if there is none.
         missing: the reason why there is no drawing.
-        state: whether it can be drawn here, in part or as a whole, and why not.
+        state: "can be drawn", or why it cannot.
     """
 
     name: str
@@ -60,8 +60,9 @@ def read_figures(rows: Iterable[RunRow], tracker: Tracker) -> dict[str, list[Fig
         name, about = known["name"], known["about"]
         drawn = [row for row in newest.values() if row.name.partition("@")[0] == name]
         figures = [_drawn(row, about, tracker) for row in sorted(drawn, key=lambda row: row.name)]
-        missing = f"Not drawn yet: transduce figure {name}." if name in DRAWN else f"It {known['drawn']}."
-        state = known["drawn"].replace("yes", "can be drawn")
+        able = known["drawn"] == "yes"
+        missing = f"Not drawn yet: transduce figure {name}." if able else f"It {known['drawn']}."
+        state = "can be drawn" if able else known["drawn"]
         of_name = [replace(figure, state=state) for figure in figures or [Figure(name, about, missing=missing)]]
         found.setdefault(name.partition("/")[0], []).extend(of_name)
     return found
