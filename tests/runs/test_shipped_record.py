@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from clustering.deep.fair_assignment import FairAssignment
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.zero_shot import ZeroShot
-from runs.record.exports.exported import ExportedRuns
+from runs.record.exports.exported import ExportedRuns, write_runs
 from runs.record.exports.outcome import SMALL_CASE
 from runs.record.exports.transfer import import_runs
 from runs.record.query import read_runs
 from runs.record.tracking import Tracker
+from runs.stages.small_cases.outcomes import recipe_of
 from runs.tables.counts import Counts
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, footnotes, records
@@ -44,9 +46,24 @@ def test_a_table_without_runs_shows_the_shipped_ones(tracker: Tracker) -> None:
     assert all("shipped" in FILES[ending](table) for ending in ("md", "html", "csv"))
 
 
-@pytest.mark.usefixtures("shipped")
-def test_own_runs_stand_beside_the_shipped_ones(tracker: Tracker, shipped: Path) -> None:
-    exported = ExportedRuns(shipped)
+@pytest.fixture
+def this_code(tmp_path: Path, shipped: Path, tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The shipped runs of one table, as if the present code had made them."""
+    whole = ExportedRuns(shipped)
+    by_id = {run.run_id: run for run in whole.runs}
+    made = []
+    for cell in look_up(paper_table("rs_transclip/1"), tracker).cells.values():
+        assert cell.few_shot is not None
+        for run in (by_id[result.run_id] for result in cell.shipped):
+            made.append(replace(run, tags={**run.tags, "recipe": recipe_of(cell.few_shot, run)}))
+    path = tmp_path / "of_this_code.jsonl"
+    write_runs(path, made, lambda run: whole.files[run.run_id])
+    monkeypatch.setattr("runs.tables.shipped.PLACE", path)
+    return path
+
+
+def test_own_runs_stand_beside_the_shipped_ones(tracker: Tracker, this_code: Path) -> None:
+    exported = ExportedRuns(this_code)
     empty = paper_table("rs_transclip/1")
     ids = [result.run_id for cell in look_up(empty, tracker).cells.values() for result in cell.shipped][:4]
     exported.runs = [run for run in exported.runs if run.run_id in ids]
@@ -183,7 +200,7 @@ def test_own_runs_of_other_code_are_left_out(tracker: Tracker, other_code: Path)
     assert any("the code has changed since" in note and not note.startswith("stale") for note in table.notes)
 
 
-@pytest.mark.usefixtures("shipped")
+@pytest.mark.usefixtures("this_code")
 def test_no_small_case_is_computed_for_runs_of_this_code(tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> None:
     known: dict[str, object] = {}
     monkeypatch.setattr("runs.stages.small_cases.outcomes._known", known)
