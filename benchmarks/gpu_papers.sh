@@ -36,7 +36,7 @@ done
 [[ ${minutes:=9} =~ ^[1-9][0-9]{0,3}$ ]] || mistake "minutes must be a whole number from 1 to 9999, not $minutes"
 
 pictures=$data/mini_imagenet
-results=${TRANSDUCE_RESULTS:-results}
+results=${TRANSDUCE_RESULTS:-results} results=${results%/}
 transduce=(transduce) settings=() some=() few=()
 device=cuda parity=() speed=() overhead=(--turns 5 --images 25600)
 if [ -n "$small" ]; then

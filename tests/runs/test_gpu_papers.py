@@ -37,7 +37,7 @@ def data(tmp_path: Path) -> Path:
 def call(tmp_path: Path, *arguments: object, **environment: str) -> tuple[int, str, str]:
     """Exit code, output and messages."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    known = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "TRANSDUCE_RESULTS": str(tmp_path / "results")}
+    known = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "TRANSDUCE_RESULTS": f"{tmp_path}/results/"}
     command = [ROOT / "benchmarks" / "gpu_papers.sh", *map(str, arguments)]
     done = subprocess.run(command, env=known | environment, cwd=tmp_path, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
