@@ -17,8 +17,9 @@ usage: transduce record export FILE [key=value ...] [--flag ...]
        transduce record import FILE [key=value ...] [--flag ...]
 
 export writes finished runs to FILE: configs, tags, the last value of each metric, and artefacts of at most 256 kB. The
-folders of this machine are left out. A FILE that ends in .gz is compressed. With each run goes the outcome of a small
-case, which shows later whether edited code still gives the same; computing them takes about a minute.
+folders of this machine are left out. A FILE that ends in .gz is compressed. Each run is stored with the outcome of a
+small case, which shows later whether edited code still gives the same results. Computing the outcomes takes about a
+minute.
 import adds these runs to the record of another machine, where they fill tables like its own.
 Existing runs are skipped. No code in a file is executed.
 

@@ -23,7 +23,7 @@ class Verdict:
             number cannot be compared with; not printed: it was run, and the paper leaves it empty.
         why: the keys that differ, what is missing, or the interval that decided.
         difference: result minus target; NaN without a result or a target.
-        cause: of above or below, why the result differs (`runs/published/causes.yaml`); None where nobody looked.
+        cause: of above or below, why the result differs (`runs/published/causes.yaml`); None if it was not looked for.
     """
 
     status: VerdictStatus

@@ -1,6 +1,6 @@
 """Clusters of a network without and with views of its points (Zhang and Boykov, Figure 2).
 
-The paper says neither its network nor its points. The network here has random Fourier features of high frequency, so
+The paper names neither its network nor its points. The network here has random Fourier features of high frequency, so
 that it can assign close points to different clusters; the points are two bars.
 """
 

@@ -29,8 +29,8 @@ def predictions() -> Values:
 
 
 def known_loss(p: Values, order: float, known: int = 0) -> Values:
-    """(M,) loss of predictions (M, 3) of points of class `known`: the entropy where it is the likeliest class, and log
-    3, the largest entropy, elsewhere. For two classes this is f_alpha in the proofs of theorems 2 and 3."""
+    """(M,) loss of predictions (M, 3) of points of class `known`: the entropy where it is the likeliest class, and
+    log 3, the largest entropy, elsewhere. For two classes this is f_alpha in the proofs of theorems 2 and 3."""
     import torch
 
     from clustering.deep.losses import mean_entropy
@@ -67,10 +67,10 @@ def simplex_figure() -> "Figure":
 
 CAPTION = (
     "Renyi's entropies of three classes as losses of a point whose class is known, over the predictions; the corners "
-    "are certain predictions. Where the known class is the likeliest the loss is the entropy, elsewhere log 3, the "
+    "are certain predictions. Where the known class is the likeliest, the loss is the entropy; elsewhere it is log 3, the "
     "largest entropy. This extends the loss that the paper defines for two classes (Figure 7); its own definition for "
-    "three is not at hand. As for two classes, the least of the losses of all classes is the entropy: self-labelling. "
-    "Other than for two classes the loss jumps where another class becomes likelier, except at the centre. Lines are "
-    "0.1 nats apart."
+    "three is not at hand. As for two classes, the smallest of the losses of all classes is the entropy: "
+    "self-labelling. Unlike for two classes, the loss jumps where another class becomes likelier, except at the "
+    "centre. Lines are 0.1 nats apart."
 )
 DRAWING = formula_drawing(simplex_figure, CAPTION)

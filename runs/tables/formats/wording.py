@@ -194,7 +194,7 @@ def legend(table: Table) -> list[str]:
         lines.append("shipped: the result of the runs that the project ships, scored as in the paper")
     if any(cell.is_stale for cell in cells):
         lines.append(
-            "stale: the code has changed since the shipped run, and it is not known to give the same result; it has no "
+            "stale: the code has changed since the shipped run and may give another result now; the number has no "
             "verdict"
         )
     if has_runs:
