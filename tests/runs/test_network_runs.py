@@ -82,6 +82,11 @@ def test_a_run_has_a_map_where_it_is_asked_for(asked, store, tracker):
     assert mapped.trials.mapped_classes.shape == (20,)
 
 
+def test_a_map_depends_on_no_other_code_of_runs():
+    maps = "runs.stages.clustering.feature_maps"
+    assert code_fingerprint(maps) == code_fingerprint(maps, "clustering.foundation.streams", follow=False)
+
+
 def test_the_identity_has_the_code_of_all_that_makes_the_result(asked, monkeypatch):
     named: list[tuple[str, ...]] = []
 

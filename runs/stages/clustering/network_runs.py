@@ -23,7 +23,7 @@ from fsl.training.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.config.network import DeepNetwork
 from runs.record.unrecorded import Made
-from runs.stages.clustering.feature_maps import with_map
+from runs.stages.clustering.feature_maps import points_of_map, with_map
 from runs.stages.clustering.learning_run import NETWORK, Learned, LearningStage, watched_scores
 from runs.stages.clustering.network_inputs import Inputs, check_fits, inputs_of
 from runs.stages.clustering.results import Trials
@@ -77,6 +77,7 @@ class NetworkStage(LearningStage):
         problem: Problem = begun.state
         data, known, learning, network = prepared.data, problem.known, problem.training, self.config.network.build()
         inputs, device = inputs_of(network, data), resolve_device(self.config.device)
+        mapped = points_of_map(self.config, told_points(known), data.values.shape[0])
         if learning.finished:  # interrupted between the training and its mark in the record
             model = _loaded(learning.folder / NETWORK, network, inputs, problem.clusters)
         else:
@@ -86,9 +87,8 @@ class NetworkStage(LearningStage):
         trials = _trials(self.config, model, log_p, labels, data, known, learning.seconds)
         made_of = features(model, inputs.points, inputs.prepare, device)
         learned = Learned(made_of, labels, told_points(known), {"epochs": network.epochs})
-        return Made(
-            with_map(trials, learned, data.labels, self.config), {"learned": learned, "data": data, "log_p": log_p}
-        )
+        trials = with_map(trials, learned, mapped, data.labels, self.config.seed)
+        return Made(trials, {"learned": learned, "data": data, "log_p": log_p})
 
     def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
         super().close(made, begun, work)

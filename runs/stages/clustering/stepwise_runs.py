@@ -9,7 +9,7 @@ import torch
 
 from clustering.foundation.progress import quiet
 from runs.record.unrecorded import Made
-from runs.stages.clustering.feature_maps import with_map
+from runs.stages.clustering.feature_maps import points_of_map, with_map
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.learning_run import NETWORK, Learned, LearningRun, LearningStage, watched_scores
 from runs.stages.clustering.results import Trials
@@ -30,6 +30,8 @@ class StepwiseStage(LearningStage):
         learning: LearningRun = training
         (data, graphs), fitted = prepared, list[Any]()
         config, folder, labels = self.config, learning.folder, None if known is None else known.labels
+        told = told_points(known, known_coarse(config, data, known))
+        mapped = points_of_map(config, told, data.values.shape[0])
         steps = config.method.build().set_params(n_clusters=clusters).planned_steps(labels)
         with work.store.watched(), work.progress.track(f"training {self.name}", steps) as advance:
             watch = {"log": learning, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
@@ -42,9 +44,9 @@ class StepwiseStage(LearningStage):
             with work.store.watched():
                 keep_method(folder / NETWORK, model, config.method.plugin)
         features = torch.from_numpy(model.transform(data.values)).float()
-        told = told_points(known, known_coarse(config, data, known))
         learned = Learned(features, model.labels_, told, {"steps": model.n_iter_})
-        return Made(with_map(trials, learned, data.labels, config), {"learned": learned, "data": data})
+        trials = with_map(trials, learned, mapped, data.labels, config.seed)
+        return Made(trials, {"learned": learned, "data": data})
 
     def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
         super().close(made, begun, work)
