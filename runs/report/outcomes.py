@@ -1,6 +1,6 @@
 """The pages about the papers: tables and figures of each work, and of all works the claims, the figures and the errata.
 
-The report and the documentation have them both.
+Both the report and the documentation have these pages.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,6 +32,7 @@ class Exhibit:
 
     Attributes:
         name: name of the table or figure, such as "thesis/4.4@omniglot".
+        heading: heading of its section.
         body: HTML.
         statuses: number of cells for each verdict; empty for a figure.
     """

@@ -79,7 +79,7 @@ class SeedResult:
         run_id: MLflow's id of the run.
         artifacts: URI of its files.
         as_printed: the metric by which the paper scored, where it is another one; else NaN.
-        stale: why the run of other code does not count; empty if it does.
+        stale: why a run of other code does not count; empty for a run that counts.
     """
 
     seed: int

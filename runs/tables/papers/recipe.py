@@ -15,7 +15,7 @@
       Synthetic: {Ours: {fairness_weight: 85, balance: balance_mean}}
     cells:                                    # settings of one cell, by row and column
       Adult: {Ours: {max_iter: 20}}
-    needs: a GPU                              # what runs with the paper's data and network need besides folders
+    needs: a GPU                              # what the runs need besides folders; not on another data set
     instead: {MNIST: pixels, not features}    # by row or column: how cells differ from the protocol of the print
     cannot:                                   # by row and column: cells that are not run, with the reason
       Bank: {Backurs et. al.: it takes two groups}
