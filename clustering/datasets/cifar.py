@@ -84,8 +84,8 @@ class CIFAR10(_CIFAR):
     """60,000 pictures of 10 classes, values in [0, 1]: 50,000 training pictures first, then 10,000 of the test.
 
     Attributes:
-        root: folder with the binary version, data_batch_1.bin and so on; or with cifar10.npz, which has three arrays for
-            each part: blob_test, the bytes of its JPEG files; offset_test, where each begins and the last ends; and
+        root: folder with the binary version, data_batch_1.bin and so on; or with cifar10.npz, which has three arrays
+            for each part: blob_test, the bytes of its JPEG files; offset_test, where each begins and the last ends; and
             label_test, their classes.
         part: all pictures, or those of one part.
     """

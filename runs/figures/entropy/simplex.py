@@ -68,8 +68,8 @@ def simplex_figure() -> "Figure":
 CAPTION = (
     "Renyi's entropies of three classes as losses of a point whose class is known, over the predictions; the corners "
     "are certain predictions. Where the known class is the likeliest, the loss is the entropy; elsewhere it is log 3, "
-    "the largest entropy. This extends the loss that the paper defines for two classes (Figure 7); its own definition for "
-    "three is not at hand. As for two classes, the smallest of the losses of all classes is the entropy: "
+    "the largest entropy. This extends the loss that the paper defines for two classes (Figure 7); its own definition "
+    "for three is not at hand. As for two classes, the smallest of the losses of all classes is the entropy: "
     "self-labelling. Unlike for two classes, the loss jumps where another class becomes likelier, except at the "
     "centre. Lines are 0.1 nats apart."
 )
