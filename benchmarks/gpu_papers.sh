@@ -79,9 +79,10 @@ step() { # step NAME COMMAND...: run a command unless an earlier call has, or th
         echo "== $name"
         timeout --foreground --signal=INT --kill-after=20 "$remaining" "$@" 2>&1 | tee "$log/$name.part"
         local code=${PIPESTATUS[0]}
+        if [ "$code" = 137 ] && [ "$(date +%s)" -ge "$end" ]; then code=124; fi
         case $code in
             0) mv "$log/$name.part" "$log/$name.txt" && finished+=("$name") ;;
-            124 | 130 | 137) left+=("$name") ;; # the time was over, or the step was interrupted or killed
+            124 | 130) left+=("$name") ;; # the time was over, or the step was interrupted
             *) mv "$log/$name.part" "$log/$name.failed" && failed+=("$name") && echo "== $name: exit code $code" ;;
         esac
     fi

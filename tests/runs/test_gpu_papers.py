@@ -99,9 +99,11 @@ def test_an_interrupted_step_is_the_first_of_the_next_call(tmp_path: Path, data:
     assert len(calls) == 1 + 8 + 1
 
 
-def test_a_failed_step_stops_no_other_and_is_told_at_the_end(tmp_path: Path, data: Path) -> None:
+@pytest.mark.parametrize("ends", [1, 137])
+def test_a_failed_step_stops_no_other_and_is_told_at_the_end(tmp_path: Path, data: Path, ends: int) -> None:
+    """A step that is killed within its time, such as for lack of memory, has failed: it would be killed again."""
     for _ in range(2):
-        code, out, _ = pretend(tmp_path, data, "parity.py", 1)
+        code, out, _ = pretend(tmp_path, data, "parity.py", ends)
         assert code == 1
         assert f"done: {' '.join(step for step in STEPS if step != 'parity')}\nfailed: parity;" in out
     (tmp_path / "results-small" / "gpu_papers" / "parity.failed").unlink()
