@@ -79,8 +79,13 @@ def eigenvector_labels(features: Tensor, clusters: int, generator: np.random.Gen
         generator: random generator of the starts of K-means.
 
     Raises:
-        InputError: D < K - 1.
+        InputError: D < K - 1, or n < K.
     """
+    if len(features) < clusters:
+        raise InputError(
+            f"K-means on eigenvectors finds {clusters} clusters among at least {clusters} points of a batch, not "
+            f"{len(features)}; raise batch_size, or give more points"
+        )
     projected, least, rest = _eigenvectors(features, clusters)
     constant = projected.new_full((len(projected), 1), (rest / len(projected)) ** 0.5)
     return unit_kmeans(torch.cat([constant, least**0.5 * projected], dim=1).cpu().numpy(), clusters, generator)

@@ -68,9 +68,11 @@ def test_what_is_known_is_inserted_into_labels() -> None:
     assert (~known.mask).any()
 
 
-def test_eigenvectors_of_more_clusters_than_features() -> None:
+def test_eigenvectors_of_more_clusters_than_features_or_points() -> None:
     with pytest.raises(InputError, match="5 clusters need 4 features, not 3"):
         eigenvector_labels(draw(0), 5, np.random.default_rng(0))
+    with pytest.raises(InputError, match="batch_size"):
+        eigenvector_labels(draw(0)[:2], 3, np.random.default_rng(0))
 
 
 @settings(max_examples=10)
