@@ -16,6 +16,7 @@ import numpy as np
 from PIL import Image
 
 import runs.cli
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.mini import MiniImageNet
 
@@ -53,6 +54,9 @@ def png(pixels: np.ndarray) -> bytes:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["make"] and len(sys.argv) == 4:
-        make(sys.argv[2], Path(sys.argv[3]))
+        try:
+            make(sys.argv[2], Path(sys.argv[3]))
+        except (InputError, OSError) as error:
+            sys.exit(f"few_pictures.py: {error}")
     else:
         sys.exit(runs.cli.main())

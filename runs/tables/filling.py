@@ -242,11 +242,15 @@ def _data(kept: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _of_run(run: RunRow) -> list[dict[str, str]]:
-    """The keys of a run; of given features twice, with their content and with the names of their files."""
+    """The keys of a run; of given features twice, with their content and with the names of their files. An imported run
+    whose features cannot be read has none."""
     params = {**run.params, **_BY_CONTENT, "checkpoint": run.tags.get("weights") or None}
     if not _has_features(run):
         return [_kept({**params, "features": None})]
-    (typed,) = values("features", run.params["features"])
+    try:
+        (typed,) = values("features", run.params["features"])
+    except ValueError:  # among them InputError
+        return []
     files = typed.value if isinstance(typed.value, list) else [typed.value]
     return [_kept({**params, "features": one}) for one in (run.tags.get("features"), file_names(map(str, files)))]
 

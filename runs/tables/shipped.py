@@ -24,6 +24,9 @@ def shipped_runs() -> ExportedRuns | None:
     """Return the shipped record; None if there is none, as in an installed package.
 
     It has no large artefacts, so claims that need them are not checked, without a message.
+
+    Raises:
+        InputError: the file is damaged.
     """
     if not PLACE.is_file():
         return None
@@ -33,7 +36,7 @@ def shipped_runs() -> ExportedRuns | None:
 @functools.cache
 def _read(path: Path, changed: int) -> ExportedRuns:
     """Read a file once, and again when it has changed."""
-    return ExportedRuns(path)
+    return ExportedRuns(path, remedy="restore this file of the checkout, as with `git restore`, or remove it")
 
 
 def beside(own: Table, shipped: Table, runs: ExportedRuns) -> Table:

@@ -88,6 +88,13 @@ def test_an_interrupted_import_is_completed(
     assert len(read_runs(other, "", statuses=("FINISHED", "KILLED", "RUNNING"))) == 1
 
 
+def test_a_damaged_config_is_exported_as_it_is(filled: Tracker, tmp_path: Path) -> None:
+    (run,) = read_runs(filled, "")
+    (filled.store.artifacts / "cluster" / "digits" / run.run_id / "artifacts" / "config.yaml").write_bytes(b"\xff\x80")
+    export_runs(filled, tmp_path / "runs.jsonl")
+    assert ExportedRuns(tmp_path / "runs.jsonl").files[run.run_id]["config.yaml"] == b"\xff\x80"
+
+
 def _interrupt(*arguments: object) -> None:
     raise KeyboardInterrupt
 
@@ -153,6 +160,16 @@ def test_a_run_by_hand_is_read(tmp_path: Path) -> None:
         {"files": {"a.npz": "not base64"}},
         {"files": {"a.npz": "A" * (2 * LARGEST_FILE)}},
         {"files": None},
+        {"experiment": "x" * 300},
+        {"metrics": {"nmi": 10**400}},
+        {"metrics": {"a;b": 0.5}},
+        {"params": {"../x": "0"}},
+        {"params": {"": "0"}},
+        {"params": {"seed": "\ud800"}},
+        {"tags": {"a\nb": "x"}},
+        {"tags": {"a": "x\0"}},
+        {"tags": {"small_case": '{"settings": "a", "<b>": [1]}'}},
+        {"name": "\udfff"},
         {"name": None},
     ],
     ids=str,

@@ -77,6 +77,14 @@ def test_mistakes(tmp_path: Path, data: Path, arguments: tuple[str, ...], words:
     assert not (tmp_path / "results").exists()
 
 
+def test_a_folder_without_pictures_is_said_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "data" / "mini_imagenet").mkdir(parents=True)
+    code, out, said = call(tmp_path, "data", "--small")
+    assert (code, out) == (2, "")
+    assert "has no pictures of this benchmark" in said
+    assert "Traceback" not in said
+
+
 def test_finished_steps_are_not_taken_again(tmp_path: Path, data: Path) -> None:
     code, out, calls = pretend(tmp_path, data)
     assert code == 0

@@ -1,5 +1,6 @@
 """The shipped record beside the runs of the user, in a table of a paper."""
 
+import dataclasses
 import gzip
 import json
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from clustering.deep.fair_assignment import FairAssignment
+from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.zero_shot import ZeroShot
 from runs.record.exports.exported import ExportedRuns, write_runs
@@ -211,6 +213,29 @@ def test_no_small_case_is_computed_for_runs_of_this_code(tracker: Tracker, monke
 def test_without_a_shipped_record_nothing_is_shown(tracker: Tracker) -> None:
     table = look_up(paper_table("rs_transclip/1"), tracker)
     assert table.statuses == {"not run": 12}
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", RECORD.read_bytes()[:1000]], ids=["empty", "other", "cut"])
+def test_a_damaged_shipped_record_is_named(
+    tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    place = tmp_path / "record.jsonl.gz"
+    place.write_bytes(content)
+    monkeypatch.setattr("runs.tables.shipped.PLACE", place)
+    with pytest.raises(InputError, match=r"record\.jsonl\.gz.* restore this file"):
+        look_up(paper_table("rs_transclip/1"), tracker)
+
+
+@pytest.mark.usefixtures("shipped")
+@pytest.mark.parametrize("features", ["[" * 100, "a.npz,b.npz", "a.npz,"])
+def test_an_imported_run_of_unreadable_features_fills_no_cell(tracker: Tracker, shipped: Path, features: str) -> None:
+    exported = ExportedRuns(shipped)
+    run = next(run for run in exported.runs if run.experiment == "evaluate/features")
+    exported.runs = [dataclasses.replace(run, params={**run.params, "features": features})]
+    import_runs(exported, tracker)
+    table = look_up(paper_table("rs_transclip/1"), tracker)
+    assert len(read_runs(tracker, "evaluate/")) == 1
+    assert not any(cell.results for cell in table.cells.values())
 
 
 @pytest.mark.usefixtures("shipped")

@@ -7,11 +7,13 @@ checked, and its size is limited.
 
 import base64
 import binascii
+import contextlib
 import gzip
 import json
 import math
 import os
 import re
+import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -24,11 +26,14 @@ from runs.record.run_folders import RunFolders
 from runs.storage.locks import Say, silent
 
 HEADER = {"format": "transduce runs", "version": 1}
+REMEDY = "give a file of `transduce record export`"
 LARGEST_FILE = 1 << 18  # bytes of one artefact; larger ones are left out
 LONGEST_LINE = 1 << 24  # characters of one run
 MOST_RUNS = 100_000
 LARGEST_TOTAL = 1 << 30  # characters of all runs, uncompressed
-RUN_ID, EXPERIMENT, FILE_NAME = r"[0-9a-f]{32}", r"\w[\w.@+-]*(/\w[\w.@+-]*)*", r"\w[\w.-]{0,99}"
+RUN_ID, EXPERIMENT, FILE_NAME = r"[0-9a-f]{32}", r"(?=.{,250}$)\w[\w.@+-]*(/\w[\w.@+-]*)*", r"\w[\w.-]{0,99}"
+NAME = r"(?=.{,250}$)\w[\w.: -]*(/\w[\w.: -]*)*"  # of parameters, tags and metrics; MLflow allows hardly more
+LARGEST_NUMBER = sys.float_info.max
 LONGEST_TEXT = 6000  # characters of one parameter or tag, as in MLflow
 FOLDERS = re.compile(
     r"""(?<![\w.:/])(?:file://)?(?:/(?:[^\s,\[\]'"/]+/)*(?=[^\s/])|[A-Za-z]:\\(?:[^\s,\[\]'"\\]+\\)*)"""
@@ -47,6 +52,7 @@ class ExportedRuns(RunFolders):
     Args:
         path: the file.
         say: function that prints messages about damaged artefacts.
+        remedy: what to do about a file that cannot be read, for the message.
 
     Attributes:
         runs: newest first.
@@ -56,17 +62,17 @@ class ExportedRuns(RunFolders):
         InputError: the file cannot be read, or is no exported file; the message names the line.
     """
 
-    def __init__(self, path: Path, say: Say = silent) -> None:
+    def __init__(self, path: Path, say: Say = silent, remedy: str = REMEDY) -> None:
         self.say = say
         self.files: dict[str, dict[str, bytes]] = {}
         rows: dict[str, RunRow] = {}
-        for number, entry in _lines(path):
+        for number, entry in _lines(path, remedy):
             try:
                 row, files = _parse(entry)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise InputError(f"{path}, line {number}: not an exported run ({error}); export it again") from error
+                raise InputError(f"{path}, line {number}: not an exported run ({error}); {remedy}") from error
             if row.run_id in rows:
-                raise InputError(f"{path}, line {number}: run {row.run_id} occurs twice; export it again")
+                raise InputError(f"{path}, line {number}: run {row.run_id} occurs twice; {remedy}")
             rows[row.run_id], self.files[row.run_id] = row, files
         self.runs = sorted(rows.values(), key=lambda row: (-row.start, row.run_id))
 
@@ -113,7 +119,8 @@ def write_runs(path: Path, runs: Collection[RunRow], files_of: Callable[[RunRow]
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error}); give another file") from error
     finally:
-        new.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # of a folder that cannot be written
+            new.unlink()
     return path.stat().st_size
 
 
@@ -150,9 +157,8 @@ def _line(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry, sort_keys=True, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+def _lines(path: Path, remedy: str) -> Iterator[tuple[int, Any]]:
     """Yield the number and content of each line after the header."""
-    remedy = "give a file of `transduce record export`"
     opened: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
     total = 0
     try:
@@ -185,7 +191,7 @@ def _parse(entry: Mapping[str, Any]) -> tuple[RunRow, dict[str, bytes]]:
     """Return the run of one line and its artefacts, with every value checked."""
     run_id, experiment = _matching(entry["run_id"], RUN_ID), _matching(entry["experiment"], EXPERIMENT)
     start, end = _time(entry["start"]), None if entry["end"] is None else _time(entry["end"])
-    metrics = {_text(name, 250): _number(value) for name, value in entry["metrics"].items()}
+    metrics = {_matching(name, NAME): _number(value) for name, value in entry["metrics"].items()}
     files = {_matching(name, FILE_NAME): _content(name, encoded) for name, encoded in entry["files"].items()}
     tags = _texts(entry["tags"])
     if SMALL_CASE in tags:
@@ -214,18 +220,20 @@ def _matching(value: Any, pattern: str) -> str:
 def _text(value: Any, length: int = LONGEST_TEXT) -> str:
     if not isinstance(value, str) or len(value) > length:
         raise ValueError(f"{str(value)[:50]!r} is not a text of at most {length:,} characters")
+    if re.search(r"[\0\ud800-\udfff]", value):  # a database cannot hold these
+        raise ValueError(f"{value[:50]!r} has characters that no text has")
     return value
 
 
 def _texts(values: Any) -> dict[str, str]:
-    return {_text(name, 250): _text(value) for name, value in values.items()}
+    return {_matching(name, NAME): _text(value) for name, value in values.items()}
 
 
 def _number(value: Any) -> float:
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(f"{str(value)[:50]!r} is not a number")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST_NUMBER:  # NaN is not
+        raise ValueError(f"{str(value)[:50]!r} is not a finite number")
     return float(value)
 
 

@@ -55,8 +55,8 @@ class Outcome:
         if sum(len(values) if isinstance(values, list) else MOST + 1 for values in content.values()) > MOST:
             raise ValueError(f"{SMALL_CASE} must have lists of at most {MOST} numbers in total")
         for name, values in content.items():
-            if not 0 < len(name) <= LONGEST_NAME or not all(map(_is_number, values)):
-                raise ValueError(f"{SMALL_CASE}: {name[:LONGEST_NAME]!r} must be a list of finite numbers")
+            if len(name) > LONGEST_NAME or not name.isidentifier() or not all(map(_is_number, values)):
+                raise ValueError(f"{SMALL_CASE}: {name[:LONGEST_NAME]!r} must be a word with a list of finite numbers")
         return cls(settings[:16], {name: tuple(map(float, values)) for name, values in content.items()})
 
 

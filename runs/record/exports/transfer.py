@@ -121,7 +121,9 @@ def _files(tracker: Tracker, run: RunRow) -> dict[str, bytes]:
             downloads = [tracker.download(run.run_id, name, Path(folder)) for name in small]
             paths = [path for path in downloads if path is not None]
         files = {path.name: path.read_bytes() for path in paths if path.stat().st_size <= LARGEST_FILE}
-    return {
-        name: without_folders(content.decode()).encode() if name.endswith(".yaml") else content
-        for name, content in files.items()
-    }
+    return {name: _cleaned(content) if name.endswith(".yaml") else content for name, content in files.items()}
+
+
+def _cleaned(content: bytes) -> bytes:
+    """A text without folders of this machine; bytes that are no text, of a damaged file, remain."""
+    return without_folders(content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
