@@ -44,7 +44,7 @@ def run(flags: Flags, console: Console) -> int:
     requested = []
     for name in flags.settings:
         if "=" in name:
-            raise InputError(f"{name!r}: list takes names only: transduce list {name.partition('=')[0]}")
+            raise InputError(f"{name!r}: list takes names only, as in `transduce list tables`")
         kinds = [kind for kind in KINDS if name in (kind, *ALSO[kind])]
         if not kinds:
             raise unknown("kind", name, KINDS)

@@ -83,7 +83,9 @@ def show(table: "Table", arguments: str, store: "Store", console: Console) -> No
     if table.missing:
         lacking = {f for cell in table.missing if cell.obstacle and cell.config for f in lacking_folders(cell.config)}
         command = " ".join(["transduce", arguments, *sorted(lacking)])
-        console.note(f"{len(table.missing)} missing cells can be run: {command}")
+        shipped = any(cell.shipped for cell in table.missing)
+        cells = "cells without runs of your own" if shipped else "missing cells"
+        console.note(f"{len(table.missing)} {cells} can be run: {command}")
     if any(cell.results for cell in table.cells.values()):
         with store.watched():
             store.tables.mkdir(parents=True, exist_ok=True)

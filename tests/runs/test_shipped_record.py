@@ -13,6 +13,7 @@ from clustering.deep.fair_assignment import FairAssignment
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.zero_shot import ZeroShot
+from runs.cli import main
 from runs.record.exports.exported import ExportedRuns, write_runs
 from runs.record.exports.outcome import SMALL_CASE
 from runs.record.exports.transfer import import_runs
@@ -46,6 +47,12 @@ def test_a_table_without_runs_shows_the_shipped_ones(tracker: Tracker) -> None:
     assert all(record["shipped"] > 0 and record["shipped_runs"] for record in records.records(table))
     assert any(note.startswith("shipped: runs of commit ") for note in table.notes)
     assert all("shipped" in FILES[ending](table) for ending in ("md", "html", "csv"))
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_cell_of_shipped_runs_alone_can_be_run_too(tracker: Tracker, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["table", "rs_transclip/1", f"results={tracker.store.root}"]) == 0
+    assert "12 cells without runs of your own can be run" in capsys.readouterr().err
 
 
 @pytest.fixture
