@@ -38,8 +38,8 @@ def export_runs(tracker: Tracker, path: Path, prefix: str = "", outcome_of: Outc
     """
     runs = read_runs(tracker, prefix)
     if not runs:
-        named, remedy = (f" in experiments named {prefix}...", "change experiments=, or give") if prefix else ("", "give")
-        raise InputError(f"{tracker.place}: no finished run{named}; {remedy} another folder with results=FOLDER")
+        named = f" in experiments named {prefix}...; change experiments=, or" if prefix else ";"
+        raise InputError(f"{tracker.place}: no finished run{named} give another folder with results=FOLDER")
     if path.is_dir() or not path.parent.is_dir():  # said before the outcomes are computed
         raise InputError(f"{path}: no file can be written there; give another one")
     here = {run.tags.get(EXPORTED, run.run_id): run for run in runs}  # an imported run keeps its first id
