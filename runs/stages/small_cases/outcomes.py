@@ -8,7 +8,7 @@ from typing import Any
 
 from clustering.foundation.errors import InputError
 from runs.config.base import FILES, code_left_out, identity
-from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, parse
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, TuneConfig, parse
 from runs.config.overrides import write
 from runs.config.yaml_files import parse_yaml
 from runs.record.exports.outcome import SMALL_CASE, Numbers, Outcome, difference
@@ -176,9 +176,17 @@ def _schema(run: RunRow) -> type[Config] | None:
 
 @functools.cache
 def _evaluated_with(known: str) -> type[EvaluateConfig]:
+    class TuneWithWeights(TuneConfig):
+        @property
+        def weights(self) -> str:
+            return known
+
     class WithWeights(EvaluateConfig):
         @property
         def weights(self) -> str:
             return known
+
+        def tuning_config(self) -> TuneConfig:
+            return TuneWithWeights(**vars(super().tuning_config()))
 
     return WithWeights
