@@ -22,7 +22,7 @@ class Counts:
         found: of these, the cells with runs that count, of the user or shipped.
         reproduced: of these, the cells whose result agrees with the paper.
         shipped: cells with shipped runs, stale ones included, also where the paper prints a dash.
-        here: cells with runs of the user, also where the paper prints a dash.
+        own: cells with runs of the user, also where the paper prints a dash.
         statuses: number of cells for each verdict that occurs, also where the paper prints a dash.
         reasons: of the cells that were not run or cannot be run, by verdict and reason.
         claims: number of findings for each status that occurs.
@@ -34,7 +34,7 @@ class Counts:
     found: int
     reproduced: int
     shipped: int
-    here: int
+    own: int
     statuses: Mapping[VerdictStatus, int]
     reasons: Mapping[tuple[VerdictStatus, str], int]
     claims: Mapping[ClaimStatus, int]
@@ -79,7 +79,7 @@ class Counts:
             "name": self.name,
             "printed": self.printed,
             "shipped": self.shipped,
-            "here": self.here,
+            "own": self.own,
             **{status: self.statuses.get(status, 0) for status in STATUSES},
             "claims": {status: self.claims.get(status, 0) for status in get_args(ClaimStatus)},
             "reasons": [
