@@ -22,7 +22,8 @@ def extension(monkeypatch):
 def two_runs(tmp_path, monkeypatch):
     """The shipped runs of Fair K-median on one set, and one table that they fill in part; gives the runs."""
     whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
-    chosen = [run for run in whole.runs if run.experiment == "fair/synthetic"]
+    methods = ("backurs", "fair_kmedian")
+    chosen = [run for run in whole.runs if run.experiment == "fair/synthetic" and run.tags["method"] in methods]
     write_runs(tmp_path / "runs.jsonl.gz", chosen, lambda run: whole.files[run.run_id])
     monkeypatch.setattr("runs.tables.shipped.PLACE", tmp_path / "runs.jsonl.gz")
     monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
