@@ -1,7 +1,7 @@
 #!/bin/sh
-# Make the shipped record again, on a CPU: reproduction/run.sh FOLDER, where FOLDER has the folders clustering, fair,
-# vlm, mini_imagenet and checkpoints of reference data. Finished runs are reused, so an interrupted call continues.
-# Takes about nine hours on one core, five of them for SLK on MNIST and for the training of conv4.
+# Make the runs of the shipped record, and those that it still lacks, on a CPU: reproduction/run.sh FOLDER, where FOLDER
+# has the folders clustering, fair, vlm, mini_imagenet and checkpoints of reference data. Finished runs are reused, and
+# an interrupted call continues. Takes several hours on one core; the training of conv4 alone an hour and a half.
 set -eu
 data=${1:?give the folder of reference data}
 results=${TRANSDUCE_RESULTS:-results}
