@@ -21,8 +21,8 @@ usage: transduce report [key=value ...] [--flag ...]
 Write a static site of the tracked runs: the tables of each paper with the printed values beside those of the shipped
 runs and of your own, each method with its results and convergence, and for every number a link to its run. The site
 works offline. It is written to the folder report/ of the results. --counts prints how many cells of the papers' tables
-have a printed number, shipped runs ("shipped") and runs of your own ("own"), and how many have each verdict; with --json
-also for each table, and with what the other cells need.
+have a printed number, shipped runs ("shipped") and runs of your own ("own"), and how many have each verdict; with
+--json also for each table, and with what the other cells need.
 
 keys:
   results=null    folder of results; null: $TRANSDUCE_RESULTS, else results/ here
