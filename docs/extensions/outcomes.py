@@ -49,7 +49,7 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     provenance = Provenance((), shipped=shipped.runs if shipped else ())
     renderer = Renderer(Site(run=provenance.href), {}, FRAME)
     tracker = Tracker(Store(results))
-    figures = formulas(read_figures((), tracker), tracker)
+    figures = formulas(read_figures((), tracker, shipped), tracker)
     papers = Reader((), tracker).papers()
     outcomes = Outcomes(papers, figures, renderer)
     yield "overview.html", outcomes.overview("index.html")

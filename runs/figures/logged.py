@@ -16,13 +16,13 @@ from runs.config.configs import RunConfig, identity
 from runs.config.overrides import write
 from runs.figures.drawing import AnyDrawing
 from runs.figures.style import FORMATS, save_for_print
+from runs.record.query import NOTE
 from runs.storage.locks import Say, silent
 
 if TYPE_CHECKING:
     from runs.record.tracking import Tracker
     from runs.storage.store import Store
 
-NOTE = "mlflow.note.content"  # the tag that MLflow's interface shows as a run's description
 HASHES = "files"  # the tag with the SHA-256 of each file
 
 

@@ -16,6 +16,8 @@ from typing import Any
 from runs.record.tracking import Tracker
 
 FINISHED = ("FINISHED",)
+NOTE = "mlflow.note.content"
+"""The tag that MLflow's interface shows as a run's description."""
 PAGE = 1000  # number of runs in one answer of a server
 
 Tags = Mapping[str, Collection[str]]

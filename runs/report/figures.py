@@ -1,17 +1,22 @@
-"""The papers' figures, as stored in the record."""
+"""The papers' figures, as stored in the record, or else in the shipped record."""
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runs.config.base import RunConfig
-from runs.figures.logged import NOTE, file_stem
+from runs.figures.logged import file_stem
 from runs.figures.papers import DRAWN, drawing, listed
 from runs.figures.style import save
-from runs.record.query import RunRow
+from runs.record.exports.exported import ExportedRuns
+from runs.record.exports.transfer import CONFIG
+from runs.record.query import NOTE, RunRow
+from runs.record.run_folders import RunFolders
 from runs.record.tracking import Tracker
 from runs.report.addresses import slug
+from runs.report.provenance import SOURCES
+from runs.stages.small_cases.outcomes import stale_now
 from runs.storage.locks import silent
 
 STAGE = "figure"  # the tag of the runs that hold figures
@@ -29,6 +34,8 @@ class Figure:
         run_id: id of the run that holds the figure; empty if there is none.
         missing: the reason why there is no drawing.
         state: "can be drawn", or why it cannot.
+        shipped: whether it is of the shipped record.
+        stale: why a shipped drawing may be another one with the present code; empty if it is not.
     """
 
     name: str
@@ -38,6 +45,8 @@ class Figure:
     run_id: str = ""
     missing: str = ""
     state: str = ""
+    shipped: bool = False
+    stale: str = ""
 
     @property
     def path(self) -> str:
@@ -45,40 +54,64 @@ class Figure:
         return f"figures/{slug(self.name)}.svg"
 
 
-def read_figures(rows: Iterable[RunRow], tracker: Tracker) -> dict[str, list[Figure]]:
+def read_figures(
+    rows: Iterable[RunRow], tracker: Tracker, shipped: ExportedRuns | None = None
+) -> dict[str, list[Figure]]:
     """The figures of each work, in the order of print, each with its newest drawing if there is one.
 
     Args:
         rows: runs of any stage and status, newest first.
+        tracker: their record.
+        shipped: the shipped record; its drawings stand where `rows` have none of the same name.
     """
-    newest: dict[str, RunRow] = {}
-    for row in rows:
-        if row.tags.get("stage") == STAGE and row.status == "FINISHED":
-            newest.setdefault(row.name, row)
+    drawn = {row.name: _drawn(row, tracker) for row in _newest(rows)}
+    if shipped:
+        by_id = {run.run_id: run for run in shipped.runs}
+        for row in _newest(shipped.runs):
+            if row.name not in drawn:
+                stale = _why_stale(row, by_id, shipped)
+                drawn[row.name] = replace(_drawn(row, shipped), shipped=True, stale=stale)
     found: dict[str, list[Figure]] = {}
     for known in listed():
         name, about = known["name"], known["about"]
-        drawn = [row for row in newest.values() if row.name.partition("@")[0] == name]
-        figures = [_drawn(row, about, tracker) for row in sorted(drawn, key=lambda row: row.name)]
         able = known["drawn"] == "yes"
         missing = f"Not drawn yet: transduce figure {name}." if able else f"It {known['drawn']}."
         state = "can be drawn" if able else known["drawn"]
-        of_name = [replace(figure, state=state) for figure in figures or [Figure(name, about, missing=missing)]]
+        figures = [drawn[one] for one in sorted(drawn) if one.partition("@")[0] == name]
+        of_name = [replace(one, about=about, state=state) for one in figures or [Figure(name, about, missing=missing)]]
         found.setdefault(name.partition("/")[0], []).extend(of_name)
     return found
 
 
-def _drawn(row: RunRow, about: str, tracker: Tracker) -> Figure:
+def _newest(rows: Iterable[RunRow]) -> Collection[RunRow]:
+    """The newest finished run of each figure."""
+    newest: dict[str, RunRow] = {}
+    for row in rows:
+        if row.tags.get("stage") == STAGE and row.status == "FINISHED":
+            newest.setdefault(row.name, row)
+    return newest.values()
+
+
+def _drawn(row: RunRow, folders: RunFolders) -> Figure:
     file = f"{file_stem(row.name)}.svg"
     with tempfile.TemporaryDirectory() as folder:
-        path = tracker.download(row.run_id, file, Path(folder), row.artifact_uri)
+        path = folders.download(row.run_id, file, Path(folder), row.artifact_uri)
         try:
             svg = path.read_text(encoding="utf-8") if path else ""
         except (OSError, UnicodeDecodeError):
             svg = ""
-    if not svg:
-        return Figure(row.name, about, run_id=row.run_id, missing=f"{file} of run {row.run_id} is gone or damaged")
-    return Figure(row.name, about, svg, row.tags.get(NOTE, ""), row.run_id)
+    missing = "" if svg else f"{file} of run {row.run_id} is gone or damaged"
+    return Figure(row.name, "", svg, row.tags.get(NOTE, ""), row.run_id, missing)
+
+
+def _why_stale(row: RunRow, by_id: Mapping[str, RunRow], shipped: ExportedRuns) -> str:
+    """Why the runs that a shipped figure was drawn from do not count with the present code; empty if they do."""
+    for run_id in row.tags.get(SOURCES, "").split():
+        if run_id not in by_id:
+            return f"run {run_id}, which it was drawn from, is not in the shipped record"
+        if why := stale_now(by_id[run_id], shipped.files[run_id].get(CONFIG)):
+            return f"the code has changed since, and of run {run_id} {why}"
+    return ""
 
 
 def formulas(figures: Mapping[str, Sequence[Figure]], tracker: Tracker) -> dict[str, list[Figure]]:

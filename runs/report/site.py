@@ -118,7 +118,7 @@ def _pages(
         run=provenance.href,
     )
     renderer = Renderer(site, {method.name: method.path for method in known})
-    outcomes = Outcomes(papers, read_figures(rows, tracker), renderer)
+    outcomes = Outcomes(papers, read_figures(rows, tracker, exported), renderer)
     yield from outcomes.pages()
     for table in experiments:
         path = _experiment_path(table)

@@ -16,8 +16,9 @@ from runs.cli import main
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
 from runs.figures import papers
 from runs.figures.drawing import plot_names
-from runs.figures.logged import NOTE, logged_figure
+from runs.figures.logged import logged_figure
 from runs.figures.style import FORMATS
+from runs.record.query import NOTE
 from runs.record.recorded import recorded_evaluation, recorded_tuning
 from runs.record.tracking import Tracker
 from runs.stages.pipeline import Tuning, evaluation, tune

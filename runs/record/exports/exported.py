@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from clustering.foundation.errors import InputError
 from runs.record.exports.outcome import SMALL_CASE, Outcome
-from runs.record.query import RunRow, Tags
+from runs.record.query import NOTE, RunRow, Tags
 from runs.record.run_folders import RunFolders
 from runs.storage.locks import Say, silent
 
@@ -148,8 +148,9 @@ def _write(file: SupportsWrite, runs: Collection[RunRow], files_of: Callable[[Ru
 
 
 def _tags(row: RunRow) -> dict[str, str]:
-    """Return the tags of a run without those of MLflow; its origin is the name of the machine only."""
-    tags = {name: without_folders(text) for name, text in row.tags.items() if not name.startswith("mlflow.")}
+    """Return the tags of a run without those of MLflow but its description; its origin is the name of the machine."""
+    kept = {name: text for name, text in row.tags.items() if name == NOTE or not name.startswith("mlflow.")}
+    tags = {name: without_folders(text) for name, text in kept.items()}
     return tags | ({"origin": row.tags["origin"].partition(":")[0]} if "origin" in tags else {})
 
 

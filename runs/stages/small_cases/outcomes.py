@@ -74,6 +74,24 @@ def why_stale(config: Config, run: RunRow) -> str:
     return found and f"its small case gives {found}"
 
 
+def stale_now(run: RunRow, config: bytes | None) -> str:
+    """Return why a run of other code does not count as a result of its own config; empty if it does.
+
+    Args:
+        run: a run with the tag `small_case`.
+        config: its file config.yaml.
+    """
+    schema = _schema(run)
+    if schema is None or config is None:
+        return "it has no small case to check"
+    try:
+        parsed = _parsed(schema, config.decode(), run)
+        same_code = recipe_of(parsed, run) == run.tags.get("recipe")
+    except (InputError, ValueError, OSError) as error:
+        return f"its config is not valid any more: {error}"
+    return "" if same_code else why_stale(parsed, run)
+
+
 _known: dict[str, Numbers | Exception] = {}
 
 
