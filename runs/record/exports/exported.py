@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from clustering.foundation.errors import InputError
 from runs.record.exports.outcome import SMALL_CASE, Outcome
+from runs.record.exports.svg import check_svg
 from runs.record.query import NOTE, RunRow, Tags
 from runs.record.run_folders import RunFolders
 from runs.storage.locks import Say, silent
@@ -248,6 +249,9 @@ def _content(name: str, encoded: Any) -> bytes:
     if not isinstance(encoded, str) or len(encoded) > 4 * (LARGEST_FILE + 2) // 3 + 4:
         raise ValueError(f"file {name} has more than {LARGEST_FILE:,} bytes")
     try:
-        return base64.b64decode(encoded, validate=True)
+        content = base64.b64decode(encoded, validate=True)
     except binascii.Error as error:
         raise ValueError(f"file {name}: {error}") from error
+    if name.lower().endswith(".svg"):
+        check_svg(content)
+    return content
