@@ -7,6 +7,7 @@ data=${1:?give the folder of reference data}
 results=${TRANSDUCE_RESULTS:-results}
 mini=$data/mini_imagenet
 show() { transduce table "$@" results="$results" --run-missing -y; }
+draw() { transduce figure "$@" results="$results" --run-missing -y; }
 evaluate() { transduce evaluate "$@" results="$results"; }
 
 show rs_transclip/1 features_root="$data/vlm"
@@ -21,6 +22,10 @@ show thesis/2.3 mnist_small.root="$data/clustering"
 points() { transduce cluster root="$data/clustering" normalize=l2 results="$results" "$@"; }
 points dataset=mnist,shuttle method=kmeans,kmodes,ncut,slk_mean_shift,slk_byproduct,slk_means
 points dataset=mnist,shuttle method=kernel_kmeans init=k-means++
+for data_set in digits usps; do
+    transduce cluster dataset=$data_set root="$data/clustering" normalize=l2 results="$results" \
+        method=kmeans,kmodes,ncut,slk_mean_shift,slk_byproduct,slk_means
+done
 
 show thesis/3.2 adult_thesis.root="$data/fair" bank_thesis.root="$data/fair"
 show thesis/3.3 adult_thesis.root="$data/fair" bank_thesis.root="$data/fair"
@@ -37,5 +42,15 @@ for network in "conv4 simpleshot_protonet_conv4_5shot" "conv4 rap_mini_protonet_
     evaluate experiment=all_strategies benchmark=mini root="$mini" backbone="$backbone" checkpoint="$file"
 done
 evaluate experiment=mini_conv4_cpu root="$mini"
+
+for figure in thesis/0.1 thesis/3.2 thesis/3.3 entropy/1 entropy/2 entropy/3 entropy/4 entropy/8; do
+    draw $figure
+done
+draw thesis/2.2 root="$data/clustering"
+draw thesis/3.1 root="$data/fair"
+for figure in 3 4 5 6 7 8 9 10 11 12 13; do
+    draw xsdc/$figure root="$data/clustering" seed=1
+done
+transduce cluster experiment=xsdc_magic root="$data/clustering" results="$results"
 
 transduce record export "$(dirname "$0")/record.jsonl.gz" results="$results"

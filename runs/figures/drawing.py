@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from clustering.foundation.errors import InputError
+from runs.config import groups
+from runs.config.base import PLACES, group_names, group_of
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
 from runs.stages.lineage import short, weights_name
 from runs.storage.locks import Say
@@ -98,14 +100,17 @@ class Drawing(Generic[C, F]):
         Raises:
             InputError: no network gives a config, or the configs make no figure.
         """
-        given = [self._key(setting) for setting in typed]
+        given = [self._renamed(setting) for setting in typed]
         given_there = self.elsewhere(variant) if variant else self.networks
         networks = [given_there] if isinstance(given_there, Mapping) else given_there
         wanted: list[C] = []
         problems: dict[str, InputError] = {}
-        for network in networks:
+        has_files = [self._has_files(network) for network in networks]
+        for network, takes_folder in zip(networks, has_files, strict=True):
+            # A folder that was typed is that of the data sets with files, if the figure has other ones too.
+            here = given if takes_folder or not any(has_files) else [one for one in given if _key(one) not in PLACES]
             try:
-                configs = parse(self.schema, given, {**self.settings, **network}, f"figure {name}")
+                configs = parse(self.schema, here, {**self.settings, **network}, f"figure {name}")
             except InputError as error:
                 problems.setdefault(str(error), error)
                 continue
@@ -117,9 +122,20 @@ class Drawing(Generic[C, F]):
             say(f"left out: {problem}")
         return wanted
 
-    def _key(self, setting: str) -> str:
-        key, equals, value = setting.partition("=")
-        return self.also.get(key.strip(), key) + equals + value
+    def _renamed(self, setting: str) -> str:
+        _, equals, value = setting.partition("=")
+        return self.also.get(_key(setting), _key(setting)) + equals + value
+
+    def _has_files(self, network: Mapping[str, str]) -> bool:
+        """Whether the data of a network are files; also if it does not name its data set."""
+        name = {**self.settings, **network}.get("dataset")
+        if name is None or "dataset" not in group_names(self.schema):
+            return True
+        return not groups.option(group_of(self.schema, "dataset"), name).options.keys().isdisjoint(PLACES)
+
+
+def _key(setting: str) -> str:
+    return setting.partition("=")[0].strip()
 
 
 AnyDrawing = Drawing[Any, Any]

@@ -8,6 +8,7 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import FairConfig, parse
+from runs.figures.papers import drawing
 from runs.figures.thesis import fair_convergence, fair_partitions, fair_trade_off
 from runs.stages.fair.stage import fair_clustering, points_of
 
@@ -102,3 +103,12 @@ def test_the_verb_runs_what_is_missing_and_reuses_it(store, capsys):
     assert "reused" in capsys.readouterr().err
     assert main(["figure", "thesis/3.1@synthetic", "method=bera", f"results={store.root}"]) == 2
     assert "no weight" in capsys.readouterr().err
+
+
+def test_a_folder_is_that_of_the_data_with_files(tmp_path):
+    """Figure 3.1 has two sets with files and one without."""
+    configs = drawing("thesis/3.1").configs("thesis/3.1", "", [f"root={tmp_path}"], print)
+    assert [config.dataset.name for config in configs] == 2 * ["synthetic_unequal", "adult_thesis", "bank_thesis"]
+    assert {config.dataset.options.get("root") for config in configs} == {None, str(tmp_path)}
+    with pytest.raises(InputError, match="needs no files"):
+        drawing("thesis/3.3").configs("thesis/3.3", "", [f"root={tmp_path}"], print)
