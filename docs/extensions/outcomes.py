@@ -50,10 +50,12 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     renderer = Renderer(Site(run=provenance.href), {}, FRAME)
     tracker = Tracker(Store(results))
     figures = formulas(read_figures((), tracker, shipped), tracker)
-    papers = Reader((), tracker).papers()
-    outcomes = Outcomes(papers, figures, renderer)
+    reader = Reader((), tracker, shipped)
+    papers, experiments = reader.papers(), reader.experiments({})
+    outcomes = Outcomes(papers, figures, experiments, renderer)
     yield "overview.html", outcomes.overview("index.html")
-    listed = "\n".join(paper.path.removesuffix(".html") for paper in papers)
+    places = [*(paper.path for paper in papers), *(outcomes.places[table.name] for table in experiments)]
+    listed = "\n".join(place.removesuffix(".html") for place in places)
     yield "contents.txt", f"```{{toctree}}\n:hidden:\n\n{listed}\nclaims\nfigures\nerrata\n```\n"
     for path, text in (*outcomes.pages(), *run_pages(provenance, renderer)):
         yield path.replace(".html", ".rst"), text

@@ -55,11 +55,13 @@ class Outcomes:
     Attributes:
         papers: every work with its tables, filled.
         figures: the figures of each work.
+        experiments: the tables of experiments, filled.
         renderer: renders the pages; its site links runs.
     """
 
     papers: Sequence[Paper]
     figures: Mapping[str, Sequence[Figure]]
+    experiments: Sequence[Table]
     renderer: Renderer
 
     def pages(self) -> Iterator[tuple[str, str]]:
@@ -67,8 +69,13 @@ class Outcomes:
         yield from ((one.path, one.svg) for found in self.figures.values() for one in found if one.svg)
         for paper in self.papers:
             yield from self._paper(paper, self._cut[paper.work])
+        for table in self.experiments:
+            path = self.places[table.name]
+            body = table_body(table, path, self.renderer)
+            yield path, self.renderer.page("experiment.html", path, table.name, table=body, given="@" not in table.name)
         tables = [table for paper in self.papers for table in paper.tables]
-        found = [(table, finding) for table in tables for finding in table.findings]
+        judged_on = (*tables, *self._elsewhere, *self.experiments)
+        found = [(table, finding) for table in judged_on for finding in table.findings]
         found.sort(key=lambda judged: judged[1].status == "not run")
         counts = Counts.of("all", tables).claims
         yield self._page("claims.html", "What the papers claim", CLAIMS[1], findings=found, counts=counts)
@@ -100,18 +107,25 @@ class Outcomes:
             claims=get_args(ClaimStatus),
             reasons=reasons,
             pages=(CLAIMS, FIGURES, ERRATA),
+            elsewhere=self.elsewhere,
+            experiments=[(table.name, table.title, self.places[table.name]) for table in self.experiments],
         )
 
     @cached_property
     def places(self) -> dict[str, str]:
         """The place of each table and figure in the site, by name; of a figure as "figure-thesis/4.1"."""
         cut = [page for pages in self._cut.values() for page in pages]
-        return {one.name: f"{path}#{one.anchor}" for path, exhibits in cut for one in exhibits}
+        experiments = {table.name: f"experiments/{slug(table.name)}.html" for table in self.experiments}
+        return {one.name: f"{path}#{one.anchor}" for path, exhibits in cut for one in exhibits} | experiments
 
     @property
     def elsewhere(self) -> list[tuple[str, str]]:
-        """Name and place of the tables on other benchmarks."""
-        return [(name, place) for name, place in self.places.items() if "@" in name and not name.startswith("figure-")]
+        """Name and place of the papers' tables on other benchmarks."""
+        return [(table.name, self.places[table.name]) for table in self._elsewhere]
+
+    @property
+    def _elsewhere(self) -> list[Table]:
+        return [table for paper in self.papers for of_one in paper.elsewhere.values() for table in of_one]
 
     @cached_property
     def _cut(self) -> dict[str, list[tuple[str, list[Exhibit]]]]:

@@ -1,23 +1,28 @@
 """The papers: their tables beside the record and the shipped runs."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePath
 
 from clustering.foundation.errors import InputError
 from runs.config import groups
 from runs.config.configs import EvaluateConfig, parse
 from runs.config.overrides import write
+from runs.record.exports.exported import ExportedRuns
 from runs.record.query import RunRow
 from runs.record.tracking import Tracker
 from runs.report.addresses import slug
-from runs.tables.evidence import look_up
+from runs.stages.small_cases.outcomes import evaluated_with
+from runs.tables.evidence import look_up, look_up_shipped
 from runs.tables.filling import Record
 from runs.tables.grid import table_of
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_names, works
 from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import Table
+
+RESULTS = ("evaluate/", "cluster/", "fair/")  # beginnings of the experiments that tables show
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,8 @@ class Paper:
     Attributes:
         work: its key, such as "thesis".
         tables: the printed tables, in the order of print.
-        elsewhere: the same tables on other benchmarks, by the name of the table; only tables with a run.
+        elsewhere: the same tables on other benchmarks and with other networks, by the name of the table; only tables
+            with a run, of the user or else of the shipped record.
     """
 
     work: str
@@ -41,30 +47,89 @@ class Paper:
         return f"papers/{slug(self.work)}.html"
 
 
-class Reader:
-    """Fills tables from a record that is read once.
+@dataclass(frozen=True)
+class Network:
+    """Images and a network of evaluations.
+
+    Attributes:
+        benchmark: name of the benchmark.
+        weights: hash of the given weights; empty for a network that was trained here.
+        settings: settings of a table on these images with this network.
+        name: name of the weights' file; empty without given weights.
+    """
+
+    benchmark: str
+    weights: str = ""
+    settings: tuple[str, ...] = ()
+    name: str = ""
+
+    @classmethod
+    def of(cls, run: RunRow) -> "Network":
+        """The network of a run. Its file of weights may not be here."""
+        benchmark, weights = run.params.get("benchmark", ""), run.tags.get("weights", "")
+        if not weights:
+            return cls(benchmark)
+        backbone, file = run.params.get("backbone", ""), run.params.get("checkpoint", "")
+        settings = (f"backbone={write(backbone)}", f"checkpoint={write(file)}")
+        return cls(benchmark, weights, settings, PurePath(file).name.partition(".")[0])
+
+    @property
+    def schema(self) -> type[EvaluateConfig]:
+        """The class of its configs, for which the file of weights need not be here."""
+        return evaluated_with(self.weights) if self.weights else EvaluateConfig
+
+    def is_other(self) -> bool:
+        """Whether these are not the images and the network of an experiment that names none."""
+        return bool(self.weights) or self.benchmark != groups.GROUPS["benchmark"].default
+
+    def on(self, name: str) -> str:
+        """The name of a table on these images with this network."""
+        return f"{name}@{self.benchmark}" + (f", {self.name}" if self.name else "")
+
+
+class Source:
+    """One record: that of the user, or the shipped one.
 
     Args:
         evaluations: finished evaluations and clusterings, newest first.
-        tracker: the record that contains them.
+        folders: the record that contains them.
     """
 
-    def __init__(self, evaluations: Sequence[RunRow], tracker: Tracker) -> None:
-        self._tracker = tracker
-        self._record = Record(evaluations, tracker)
+    def __init__(self, evaluations: Sequence[RunRow], folders: Tracker | ExportedRuns) -> None:
+        self._folders = folders
+        self.record = Record(evaluations, folders)
         known = groups.names("benchmark")
-        self._datasets = list(dict.fromkeys(run.tags.get("dataset", "") for run in evaluations))
-        # If the network was given as a file and the file still exists, the config contains the file's name.
-        used = dict.fromkeys(
-            (run.params.get("benchmark", ""), run.params.get("checkpoint", "None"))
-            for run in evaluations
-            if run.params.get("pretrained", "None") == "None"
-        )
-        self._networks = [
-            (name, [] if file == "None" else [f"checkpoint={write(file)}"])
-            for name, file in used
-            if name in known and (file == "None" or Path(file).is_file())
-        ]
+        self.datasets = list(dict.fromkeys(run.tags.get("dataset", "") for run in evaluations))
+        of_network = [run for run in evaluations if run.params.get("pretrained", "None") == "None"]
+        networks = dict.fromkeys(map(Network.of, of_network))
+        self.networks = [network for network in networks if network.benchmark in known]
+
+    def fills(self, empty: Table) -> bool:
+        """Whether the record fills a cell. This check is faster than verdicts and claims; most tables have no runs."""
+        return any(cell.results or cell.shipped for cell in self.record.filled(empty).cells.values())
+
+    def shown(self, empty: Table) -> Table:
+        """The table with its runs, verdicts and claims."""
+        if isinstance(self._folders, ExportedRuns):
+            return look_up_shipped(empty, self._folders, self.record)
+        return look_up(empty, self._folders, self.record)
+
+
+class Reader:
+    """Fills tables from records that are read once.
+
+    Args:
+        evaluations: finished evaluations and clusterings of the user, newest first.
+        tracker: the record that contains them.
+        shipped: the shipped record, for tables of which the user has no run.
+    """
+
+    def __init__(self, evaluations: Sequence[RunRow], tracker: Tracker, shipped: ExportedRuns | None = None) -> None:
+        self._own = Source(evaluations, tracker)
+        self._sources = [self._own]
+        if shipped:
+            ours = [run for run in shipped.runs if run.experiment.startswith(RESULTS)]
+            self._sources.append(Source(ours, shipped))
 
     def papers(self) -> list[Paper]:
         """Every work with its tables."""
@@ -72,39 +137,62 @@ class Reader:
         found = []
         for work, title in works().items():
             own = [name for name in names if name.partition("/")[0] == work]
-            tables = tuple(self._shown(paper_table(name)) for name in own)
+            tables = tuple(self._own.shown(paper_table(name)) for name in own)
             found.append(Paper(work, title, tables, {name: tuple(self._elsewhere(name)) for name in own}))
         return found
 
     def experiments(self, asked: Mapping[str, Sequence[EvaluateConfig]]) -> list[Table]:
         """The tables of the experiments that have a run.
 
+        An experiment that names no benchmark also has a table for each other benchmark and network.
+
         Args:
             asked: configs of experiments whose settings differ from their files, or that have no file.
         """
-        tables = []
-        for name in dict.fromkeys([*groups.names("experiment"), *asked]) if self._datasets else ():
-            try:
-                empty = table_of(name, asked.get(name) or parse(EvaluateConfig, [f"experiment={name}"]))
-                tables += [self._shown(empty)] if self._has_runs(empty) else []
-            except InputError:
-                continue  # the experiment needs something, such as a file, that is missing here
-        return tables
+        tables: dict[str, Table] = {}
+        for source in self._sources:
+            for name in dict.fromkeys([*groups.names("experiment"), *asked]) if source.datasets else ():
+                configs = asked.get(name, ())
+                others = [] if configs or _names_images(name) else filter(Network.is_other, source.networks)
+                for network in (None, *others):
+                    title = network.on(name) if network else name
+                    if title not in tables and (empty := _of_experiment(name, title, configs, network)):
+                        tables |= {title: source.shown(empty)} if source.fills(empty) else {}
+        return list(tables.values())
 
     def _elsewhere(self, name: str) -> Iterable[Table]:
-        """The table on the other benchmarks that have runs in the record, if these runs fill a cell."""
+        """The table on the other benchmarks that have runs, if these runs fill a cell."""
         recipe = recipe_of(name)
-        if recipe.rows:
-            known = groups.names(recipe.data)
-            datasets: list[tuple[str, list[str]]] = [(name, []) for name in self._datasets if name in known]
-            for benchmark, settings in datasets if recipe.clusters else self._networks:
-                empty = paper_table(f"{name}@{benchmark}", settings)
-                if self._has_runs(empty):
-                    yield self._shown(empty)
+        if not recipe.rows:
+            return
+        clusters, tables = recipe.clusters, dict[str, Table]()
+        printed = [cell.clustering or cell.fair for cell in paper_table(name).cells.values()]
+        others = set(groups.names(recipe.data)) - {config.dataset.name for config in printed if config}
+        for source in self._sources:
+            networks = [Network(data) for data in source.datasets if data in others] if clusters else source.networks
+            for network in networks:
+                title = network.on(name)
+                if title in tables:
+                    continue
+                schema = None if clusters else network.schema
+                empty = paper_table(f"{name}@{network.benchmark}", network.settings, schema)
+                if source.fills(empty):
+                    tables[title] = dataclasses.replace(source.shown(empty), name=title)
+        yield from tables.values()
 
-    def _shown(self, empty: Table) -> Table:
-        return look_up(empty, self._tracker, self._record)
 
-    def _has_runs(self, empty: Table) -> bool:
-        """Whether the record fills a cell. This check is faster than verdicts and claims; most tables have no runs."""
-        return any(cell.results for cell in self._record.filled(empty).cells.values())
+def _names_images(name: str) -> bool:
+    """Whether an experiment names its images or features."""
+    return not {"benchmark", "features", "dataset", "fair_dataset"}.isdisjoint(groups.experiment(name))
+
+
+def _of_experiment(name: str, title: str, configs: Sequence[EvaluateConfig], network: Network | None) -> Table | None:
+    """The table of an experiment without results; None if the experiment is not one of evaluations, or needs something,
+    such as a file, that is missing here."""
+    typed = [f"experiment={name}"]
+    if network:
+        typed += [f"benchmark={network.benchmark}", *network.settings]
+    try:
+        return table_of(title, configs or parse(network.schema if network else EvaluateConfig, typed))
+    except InputError:
+        return None

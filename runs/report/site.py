@@ -21,18 +21,17 @@ from runs.config.configs import EvaluateConfig
 from runs.record.code_version import code_version
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import Tracker
-from runs.report.addresses import numbered, slug
+from runs.report.addresses import numbered
 from runs.report.convergence import convergence
 from runs.report.figures import read_figures
 from runs.report.methods import Method, methods
-from runs.report.outcomes import CLAIMS, ERRATA, FIGURES, Outcomes, run_pages, table_body
-from runs.report.papers import Reader
+from runs.report.outcomes import CLAIMS, ERRATA, FIGURES, Outcomes, run_pages
+from runs.report.papers import RESULTS, Reader
 from runs.report.provenance import Provenance, newest
 from runs.report.rendering import ASSETS, TEMPLATES, Renderer
 from runs.storage.locks import Say, silent
 from runs.storage.store import Store, put_in_place
 from runs.tables.shipped import shipped_runs
-from runs.tables.table import Table
 
 ALL = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 OUTCOMES_A_PAGE = 400
@@ -106,9 +105,8 @@ def _pages(
     exported = shipped_runs()
     shipped = exported.runs if exported else []
     provenance = Provenance(rows, tracker.place if tracker.is_server else None, shipped)
-    results = ("evaluate/", "cluster/", "fair/")
-    evaluations = [row for row in rows if row.status == "FINISHED" and row.experiment.startswith(results)]
-    reader = Reader(evaluations, tracker)
+    evaluations = [row for row in rows if row.status == "FINISHED" and row.experiment.startswith(RESULTS)]
+    reader = Reader(evaluations, tracker, exported)
     papers, experiments, known = reader.papers(), reader.experiments(asked), methods(rows)
     site = Site(
         navigation=(OVERVIEW, *((paper.work, paper.path) for paper in papers), CLAIMS, FIGURES, ERRATA, METHODS, RUNS),
@@ -118,11 +116,8 @@ def _pages(
         run=provenance.href,
     )
     renderer = Renderer(site, {method.name: method.path for method in known})
-    outcomes = Outcomes(papers, read_figures(rows, tracker, exported), renderer)
+    outcomes = Outcomes(papers, read_figures(rows, tracker, exported), experiments, renderer)
     yield from outcomes.pages()
-    for table in experiments:
-        path = _experiment_path(table)
-        yield path, renderer.page("experiment.html", path, table.name, table=table_body(table, path, renderer))
     for method in known:
         yield from _method(method, renderer, tracker)
     yield (
@@ -132,18 +127,12 @@ def _pages(
             "index.html",
             "The papers and the record of runs",
             overview=outcomes.overview("index.html"),
-            elsewhere=outcomes.elsewhere,
-            experiments=[(table.name, table.title, _experiment_path(table)) for table in experiments],
             methods=known,
             newest=newest(rows, NEWEST),
             statuses=_in_words(rows),
         ),
     )
     yield from _runs(provenance, rows, shipped, renderer)
-
-
-def _experiment_path(table: Table) -> str:
-    return f"experiments/{slug(table.name)}.html"
 
 
 def _method(method: Method, renderer: Renderer, tracker: Tracker) -> Iterator[tuple[str, str]]:

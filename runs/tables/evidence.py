@@ -3,12 +3,13 @@
 import dataclasses
 from typing import TYPE_CHECKING
 
+from runs.record.exports.exported import ExportedRuns
 from runs.tables.best import with_best
 from runs.tables.claims import clustering, fair, few_shot
 from runs.tables.filling import Record
 from runs.tables.formats import wording
 from runs.tables.papers.paper import is_paper, judged
-from runs.tables.shipped import beside, shipped_runs
+from runs.tables.shipped import beside, shipped_runs, with_origin
 from runs.tables.table import Table
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ def look_up(table: Table, tracker: "Tracker", record: Record | None = None) -> T
         return own
     runs = shipped_runs()
     return beside(own, _looked_up(table, Record.of(table, runs)), runs) if runs else own
+
+
+def look_up_shipped(table: Table, runs: ExportedRuns, record: Record) -> Table:
+    """The table with runs of the shipped record in the place of the user's."""
+    return with_origin(_looked_up(table, record), runs)
 
 
 def _looked_up(table: Table, record: Record) -> Table:

@@ -56,13 +56,18 @@ def beside(own: Table, shipped: Table, runs: ExportedRuns) -> Table:
     settled = [one for one in shipped.findings if one.status != "not run" and (one.claim, one.setting) not in decided]
     claims = {one.claim for one in settled}
     kept = [one for one in own.findings if one.status != "not run" or one.claim not in claims]
-    notes = (*own.notes, _origin(cells.values(), runs), *_stale(cells.values(), runs))
-    return dataclasses.replace(own, cells=cells, findings=(*kept, *settled), notes=notes)
+    return with_origin(dataclasses.replace(own, cells=cells, findings=(*kept, *settled)), runs)
+
+
+def with_origin(table: Table, runs: ExportedRuns) -> Table:
+    """The table with remarks about its shipped runs."""
+    cells = table.cells.values()
+    return dataclasses.replace(table, notes=(*table.notes, _origin(cells, runs), *_stale(cells, runs)))
 
 
 def _origin(cells: Collection[Cell], runs: ExportedRuns) -> str:
     """The commits and machines of the shipped runs that are shown."""
-    shown = {result.run_id for cell in cells for result in cell.shipped}
+    shown = {result.run_id for cell in cells for result in (*cell.results, *cell.shipped)}
     tags = [run.tags for run in runs.runs if run.run_id in shown]
     commits = sorted({tag.get("code", "unknown")[:COMMIT] for tag in tags})
     machines = sorted({machine_of(tag) or "unknown" for tag in tags})

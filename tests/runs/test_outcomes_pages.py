@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from runs.record.exports.exported import ExportedRuns, write_runs
+from runs.report.papers import Reader
 
 PROJECT = Path(__file__).parents[2]
 
@@ -73,3 +74,23 @@ def test_a_page_that_is_not_wanted_any_more_is_removed_and_an_equal_one_stays(ex
     after = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     assert before.keys() - after.keys() == {folder / "runs" / "gone.rst"}
     assert after == {path: time for path, time in before.items() if path in after}
+
+
+def test_tables_on_other_images_are_those_of_the_shipped_record(tmp_path, monkeypatch, tracker):
+    """The network was given as a file, which is not here; the table and the experiment have its runs nonetheless."""
+    whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
+    file = "simpleshot_protonet_conv4_5shot.npz"
+    on_mini = [run for run in whole.runs if run.params.get("checkpoint") == file]
+    chosen = [run for run in on_mini if run.tags["stage"] == "evaluation" and run.params["strategy"] == "simpleshot"]
+    write_runs(tmp_path / "runs.jsonl", chosen, lambda run: whole.files[run.run_id])
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/4.4"])
+    monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "The thesis"})
+    reader = Reader((), tracker, ExportedRuns(tmp_path / "runs.jsonl"))
+
+    (paper,) = reader.papers()
+    (table,) = paper.elsewhere["thesis/4.4"]
+    assert table.name == "thesis/4.4@mini, simpleshot_protonet_conv4_5shot"
+    assert {row.name for (row, _), cell in table.cells.items() if cell.results or cell.shipped} == {"N(Y)"}
+    names = [experiment.name for experiment in reader.experiments({})]
+    assert "all_strategies@mini, simpleshot_protonet_conv4_5shot" in names
+    assert all("@mini" in name for name in names)

@@ -189,11 +189,13 @@ def _written(value: Any) -> str:
 def _schema(run: RunRow) -> type[Config] | None:
     """Return the schema of a run's config, with the hash of its weights in place of a file that may not be here."""
     schema, weights = SCHEMAS.get(run.tags.get("stage", "")), run.tags.get("weights")
-    return _evaluated_with(weights) if schema is EvaluateConfig and weights else schema
+    return evaluated_with(weights) if schema is EvaluateConfig and weights else schema
 
 
 @functools.cache
-def _evaluated_with(known: str) -> type[EvaluateConfig]:
+def evaluated_with(known: str) -> type[EvaluateConfig]:
+    """Return the schema of evaluations with weights of a known hash, whose file may not be here."""
+
     class TuneWithWeights(TuneConfig):
         @property
         def weights(self) -> str:

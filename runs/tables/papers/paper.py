@@ -62,12 +62,13 @@ def _with_causes(
     return found
 
 
-def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
+def paper_table(name: str, settings: Sequence[str] = (), schema: type[Config] | None = None) -> Table:
     """The table, without results.
 
     Args:
         name: such as "thesis/4.1" or "thesis/4.1@omniglot".
         settings: `key=value`, which override the paper's; `mini.root=FOLDER` for the cells of one benchmark.
+        schema: class of the configs; None: that of the paper's recipe.
 
     Raises:
         InputError: unknown table or benchmark, or a setting that fits no cell.
@@ -77,7 +78,7 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     recipe = recipe_of(name)
     if at and variant not in groups.names(recipe.data):
         raise unknown("dataset" if recipe.clusters else "benchmark", variant, groups.names(recipe.data))
-    parsed = _Parsed(printed.name, recipe.schema)
+    parsed = _Parsed(printed.name, schema or recipe.schema)
     places = {
         (row, column): _place(printed, recipe, i, j, variant, settings, parsed)
         for i, row in enumerate(printed.rows)
