@@ -135,7 +135,7 @@ def test_claims_figures_errata_and_causes_lead_to_their_tables(store, tracker, s
     assert "papers/thesis.html#thesis-3.2" in pages["claims.html"].links
     assert all(f"{erratum}</th>" in pages["errata.html"].text for erratum in errata())
     assert "papers/thesis.html#thesis-3.2" in pages["errata.html"].links
-    assert "11 cells are above or below the print; for 3 of them" in pages["errata.html"].text
+    assert "11 cells are above or below the print; for 11 of them" in pages["errata.html"].text
     assert all(figure.name in pages["figures.html"].text for figure in figures())
 
 
