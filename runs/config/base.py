@@ -181,11 +181,14 @@ def as_yaml(value: Any) -> str:
     """Write a value as YAML, with quotes only if YAML requires them."""
     if isinstance(value, Grid):
         return json.dumps(write(value), ensure_ascii=False)
-    if isinstance(value, tuple):
-        return "[" + ", ".join(as_yaml(item) for item in value) + "]"
-    if not isinstance(value, str):
-        return write(value)
-    text = write(value).replace("${", r"\${")  # ${ would refer to another key
+    if isinstance(value, tuple):  # its texts are read as they stand, not as on the command line
+        items = [_quoted(item) if isinstance(item, str) else as_yaml(item) for item in value]
+        return "[" + ", ".join(items) + "]"
+    return _quoted(write(value)) if isinstance(value, str) else write(value)
+
+
+def _quoted(text: str) -> str:
+    text = text.replace("${", r"\${")  # ${ would refer to another key
     if re.fullmatch(r"[A-Za-z_][\w.+/-]*", text, flags=re.ASCII) and not re.fullmatch(YAML_WORDS, text.lower()):
         return text
     control = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"

@@ -5,7 +5,7 @@ import itertools
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
@@ -323,6 +323,21 @@ class TestResolution:
         file = tmp_path_factory.mktemp("yaml") / "config.yaml"
         file.write_text(config.to_yaml(), encoding="utf-8")
         assert parse(TrainConfig, [f"experiment={overrides.write(str(file))}"]) == [config]
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        classes=st.lists(
+            TEXT.filter(lambda text: text.strip() and "\0" not in text) | st.integers().map(str), min_size=1
+        )
+    )
+    @example(classes=["4", "9"])
+    def test_a_list_of_texts_is_read_back(self, tmp_path_factory, classes):
+        (config,) = parse(ClusterConfig, ["dataset=digits", "method=xsdc", "labels=50"])
+        config = config.replace(coarse=tuple(classes))
+        assert parse(ClusterConfig, config.arguments()) == [config]
+        file = tmp_path_factory.mktemp("yaml") / "config.yaml"
+        file.write_text(config.to_yaml(), encoding="utf-8")
+        assert parse(ClusterConfig, [f"experiment={overrides.write(str(file))}"]) == [config]
 
     def test_flat_is_complete_and_of_scalars(self):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot"])
