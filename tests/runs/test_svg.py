@@ -50,6 +50,12 @@ def test_drawings_of_matplotlib_are_accepted() -> None:
         "<style>@import 'https://example.org/a.css';</style>",
         "<style>g { fill: url(https://example.org/a) }</style>",
         "<style>@\\69mport 'https://example.org/a.css';</style>",
+        "<style><g/>@import 'https://example.org/a.css';</style>",
+        "<style>svg { background: image-set('https://example.org/a.png' 1x) }</style>",
+        "<rect style='fill: u\\72l(https://example.org/a)'/>",
+        "<rect style='cursor: -webkit-image-set(\"https://example.org/a.png\" 1x)'/>",
+        "<g xml:base='https://example.org/'><use href='#a'/></g>",
+        "<?xml-stylesheet href='https://example.org/a.css'?>",
         "<g>",
     ],
 )
@@ -66,7 +72,10 @@ def test_other_drawings_are_refused(content: str) -> None:
         b"<html/>",
         b'<?xml version="1.0" encoding="nonsense"?><svg xmlns="http://www.w3.org/2000/svg"/>',
         b'<!DOCTYPE svg [<!ENTITY a "b">]><svg xmlns="http://www.w3.org/2000/svg">&a;</svg>',
-        DRAWING.format("<!-- -->").encode("utf-16")[:-1],
+        b'<?xml-stylesheet href="https://example.org/a.css"?>' + DRAWING.encode(),
+        b'<!DOCTYPE svg [<!ATTLIST svg onload CDATA "alert(1)">]>' + DRAWING.encode(),
+        b'<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "" [<!ENTITY a "b">]>' + DRAWING.encode(),
+        ('<!DOCTYPE svg [<!ENTITY a "b">]>' + DRAWING.format("<desc>&a;</desc>")).encode("utf-16"),
     ],
 )
 def test_what_is_no_drawing_is_refused(content: bytes) -> None:
