@@ -107,7 +107,7 @@ class Drawing(Generic[C, F]):
         problems: dict[str, InputError] = {}
         has_files = [self._has_files(network) for network in networks]
         for network, takes_folder in zip(networks, has_files, strict=True):
-            # A folder that was typed is that of the data sets with files, if the figure has other ones too.
+            # In a figure of data sets with and without files, a folder is that of those with files.
             here = given if takes_folder or not any(has_files) else [one for one in given if _key(one) not in PLACES]
             try:
                 configs = parse(self.schema, here, {**self.settings, **network}, f"figure {name}")
@@ -127,7 +127,7 @@ class Drawing(Generic[C, F]):
         return self.also.get(_key(setting), _key(setting)) + equals + value
 
     def _has_files(self, network: Mapping[str, str]) -> bool:
-        """Whether the data of a network are files; also if it does not name its data set."""
+        """Whether the data of a network may be files: its data set has a folder, or it names none."""
         name = {**self.settings, **network}.get("dataset")
         if name is None or "dataset" not in group_names(self.schema):
             return True

@@ -26,7 +26,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (3, 1, 1, 1)))
 
-SCREEN = 144  # pixels per inch
+SCREEN = 144  # pixels per inch of pictures inside SVG files
 LOOK: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 8,
@@ -106,7 +106,7 @@ def save(figure: "Figure", path: Path, *, title: str = "", about: str = "") -> P
     kind = path.suffix.removeprefix(".")
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as partial:
-        # Only many points are pixels in an SVG file, which is shown on screens.
+        # An SVG file, which is for screens, has pixels only where there are very many points.
         dpi = SCREEN if kind == "svg" else LOOK["savefig.dpi"]
         figure.savefig(partial, format=kind, dpi=dpi, metadata=_metadata(kind, title, about))
     return path

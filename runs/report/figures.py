@@ -1,4 +1,4 @@
-"""The papers' figures, as stored in the record, or else in the shipped record."""
+"""The papers' figures from the record of the user, or else from the shipped record."""
 
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,8 +34,8 @@ class Figure:
         run_id: id of the run that holds the figure; empty if there is none.
         missing: the reason why there is no drawing.
         state: "can be drawn", or why it cannot.
-        shipped: whether it is of the shipped record.
-        stale: why a shipped drawing may be another one with the present code; empty if it is not.
+        shipped: whether the drawing comes from the shipped record.
+        stale: why the present code may not repeat the runs behind a shipped drawing; empty if it repeats them.
     """
 
     name: str
@@ -62,7 +62,7 @@ def read_figures(
     Args:
         rows: runs of any stage and status, newest first.
         tracker: their record.
-        shipped: the shipped record; its drawings stand where `rows` have none of the same name.
+        shipped: the shipped record; a drawing of it is used if `rows` have none of the same name.
     """
     drawn = {row.name: _drawn(row, tracker) for row in _newest(rows)}
     if shipped:
@@ -105,12 +105,12 @@ def _drawn(row: RunRow, folders: RunFolders) -> Figure:
 
 
 def _why_stale(row: RunRow, by_id: Mapping[str, RunRow], shipped: ExportedRuns) -> str:
-    """Why the runs that a shipped figure was drawn from do not count with the present code; empty if they do."""
+    """Why the present code may not repeat a run that a shipped figure was drawn from; empty if it repeats all."""
     for run_id in row.tags.get(SOURCES, "").split():
         if run_id not in by_id:
             return f"run {run_id}, which it was drawn from, is not in the shipped record"
         if why := stale_now(by_id[run_id], shipped.files[run_id].get(CONFIG)):
-            return f"the code has changed since, and of run {run_id} {why}"
+            return f"the code has changed since run {run_id}, and {why}"
     return ""
 
 

@@ -72,7 +72,7 @@ class Outcomes:
         for table in self.experiments:
             path = self.places[table.name]
             body = table_body(table, path, self.renderer)
-            yield path, self.renderer.page("experiment.html", path, table.name, table=body, given="@" not in table.name)
+            yield path, self.renderer.page("experiment.html", path, table.name, table=body)
         tables = [table for paper in self.papers for table in paper.tables]
         judged_on = (*tables, *self._elsewhere, *self.experiments)
         found = [(table, finding) for table in judged_on for finding in table.findings]
@@ -120,7 +120,7 @@ class Outcomes:
 
     @property
     def elsewhere(self) -> list[tuple[str, str]]:
-        """Name and place of the papers' tables on other benchmarks."""
+        """Name and place of each of the papers' tables on other data or with another network."""
         return [(table.name, self.places[table.name]) for table in self._elsewhere]
 
     @property

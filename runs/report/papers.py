@@ -1,4 +1,4 @@
-"""The papers: their tables beside the record and the shipped runs."""
+"""The papers' tables and the experiments, filled from the record of the user and from the shipped record."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,8 +32,8 @@ class Paper:
     Attributes:
         work: its key, such as "thesis".
         tables: the printed tables, in the order of print.
-        elsewhere: the same tables on other benchmarks and with other networks, by the name of the table; only tables
-            with a run, of the user or else of the shipped record.
+        elsewhere: the same tables on other data or with other networks, by the name of the printed table; only tables
+            that have a run, of the user or else of the shipped record.
     """
 
     work: str
@@ -49,13 +49,13 @@ class Paper:
 
 @dataclass(frozen=True)
 class Network:
-    """Images and a network of evaluations.
+    """The data of a table and, of evaluations, the network.
 
     Attributes:
-        benchmark: name of the benchmark.
+        benchmark: name of the benchmark or, of clusterings, of the data set.
         weights: hash of the given weights; empty for a network that was trained here.
-        settings: settings of a table on these images with this network.
-        name: name of the weights' file; empty without given weights.
+        settings: settings `key=value` of a table with this network.
+        name: name of the file of the weights, without its suffix; empty without given weights.
     """
 
     benchmark: str
@@ -65,7 +65,7 @@ class Network:
 
     @classmethod
     def of(cls, run: RunRow) -> "Network":
-        """The network of a run. Its file of weights may not be here."""
+        """The benchmark and network of an evaluation. Its file of weights may not be here."""
         benchmark, weights = run.params.get("benchmark", ""), run.tags.get("weights", "")
         if not weights:
             return cls(benchmark)
@@ -79,11 +79,11 @@ class Network:
         return evaluated_with(self.weights) if self.weights else EvaluateConfig
 
     def is_other(self) -> bool:
-        """Whether these are not the images and the network of an experiment that names none."""
+        """Whether an experiment that names neither benchmark nor network would use others."""
         return bool(self.weights) or self.benchmark != groups.GROUPS["benchmark"].default
 
     def on(self, name: str) -> str:
-        """The name of a table on these images with this network."""
+        """The name of a table on these data with this network."""
         return f"{name}@{self.benchmark}" + (f", {self.name}" if self.name else "")
 
 
@@ -93,6 +93,11 @@ class Source:
     Args:
         evaluations: finished evaluations and clusterings, newest first.
         folders: the record that contains them.
+
+    Attributes:
+        record: the runs by their configs.
+        datasets: names of their data sets, each once.
+        networks: benchmarks and networks of the evaluations, each once.
     """
 
     def __init__(self, evaluations: Sequence[RunRow], folders: Tracker | ExportedRuns) -> None:
@@ -156,12 +161,13 @@ class Reader:
                 others = [] if configs or _names_images(name) else filter(Network.is_other, source.networks)
                 for network in (None, *others):
                     title = network.on(name) if network else name
-                    if title not in tables and (empty := _of_experiment(name, title, configs, network)):
-                        tables |= {title: source.shown(empty)} if source.fills(empty) else {}
+                    empty = None if title in tables else _of_experiment(name, title, configs, network)
+                    if empty and source.fills(empty):
+                        tables[title] = source.shown(empty)
         return list(tables.values())
 
     def _elsewhere(self, name: str) -> Iterable[Table]:
-        """The table on the other benchmarks that have runs, if these runs fill a cell."""
+        """The table on each other benchmark or data set, and with each network, whose runs fill a cell."""
         recipe = recipe_of(name)
         if not recipe.rows:
             return
@@ -187,8 +193,10 @@ def _names_images(name: str) -> bool:
 
 
 def _of_experiment(name: str, title: str, configs: Sequence[EvaluateConfig], network: Network | None) -> Table | None:
-    """The table of an experiment without results; None if the experiment is not one of evaluations, or needs something,
-    such as a file, that is missing here."""
+    """The table of an experiment, without results.
+
+    None if the experiment is not one of evaluations, or if something that it needs is missing here, such as a file.
+    """
     typed = [f"experiment={name}"]
     if network:
         typed += [f"benchmark={network.benchmark}", *network.settings]

@@ -32,7 +32,7 @@ def look_up(table: Table, tracker: "Tracker", record: Record | None = None) -> T
 
 
 def look_up_shipped(table: Table, runs: ExportedRuns, record: Record) -> Table:
-    """The table with runs of the shipped record in the place of the user's."""
+    """The table with runs of the shipped record alone, their verdicts, the claims checked on them, and their origin."""
     return with_origin(_looked_up(table, record), runs)
 
 

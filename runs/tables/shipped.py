@@ -60,7 +60,7 @@ def beside(own: Table, shipped: Table, runs: ExportedRuns) -> Table:
 
 
 def with_origin(table: Table, runs: ExportedRuns) -> Table:
-    """The table with remarks about its shipped runs."""
+    """The table with remarks on the commits and machines of its shipped runs, and on stale ones."""
     cells = table.cells.values()
     return dataclasses.replace(table, notes=(*table.notes, _origin(cells, runs), *_stale(cells, runs)))
 

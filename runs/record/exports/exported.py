@@ -149,7 +149,7 @@ def _write(file: SupportsWrite, runs: Collection[RunRow], files_of: Callable[[Ru
 
 
 def _tags(row: RunRow) -> dict[str, str]:
-    """Return the tags of a run without those of MLflow but its description; its origin is the name of the machine."""
+    """Return the tags of a run, of those of MLflow only the description; its origin is the name of the machine."""
     kept = {name: text for name, text in row.tags.items() if name == NOTE or not name.startswith("mlflow.")}
     tags = {name: without_folders(text) for name, text in kept.items()}
     return tags | ({"origin": row.tags["origin"].partition(":")[0]} if "origin" in tags else {})

@@ -17,7 +17,7 @@ from runs.storage.locks import locked
 
 EXPORTED = "exported_run"  # tag of an imported run: its id in the record that it was exported from
 CONFIG = "config.yaml"
-DRAWN_AGAIN = (".png", ".pdf")  # suffixes of pictures that are left out: of a figure, its SVG file is kept
+LEFT_OUT = (".png", ".pdf")  # suffixes of pictures; a figure also has an SVG file, which is exported
 STATUSES = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 
 
@@ -113,7 +113,7 @@ def _add(row: RunRow, files: dict[str, bytes], tracker: Tracker) -> None:
 
 
 def _files(tracker: Tracker, run: RunRow) -> dict[str, bytes]:
-    """Return the small files of a run by name, without `DRAWN_AGAIN`; texts without folders of this machine."""
+    """Return the small files of a run by name, without `LEFT_OUT`; texts without folders of this machine."""
     with tempfile.TemporaryDirectory() as folder:
         if run.artifact_uri.startswith("file://"):
             place = Path(url2pathname(run.artifact_uri.removeprefix("file://")))
@@ -123,7 +123,7 @@ def _files(tracker: Tracker, run: RunRow) -> dict[str, bytes]:
             small = [entry.path for entry in entries if (entry.file_size or 0) <= LARGEST_FILE]
             downloads = [tracker.download(run.run_id, name, Path(folder)) for name in small]
             paths = [path for path in downloads if path is not None]
-        kept = [path for path in paths if path.stat().st_size <= LARGEST_FILE and path.suffix not in DRAWN_AGAIN]
+        kept = [path for path in paths if path.stat().st_size <= LARGEST_FILE and path.suffix not in LEFT_OUT]
         files = {path.name: path.read_bytes() for path in kept}
     return {name: _cleaned(content) if name.endswith(".yaml") else content for name, content in files.items()}
 

@@ -75,11 +75,12 @@ def why_stale(config: Config, run: RunRow) -> str:
 
 
 def stale_now(run: RunRow, config: bytes | None) -> str:
-    """Return why a run of other code does not count as a result of its own config; empty if it does.
+    """Return why the present code may not repeat a run; empty if its code is the present one, or if its small case has
+    the same outcome.
 
     Args:
-        run: a run with the tag `small_case`.
-        config: its file config.yaml.
+        run: a shipped run.
+        config: its file config.yaml; None if it has none.
     """
     schema = _schema(run)
     if schema is None or config is None:
@@ -194,7 +195,11 @@ def _schema(run: RunRow) -> type[Config] | None:
 
 @functools.cache
 def evaluated_with(known: str) -> type[EvaluateConfig]:
-    """Return the schema of evaluations with weights of a known hash, whose file may not be here."""
+    """Return the schema of evaluations with given weights, whose file may not be here.
+
+    Args:
+        known: hash of the weights: the tag `weights` of a run.
+    """
 
     class TuneWithWeights(TuneConfig):
         @property
