@@ -20,12 +20,8 @@ show xsdc/2 mnist.root="$data/clustering" magic.root="$data/clustering" cifar10.
 show thesis/2.3 mnist_small.root="$data/clustering"
 # LK is left out on MNIST and Shuttle, where the papers print no number: 40 trials on MNIST take an hour and a half.
 points() { transduce cluster root="$data/clustering" normalize=l2 results="$results" "$@"; }
-points dataset=mnist,shuttle method=kmeans,kmodes,ncut,slk_mean_shift,slk_byproduct,slk_means
-points dataset=mnist,shuttle method=kernel_kmeans init=k-means++
-for data_set in digits usps; do
-    transduce cluster dataset=$data_set root="$data/clustering" normalize=l2 results="$results" \
-        method=kmeans,kmodes,ncut,slk_mean_shift,slk_byproduct,slk_means
-done
+points dataset=mnist,shuttle,digits,usps method=kmeans,kmodes,ncut,slk_mean_shift,slk_byproduct,slk_means
+points dataset=mnist,shuttle,digits,usps method=kernel_kmeans init=k-means++
 
 show thesis/3.2 adult_thesis.root="$data/fair" bank_thesis.root="$data/fair"
 show thesis/3.3 adult_thesis.root="$data/fair" bank_thesis.root="$data/fair"
