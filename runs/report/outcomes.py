@@ -77,7 +77,7 @@ class Outcomes:
         judged_on = (*tables, *self._elsewhere, *self.experiments)
         found = [(table, finding) for table in judged_on for finding in table.findings]
         found.sort(key=lambda judged: judged[1].status == "not run")
-        counts = Counts.of("all", tables).claims
+        counts = Counts.of("all", judged_on).claims
         yield self._page("claims.html", "What the papers claim", CLAIMS[1], findings=found, counts=counts)
         yield self._page("figure_list.html", "Figures", FIGURES[1], works=self.papers, figures=self.figures)
         verdicts = [cell.verdict for table in tables for cell in table.cells.values()]

@@ -13,9 +13,11 @@ from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.record.exports.exported import HEADER, LARGEST_FILE, ExportedRuns, without_folders
 from runs.record.exports.transfer import EXPORTED, export_runs, import_runs
-from runs.record.query import read_runs
+from runs.record.query import NOTE, read_runs
 from runs.record.tracking import Tracker
 from runs.storage.store import Store
+
+SCRIPT = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>").decode()
 
 
 @pytest.fixture
@@ -65,6 +67,21 @@ def test_imported_runs_are_those_exported(filled: Tracker, other: Tracker, tmp_p
     assert other.read(after.run_id, "config.yaml", Path.read_text, after.artifact_uri) == "root: points.npz\n"
     with pytest.raises(ValueError, match="missing"):
         other.read(after.run_id, "large.npz", Path.read_bytes, after.artifact_uri)
+
+
+def test_of_a_figure_the_svg_file_and_the_caption_are_exported(tracker: Tracker, tmp_path: Path) -> None:
+    run = tracker.start(
+        "figure/thesis/3.1", "thesis/3.1", stage="figure", identity="0" * 16, params={}, config="", tags={NOTE: "A"}
+    )
+    for suffix in ("svg", "png", "pdf"):
+        (tmp_path / f"drawing.{suffix}").write_bytes(b"<svg xmlns='http://www.w3.org/2000/svg'/>")
+        run.artifact(tmp_path / f"drawing.{suffix}")
+    run.finish()
+    export_runs(tracker, tmp_path / "runs.jsonl")
+    exported = ExportedRuns(tmp_path / "runs.jsonl")
+    assert "drawing.svg" in exported.files[run.run_id]
+    assert not {"drawing.png", "drawing.pdf"} & exported.files[run.run_id].keys()
+    assert exported.runs[0].tags[NOTE] == "A"
 
 
 def test_a_run_is_imported_once(filled: Tracker, other: Tracker, tmp_path: Path) -> None:
@@ -158,6 +175,7 @@ def test_a_run_by_hand_is_read(tmp_path: Path) -> None:
         {"files": {"../x": ""}},
         {"files": {".hidden": ""}},
         {"files": {"a.npz": "not base64"}},
+        {"files": {"a.SVG": SCRIPT}},
         {"files": {"a.npz": "A" * (2 * LARGEST_FILE)}},
         {"files": None},
         {"experiment": "x" * 300},
