@@ -67,9 +67,9 @@ class Network:
     def of(cls, run: RunRow) -> "Network":
         """The benchmark and network of an evaluation. Its file of weights may not be here."""
         benchmark, weights = run.params.get("benchmark", ""), run.tags.get("weights", "")
-        if not weights:
-            return cls(benchmark)
         backbone, file = run.params.get("backbone", ""), run.params.get("checkpoint", "")
+        if not (weights and backbone and file):
+            return cls(benchmark)
         settings = (f"backbone={write(backbone)}", f"checkpoint={write(file)}")
         return cls(benchmark, weights, settings, PurePath(file).name.partition(".")[0])
 
@@ -181,7 +181,10 @@ class Reader:
                 if title in tables:
                     continue
                 schema = None if clusters else network.schema
-                empty = paper_table(f"{name}@{network.benchmark}", network.settings, schema)
+                try:
+                    empty = paper_table(f"{name}@{network.benchmark}", network.settings, schema)
+                except InputError:
+                    continue  # the network is unknown here, such as that of a plug-in
                 if source.fills(empty):
                     tables[title] = dataclasses.replace(source.shown(empty), name=title)
         yield from tables.values()

@@ -1,5 +1,6 @@
 """The pages of the documentation about what came out: written from a record of two runs, linked among themselves."""
 
+import dataclasses
 import importlib
 import posixpath
 import re
@@ -94,3 +95,13 @@ def test_tables_on_other_images_are_those_of_the_shipped_record(tmp_path, monkey
     names = [experiment.name for experiment in reader.experiments({})]
     assert "all_strategies@mini, simpleshot_protonet_conv4_5shot" in names
     assert all("@mini" in name for name in names)
+
+
+@pytest.mark.parametrize("backbone", ["of_a_plugin", ""])
+def test_a_network_that_is_unknown_here_has_no_table(monkeypatch, tracker, backbone):
+    whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
+    run = next(run for run in whole.runs if run.tags["stage"] == "evaluation" and "weights" in run.tags)
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/4.4"])
+    monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "The thesis"})
+    (paper,) = Reader([dataclasses.replace(run, params={**run.params, "backbone": backbone})], tracker).papers()
+    assert paper.elsewhere == {"thesis/4.4": ()}
