@@ -30,7 +30,8 @@ SMALL_CLUSTERING = "small_cnn"  # the network of a table of clusterings on anoth
 
 def is_paper(name: str) -> bool:
     """Whether a table's name is of the form WORK/NUMBER, with or without @BENCHMARK."""
-    return "/" in name and not name.endswith((".yaml", ".yml")) and name not in groups.names("experiment")
+    is_file = name.endswith((".yaml", ".yml"))
+    return "/" in name and not is_file and name.partition("@")[0] not in groups.names("experiment")
 
 
 def judged(table: Table) -> Table:
