@@ -277,7 +277,7 @@ def _option(group: str, name: str) -> Choice:
     kind = GROUPS[group]
     if len(name) > 200:
         raise InputError(f"{kind.key}={name[:40]}...: the name is too long")
-    if name == kind.nothing:
+    if name and name == kind.nothing:
         return Choice(group, name)
     path = options_folder(group) / f"{name}.yaml"
     if re.fullmatch(r"[\w.-]+", name) and path.is_file():

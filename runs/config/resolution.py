@@ -363,7 +363,9 @@ def _top_level(schema: type[RunConfig], item: Assignment, typed: Value, candidat
 def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {target.field: value for target, value in point.items() if not target.group}
     for group in group_names(schema):
-        name = point.get(Target(group, "")) or groups.default(group, fields["benchmark"].name, fields["backbone"].name)
+        name = point.get(Target(group, ""))
+        if name is None:
+            name = groups.default(group, fields["benchmark"].name, fields["backbone"].name)
         choice = groups.option(group_of(schema, group), name)
         options = dict(choice.options)
         options.update(

@@ -429,3 +429,9 @@ def test_each_verb_decides_its_own_parameters_and_no_others():
     (config,) = parse(FairConfig, [*typed, "fairness_weight=3.0"])
     assert config.fairness_weight == (3,)
     assert "fairness_weight" not in config.method.options
+
+
+@pytest.mark.parametrize("group", ["benchmark", "backbone", "strategy", "sampler", "target", "training"])
+def test_an_empty_name_is_no_option(group):
+    with pytest.raises(InputError, match=f"unknown {group} ''"):
+        parse(EvaluateConfig, [f"{group}=''"])
