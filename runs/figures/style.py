@@ -26,7 +26,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (3, 1, 1, 1)))
 
-SCREEN = 144  # pixels per inch of pictures inside SVG files
+SCREEN = 100  # pixels per inch; with more, figures of many points are too large for an exported file
 LOOK: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 8,
