@@ -208,7 +208,7 @@ def test_a_strategy_on_images_has_none() -> None:
 @pytest.mark.parametrize("more", [[], ["weight=0.1,0.5", "tuning=papers"]])
 def test_a_run_of_weights_that_are_not_here_has_an_outcome(more: list[str]) -> None:
     typed = ["strategy=laplacianshot", "benchmark=glyphs", "backbone=conv4", "checkpoint=gone.npz", *more]
-    (config,) = parse(outcomes._evaluated_with("0" * 16), typed)
+    (config,) = parse(outcomes.evaluated_with("0" * 16), typed)
     tags = {"stage": "evaluation", "weights": "0" * 16, "data": "1" * 16}
     row = RunRow("2" * 32, "a run", "evaluate/glyphs", 0, 1, "FINISHED", {}, {}, tags, "")
     row = dataclasses.replace(row, tags={**tags, "recipe": outcomes.recipe_of(config, row)})
