@@ -16,7 +16,7 @@ FOLDER = "what_comes_out"
 FRAME = """\
 :orphan:
 
-{{ title | safe }}
+{{ title | replace("@", "\\\\@") | safe }}
 {{ "=" * 100 }}
 
 .. raw:: html

@@ -18,7 +18,7 @@ from runs.tables.evidence import look_up, look_up_shipped
 from runs.tables.filling import Record
 from runs.tables.grid import table_of
 from runs.tables.papers.paper import paper_table
-from runs.tables.papers.published import published_names, works
+from runs.tables.papers.published import published_names, published_table, works
 from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import Table
 
@@ -169,7 +169,7 @@ class Reader:
     def _elsewhere(self, name: str) -> Iterable[Table]:
         """The table on each other benchmark or data set, and with each network, whose runs fill a cell."""
         recipe = recipe_of(name)
-        if not recipe.rows:
+        if not recipe.rows or published_table(name).kind != "results":
             return
         clusters, tables = recipe.clusters, dict[str, Table]()
         printed = [cell.clustering or cell.fair for cell in paper_table(name).cells.values()]

@@ -25,7 +25,10 @@ def two_runs(tmp_path, monkeypatch):
     """The shipped runs of Fair K-median on one set, and one table that they fill in part; gives the runs."""
     whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
     methods = ("backurs", "fair_kmedian")
-    chosen = [run for run in whole.runs if run.experiment == "fair/synthetic" and run.tags["method"] in methods]
+    drawn = {run_id for run in whole.runs for run_id in run.tags.get("source_runs", "").split()}
+    on_set = [run for run in whole.runs if run.experiment == "fair/synthetic" and run.run_id not in drawn]
+    chosen = [run for run in on_set if run.tags["method"] in methods]
+    assert len(chosen) == 2
     write_runs(tmp_path / "runs.jsonl.gz", chosen, lambda run: whole.files[run.run_id])
     monkeypatch.setattr("runs.tables.shipped.PLACE", tmp_path / "runs.jsonl.gz")
     monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
