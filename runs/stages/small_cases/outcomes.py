@@ -86,8 +86,7 @@ def stale_now(run: RunRow, config: bytes | None) -> str:
     if schema is None or config is None:
         return "it has no small case to check"
     try:
-        parsed = _parsed(schema, config.decode(), run)
-        same_code = recipe_of(parsed, run) == run.tags.get("recipe")
+        parsed, same_code = _compared(schema, config, run)
     except (InputError, ValueError, OSError) as error:
         return f"its config is not valid any more: {error}"
     return "" if same_code else why_stale(parsed, run)
@@ -155,16 +154,26 @@ def outcome_of(run: RunRow, config: bytes | None, say: Say = silent) -> str | No
     if config is None or schema is None:
         return carried
     try:
-        parsed = _parsed(schema, config.decode(), run)
-        if recipe_of(parsed, run) != run.tags.get("recipe"):
-            return carried
+        parsed, same_code = _compared(schema, config, run)
     except (InputError, ValueError, OSError):
+        return carried
+    if not same_code:
         return carried
     try:
         return Outcome(settings_of(parsed, run), small_case(parsed)).text()
     except Exception as error:
         say(f"{run.name}: exported without the outcome of a small case ({error})")
         return carried
+
+
+def _compared(schema: type[Config], config: bytes, run: RunRow) -> tuple[Config, bool]:
+    """Return the config of a run from its file, and whether the present code is that of the run.
+
+    Raises:
+        InputError, ValueError, OSError: the config is not valid here, or cannot be built.
+    """
+    parsed = _parsed(schema, config.decode(), run)
+    return parsed, recipe_of(parsed, run) == run.tags.get("recipe")
 
 
 def _parsed(schema: type[Config], text: str, run: RunRow) -> Config:
