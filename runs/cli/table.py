@@ -9,7 +9,7 @@ from clustering.foundation.errors import InputError, unknown
 from runs.cli.flags import Flags, describe
 from runs.cli.missing import FLAGS as MISSING
 from runs.cli.missing import run_missing
-from runs.config.configs import EvaluateConfig, parse
+from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.config.groups import names
 from runs.console.output import Console
 
@@ -140,10 +140,14 @@ def _empty(name: str, settings: Sequence[str]) -> "Table":
             raise unknown("table", name, [*published_names(), *names("experiment")])
         table = paper_table(name, settings)
     else:
-        from runs.tables.grid import table_of
+        from runs.config.resolution import accepts
+        from runs.tables.grid import clusterings_table, table_of
 
-        known = name if name in names("experiment") else Path(name).stem
-        table = table_of(known, parse(EvaluateConfig, [f"experiment={name}", *settings]))
+        known, typed = name if name in names("experiment") else Path(name).stem, [f"experiment={name}", *settings]
+        if accepts(ClusterConfig, name):
+            table = clusterings_table(known, parse(ClusterConfig, typed))
+        else:
+            table = table_of(known, parse(EvaluateConfig, typed))
     seeds = {config.seed for config in table.configs}
     if len(seeds) > 1 or any(setting.startswith("seed=") for setting in settings):
         return dataclasses.replace(table, seeds=tuple(sorted(seeds)))

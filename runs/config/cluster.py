@@ -25,8 +25,8 @@ class ClusterConfig(RunConfig):
     )
     labels: str | None = key(
         None,
-        "labelled points: 50 (per class) or 5% (of all points), drawn at random; or FILE.csv with the classes of some "
-        "rows or files. The other points are scored",
+        "labelled points: 50 (equally many of each class) or 5% (of all points), drawn at random; or FILE.csv with the "
+        "classes of some rows or files. The other points are scored",
     )
     wrong: Annotated[float, Within(0, 1)] = key(
         0.0, "share of the drawn labels that are replaced by a random class; methods with label smoothing receive it"
@@ -91,7 +91,7 @@ class ClusterConfig(RunConfig):
         return self.starts or 1
 
     def asked_labels(self) -> "int | float | str | None":
-        """Return the parsed key `labels`: a number per class, a share of the points, a file name, or None."""
+        """Return the parsed key `labels`: a number or a share of the points, a file name, or None."""
         text = (self.labels or "").strip()
         if self.labels is not None and not text:
             raise InputError("labels= is empty; give a number, a share as 5%, or FILE.csv, or omit it")

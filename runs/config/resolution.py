@@ -236,7 +236,7 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
         experiment_verbs = [
             verb
             for verb in verbs
-            if kind == "experiment" and all(_takes(SCHEMAS[verb], lines) for lines in experiment(name))
+            if kind == "experiment" and accepts(SCHEMAS[verb], name)
         ]
         return _of_another_verb(item, [*experiment_verbs, *verbs][0], bool(experiment_verbs))
     other_options = [
@@ -270,8 +270,16 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
     return InputError(f"unknown key {str(item)!r}; known: {', '.join(top)}, and fields of the groups (see --help)")
 
 
+def accepts(schema: type[RunConfig], name: str) -> bool:
+    """Return whether a verb, given by the class of its configs, accepts all keys and options of an experiment.
+
+    Raises:
+        InputError: as `experiment`.
+    """
+    return all(_takes(schema, lines) for lines in experiment(name))
+
+
 def _takes(schema: type[RunConfig], lines: Sequence[Assignment]) -> bool:
-    """Return whether a verb accepts all keys and options of an experiment."""
     try:
         chosen = _chosen(schema, lines, [])
         candidates = [groups.option(group_of(schema, key), name) for key, options in chosen.items() for name in options]
@@ -386,4 +394,4 @@ def _dotted(target: Target) -> str:
     return f"{target.group}.{target.field}" if target.group and target.field else target.group or target.field
 
 
-__all__ = ["GROUPS", "experiment", "resolve"]
+__all__ = ["GROUPS", "accepts", "experiment", "resolve"]

@@ -7,8 +7,9 @@ from pathlib import PurePath
 
 from clustering.foundation.errors import InputError
 from runs.config import groups
-from runs.config.configs import EvaluateConfig, parse
+from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.config.overrides import write
+from runs.config.resolution import accepts
 from runs.record.exports.exported import ExportedRuns
 from runs.record.query import RunRow
 from runs.record.tracking import Tracker
@@ -16,7 +17,7 @@ from runs.report.addresses import slug
 from runs.stages.small_cases.outcomes import evaluated_with
 from runs.tables.evidence import look_up, look_up_shipped
 from runs.tables.filling import Record
-from runs.tables.grid import table_of
+from runs.tables.grid import clusterings_table, table_of
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_names, published_table, works
 from runs.tables.papers.recipe import recipe_of
@@ -198,12 +199,14 @@ def _names_images(name: str) -> bool:
 def _of_experiment(name: str, title: str, configs: Sequence[EvaluateConfig], network: Network | None) -> Table | None:
     """The table of an experiment, without results.
 
-    None if the experiment is not one of evaluations, or if something that it needs is missing here, such as a file.
+    None if the experiment has no table, or if something that it needs is missing here, such as a file.
     """
     typed = [f"experiment={name}"]
     if network:
         typed += [f"benchmark={network.benchmark}", *network.settings]
     try:
+        if not configs and accepts(ClusterConfig, name):
+            return clusterings_table(title, parse(ClusterConfig, typed))
         return table_of(title, configs or parse(network.schema if network else EvaluateConfig, typed))
     except InputError:
         return None

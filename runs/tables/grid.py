@@ -1,11 +1,16 @@
-"""The table of an experiment: strategies by kinds of tasks."""
+"""The table of an experiment: strategies by kinds of tasks, or methods of clustering by their scores."""
 
 from collections.abc import Sequence
 
-from runs.config.configs import EvaluateConfig
+from runs.config.cluster import NONE
+from runs.config.configs import ClusterConfig, EvaluateConfig
 from runs.config.groups import SAME
 from runs.stages.lineage import short, short_name, weights_name
 from runs.tables.table import Cell, Column, Row, Table
+
+
+NO_CLASSES = ("predictions",)
+"""Data sets whose points have no true classes."""
 
 
 def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:
@@ -26,6 +31,51 @@ def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:
     return Table(name, _about(configs), rows, columns, cells, tuple(configs))  # type: ignore[arg-type]
 
 
+def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
+    """The table for the configs of an experiment of clusterings, without results.
+
+    Columns are scores, for each data set. Rows are methods, with the other keys that differ between the configs, except
+    the seed. Several numbers of known labels make groups of rows.
+    """
+    cells: dict[tuple[Row, Column], Cell] = {}
+    of_datasets = len({config.dataset.name for config in configs}) > 1
+    of_labels = len({config.labels for config in configs}) > 1
+    apart = ("seed", "labels", *(["dataset"] if of_datasets else []))
+    for config, row in zip(configs, row_names(configs, apart), strict=True):
+        labels = f"{config.labels} labels" if config.asked_labels() is not None else "no labels"
+        for column in _scores(config, config.dataset.name if of_datasets else ""):
+            cells.setdefault((Row(row, labels if of_labels else ""), column), Cell(config))
+    rows, columns = (tuple(dict.fromkeys(place[i] for place in cells)) for i in (0, 1))
+    return Table(name, _about_clusterings(configs), rows, columns, cells, tuple(configs))
+
+
+def _scores(config: ClusterConfig, group: str) -> list[Column]:
+    """The columns of a clustering."""
+    time = Column("time", group, "seconds", "s", "lower")
+    if config.dataset.plugin in NO_CLASSES:
+        return [Column("steps", group, "iterations_mean", "", "lower"), time]
+    known = config.asked_labels() is not None
+    scores = [Column("accuracy", group) if known else Column("ACC", group, "acc_hungarian")]
+    if config.fits > 1:
+        scores.append(Column("mean ACC of the starts", group, "acc_hungarian_mean"))
+    return [*scores, Column("NMI", group, "nmi"), time]
+
+
+def _about_clusterings(configs: Sequence[ClusterConfig]) -> str:
+    """What the cells of clusterings have in common."""
+    flats = [config.shown() for config in configs]
+    same = {key: value for key, value in flats[0].items() if all(flat.get(key) == value for flat in flats)}
+    parts = [
+        short_name(same.get("dataset", "")),
+        f"network {short_name(same['network'])}" if same.get("network", NONE) != NONE else "",
+        f"{same['labels']} labels" if same.get("labels", "null") != "null" else "",
+        f"{same['starts']} starts, of which the one with the lowest objective counts"
+        if same.get("starts", "null") not in ("null", "1")
+        else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
 def kind_of(config: EvaluateConfig) -> str:
     """Whether the strategy is inductive or transductive, and whether it assumes balanced classes."""
     strategy = config.strategy.kind
@@ -34,15 +84,18 @@ def kind_of(config: EvaluateConfig) -> str:
     return "transductive, balanced" if strategy.assumes_balance else "transductive"
 
 
-def row_names(configs: Sequence[EvaluateConfig], apart: Sequence[str] = ("seed", "sampler")) -> list[str]:
-    """Name of the row of each config: the strategy, and the keys that differ between configs of that strategy.
+def row_names(
+    configs: Sequence[EvaluateConfig] | Sequence[ClusterConfig], apart: Sequence[str] = ("seed", "sampler")
+) -> list[str]:
+    """Name of the row of each config: its strategy or method, and the keys that differ between configs of that one.
 
     Keys and groups in `apart` are left out.
     """
     flats = [config.shown() for config in configs]
+    group = "strategy" if "strategy" in flats[0] else "method"
     names = []
     for flat in flats:
-        alike = [other for other in flats if other["strategy"] == flat["strategy"]]
+        alike = [other for other in flats if other[group] == flat[group]]
         varying = [
             f"{key.rpartition('.')[2]}={value}"
             for key, value in flat.items()
@@ -50,7 +103,7 @@ def row_names(configs: Sequence[EvaluateConfig], apart: Sequence[str] = ("seed",
             and value != "null"
             and len({other[key] for other in alike if key in other} - {"tuned"}) > 1
         ]
-        names.append(" ".join([short_name(flat["strategy"]), *varying]))
+        names.append(" ".join([short_name(flat[group]), *varying]))
     return names
 
 

@@ -271,10 +271,11 @@ class Table:
             parts.append(f"{_range(counts)} task{'' if counts[-1] == 1 else 's'} a seed")
         if seeds[-1] > 1:
             parts.append(f"{_range(seeds)} seeds")
-        in_print = {"%": "values in %", "s": "times in seconds"}
-        words = in_print if self.from_paper else {"%": "accuracy in %", "s": "seconds a task"}
+        of_tasks = any(configs) and not self.from_paper
+        words = {"%": "accuracy in %" if of_tasks else "values in %"}
+        words["s"] = "seconds a task" if of_tasks else "times in seconds"
         shown = [words[unit] for unit in dict.fromkeys(column.unit for column in self.columns) if unit in words]
-        if counts:
+        if counts or seeds[-1] > 1:
             over = "seeds" if seeds[-1] > 1 else "queries" if counts == [1] else "tasks"
             shown.append(f"95 % interval over {over}")
         return "; ".join(filter(None, (", ".join(filter(None, parts)), ", ".join(shown))))

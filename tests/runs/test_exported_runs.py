@@ -7,14 +7,17 @@ import math
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from clustering.files.arrays import read_arrays
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.record.exports.exported import HEADER, LARGEST_FILE, ExportedRuns, without_folders
 from runs.record.exports.transfer import EXPORTED, export_runs, import_runs
 from runs.record.query import NOTE, read_runs
 from runs.record.tracking import Tracker
+from runs.stages.results import PER_TASK
 from runs.storage.store import Store
 
 SCRIPT = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>").decode()
@@ -82,6 +85,20 @@ def test_of_a_figure_the_svg_file_and_the_caption_are_exported(tracker: Tracker,
     assert "drawing.svg" in exported.files[run.run_id]
     assert not {"drawing.png", "drawing.pdf"} & exported.files[run.run_id].keys()
     assert exported.runs[0].tags[NOTE] == "A"
+
+
+def test_of_large_scores_all_but_the_trace_is_exported(tracker: Tracker, tmp_path: Path) -> None:
+    run = tracker.start("mini/5w1s", "tim_gd", stage="evaluation", identity="0" * 16, params={}, config="", tags={})
+    accuracies, trace = np.linspace(0, 1, 100), np.random.default_rng(0).random((1000, 64))
+    np.savez_compressed(tmp_path / PER_TASK, accuracies=accuracies, trace=trace)
+    assert (tmp_path / PER_TASK).stat().st_size > LARGEST_FILE
+    run.artifact(tmp_path / PER_TASK)
+    run.finish()
+    export_runs(tracker, tmp_path / "runs.jsonl")
+    (tmp_path / "exported.npz").write_bytes(ExportedRuns(tmp_path / "runs.jsonl").files[run.run_id][PER_TASK])
+    exported = read_arrays(tmp_path / "exported.npz")
+    assert exported.keys() == {"accuracies"}
+    np.testing.assert_array_equal(exported["accuracies"], accuracies)
 
 
 def test_a_run_is_imported_once(filled: Tracker, other: Tracker, tmp_path: Path) -> None:

@@ -181,6 +181,10 @@ KINDS = {
     "known labels": (ClusterConfig, ["method=seeded_kmeans", "dataset=mnist", "labels=50"]),
     "a network": (ClusterConfig, ["method=entropy", "network=small_cnn", "dataset=mnist"]),
     "a network and labels": (ClusterConfig, ["method=labelled", "network=mlp", "dataset=mnist", "labels=5%"]),
+    "pseudo-labels": (
+        ClusterConfig,
+        ["method=xsdc_lenet5", "assignment=pseudo_labels", "dataset=mnist", "labels=50", "starts=1"],
+    ),
     "pictures in steps": (ClusterConfig, ["method=xsdc_lenet5", "dataset=mnist", "labels=50", "starts=1"]),
     "groups of a file": (FairConfig, ["method=fair_kmeans", "dataset=bank", "fairness_weight=0,10"]),
     "two groups": (FairConfig, ["method=fair_lloyd", "dataset=adult"]),

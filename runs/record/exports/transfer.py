@@ -2,17 +2,22 @@
 
 import dataclasses
 import functools
+import io
 import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.request import url2pathname
 
+import numpy as np
+
+from clustering.files.arrays import read_arrays
 from clustering.foundation.errors import InputError
 from runs.record.exports.exported import LARGEST_FILE, ExportedRuns, without_folders, write_runs
 from runs.record.exports.outcome import SMALL_CASE
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import Tracker
+from runs.stages.results import PER_TASK
 from runs.storage.locks import locked
 
 EXPORTED = "exported_run"  # tag of an imported run: its id in the record that it was exported from
@@ -120,12 +125,31 @@ def _files(tracker: Tracker, run: RunRow) -> dict[str, bytes]:
             paths = [path for path in place.iterdir() if path.is_file()] if place.is_dir() else []
         else:
             entries = [entry for entry in tracker.client.list_artifacts(run.run_id) if not entry.is_dir]
-            small = [entry.path for entry in entries if (entry.file_size or 0) <= LARGEST_FILE]
-            downloads = [tracker.download(run.run_id, name, Path(folder)) for name in small]
+            wanted = [e.path for e in entries if e.path == PER_TASK or (e.file_size or 0) <= LARGEST_FILE]
+            downloads = [tracker.download(run.run_id, name, Path(folder)) for name in wanted]
             paths = [path for path in downloads if path is not None]
-        kept = [path for path in paths if path.stat().st_size <= LARGEST_FILE and path.suffix not in LEFT_OUT]
-        files = {path.name: path.read_bytes() for path in kept}
-    return {name: _cleaned(content) if name.endswith(".yaml") else content for name, content in files.items()}
+        files = {path.name: _content(path) for path in paths if path.suffix not in LEFT_OUT}
+    return {name: content for name, content in files.items() if content is not None}
+
+
+def _content(path: Path) -> bytes | None:
+    """Return the content of a file of a run, as it is exported; None if it is too large."""
+    if path.stat().st_size > LARGEST_FILE:
+        return _without_trace(path) if path.name == PER_TASK else None
+    content = path.read_bytes()
+    return _cleaned(content) if path.suffix == ".yaml" else content
+
+
+def _without_trace(path: Path) -> bytes | None:
+    """Return the scores of an evaluation without the objective at each step, which no table needs and which may be
+    much larger than the scores; None if they are still too large, or damaged."""
+    try:
+        arrays = read_arrays(path, lambda name: name != "trace")
+    except ValueError:
+        return None
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
+    return packed.getvalue() if packed.tell() <= LARGEST_FILE else None
 
 
 def _cleaned(content: bytes) -> bytes:

@@ -23,7 +23,7 @@ STARTS = 2
 FEWER = {"n_init": 8}  # largest values of options
 STEPS = {"max_iter": 10, "steps": 3, "supervised_steps": 3}  # of a training
 SEEN, BATCH = 40, 20  # points that a network is trained on
-LABELS, LINKS = "3", 30  # known labels of a class, and known pairs, where the run has such
+LABELS, LINKS = "20", 30  # points with known labels, some in each class, and known pairs, where the run has such
 ENLARGED = 4  # factor of the pictures that networks see
 
 

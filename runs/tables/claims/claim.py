@@ -157,11 +157,17 @@ def check_by_dataset(
 def _by_dataset(
     table: Table, place: Callable[[Cell], tuple[str, str] | None], *, filled: bool = False
 ) -> dict[str, dict[str, dict[str, Cell]]]:
-    """Cells by data set, metric and method; the first of several counts."""
+    """Cells by data set, metric and method. A method that occurs with several settings is left out, since a claim does
+    not say which of them it is about."""
     by_dataset: dict[str, dict[str, dict[str, Cell]]] = {}
+    several = set()
     for (_, column), cell in table.cells.items():
         names = place(cell) if cell.results or not filled else None
         if names is not None:
             dataset, method = names
-            by_dataset.setdefault(dataset, {}).setdefault(column.metric, {}).setdefault(method, cell)
+            first = by_dataset.setdefault(dataset, {}).setdefault(column.metric, {}).setdefault(method, cell)
+            if first.config != cell.config:
+                several.add((dataset, column.metric, method))
+    for dataset, metric, method in several:
+        del by_dataset[dataset][metric][method]
     return by_dataset

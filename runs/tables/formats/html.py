@@ -79,7 +79,7 @@ class _Fragment:
     def _head(self, columns: Sequence[Column]) -> Iterator[str]:
         grouped = any(column.group for column in columns)
         down = ' rowspan="2"' if grouped else ""
-        first = f"<td{down}></td>" if self.paper else f'<th scope="col"{down}>strategy</th>'
+        first = f"<td{down}></td>" if self.paper else f'<th scope="col"{down}>{wording.corner(self.table)}</th>'
         first += f'<th scope="col"{down}>kind</th>' if self.kinds else ""
         names = "".join(f'<th scope="col" class="number">{self._heading(column)}</th>' for column in columns)
         spans = "".join(

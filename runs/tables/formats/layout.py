@@ -99,7 +99,7 @@ class Layout:
         self.table = table
         self.narrow = narrow
         self.paper = is_paper(table.name)
-        self.corner = "" if self.paper else "strategy"
+        self.corner = wording.corner(table)
         self.notes = footnotes.footnotes(table)
         self.lines = [line for row in wording.by_group(table.rows) for line in self._of(row)]
         self.kinds = wording.kinds(table)

@@ -36,6 +36,12 @@ def kinds(table: Table) -> bool:
     return (compares(table) or not is_paper(table.name)) and bool({row.kind for row in table.rows} - {"", "own"})
 
 
+def corner(table: Table) -> str:
+    """The heading of the names of rows; empty in a paper's table, whose rows have several kinds of names."""
+    clusterings = any(cell.clustering for cell in table.cells.values())
+    return "" if is_paper(table.name) else "method" if clusterings else "strategy"
+
+
 def heading(table: Table, column: Column) -> str:
     """The name of a column, with its metric and unit where the table has several."""
     name = _name(table, column)
