@@ -51,7 +51,7 @@ def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
 
 def _scores(config: ClusterConfig, group: str) -> list[Column]:
     """The columns of a clustering."""
-    time = Column("time", group, "seconds", "s", "lower")
+    time = Column("time of a start", group, "seconds_optimise", "s", "lower")
     if config.dataset.plugin in NO_CLASSES:
         return [Column("steps", group, "iterations_mean", "", "lower"), time]
     known = config.asked_labels() is not None

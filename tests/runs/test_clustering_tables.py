@@ -14,6 +14,7 @@ from runs.stages.clustering.stage import clustering, points_of
 from runs.tables.claims.clustering import _place, check
 from runs.tables.claims.entropy import ORDERS, of_order
 from runs.tables.evidence import look_up
+from runs.tables.grid import clusterings_table
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.published import published_names
 from runs.tables.papers.recipe import recipe_of
@@ -300,3 +301,31 @@ def test_a_setting_that_no_cell_takes_is_told(store, capsys):
     assert "shot" in capsys.readouterr().err
     assert main(["table", "thesis/2.2@glyphs", f"results={store.root}"]) == 2
     assert "dataset" in capsys.readouterr().err
+
+
+def test_an_experiment_of_clusterings_has_a_table(tmp_path, store, tracker, capsys):
+    experiment = tmp_path / "labels.yaml"
+    experiment.write_text(
+        "dataset: spirals\npoints: 30\nselection: null\nstarts: 2\nseed: 0,1\n"
+        "each:\n- {method: 'kmeans,ncut', labels: null}\n- {method: seeded_kmeans, labels: 10}\n"
+    )
+    assert main(["table", str(experiment), f"results={store.root}", "--run-missing", "-y", "--json"]) == 0
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    values = {(cell["row_group"], cell["row"], cell["column"]): cell["reproduced"] for cell in cells}
+    of_starts = {"ACC", "mean ACC of the starts", "NMI", "time of a start"}
+    expected = {("no labels", method, name) for method in ("kmeans", "ncut") for name in of_starts}
+    of_labels = of_starts - {"ACC"} | {"accuracy"}
+    assert values.keys() == expected | {("10 labels", "seeded_kmeans", name) for name in of_labels}
+    assert {cell["seeds"] for cell in cells} == {2}
+    runs = clustering(parse(ClusterConfig, [f"experiment={experiment}"]), store, tracker)
+    assert all(run.reused for run in runs)
+    of_kmeans = [run.trials.metrics()["nmi"] for run in runs if run.config.method.name == "kmeans"]
+    assert values["no labels", "kmeans", "NMI"] == pytest.approx(100 * np.mean(of_kmeans))
+
+
+def test_no_claim_is_checked_on_a_method_with_several_settings():
+    typed = ["dataset=digits", "method=entropy,miadm", "pseudo_labels=batch,epoch", *LINEAR]
+    table = clusterings_table("t", parse(ClusterConfig, typed))
+    result = SeedResult(0, 0.5, math.nan, 0, "0" * 32)
+    cells = {place: dataclasses.replace(cell, results=(result,)) for place, cell in table.cells.items()}
+    assert check(dataclasses.replace(table, cells=cells), lambda _: None) == []
