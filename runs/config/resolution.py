@@ -233,11 +233,7 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
     ]
     if verbs:
         kind, _, name = item.origin.partition(" ")
-        experiment_verbs = [
-            verb
-            for verb in verbs
-            if kind == "experiment" and accepts(SCHEMAS[verb], name)
-        ]
+        experiment_verbs = [verb for verb in verbs if kind == "experiment" and accepts(SCHEMAS[verb], name)]
         return _of_another_verb(item, [*experiment_verbs, *verbs][0], bool(experiment_verbs))
     other_options = [
         choice

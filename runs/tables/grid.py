@@ -1,13 +1,12 @@
 """The table of an experiment: strategies by kinds of tasks, or methods of clustering by their scores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from runs.config.cluster import NONE
 from runs.config.configs import ClusterConfig, EvaluateConfig
 from runs.config.groups import SAME
 from runs.stages.lineage import short, short_name, weights_name
-from runs.tables.table import Cell, Column, Row, Table
-
+from runs.tables.table import Cell, Column, Config, Row, Table
 
 NO_CLASSES = ("predictions",)
 """Data sets whose points have no true classes."""
@@ -27,8 +26,7 @@ def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:
         # Configs at the same place differ only in their seed.
         needs = "needs features_root=FOLDER" if config.lacks_features else ""
         cells.setdefault((Row(row, group, kind_of(config)), Column(column)), Cell(config, needs))
-    rows, columns = (tuple(dict.fromkeys(place[i] for place in cells)) for i in (0, 1))
-    return Table(name, _about(configs), rows, columns, cells, tuple(configs))  # type: ignore[arg-type]
+    return _table(name, _about(configs), cells, configs)
 
 
 def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
@@ -45,8 +43,12 @@ def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
         labels = f"{config.labels} labels" if config.asked_labels() is not None else "no labels"
         for column in _scores(config, config.dataset.name if of_datasets else ""):
             cells.setdefault((Row(row, labels if of_labels else ""), column), Cell(config))
-    rows, columns = (tuple(dict.fromkeys(place[i] for place in cells)) for i in (0, 1))
-    return Table(name, _about_clusterings(configs), rows, columns, cells, tuple(configs))
+    return _table(name, _about_clusterings(configs), cells, configs)
+
+
+def _table(name: str, about: str, cells: Mapping[tuple[Row, Column], Cell], configs: Sequence[Config]) -> Table:
+    rows, columns = dict.fromkeys(row for row, _ in cells), dict.fromkeys(column for _, column in cells)
+    return Table(name, about, tuple(rows), tuple(columns), cells, tuple(configs))
 
 
 def _scores(config: ClusterConfig, group: str) -> list[Column]:
