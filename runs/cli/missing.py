@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FLAGS = ("run-missing", "yes", "executor", "limit-minutes")
 SHOWN = 12  # jobs named in a plan
+NOTHING_TO_RUN = 2  # exit code if an input of every run is missing, as after any input error
 
 
 def run_missing(
@@ -76,14 +77,14 @@ def _cluster_missing(
     if flags.executor != "local":
         raise InputError("clusterings run one after the other, each on all cores; omit --executor")
     waiting: dict[str, ClusteringStage | FairStage] = {}
-    blocked: dict[str, list[str]] = {}
+    blocked: dict[str, dict[str, None]] = {}  # names in order, by reason
     finished: set[str] = set()
     for config in configs:
         stage: ClusteringStage | FairStage
         try:
             stage = FairStage.on(config) if isinstance(config, FairConfig) else stage_of(config)
         except InputError as error:
-            blocked.setdefault(str(error), []).append(f"{config.method.name} on {config.dataset.name}")
+            blocked.setdefault(str(error), {})[f"{config.method.name} on {config.dataset.name}"] = None
             continue
         if tracker.find(stage.experiment, stage.identity):
             finished.add(stage.identity)
@@ -92,7 +93,7 @@ def _cluster_missing(
     for reason, blocked_names in blocked.items():
         console.note(f"cannot be run: {', '.join(blocked_names)}: {reason}")
     if not waiting:
-        return 0
+        return NOTHING_TO_RUN if blocked and not finished else 0
     for stage in list(waiting.values())[:SHOWN]:
         console.note(f"  {stage.name}")
     console.note(f"{_count(len(waiting), 'clustering')}, each with all its trials or weights")

@@ -72,7 +72,7 @@ def show(table: "Table", arguments: str, store: "Store", console: Console) -> No
     """
     from runs.storage.store import write_text
     from runs.tables.formats import FILES, records, terminal
-    from runs.tables.papers.paper import lacking_folders
+    from runs.tables.papers.paper import is_paper, lacking_folders
 
     if console.as_json:
         console.json(records.as_json(table))
@@ -81,7 +81,11 @@ def show(table: "Table", arguments: str, store: "Store", console: Console) -> No
     for note in table.notes:
         console.note(note)
     if table.missing:
-        lacking = {f for cell in table.missing if cell.obstacle and cell.config for f in lacking_folders(cell.config)}
+        of_paper = is_paper(table.name)
+        waiting = [cell.config for cell in table.missing if cell.config and (cell.obstacle or not of_paper)]
+        lacking = {folder for config in waiting for folder in lacking_folders(config)}
+        if not of_paper and len(lacking) == 1:  # its keys have no names of data sets
+            lacking = {lacking.pop().rpartition(".")[2]}
         command = " ".join(["transduce", arguments, *sorted(lacking)])
         shipped = any(cell.shipped for cell in table.missing)
         cells = "cells without runs of your own" if shipped else "missing cells"
