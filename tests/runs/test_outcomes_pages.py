@@ -100,6 +100,19 @@ def test_tables_on_other_images_are_those_of_the_shipped_record(tmp_path, monkey
     assert all("@mini" in name for name in names)
 
 
+def test_two_files_of_weights_with_one_name_have_two_tables(tmp_path, monkeypatch, tracker):
+    whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
+    file = "simpleshot_protonet_conv4_5shot.npz"
+    on_mini = [run for run in whole.runs if run.params.get("checkpoint") == file and run.tags["stage"] == "evaluation"]
+    first = next(run for run in on_mini if run.params["strategy"] == "simpleshot")
+    other = dataclasses.replace(first, tags={**first.tags, "weights": "0" * 64})
+    monkeypatch.setattr("runs.report.papers.published_names", list)
+    networks = Reader([first, other], tracker)._own.networks
+    names = [network.on("thesis/4.4") for network in networks]
+    assert names == [f"thesis/4.4@mini, {file[:-4]} ({run.tags['weights'][:8]})" for run in (first, other)]
+    assert [network.name for network in Reader([first, first], tracker)._own.networks] == [file[:-4]]
+
+
 @pytest.mark.parametrize("backbone", ["of_a_plugin", ""])
 def test_a_network_that_is_unknown_here_has_no_table(monkeypatch, tracker, backbone):
     whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
