@@ -54,9 +54,10 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     papers, experiments = reader.papers(), reader.experiments({})
     outcomes = Outcomes(papers, figures, experiments, renderer)
     yield "overview.html", outcomes.overview("index.html")
-    places = [*(paper.path for paper in papers), *(outcomes.places[table.name] for table in experiments)]
+    places = [*(paper.path for paper in papers), "claims", "figures", "errata"]
+    places += [outcomes.places[table.name] for table in experiments]
     listed = "\n".join(place.removesuffix(".html") for place in places)
-    yield "contents.txt", f"```{{toctree}}\n:hidden:\n\n{listed}\nclaims\nfigures\nerrata\n```\n"
+    yield "contents.txt", f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
     for path, text in (*outcomes.pages(), *run_pages(provenance, renderer)):
         yield path.replace(".html", ".rst"), text
 

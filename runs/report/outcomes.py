@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from markupsafe import Markup
 
+from runs.config import groups
 from runs.report.addresses import link_from, numbered, slug
 from runs.report.figures import Figure, split
 from runs.report.papers import Paper
@@ -121,8 +122,17 @@ class Outcomes:
             reasons=reasons,
             pages=(CLAIMS, FIGURES, ERRATA),
             elsewhere=self.elsewhere,
-            experiments=[(table.name, table.title, self.places[table.name]) for table in self.experiments],
+            experiments=self._experiments(),
         )
+
+    def _experiments(self) -> list[tuple[str, str, list[tuple[str, str]]]]:
+        """Name and description of each experiment, and (data and network or "", place) of its tables."""
+        found: dict[str, tuple[str, str, list[tuple[str, str]]]] = {}
+        for table in self.experiments:
+            name, _, data = table.name.partition("@")
+            about = groups.comment("experiment", name) or f"{table.title}."
+            found.setdefault(name, (name, about, []))[2].append((data, self.places[table.name]))
+        return list(found.values())
 
     @cached_property
     def places(self) -> dict[str, str]:
