@@ -96,8 +96,13 @@ class Outcomes:
         yield self._page("figure_list.html", "Figures", FIGURES[1], works=self.papers, figures=self.figures)
         verdicts = [cell.verdict for table in tables for cell in table.cells.values()]
         off = [verdict for verdict in verdicts if verdict and verdict.status in ("above", "below")]
-        explained = sum(verdict.cause is not None for verdict in off)
-        texts: dict[str, Any] = {"errata": errata(), "causes": causes(), "off": len(off), "explained": explained}
+        looked_for = [verdict.cause for verdict in off if verdict.cause]
+        counted = {
+            "off": len(off),
+            "looked_for": len(looked_for),
+            "found": sum(not cause.cause.startswith("unknown") for cause in looked_for),
+        }
+        texts: dict[str, Any] = {"errata": errata(), "causes": causes(), **counted}
         yield self._page("errata.html", "Errata, and causes of differences", ERRATA[1], where=where, **texts)
 
     def _page(self, template: str, title: str, path: str, **content: Any) -> tuple[str, str]:
