@@ -5,6 +5,7 @@ the claims, the figures, the errata, and an entry for every shipped run that a p
 includes the overview and the table of contents.
 """
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -54,11 +55,18 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     papers, experiments = reader.papers(), reader.experiments({})
     outcomes = Outcomes(papers, figures, experiments, renderer)
     yield "overview.html", outcomes.overview("index.html")
-    places = [*(paper.path for paper in papers), *(outcomes.places[table.name] for table in experiments)]
+    places = [*(paper.path for paper in papers), "claims", "figures", "errata"]
+    places += [outcomes.places[table.name] for table in experiments]
     listed = "\n".join(place.removesuffix(".html") for place in places)
-    yield "contents.txt", f"```{{toctree}}\n:hidden:\n\n{listed}\nclaims\nfigures\nerrata\n```\n"
+    yield "contents.txt", f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
     for path, text in (*outcomes.pages(), *run_pages(provenance, renderer)):
-        yield path.replace(".html", ".rst"), text
+        yield path.replace(".html", ".rst"), _linked(path, text)
+
+
+def _linked(path: str, text: str) -> str:
+    """The text of the page at `path`, with links to the pages of the documentation that it names, as causes do."""
+    up = "../" * (path.count("/") + 1)
+    return re.sub(r"\bdocs/(methods/[\w-]+)\.md\b", rf'<a href="{up}\1.html">docs/\1.md</a>', text)
 
 
 def write(folder: Path) -> None:

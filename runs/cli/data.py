@@ -1,4 +1,4 @@
-"""`transduce data`: check a benchmark's files, or show where to get them."""
+"""`transduce data`: check a benchmark's files, or show where to get those of any data set."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from fsl.benchmarks.survey import SplitSurvey, Survey
 
 FLAGS = ("json",)
+THEN = {
+    "benchmark": "transduce data check benchmark",
+    "dataset": "transduce cluster dataset",
+    "fair_dataset": "transduce fair dataset",
+}  # beginning of the command that reads the files, by the group of the data
+PLACES = {"root": "FOLDER", "path": "FILE"}  # keys that name the files of data
 SHOWN = 20  # lines of one kind on the screen; --json has them all
 INCOMPLETE = 2
 ABOUT = """\
@@ -25,7 +31,8 @@ superfluous and broken ones, and pictures that occur in two splits. It prints a 
 not depend on the file format, and names the published copy if the fingerprint is known. The exit code is 2 if pictures
 are missing, superfluous or broken. Duplicates are listed, but are no error: some benchmarks were published with them.
 check writes nothing.
-where shows where to get a benchmark's pictures, and which folder root= must name.
+where shows where to get a benchmark's pictures, and which folder root= must name. It also takes the data sets of
+transduce cluster and transduce fair, and shows what they are and which files the folder must have.
 
 keys:
   benchmark=glyphs   one of {names}; its fields, such as root, are keys too
@@ -35,6 +42,7 @@ flags:
 
 examples:
   transduce data where mini
+  transduce data where shuttle
   transduce data check benchmark=mini root=FOLDER
   transduce data check benchmark=cub root=CUB_200_2011 --json
 """
@@ -59,32 +67,40 @@ def run(flags: Flags, console: Console) -> int:
         return _check(keys, console)
     if words[0] == "where":
         if keys or len(words) != 2:
-            names = ", ".join(groups.names("benchmark"))
-            raise InputError(f"where takes the name of one benchmark, such as transduce data where mini: {names}")
+            names = ", ".join(_known())
+            raise InputError(f"where takes the name of one data set, such as transduce data where mini: {names}")
         return _where(words[1], console)
     raise unknown("action", words[0], ("check", "where"))
 
 
+def _known() -> dict[str, str]:
+    """The group of every data set; of two with one name, that of the benchmark or else of the clustering."""
+    return {name: group for group in reversed(THEN) for name in groups.names(group)}
+
+
 def _where(name: str, console: Console) -> int:
-    chosen = groups.option("benchmark", name)
+    known = _known()
+    if name not in known and ":" not in name:
+        raise unknown("data set", name, known)
+    group = known.get(name, "benchmark")
+    chosen = groups.option(group, name)
     from fsl.benchmarks.listed import ListedBenchmark
 
-    description: dict[str, str] = {"benchmark": name, "about": groups.comment("benchmark", name)}
+    description: dict[str, str] = {group: name, "about": groups.comment(group, name)}
     if issubclass(chosen.kind, ListedBenchmark):
         description |= {"from": chosen.kind.catalogue.home, "root": f"a folder with {chosen.kind.catalogue.wanted}"}
-    elif "root" in chosen.options:
-        description["root"] = groups.comments("benchmark", name).get("root", "")
+    elif place := next((key for key in PLACES if key in chosen.options), None):
+        description[place] = groups.comments(group, name).get(place, "")
     else:
-        description["from"] = "this benchmark needs no files"
+        description["from"] = f"this {'benchmark' if group == 'benchmark' else 'data set'} needs no files"
     if console.as_json:
         console.json(description)
         return 0
     lines = [
         description["about"] or name,
-        *(f"{key}: {description[key]}" for key in ("from", "root") if description.get(key)),
+        *(f"{key}: {description[key]}" for key in ("from", *PLACES) if description.get(key)),
+        *(f"then: {THEN[group]}={name} {key}={value}" for key, value in PLACES.items() if key in description),
     ]
-    if "root" in description:
-        lines.append(f"then: transduce data check benchmark={name} root=FOLDER")
     console.write("\n".join(lines))
     return 0
 

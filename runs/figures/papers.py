@@ -77,12 +77,12 @@ def drawing(name: str) -> "AnyDrawing":
 
 
 def listed() -> list[dict[str, str]]:
-    """Name of every figure, what it shows, and whether it can be drawn."""
-    of_papers = [{"name": figure.name, "about": figure.shows, "drawn": _drawn(figure)} for figure in figures()]
-    return of_papers + [{"name": name, "about": about, "drawn": "yes"} for name, (_, about) in OWN.items()]
+    """Name of every figure, what it shows, and whether it can be drawn: "yes", or why not."""
+    of_papers = [{"name": figure.name, "about": figure.shows, "can be drawn": _can(figure)} for figure in figures()]
+    return of_papers + [{"name": name, "about": about, "can be drawn": "yes"} for name, (_, about) in OWN.items()]
 
 
-def _drawn(figure: PublishedFigure) -> str:
+def _can(figure: PublishedFigure) -> str:
     return "yes" if figure.name in DRAWN else _why_not(figure)
 
 

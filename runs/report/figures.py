@@ -74,9 +74,9 @@ def read_figures(
     found: dict[str, list[Figure]] = {}
     for known in listed():
         name, about = known["name"], known["about"]
-        able = known["drawn"] == "yes"
-        missing = f"Not drawn yet: transduce figure {name}." if able else f"It {known['drawn']}."
-        state = "can be drawn" if able else known["drawn"]
+        able = known["can be drawn"] == "yes"
+        missing = f"Not drawn yet: transduce figure {name}." if able else f"It {known['can be drawn']}."
+        state = "can be drawn" if able else known["can be drawn"]
         figures = [drawn[one] for one in sorted(drawn) if one.partition("@")[0] == name]
         of_name = [replace(one, about=about, state=state) for one in figures or [Figure(name, about, missing=missing)]]
         found.setdefault(name.partition("/")[0], []).extend(of_name)

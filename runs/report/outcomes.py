@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from markupsafe import Markup
 
+from runs.config import groups
 from runs.report.addresses import link_from, numbered, slug
 from runs.report.figures import Figure, split
 from runs.report.papers import Paper
@@ -20,7 +21,7 @@ from runs.tables.formats import html
 from runs.tables.papers.printed import Place
 from runs.tables.papers.published import causes, errata
 from runs.tables.table import Table
-from runs.tables.verdicts import STATUSES, ClaimStatus, VerdictStatus
+from runs.tables.verdicts import STATUSES, ClaimStatus, Finding, VerdictStatus
 
 BYTES_A_PAGE = 200_000  # maximum size of the tables on a page that holds several
 CLAIMS, FIGURES, ERRATA = ("Claims", "claims.html"), ("Figures", "figures.html"), ("Errata", "errata.html")
@@ -32,15 +33,21 @@ class Exhibit:
 
     Attributes:
         name: name of the table or figure, such as "thesis/4.4@omniglot".
-        heading: heading of its section.
+        title: its kind and number, such as "Table 4.4".
         body: HTML.
         statuses: number of cells for each verdict; empty for a figure.
     """
 
     name: str
-    heading: str
+    title: str
     body: Markup
     statuses: Mapping[VerdictStatus, int]
+
+    @property
+    def heading(self) -> str:
+        """The heading of its section: the title, with the data and the network if they are not the paper's."""
+        on = self.name.partition("@")[2]
+        return self.title + (f" on {on}" if on else "")
 
     @property
     def anchor(self) -> str:
@@ -74,16 +81,28 @@ class Outcomes:
             body = table_body(table, path, self.renderer)
             yield path, self.renderer.page("experiment.html", path, table.name, table=body)
         tables = [table for paper in self.papers for table in paper.tables]
-        judged_on = (*tables, *self._elsewhere, *self.experiments)
-        found = [(table, finding) for table in judged_on for finding in table.findings]
-        found.sort(key=lambda judged: judged[1].status == "not run")
-        counts = Counts.of("all", judged_on).claims
-        yield self._page("claims.html", "What the papers claim", CLAIMS[1], findings=found, counts=counts)
+        others = (*self._elsewhere, *self.experiments)
+        of_papers, of_others = Counts.of("papers", tables).claims, Counts.of("others", others).claims
+        yield self._page(
+            "claims.html",
+            "What the papers claim",
+            CLAIMS[1],
+            sections=[
+                ("In the papers' tables", of_papers, _judged(tables, run=True)),
+                ("On other data or with another network", of_others, _judged(others, run=True)),
+                ("Not run", {}, _judged((*tables, *others), run=False)),
+            ],
+        )
         yield self._page("figure_list.html", "Figures", FIGURES[1], works=self.papers, figures=self.figures)
         verdicts = [cell.verdict for table in tables for cell in table.cells.values()]
         off = [verdict for verdict in verdicts if verdict and verdict.status in ("above", "below")]
-        explained = sum(verdict.cause is not None for verdict in off)
-        texts: dict[str, Any] = {"errata": errata(), "causes": causes(), "off": len(off), "explained": explained}
+        looked_for = [verdict.cause for verdict in off if verdict.cause]
+        counted = {
+            "off": len(off),
+            "looked_for": len(looked_for),
+            "found": sum(not cause.cause.startswith("unknown") for cause in looked_for),
+        }
+        texts: dict[str, Any] = {"errata": errata(), "causes": causes(), **counted}
         yield self._page("errata.html", "Errata, and causes of differences", ERRATA[1], where=where, **texts)
 
     def _page(self, template: str, title: str, path: str, **content: Any) -> tuple[str, str]:
@@ -108,8 +127,17 @@ class Outcomes:
             reasons=reasons,
             pages=(CLAIMS, FIGURES, ERRATA),
             elsewhere=self.elsewhere,
-            experiments=[(table.name, table.title, self.places[table.name]) for table in self.experiments],
+            experiments=self._experiments(),
         )
+
+    def _experiments(self) -> list[tuple[str, str, list[tuple[str, str]]]]:
+        """Name and description of each experiment, and (data and network or "", place) of its tables."""
+        found: dict[str, tuple[str, str, list[tuple[str, str]]]] = {}
+        for table in self.experiments:
+            name, _, data = table.name.partition("@")
+            about = groups.comment("experiment", name) or f"{table.title}."
+            found.setdefault(name, (name, about, []))[2].append((data, self.places[table.name]))
+        return list(found.values())
 
     @cached_property
     def places(self) -> dict[str, str]:
@@ -119,9 +147,10 @@ class Outcomes:
         return {one.name: f"{path}#{one.anchor}" for path, exhibits in cut for one in exhibits} | experiments
 
     @property
-    def elsewhere(self) -> list[tuple[str, str]]:
-        """Name and place of each of the papers' tables on other data or with another network."""
-        return [(table.name, self.places[table.name]) for table in self._elsewhere]
+    def elsewhere(self) -> dict[str, list[tuple[str, str]]]:
+        """Name and place of the papers' tables on other data or with another network, by these data and network."""
+        names = [table.name for table in self._elsewhere]
+        return _by_data((name, name.partition("@")[0], self.places[name]) for name in names)
 
     @property
     def _elsewhere(self) -> list[Table]:
@@ -137,17 +166,17 @@ class Outcomes:
         for printed in paper.tables:
             for table in (printed, *paper.elsewhere[printed.name]):
                 body = table_body(table, paper.path, self.renderer)
-                yield Exhibit(table.name, _heading("Table", table.name), body, table.statuses)
+                yield Exhibit(table.name, _title("Table", table.name), body, table.statuses)
         drawn, others = split(self.figures.get(paper.work, []))
         for figure in drawn:
             body = self.renderer.part("figure.html", paper.path, figure=figure)
-            yield Exhibit(f"figure-{figure.name}", _heading("Figure", figure.name), body, {})
+            yield Exhibit(f"figure-{figure.name}", _title("Figure", figure.name), body, {})
         if others:
             body = self.renderer.part("figures.html", paper.path, figures=others)
             yield Exhibit("other-figures", "Figures that are not drawn", body, {})
 
     def _paper(self, paper: Paper, cut: Sequence[tuple[str, list[Exhibit]]]) -> Iterator[tuple[str, str]]:
-        contents = [(exhibit.heading, f"{path}#{exhibit.anchor}") for path, exhibits in cut for exhibit in exhibits]
+        contents = _by_data((one.name, one.title, f"{path}#{one.anchor}") for path, exhibits in cut for one in exhibits)
         for path, exhibits in cut:
             yield (
                 path,
@@ -188,9 +217,21 @@ def where(place: Place) -> str:
     return "; ".join(", ".join(names) for names in headings if names)
 
 
-def _heading(kind: str, name: str) -> str:
-    number, _, benchmark = name.partition("/")[2].partition("@")
-    return f"{kind} {number}" + (f" on {benchmark}" if benchmark else "")
+def _title(kind: str, name: str) -> str:
+    return f"{kind} {name.partition('/')[2].partition('@')[0]}"
+
+
+def _by_data(named: Iterable[tuple[str, str, str]]) -> dict[str, list[tuple[str, str]]]:
+    """(title, place) of each (name, title, place), by the data and network in the name; those of the paper have ""."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, title, place in named:
+        found.setdefault(name.partition("@")[2], []).append((title, place))
+    return found
+
+
+def _judged(tables: Iterable[Table], *, run: bool) -> list[tuple[Table, Finding]]:
+    """The findings of tables: those that their runs decide or, without `run`, the others."""
+    return [(table, one) for table in tables for one in table.findings if (one.status != "not run") == run]
 
 
 def _pages(exhibits: Iterable[Exhibit], first: str) -> Iterator[tuple[str, list[Exhibit]]]:

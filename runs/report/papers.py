@@ -1,6 +1,7 @@
 """The papers' tables and the experiments, filled from the record of the user and from the shipped record."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -83,6 +84,10 @@ class Network:
         """Whether an experiment that names neither benchmark nor network would use others."""
         return bool(self.weights) or self.benchmark != groups.GROUPS["benchmark"].default
 
+    def with_weights(self) -> "Network":
+        """With the first digits of the hash in the name, for networks whose files have the same name."""
+        return dataclasses.replace(self, name=f"{self.name} ({self.weights[:8]})")
+
     def on(self, name: str) -> str:
         """The name of a table on these data with this network."""
         return f"{name}@{self.benchmark}" + (f", {self.name}" if self.name else "")
@@ -111,8 +116,9 @@ class Source:
         self.networks = [network for network in networks if network.benchmark in known]
 
     def fills(self, empty: Table) -> bool:
-        """Whether the record fills a cell. This check is faster than verdicts and claims; most tables have no runs."""
-        return any(cell.results or cell.shipped for cell in self.record.filled(empty).cells.values())
+        """Whether a run fills a cell and is not stale. This check is faster than verdicts and claims; most tables have
+        no runs."""
+        return any(cell.results for cell in self.record.filled(empty).cells.values())
 
     def shown(self, empty: Table) -> Table:
         """The table with its runs, verdicts and claims."""
@@ -136,6 +142,12 @@ class Reader:
         if shipped:
             ours = [run for run in shipped.runs if run.experiment.startswith(RESULTS)]
             self._sources.append(Source(ours, shipped))
+        networks = {(one.benchmark, one.name, one.weights) for source in self._sources for one in source.networks}
+        of_name = Counter((benchmark, name) for benchmark, name, _ in networks)
+        for source in self._sources:
+            source.networks = [
+                one.with_weights() if of_name[one.benchmark, one.name] > 1 else one for one in source.networks
+            ]
 
     def papers(self) -> list[Paper]:
         """Every work with its tables."""

@@ -13,6 +13,8 @@ from runs.report.addresses import Names, numbered
 
 RUNS_A_PAGE = 80
 TUNING_RUN, TRAINING, SOURCES = "tuning_run", "training_identity", "source_runs"  # tags that refer to other runs
+VERBS = {"evaluation": "evaluate", "clustering": "cluster", "fair": "fair"}  # by the stage of a run
+FILES = {"root": "FOLDER", "path": "FILE", "features_root": "FOLDER", "checkpoint": "FILE", "pretrained": "FILE"}
 FINGERPRINTS = {
     "code": "commit",
     "identity": "identity",
@@ -51,6 +53,17 @@ class ListedRun:
         tags = self.run.tags
         words = FINGERPRINTS | ({"data": "points"} if tags.get("stage") in ("clustering", "fair") else {})
         return {word: tags[tag] for tag, word in words.items() if tags.get(tag)}
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the run with its config in `run.yaml` and with files of the user; empty if none
+        does: for a training, a tuning or a figure."""
+        verb, params = VERBS.get(self.run.tags.get("stage", "")), self.run.params
+        if verb is None:
+            return ""
+        given = {name.rpartition(".")[2] for name, text in params.items() if text != "None"}
+        files = [f"{key}={value}" for key, value in FILES.items() if key in given]
+        return " ".join(["transduce", verb, "experiment=run.yaml", *files])
 
     @property
     def machine(self) -> str:
@@ -147,12 +160,13 @@ def config_yaml(params: Mapping[str, str]) -> str:
     """A run's parameters as the lines of its config, which `experiment=FILE` reads.
 
     The values are those used in the run: for a tuned run, the chosen ones. `group.name` and the candidate values of the
-    tuning are omitted, because a config does not contain them. Text that looks like a number is written as a number.
+    tuning are omitted, because a config does not contain them, and `results`, a folder of the machine of the run. Text
+    that looks like a number is written as a number.
     """
     return "".join(
         f"{name}: {_value(text)}\n"
         for name, text in params.items()
-        if name.partition(".")[2] != "name" and not name.startswith("tuning.")
+        if name.partition(".")[2] != "name" and name != "results" and not name.startswith("tuning.")
     )
 
 

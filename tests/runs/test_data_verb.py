@@ -205,6 +205,24 @@ class TestVerb:
         assert main(["data", "where", name]) == 0
         assert f"transduce data check benchmark={name} root=FOLDER" in capsys.readouterr().out
 
+    @pytest.mark.parametrize(
+        ("name", "file", "then"),
+        [
+            ("labelme", "labelme_alexnet.npz", "transduce cluster dataset=labelme root=FOLDER"),
+            ("census", "USCensus1990raw.data.txt", "transduce fair dataset=census root=FOLDER"),
+            ("table", "CSV", "transduce cluster dataset=table path=FILE"),
+        ],
+    )
+    def test_where_names_the_files_of_clusterings(self, capsys, name, file, then):
+        assert main(["data", "where", name]) == 0
+        said = capsys.readouterr().out
+        assert file in said
+        assert f"then: {then}" in said
+
+    def test_of_an_unknown_data_set_the_closest_is_named(self, capsys):
+        assert main(["data", "where", "labelmee"]) == 2
+        assert "did you mean 'labelme'?" in capsys.readouterr().err
+
     def test_where_without_a_name_says_which_there_are(self, capsys):
         assert main(["data", "where"]) == 2
         assert "inat, mini, omniglot" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runs.record.exports.exported import ExportedRuns, write_runs
+from runs.record.exports.outcome import SMALL_CASE
 from runs.report.papers import Reader
 
 PROJECT = Path(__file__).parents[2]
@@ -58,12 +59,16 @@ def test_pages_of_a_record_of_two_runs(extension, two_runs, tmp_path):
 
 def test_links_among_the_pages_resolve(extension, two_runs, tmp_path):
     pages = dict(extension.pages(tmp_path / "empty"))
+    assert '<a href="../methods/fairness.html">docs/methods/fairness.md</a>' in pages["errata.rst"]
     built = {name.replace(".rst", ".html"): text for name, text in pages.items()}
     for name, text in built.items():
         for link in re.findall(r'(?:href|src)="([^"]+)"', text) if name.endswith(".html") else ():
             place, _, anchor = link.partition("#")
             home = "index.html" if name == "overview.html" else name
             target = posixpath.normpath(posixpath.join(posixpath.dirname(home), place)) if place else name
+            if target.startswith("../methods/"):
+                assert (PROJECT / "docs" / target[3:].replace(".html", ".md")).is_file(), f"{name}: {link}"
+                continue
             assert target in built, f"{name}: {link}"
             assert not anchor or f'id="{anchor}"' in built[target], f"{name}: {link}"
 
@@ -100,6 +105,19 @@ def test_tables_on_other_images_are_those_of_the_shipped_record(tmp_path, monkey
     assert all("@mini" in name for name in names)
 
 
+def test_two_files_of_weights_with_one_name_have_two_tables(tmp_path, monkeypatch, tracker):
+    whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
+    file = "simpleshot_protonet_conv4_5shot.npz"
+    on_mini = [run for run in whole.runs if run.params.get("checkpoint") == file and run.tags["stage"] == "evaluation"]
+    first = next(run for run in on_mini if run.params["strategy"] == "simpleshot")
+    other = dataclasses.replace(first, tags={**first.tags, "weights": "0" * 64})
+    monkeypatch.setattr("runs.report.papers.published_names", list)
+    networks = Reader([first, other], tracker)._own.networks
+    names = [network.on("thesis/4.4") for network in networks]
+    assert names == [f"thesis/4.4@mini, {file[:-4]} ({run.tags['weights'][:8]})" for run in (first, other)]
+    assert [network.name for network in Reader([first, first], tracker)._own.networks] == [file[:-4]]
+
+
 @pytest.mark.parametrize("backbone", ["of_a_plugin", ""])
 def test_a_network_that_is_unknown_here_has_no_table(monkeypatch, tracker, backbone):
     whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
@@ -108,3 +126,23 @@ def test_a_network_that_is_unknown_here_has_no_table(monkeypatch, tracker, backb
     monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "The thesis"})
     (paper,) = Reader([dataclasses.replace(run, params={**run.params, "backbone": backbone})], tracker).papers()
     assert paper.elsewhere == {"thesis/4.4": ()}
+
+
+def test_stale_runs_make_no_table_and_tables_on_other_data_are_in_groups(extension, tmp_path, monkeypatch):
+    whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
+    on_usps = (run for run in whole.runs if run.experiment == "cluster/usps")
+    source = next(run for run in on_usps if run.tags["method"] == "kmodes")
+    stale = {name: text for name, text in source.tags.items() if name != SMALL_CASE} | {"recipe": "of other code"}
+    monkeypatch.setattr("runs.tables.shipped.PLACE", tmp_path / "runs.jsonl.gz")
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/2.2", "thesis/2.3"])
+    monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "The thesis"})
+    found = []
+    for tags in (source.tags, stale):
+        run = dataclasses.replace(source, tags=tags)
+        write_runs(tmp_path / "runs.jsonl.gz", [run], lambda run: whole.files[run.run_id])
+        found.append(dict(extension.pages(tmp_path / "empty")))
+    shown, empty = found
+    assert '<li>usps: <a href="papers/thesis.html#thesis-2.2-usps">thesis/2.2</a></li>' in shown["overview.html"]
+    assert re.search(r'On usps:</li>\s*<li><a href="#thesis-2.2-usps">Table 2.2</a>', shown["papers/thesis.rst"])
+    assert "Table 2.2 on usps" in shown["papers/thesis.rst"]
+    assert "usps" not in empty["overview.html"] + empty["papers/thesis.rst"]

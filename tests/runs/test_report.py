@@ -93,8 +93,8 @@ def test_without_any_record(tmp_path, capsys):
     assert main(["report", f"results={tmp_path / 'results'}"]) == 0
     report = Path(urlsplit(capsys.readouterr().out.strip()).path)
     pages = check_site(report)
-    assert "There is no run in the record yet." in pages["index.html"].text
-    assert "Not run yet" in pages["methods/laplacianshot.html"].text
+    assert "There is no run of yours in the record yet." in pages["index.html"].text
+    assert "No run of yours yet" in pages["methods/laplacianshot.html"].text
     assert not (tmp_path / "results" / "mlflow.db").exists(), "a report makes no record"
 
 
@@ -120,6 +120,8 @@ def test_without_own_runs_it_shows_the_shipped_ones(store, tracker, shipped):
         for shown in (run.tags["code"], run.tags["origin"], f"{run.metrics['objective']:.6g}"):
             assert shown in section
         assert config_yaml(run.params).partition("\n")[0] in section
+        of_files = "" if "synthetic" in run.tags["dataset"] else " root=FOLDER"
+        assert f"<code>transduce fair experiment=run.yaml{of_files}</code>" in section
     shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", pages["index.html"].text))
     assert "27 cells printed, 27 can be run here, 21 run, 10 reproduced" in shown
     assert "thesis 27 21 10 5 6 6" in shown
@@ -131,11 +133,17 @@ def test_without_own_runs_it_shows_the_shipped_ones(store, tracker, shipped):
 def test_claims_figures_errata_and_causes_lead_to_their_tables(store, tracker, shipped):
     pages = check_site(build_report(store, tracker))
     claims = pages["claims.html"].text
+    of_papers, _, not_run = claims.partition(">Not run: ")
+    assert 'class="verdict holds' in of_papers
+    assert "verdict holds" not in not_run
+    assert "not run</td>" not in of_papers.rpartition("<table")[2]
     assert [claims.count(f'verdict {status}">{status}') for status in ("holds", "fails")] != [0, 0]
     assert "papers/thesis.html#thesis-3.2" in pages["claims.html"].links
     assert all(f"{erratum}</th>" in pages["errata.html"].text for erratum in errata())
     assert "papers/thesis.html#thesis-3.2" in pages["errata.html"].links
-    assert "11 cells are above or below the print; for 11 of them" in pages["errata.html"].text
+    words = " ".join(pages["errata.html"].text.split())
+    assert "11 cells are above or below the print. The cause was looked for in 11 of them" in words
+    assert "and found in 2." in words
     assert all(figure.name in pages["figures.html"].text for figure in figures())
 
 

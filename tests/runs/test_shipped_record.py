@@ -23,7 +23,7 @@ from runs.stages.small_cases.outcomes import recipe_of
 from runs.tables.counts import Counts
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, footnotes, records
-from runs.tables.formats.wording import legend
+from runs.tables.formats.wording import legend, runs
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.printed import Cause, Place
 from runs.tables.papers.published import causes
@@ -47,6 +47,14 @@ def test_a_table_without_runs_shows_the_shipped_ones(tracker: Tracker) -> None:
     assert all(record["shipped"] > 0 and record["shipped_runs"] for record in records.records(table))
     assert any(note.startswith("shipped: runs of commit ") for note in table.notes)
     assert all("shipped" in FILES[ending](table) for ending in ("md", "html", "csv"))
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_run_of_several_cells_of_a_row_is_named_once(tracker: Tracker) -> None:
+    (bank,) = [line for line in runs(look_up(paper_table("thesis/3.2"), tracker), 8) if line.startswith("Bank")]
+    run_id, _, columns = bank.removeprefix("Bank: ").partition(" (shipped) in ")
+    assert columns == "Objective Ours, Fairness error / Balance Ours fairness error, Ours balance"
+    assert len(run_id) == 8
 
 
 @pytest.mark.usefixtures("shipped")

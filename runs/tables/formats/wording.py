@@ -1,6 +1,6 @@
 """Texts that all formats share: headings, the reasons for verdicts, the runs of cells, and the legend."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from runs.tables.formats import numbers
@@ -148,14 +148,20 @@ def blocks(table: Table) -> list[tuple[Column, ...]]:
 
 
 def runs(table: Table, digits: int | None = None) -> list[str]:
-    """A sentence for each row that has runs: their ids, cut to `digits` characters, with their columns."""
-    by_row: dict[Row, list[str]] = {}
+    """A sentence for each row that has runs: their ids, cut to `digits` characters, each with its columns."""
+    by_row: dict[Row, dict[str, list[Column]]] = {}
     for (row, column), cell in table.cells.items():
         if cell.results or cell.shipped:
             ids = " ".join(result.run_id[:digits] for result in cell.results or cell.shipped)
             ids += "" if cell.results else " (shipped, stale)" if cell.is_stale else " (shipped)"
-            by_row.setdefault(row, []).append(f"{column.group} {_name(table, column)} {ids}".strip())
-    return [f"{row}: {', '.join(ids_by_column)}" for row, ids_by_column in by_row.items()]
+            by_row.setdefault(row, {}).setdefault(ids, []).append(column)
+    return [f"{row}: {'; '.join(_in_columns(table, of_row))}" for row, of_row in by_row.items()]
+
+
+def _in_columns(table: Table, runs: Mapping[str, Iterable[Column]]) -> Iterator[str]:
+    """Ids of runs with their columns."""
+    for ids, columns in runs.items():
+        yield f"{ids} in {_columns(table, columns).replace('; ', ', ')}"
 
 
 def claim(finding: Finding) -> dict[str, str]:
