@@ -207,7 +207,7 @@ def test_runs_of_other_settings_are_stale(tracker: Tracker, edited: Callable[[Ch
     edited(other)
     table = look_up(paper_table("rs_transclip/1"), tracker)
     assert all(cell.is_stale for cell in table.cells.values())
-    assert any("settings that are no keys" in note for note in table.notes)
+    assert any("a setting outside its config" in note for note in table.notes)
 
 
 def test_own_runs_of_other_code_are_left_out(tracker: Tracker, other_code: Path) -> None:

@@ -67,7 +67,7 @@ def why_stale(config: Config, run: RunRow) -> str:
         return str(error)
     try:
         if before.settings != settings_of(config, run):
-            return "settings that are no keys, such as those of a protocol, differ"
+            return "a setting outside its config, such as one of the protocol, has changed since"
         found = difference(small_case(config), before.numbers)
     except Exception as error:  # the edited code may raise anything
         return f"its small case fails: {type(error).__name__}: {error}"
