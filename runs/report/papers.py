@@ -1,7 +1,7 @@
 """The papers' tables and the experiments, filled from the record of the user and from the shipped record."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -22,6 +22,7 @@ from runs.tables.papers.published import published_names, published_table, works
 from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import Table
 
+DIGITS = 8  # of the hash of a network, in the name of a table
 RESULTS = ("evaluate/", "cluster/", "fair/")  # beginnings of the experiments that tables show
 
 
@@ -54,7 +55,7 @@ class Network:
     Attributes:
         benchmark: name of the benchmark or, of clusterings, of the data set.
         weights: hash of the given weights; empty for a network that was trained here.
-        settings: settings `key=value` of a table with this network.
+        settings: settings `key=value` of a table with this network: the backbone, then the file.
         name: name of the file of the weights, without its suffix; empty without given weights.
     """
 
@@ -82,9 +83,19 @@ class Network:
         """Whether an experiment that names neither benchmark nor network would use others."""
         return bool(self.weights) or self.benchmark != groups.GROUPS["benchmark"].default
 
-    def on(self, name: str) -> str:
-        """The name of a table on these data with this network."""
-        return f"{name}@{self.benchmark}" + (f", {self.name}" if self.name else "")
+    @property
+    def key(self) -> Hashable:
+        """Equal for the same network on the same data, wherever the file of its weights was."""
+        return self.benchmark, self.weights, self.settings[:1]
+
+    def on(self, name: str, others: Collection[str] = ()) -> str:
+        """The name of a table on these data with this network.
+
+        Args:
+            others: names of tables with other networks, such as one whose file has the same name in another folder.
+        """
+        title = f"{name}@{self.benchmark}" + (f", {self.name}" if self.name else "")
+        return f"{title}, {', '.join(self.settings[:1])}, {self.weights[:DIGITS]}" if title in others else title
 
 
 class Source:
@@ -154,16 +165,17 @@ class Reader:
         Args:
             asked: configs of experiments whose settings differ from their files, or that have no file.
         """
-        tables: dict[str, Table] = {}
+        tables: dict[Hashable, Table] = {}
         for source in self._sources:
             for name in dict.fromkeys([*groups.names("experiment"), *asked]) if source.datasets else ():
                 configs = asked.get(name, ())
                 others = [] if configs or _names_images(name) else filter(Network.is_other, source.networks)
                 for network in (None, *others):
-                    title = network.on(name) if network else name
-                    empty = None if title in tables else _of_experiment(name, title, configs, network)
+                    key = (name, network and network.key)
+                    title = network.on(name, [table.name for table in tables.values()]) if network else name
+                    empty = None if key in tables else _of_experiment(name, title, configs, network)
                     if empty and source.fills(empty):
-                        tables[title] = source.shown(empty)
+                        tables[key] = source.shown(empty)
         return list(tables.values())
 
     def _elsewhere(self, name: str) -> Iterable[Table]:
@@ -171,22 +183,22 @@ class Reader:
         recipe = recipe_of(name)
         if not recipe.rows or published_table(name).kind != "results":
             return
-        clusters, tables = recipe.clusters, dict[str, Table]()
+        clusters, tables = recipe.clusters, dict[Hashable, Table]()
         printed = [cell.clustering or cell.fair for cell in paper_table(name).cells.values()]
         others = set(groups.names(recipe.data)) - {config.dataset.name for config in printed if config}
         for source in self._sources:
             networks = [Network(data) for data in source.datasets if data in others] if clusters else source.networks
             for network in networks:
-                title = network.on(name)
-                if title in tables:
+                if network.key in tables:
                     continue
+                title = network.on(name, [table.name for table in tables.values()])
                 schema = None if clusters else network.schema
                 try:
                     empty = paper_table(f"{name}@{network.benchmark}", network.settings, schema)
                 except InputError:
                     continue  # the network is unknown here, such as that of a plug-in
                 if source.fills(empty):
-                    tables[title] = dataclasses.replace(source.shown(empty), name=title)
+                    tables[network.key] = dataclasses.replace(source.shown(empty), name=title)
         yield from tables.values()
 
 

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from runs.record.exports.exported import ExportedRuns, write_runs
+from runs.report.outcomes import Outcomes
 from runs.report.papers import Reader
+from runs.report.rendering import Renderer
+from runs.report.site import Site
+from runs.tables.shipped import shipped_runs
 
 PROJECT = Path(__file__).parents[2]
 
@@ -98,6 +102,53 @@ def test_tables_on_other_images_are_those_of_the_shipped_record(tmp_path, monkey
     names = [experiment.name for experiment in reader.experiments({})]
     assert "all_strategies@mini, simpleshot_protonet_conv4_5shot" in names
     assert all("@mini" in name for name in names)
+
+
+def test_tables_of_similar_names_have_a_place_each(two_runs, tracker):
+    reader = Reader((), tracker, shipped_runs())
+    paper = reader.papers()[0]
+    table = paper.tables[0]
+    named = [dataclasses.replace(table, name=f"thesis/3.2@{name}") for name in ("a b", "a-b", "a" * 90, "a" * 91)]
+    experiments = [dataclasses.replace(table, name=name) for name in ("a b", "a-b", "A-B")]
+    paper = dataclasses.replace(paper, elsewhere={"thesis/3.2": tuple(named)})
+    outcomes = Outcomes([paper], {}, experiments, Renderer(Site(run=lambda run_id: None), {}))
+    places = [outcomes.places[table.name] for table in (*named, *experiments)]
+    assert len(set(map(str.lower, places))) == len(places)
+
+
+def test_two_networks_whose_files_have_one_name_have_a_table_each(monkeypatch, tracker):
+    """Such as best.pt in two folders. The same weights in two folders are one network."""
+    whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
+    file = "simpleshot_protonet_conv4_5shot.npz"
+    on_mini = [run for run in whole.runs if run.params.get("checkpoint") == file]
+    first = [run for run in on_mini if run.tags["stage"] == "evaluation" and run.params["strategy"] == "simpleshot"]
+
+    def placed(folder, letter, **tags):
+        places = {"checkpoint": f"{folder}/{file}"}
+        return [
+            dataclasses.replace(
+                run, run_id=letter * 8 + run.run_id[8:], params={**run.params, **places}, tags={**run.tags, **tags}
+            )
+            for run in first
+        ]
+
+    whole.runs = [*first, *placed("b", "b", weights="1234567890abcdef"), *placed("c", "c")]
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/4.4"])
+    monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "The thesis"})
+    reader = Reader((), tracker, whole)
+    (paper,) = reader.papers()
+    stem = "simpleshot_protonet_conv4_5shot"
+    both = [f"thesis/4.4@mini, {stem}", f"thesis/4.4@mini, {stem}, backbone=conv4, 12345678"]
+    assert [table.name for table in paper.elsewhere["thesis/4.4"]] == both
+    shown = [
+        {result.run_id[:8] for cell in table.cells.values() for result in (*cell.results, *cell.shipped)}
+        for table in paper.elsewhere["thesis/4.4"]
+    ]
+    assert "bbbbbbbb" not in shown[0]
+    assert shown[1] == {"bbbbbbbb"}
+    names = [table.name for table in reader.experiments({})]
+    assert len(names) == len(set(names))
+    assert f"all_strategies@mini, {stem}, backbone=conv4, 12345678" in names
 
 
 @pytest.mark.parametrize("backbone", ["of_a_plugin", ""])
