@@ -235,6 +235,17 @@ def test_a_damaged_shipped_record_is_named(
         look_up(paper_table("rs_transclip/1"), tracker)
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, lambda place: place.symlink_to("none")], ids=["folder", "dangling"])
+def test_a_shipped_record_that_is_no_file_is_named(
+    tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    place = tmp_path / "record.jsonl.gz"
+    make(place)
+    monkeypatch.setattr("runs.tables.shipped.PLACE", place)
+    with pytest.raises(InputError, match=r"record\.jsonl\.gz.* restore this file"):
+        look_up(paper_table("rs_transclip/1"), tracker)
+
+
 @pytest.mark.usefixtures("shipped")
 @pytest.mark.parametrize("features", ["[" * 100, "a.npz,b.npz", "a.npz,"])
 def test_an_imported_run_of_unreadable_features_fills_no_cell(tracker: Tracker, shipped: Path, features: str) -> None:
