@@ -40,7 +40,7 @@ def filled(tracker: Tracker, tmp_path: Path) -> Tracker:
         config="root: /data/points.npz\n",
         tags={"method": "kmeans"},
     )
-    run.log(metrics={"nmi": 0.1 + 0.2, "ari": math.nan})
+    run.log(metrics={"nmi": 0.1 + 0.2, "ari": math.nan, "objective": 1e300})
     for name, size in (("trials.npz", 1000), ("large.npz", LARGEST_FILE + 1)):
         (tmp_path / name).write_bytes(b"\x01" * size)
         run.artifact(tmp_path / name)
@@ -276,6 +276,7 @@ def test_a_run_by_hand_is_read(tmp_path: Path) -> None:
         {"files": {"a\\b": ""}},
         {"files": {"é" * 200: ""}},
         {"metrics": {"nmi": 10**400}},
+        {"metrics": {"nmi": -1e200}},
         {"metrics": {"a;b": 0.5}},
         {"params": {"../x": "0"}},
         {"params": {"": "0"}},

@@ -12,7 +12,6 @@ import io
 import json
 import math
 import re
-import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -39,7 +38,7 @@ FILE_NAME = r'(?![. ])[^/\\:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]+'  # on any s
 EXPERIMENT = f"(?!Default$){FILE_NAME}(/{FILE_NAME})*"  # MLflow keeps the files of its experiment Default elsewhere
 NAME = r"\w[\w.: -]*(/\w[\w.: -]*)*"  # of parameters, tags and metrics; MLflow allows hardly more
 NAMED = 3  # runs named of those that are left out
-LARGEST_NUMBER = sys.float_info.max
+LARGEST_NUMBER = 1e100  # squares and sums of such numbers are finite; a larger one, of a diverged run, counts as NaN
 LONGEST_TEXT = 6000  # characters of one parameter or tag, as in MLflow
 FOLDERS = re.compile(
     r"""(?<![\w.:/])(?:file://)?(?:/(?:[^\s,\[\]'"/]+/)*(?=[^\s/])|[A-Za-z]:\\(?:[^\s,\[\]'"\\]+\\)*)"""
@@ -150,7 +149,7 @@ def _write(file: SupportsWrite, runs: Collection[RunRow], files_of: FilesOf) -> 
             "start": row.start,
             "end": row.end,
             "params": {name: without_folders(text) for name, text in row.params.items()},
-            "metrics": {name: value if math.isfinite(value) else None for name, value in row.metrics.items()},
+            "metrics": {n: value if abs(value) <= LARGEST_NUMBER else None for n, value in row.metrics.items()},
             "tags": _tags(row),
             "files": {name: base64.b64encode(content).decode() for name, content in sorted(small.items())},
         }
@@ -259,7 +258,7 @@ def _number(value: Any) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST_NUMBER:  # NaN is not
-        raise ValueError(f"{str(value)[:50]!r} is not a finite number")
+        raise ValueError(f"{str(value)[:50]!r} is not a number of at most {LARGEST_NUMBER:g}")
     return float(value)
 
 
