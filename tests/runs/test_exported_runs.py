@@ -177,6 +177,20 @@ def test_an_export_replaces_only_files(filled: Tracker, tmp_path: Path, kind: st
     assert path.lstat().st_ino == before.st_ino
 
 
+def test_an_export_replaces_only_exported_runs(filled: Tracker, tmp_path: Path) -> None:
+    """It could otherwise replace the record itself."""
+    other = tmp_path / "notes.gz"
+    other.write_bytes(gzip.compress(b"my notes"))
+    for path in (filled.store.database, other):
+        before = path.read_bytes()
+        with pytest.raises(InputError, match=f"{path.name}: exists, and does not contain exported runs"):
+            export_runs(filled, path)
+        assert path.read_bytes() == before
+    for name in ("a.jsonl", "a.jsonl.gz", "empty.gz"):
+        (tmp_path / "empty.gz").touch()
+        assert [export_runs(filled, tmp_path / name) for _ in range(2)] == [1, 1]
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
 def test_a_pipe_is_refused(tmp_path: Path, ending: str) -> None:
     """It would block an import for ever."""
@@ -189,12 +203,13 @@ def test_a_pipe_is_refused(tmp_path: Path, ending: str) -> None:
 def test_an_export_leaves_no_file_behind(filled: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "folder" / "runs.jsonl.gz"
     path.parent.mkdir()
-    path.write_text("before")
+    export_runs(filled, path)
+    before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr("runs.record.exports.transfer._files", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             export_runs(filled, path)
-    assert [file.read_text() for file in path.parent.iterdir()] == ["before"]
+    assert [file.read_bytes() for file in path.parent.iterdir()] == [before]
     killed = path.with_name(f".01234567.partial.{path.name}")
     killed.touch()
     os.utime(killed, (0, 0))

@@ -131,6 +131,17 @@ def write_runs(path: Path, runs: Collection[RunRow], files_of: FilesOf, say: Say
     return len(runs) - len(refused)
 
 
+def is_exported(path: Path) -> bool:
+    """Whether a file begins like exported runs of any version, compressed or not."""
+    try:
+        with open_regular(path) as raw:
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"
+            with gzip.open(raw) if packed else raw as content:
+                return f'"format":"{HEADER["format"]}"'.encode() in content.read(100)
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
 def without_folders(text: str) -> str:
     """Return a text with every absolute path cut to the name of its file."""
     return FOLDERS.sub("", text)

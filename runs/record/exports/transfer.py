@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.request import url2pathname
 
 from clustering.foundation.errors import InputError
-from runs.record.exports.exported import LARGEST_FILE, ExportedRuns, without_folders, write_runs
+from runs.record.exports.exported import LARGEST_FILE, ExportedRuns, is_exported, without_folders, write_runs
 from runs.record.exports.outcome import SMALL_CASE
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import Tracker
@@ -43,6 +43,8 @@ def export_runs(tracker: Tracker, path: Path, prefix: str = "", outcome_of: Outc
         named = f" in experiments named {prefix}...; change experiments=, or" if prefix else ";"
         raise InputError(f"{tracker.place}: no finished run{named} give another folder with results=FOLDER")
     check_place("FILE", path)  # before the outcomes are computed
+    if path.exists() and path.stat().st_size and not is_exported(path):
+        raise InputError(f"FILE={path}: exists, and does not contain exported runs; give another name, or move it")
     here = {run.tags.get(EXPORTED, run.run_id): run for run in runs}  # an imported run keeps its first id
     rows = [_exported(run_id, run, tracker, outcome_of) for run_id, run in here.items()]
     return write_runs(path, rows, lambda row: _files(tracker, here[row.run_id]), tracker.say)
