@@ -259,6 +259,26 @@ def test_an_imported_run_of_unreadable_features_fills_no_cell(tracker: Tracker, 
 
 
 @pytest.mark.usefixtures("shipped")
+@pytest.mark.parametrize("name", ["rs_transclip/1", "thesis/3.2"])
+@pytest.mark.parametrize("change", [{"params": {"seed": "9" * 5000}}, {"tags": {"features": ""}}], ids=str)
+def test_runs_with_strange_seeds_or_without_their_features_stop_no_table(
+    tracker: Tracker, shipped: Path, name: str, change: dict[str, dict[str, str]]
+) -> None:
+    exported = ExportedRuns(shipped)
+    before = look_up(paper_table(name), tracker)
+    shown = {result.run_id for cell in before.cells.values() for result in cell.shipped}
+    exported.runs = [
+        replace(run, params=run.params | change.get("params", {}), tags=run.tags | change.get("tags", {}))
+        for run in exported.runs
+        if run.run_id in shown
+    ]
+    import_runs(exported, tracker)
+    table = look_up(paper_table(name), tracker)
+    filled = any(cell.results for cell in table.cells.values())
+    assert filled == (name == "thesis/3.2" and "tags" in change)  # which has no features
+
+
+@pytest.mark.usefixtures("shipped")
 def test_the_cause_of_a_difference_is_a_footnote_of_its_cells_in_every_format(tracker: Tracker) -> None:
     table = look_up(paper_table("thesis/3.2"), tracker)
     below = table.at("Adult", "Objective Ours")
