@@ -54,7 +54,9 @@ def run(flags: Flags, console: Console) -> int:
     name, typed = _requested(flags.settings)
     from runs.figures.papers import drawing
 
-    number, _, benchmark = name.partition("@")
+    number, at, benchmark = name.partition("@")
+    if at and not benchmark:
+        raise InputError(f"{name}: no benchmark after @; write {number}, or {number}@BENCHMARK")
     drawn = drawing(number)
     configs = drawn.configs(name, benchmark, typed, console.note)
     from runs.cli.session import Session

@@ -19,7 +19,7 @@ usage: transduce record export FILE [key=value ...] [--flag ...]
 export writes finished runs to FILE: configs, tags, the last value of each metric, and artefacts of at most 256 kB. The
 folders of this machine are left out. A FILE that ends in .gz is compressed. Each run is stored with the outcome of a
 small case, which shows later whether edited code still gives the same results. Computing the outcomes takes about a
-minute.
+minute. Runs that an import would refuse, such as those of other programs, are named and left out.
 import adds these runs to the record of another machine, where they fill tables like its own.
 Existing runs are skipped. No code in a file is executed.
 

@@ -4,6 +4,7 @@ import functools
 import io
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from clustering.foundation.progress import Advance
 
 PATIENCE = 20  # seconds until the first progress line without a terminal; the interval then doubles
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a name of a stranger's run could clear the terminal with them
 WIDE = 160  # width of tables written to a file or a pipe, in characters
 
 
@@ -67,7 +69,7 @@ class Console:
         self._write(text)
 
     def _write(self, text: str) -> None:
-        self._bars.write(without_passwords(text))
+        self._bars.write(CONTROL.sub("?", without_passwords(text)))
 
     def write(self, text: str) -> None:
         """Print text that is a result."""

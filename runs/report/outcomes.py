@@ -11,7 +11,7 @@ from typing import Any, get_args
 from markupsafe import Markup
 
 from runs.config import groups
-from runs.report.addresses import link_from, numbered, slug
+from runs.report.addresses import Names, link_from, numbered
 from runs.report.figures import Figure, split
 from runs.report.papers import Paper
 from runs.report.provenance import Provenance
@@ -33,12 +33,14 @@ class Exhibit:
 
     Attributes:
         name: name of the table or figure, such as "thesis/4.4@omniglot".
+        anchor: the anchor of its heading.
         title: its kind and number, such as "Table 4.4".
         body: HTML.
         statuses: number of cells for each verdict; empty for a figure.
     """
 
     name: str
+    anchor: str
     title: str
     body: Markup
     statuses: Mapping[VerdictStatus, int]
@@ -48,11 +50,6 @@ class Exhibit:
         """The heading of its section: the title, with the data and the network if they are not the paper's."""
         on = self.name.partition("@")[2]
         return self.title + (f" on {on}" if on else "")
-
-    @property
-    def anchor(self) -> str:
-        """The anchor of its heading."""
-        return slug(self.name)
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,8 @@ class Outcomes:
     def places(self) -> dict[str, str]:
         """The place of each table and figure in the site, by name; of a figure as "figure-thesis/4.1"."""
         cut = [page for pages in self._cut.values() for page in pages]
-        experiments = {table.name: f"experiments/{slug(table.name)}.html" for table in self.experiments}
+        names = Names()
+        experiments = {table.name: f"experiments/{names[table.name]}.html" for table in self.experiments}
         return {one.name: f"{path}#{one.anchor}" for path, exhibits in cut for one in exhibits} | experiments
 
     @property
@@ -163,17 +161,20 @@ class Outcomes:
         return {paper.work: list(_pages(of_work[paper.work], paper.path)) for paper in self.papers}
 
     def _exhibits(self, paper: Paper) -> Iterator[Exhibit]:
+        anchors = Names()  # two networks may have similar names
         for printed in paper.tables:
             for table in (printed, *paper.elsewhere[printed.name]):
                 body = table_body(table, paper.path, self.renderer)
-                yield Exhibit(table.name, _title("Table", table.name), body, table.statuses)
+                yield Exhibit(table.name, anchors[table.name], _title("Table", table.name), body, table.statuses)
         drawn, others = split(self.figures.get(paper.work, []))
         for figure in drawn:
             body = self.renderer.part("figure.html", paper.path, figure=figure)
-            yield Exhibit(f"figure-{figure.name}", _title("Figure", figure.name), body, {})
+            name = f"figure-{figure.name}"
+            yield Exhibit(name, anchors[name], _title("Figure", figure.name), body, {})
         if others:
             body = self.renderer.part("figures.html", paper.path, figures=others)
-            yield Exhibit("other-figures", "Figures that are not drawn", body, {})
+            name = "other-figures"
+            yield Exhibit(name, anchors[name], "Figures that are not drawn", body, {})
 
     def _paper(self, paper: Paper, cut: Sequence[tuple[str, list[Exhibit]]]) -> Iterator[tuple[str, str]]:
         contents = _by_data((one.name, one.title, f"{path}#{one.anchor}") for path, exhibits in cut for one in exhibits)

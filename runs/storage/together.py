@@ -48,18 +48,18 @@ def write_together(outputs: Sequence[Output]) -> None:
         ) from error
 
 
-def check_place(key: str, place: Path, ending: str) -> None:
+def check_place(key: str, place: Path, ending: str = "") -> None:
     """Check that a file can be written.
 
     Args:
         key: the key that sets the path, for messages.
         place: path of the file.
-        ending: the required extension.
+        ending: the required extension; empty: any.
 
     Raises:
         InputError: the file has another extension, is a link or no file, or its folder is missing or not writable.
     """
-    if place.suffix != ending:
+    if ending and place.suffix != ending:
         raise InputError(f"{key}={place}: the output is a {ending} file; use that ending")
     if not place.absolute().parent.is_dir():
         raise InputError(f"{key}={place}: its folder does not exist; create it, or give another path")

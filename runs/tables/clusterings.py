@@ -52,7 +52,7 @@ class Clusterings:
         stage = "fair" if isinstance(config, FairConfig) else "clustering"
         for run in self._by_dataset.get((stage, config.dataset.name), []):
             seed, data = run.params.get("seed", ""), run.tags.get("data", "")
-            if not seed.isdecimal() or (seeds and seed not in seeds):
+            if not is_seed(seed) or (seeds and seed not in seeds):
                 continue
             same_code = run.tags.get("recipe") == self._recipe(config, run)
             if not same_code and not (self._small_cases and _same_keys(config, run)):
@@ -92,3 +92,8 @@ def _same_keys(config: ClusterConfig | FairConfig, run: RunRow) -> bool:
     counting = config.result_keys()
     keys = {name: str(value) for name, value in config.flat().items() if name in counting and name != "seed"}
     return all(run.params.get(name) == text for name, text in keys.items())
+
+
+def is_seed(text: str) -> bool:
+    """Whether a parameter of a run, which may come from a stranger, is a seed; Python reads no number of any length."""
+    return text.isdecimal() and len(text) < 20

@@ -23,7 +23,7 @@ from runs.record.run_folders import RunFolders
 from runs.stages.given_features import given_fingerprint
 from runs.stages.lineage import recipe
 from runs.stages.small_cases.outcomes import why_stale
-from runs.tables.clusterings import STAGES, Clusterings
+from runs.tables.clusterings import STAGES, Clusterings, is_seed
 from runs.tables.run_files import RunFiles
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 
@@ -185,7 +185,7 @@ def _one_by_seed(
     for run in runs:
         seed, tags, metrics = run.params.get("seed", ""), run.tags, _numbers(run)
         same_code = tags.get("recipe") == wanted
-        if not seed.isdecimal():
+        if not is_seed(seed):
             aside.setdefault("without a seed", []).append(run.run_id)
         elif _images(run) != images:
             aside.setdefault("on other images than the newest run", []).append(run.run_id)
@@ -243,10 +243,12 @@ def _data(kept: Mapping[str, str]) -> tuple[str, ...]:
 
 def _of_run(run: RunRow) -> list[dict[str, str]]:
     """The keys of a run; of given features twice, with their content and with the names of their files. An imported run
-    whose features cannot be read has none."""
+    whose features are not noted, or cannot be read, has none."""
     params = {**run.params, **_BY_CONTENT, "checkpoint": run.tags.get("weights") or None}
     if not _has_features(run):
         return [_kept({**params, "features": None})]
+    if not run.tags.get("features"):
+        return []
     try:
         (typed,) = values("features", run.params["features"])
     except ValueError:  # among them InputError

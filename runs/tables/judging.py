@@ -71,12 +71,12 @@ def _own_half_width(cell: Cell, as_printed: bool) -> float:
     """
     widths = [result.half_width for result in cell.results]
     count = len(widths)
-    over_tasks = math.sqrt(sum(width**2 for width in widths)) / count
+    over_tasks = math.hypot(*widths) / count  # a power of a huge number, as of a diverged run, would raise
     if count == 1:
         return over_tasks
     values = [result.as_printed if as_printed else result.value for result in cell.results]
     mean = sum(values) / count
-    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    spread = math.hypot(*(value - mean for value in values)) / math.sqrt(count - 1)
     over_seeds = Z * spread / math.sqrt(count)
     return over_seeds if math.isnan(over_tasks) else max(over_seeds, over_tasks)
 

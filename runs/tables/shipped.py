@@ -7,6 +7,7 @@ are shown as stale. Where the user has no run, the shipped ones that are not sta
 
 import dataclasses
 import functools
+import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -28,9 +29,9 @@ def shipped_runs() -> ExportedRuns | None:
     Raises:
         InputError: the file is damaged.
     """
-    if not PLACE.is_file():
+    if not os.path.lexists(PLACE):
         return None
-    return _read(PLACE, PLACE.stat().st_mtime_ns)
+    return _read(PLACE, PLACE.stat().st_mtime_ns if PLACE.is_file() else 0)
 
 
 @functools.cache

@@ -58,6 +58,12 @@ def test_what_takes_long_says_how_far_it_is_where_no_bar_moves(monkeypatch):
     assert re.match("fine-tuning: 1 of 2 in .* s  accuracy 0.5", last)
 
 
+def test_a_name_cannot_control_the_terminal(capsys):
+    """The name of an imported run may hold an escape sequence, which could clear the screen."""
+    console.Console().note("run \x1b[2Ja\x9b1m\r of\t\n  two lines")
+    assert capsys.readouterr().err == "run ?[2Ja?1m? of\t\n  two lines\n"
+
+
 def test_a_bar_ends_with_an_error(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", Terminal())

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import math
+import os
 import shutil
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def filled(tracker: Tracker, tmp_path: Path) -> Tracker:
         config="root: /data/points.npz\n",
         tags={"method": "kmeans"},
     )
-    run.log(metrics={"nmi": 0.1 + 0.2, "ari": math.nan})
+    run.log(metrics={"nmi": 0.1 + 0.2, "ari": math.nan, "objective": 1e300})
     for name, size in (("trials.npz", 1000), ("large.npz", LARGEST_FILE + 1)):
         (tmp_path / name).write_bytes(b"\x01" * size)
         run.artifact(tmp_path / name)
@@ -129,6 +130,110 @@ def test_a_damaged_config_is_exported_as_it_is(filled: Tracker, tmp_path: Path) 
     assert ExportedRuns(tmp_path / "runs.jsonl").files[run.run_id]["config.yaml"] == b"\xff\x80"
 
 
+def test_runs_that_an_import_would_refuse_are_left_out(filled: Tracker, other: Tracker, tmp_path: Path) -> None:
+    """Such as those that another program has logged; the file must not be lost for them."""
+    said: list[str] = []
+    filled.say = said.append
+    for experiment, name in (("Default", "of another program"), ("mine", "of a strange name")):
+        if not filled.client.get_experiment_by_name(experiment):
+            filled.client.create_experiment(experiment, (filled.store.artifacts / experiment).as_uri())
+        number = filled.client.get_experiment_by_name(experiment).experiment_id
+        run = filled.client.create_run(number, run_name=name, tags={"a": "\0"} if experiment == "mine" else {})
+        filled.client.set_terminated(run.info.run_id)
+    assert export_runs(filled, tmp_path / "runs.jsonl") == 1
+    assert "of another program of Default" in said[-1]
+    assert "of a strange name of mine" in said[-1]
+    assert import_runs(ExportedRuns(tmp_path / "runs.jsonl"), other) == 1
+
+
+def test_runs_of_folders_with_any_name_come_back(tracker: Tracker, other: Tracker, tmp_path: Path) -> None:
+    """The experiment of `classify` has the name of the user's folder, and its page that of the output."""
+    experiment, file = "classify/été, my photos (2)", tmp_path / "my result [1].html"
+    file.write_text("page")
+    run = tracker.start(experiment, "a", stage="classify", identity="0" * 16, params={}, config="", tags={})
+    run.artifact(file)
+    run.finish()
+    assert export_runs(tracker, tmp_path / "runs.jsonl") == 1
+    assert import_runs(ExportedRuns(tmp_path / "runs.jsonl"), other) == 1
+    (after,) = read_runs(other, "")
+    assert after.experiment == experiment
+    assert other.read(after.run_id, file.name, Path.read_text, after.artifact_uri) == "page"
+
+
+def test_a_run_with_too_many_files_is_left_out(
+    filled: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    filled.say = said.append
+    monkeypatch.setattr("runs.record.exports.exported.LONGEST_LINE", 1000)
+    assert export_runs(filled, tmp_path / "runs.jsonl") == 0
+    assert "kmeans digits s0 of cluster/digits" in said[-1]
+
+
+def test_a_file_of_a_run_that_cannot_be_read_is_named(
+    filled: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("runs.record.exports.transfer.Path.read_bytes", refuse)
+    with pytest.raises(InputError, match=r"\.(yaml|npz): a file of run [0-9a-f]{32} cannot be read"):
+        export_runs(filled, tmp_path / "runs.jsonl")
+    assert not (tmp_path / "runs.jsonl").exists()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_an_export_replaces_only_files(filled: Tracker, tmp_path: Path, kind: str) -> None:
+    """As root, an export to /dev/null has replaced the device by a file."""
+    path = tmp_path / "runs.jsonl"
+    make = {"pipe": os.mkfifo, "link": lambda path: path.symlink_to(tmp_path / "none"), "folder": Path.mkdir}
+    make[kind](path)
+    before = path.lstat()
+    with pytest.raises(InputError, match=r"runs\.jsonl"):
+        export_runs(filled, path, outcome_of=_interrupt)  # said before outcomes are computed
+    assert path.lstat().st_ino == before.st_ino
+
+
+def test_an_export_replaces_only_exported_runs(filled: Tracker, tmp_path: Path) -> None:
+    """It could otherwise replace the record itself."""
+    other = tmp_path / "notes.gz"
+    other.write_bytes(gzip.compress(b"my notes"))
+    for path in (filled.store.database, other):
+        before = path.read_bytes()
+        with pytest.raises(InputError, match=f"{path.name}: exists, and does not contain exported runs"):
+            export_runs(filled, path)
+        assert path.read_bytes() == before
+    for name in ("a.jsonl", "a.jsonl.gz", "empty.gz"):
+        (tmp_path / "empty.gz").touch()
+        assert [export_runs(filled, tmp_path / name) for _ in range(2)] == [1, 1]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
+def test_a_pipe_is_refused(tmp_path: Path, ending: str) -> None:
+    """It would block an import for ever."""
+    path = tmp_path / f"runs.{ending}"
+    os.mkfifo(path)
+    with pytest.raises(InputError, match=r"runs\.jsonl.*: cannot be read"):
+        ExportedRuns(path)
+
+
+def test_an_export_leaves_no_file_behind(filled: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "folder" / "runs.jsonl.gz"
+    path.parent.mkdir()
+    export_runs(filled, path)
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("runs.record.exports.transfer._files", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            export_runs(filled, path)
+    assert [file.read_bytes() for file in path.parent.iterdir()] == [before]
+    killed = path.with_name(f".01234567.partial.{path.name}")
+    killed.touch()
+    os.utime(killed, (0, 0))
+    export_runs(filled, path)
+    assert list(path.parent.iterdir()) == [path]
+
+
 def _interrupt(*arguments: object) -> None:
     raise KeyboardInterrupt
 
@@ -196,7 +301,14 @@ def test_a_run_by_hand_is_read(tmp_path: Path) -> None:
         {"files": {"a.npz": "A" * (2 * LARGEST_FILE)}},
         {"files": None},
         {"experiment": "x" * 300},
+        {"experiment": "é" * 200},
+        {"experiment": "Default"},
+        {"experiment": "a/../b"},
+        {"experiment": "C:a"},
+        {"files": {"a\\b": ""}},
+        {"files": {"é" * 200: ""}},
         {"metrics": {"nmi": 10**400}},
+        {"metrics": {"nmi": -1e200}},
         {"metrics": {"a;b": 0.5}},
         {"params": {"../x": "0"}},
         {"params": {"": "0"}},
@@ -224,6 +336,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"\xff\xfe", "cannot be read"),
         (b"[1]\n", "not a file of exported runs"),
+        (json.dumps({**HEADER, "version": 2}).encode(), "version 2 of exported runs, not 1; update transduce"),
         (b"{" * 100_000, "not JSON"),
         (json.dumps(HEADER).encode() + b"\nNaN,\n", "line 2: not JSON"),
         (json.dumps(HEADER).encode() + b"\n5\n", "line 2: not an exported run"),

@@ -366,3 +366,10 @@ def test_every_figure_that_is_drawn_parses(name):
     (one,) = {config.backbone.name for config in drawing.configs(name, "", ["backbone=conv6"], print)}
     assert one == "conv6"
     assert {type(config) for config in printed} <= {EvaluateConfig, TuneConfig}
+
+
+def test_a_figure_of_an_empty_benchmark_is_refused(tmp_path, capsys):
+    """It would be logged as another figure than that of the paper."""
+    assert main(["figure", "thesis/4.1@", f"results={tmp_path}"]) == 2
+    assert "thesis/4.1@" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

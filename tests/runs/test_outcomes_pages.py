@@ -10,7 +10,11 @@ import pytest
 
 from runs.record.exports.exported import ExportedRuns, write_runs
 from runs.record.exports.outcome import SMALL_CASE
+from runs.report.outcomes import Outcomes
 from runs.report.papers import Reader
+from runs.report.rendering import Renderer
+from runs.report.site import Site
+from runs.tables.shipped import shipped_runs
 
 PROJECT = Path(__file__).parents[2]
 
@@ -105,17 +109,48 @@ def test_tables_on_other_images_are_those_of_the_shipped_record(tmp_path, monkey
     assert all("@mini" in name for name in names)
 
 
-def test_two_files_of_weights_with_one_name_have_two_tables(tmp_path, monkeypatch, tracker):
+def test_tables_of_similar_names_have_a_place_each(two_runs, tracker):
+    reader = Reader((), tracker, shipped_runs())
+    paper = reader.papers()[0]
+    table = paper.tables[0]
+    named = [dataclasses.replace(table, name=f"thesis/3.2@{name}") for name in ("a b", "a-b", "a" * 90, "a" * 91)]
+    experiments = [dataclasses.replace(table, name=name) for name in ("a b", "a-b", "A-B")]
+    paper = dataclasses.replace(paper, elsewhere={"thesis/3.2": tuple(named)})
+    outcomes = Outcomes([paper], {}, experiments, Renderer(Site(run=lambda run_id: None), {}))
+    places = [outcomes.places[table.name] for table in (*named, *experiments)]
+    assert len(set(map(str.lower, places))) == len(places)
+
+
+def test_two_networks_whose_files_have_one_name_have_a_table_each(monkeypatch, tracker):
+    """Such as best.pt in two folders. The same weights in two folders are one network."""
     whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
-    file = "simpleshot_protonet_conv4_5shot.npz"
-    on_mini = [run for run in whole.runs if run.params.get("checkpoint") == file and run.tags["stage"] == "evaluation"]
-    first = next(run for run in on_mini if run.params["strategy"] == "simpleshot")
-    other = dataclasses.replace(first, tags={**first.tags, "weights": "0" * 64})
-    monkeypatch.setattr("runs.report.papers.published_names", list)
-    networks = Reader([first, other], tracker)._own.networks
-    names = [network.on("thesis/4.4") for network in networks]
-    assert names == [f"thesis/4.4@mini, {file[:-4]} ({run.tags['weights'][:8]})" for run in (first, other)]
-    assert [network.name for network in Reader([first, first], tracker)._own.networks] == [file[:-4]]
+    files = ("simpleshot_protonet_conv4_5shot.npz", "rap_mini_protonet_conv4_5shot.npz")
+    first, second = (
+        [run for run in whole.runs if run.params.get("checkpoint") == file and run.params.get("strategy") == "kmeans"]
+        for file in files
+    )
+
+    def placed(runs, folder):
+        named = {"checkpoint": f"{folder}/{files[0]}"}
+        return [
+            dataclasses.replace(run, run_id=folder * 8 + run.run_id[8:], params={**run.params, **named}) for run in runs
+        ]
+
+    whole.runs = [*first, *placed(second, "b"), *placed(first, "c")]
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["slk_fewshot/II"])
+    monkeypatch.setattr("runs.report.papers.works", lambda: {"slk_fewshot": "The journal paper"})
+    reader = Reader((), tracker, whole)
+    (paper,) = reader.papers()
+    weights = [of_network[0].tags["weights"][:8] for of_network in (first, second)]
+    titles = [f"@mini, {files[0][:-4]} ({of_network})" for of_network in weights]
+    assert [table.name for table in paper.elsewhere["slk_fewshot/II"]] == [f"slk_fewshot/II{title}" for title in titles]
+    shown = [
+        {result.run_id[:8] for cell in table.cells.values() for result in cell.results}
+        for table in paper.elsewhere["slk_fewshot/II"]
+    ]
+    assert "bbbbbbbb" not in shown[0]
+    assert shown[1] == {"bbbbbbbb"}
+    assert {f"all_strategies{title}" for title in titles} <= {table.name for table in reader.experiments({})}
 
 
 @pytest.mark.parametrize("backbone", ["of_a_plugin", ""])

@@ -190,6 +190,12 @@ def test_what_is_no_comparison():
     assert status(found(0.6, results=(), config=None, obstacle="no such benchmark")) == "cannot run here"
 
 
+def test_huge_numbers_of_a_diverged_run_are_judged():
+    """One such run must not stop the report."""
+    seeds = tuple(SeedResult(seed, value, 1e300, 100, "run") for seed, value in ((0, 1e300), (1, -1e300)))
+    assert status(found(0.6, results=seeds[:1])) == status(found(0.6, results=seeds)) == "reproduced"
+
+
 @given(st.floats(0.01, 0.99), st.floats(1, 99), st.floats(0, 0.05), st.none() | st.floats(0, 5), st.floats(0, 3))
 def test_a_verdict_agrees_with_the_sign_of_the_difference(value, target, width, theirs, tolerance):
     cell = found(value, width, published=printed(target, theirs))

@@ -243,6 +243,17 @@ def test_a_damaged_shipped_record_is_named(
         look_up(paper_table("rs_transclip/1"), tracker)
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, lambda place: place.symlink_to("none")], ids=["folder", "dangling"])
+def test_a_shipped_record_that_is_no_file_is_named(
+    tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    place = tmp_path / "record.jsonl.gz"
+    make(place)
+    monkeypatch.setattr("runs.tables.shipped.PLACE", place)
+    with pytest.raises(InputError, match=r"record\.jsonl\.gz.* restore this file"):
+        look_up(paper_table("rs_transclip/1"), tracker)
+
+
 @pytest.mark.usefixtures("shipped")
 @pytest.mark.parametrize("features", ["[" * 100, "a.npz,b.npz", "a.npz,"])
 def test_an_imported_run_of_unreadable_features_fills_no_cell(tracker: Tracker, shipped: Path, features: str) -> None:
@@ -253,6 +264,26 @@ def test_an_imported_run_of_unreadable_features_fills_no_cell(tracker: Tracker, 
     table = look_up(paper_table("rs_transclip/1"), tracker)
     assert len(read_runs(tracker, "evaluate/")) == 1
     assert not any(cell.results for cell in table.cells.values())
+
+
+@pytest.mark.usefixtures("shipped")
+@pytest.mark.parametrize("name", ["rs_transclip/1", "thesis/3.2"])
+@pytest.mark.parametrize("change", [{"params": {"seed": "9" * 5000}}, {"tags": {"features": ""}}], ids=str)
+def test_runs_with_strange_seeds_or_without_their_features_stop_no_table(
+    tracker: Tracker, shipped: Path, name: str, change: dict[str, dict[str, str]]
+) -> None:
+    exported = ExportedRuns(shipped)
+    before = look_up(paper_table(name), tracker)
+    shown = {result.run_id for cell in before.cells.values() for result in cell.shipped}
+    exported.runs = [
+        replace(run, params=run.params | change.get("params", {}), tags=run.tags | change.get("tags", {}))
+        for run in exported.runs
+        if run.run_id in shown
+    ]
+    import_runs(exported, tracker)
+    table = look_up(paper_table(name), tracker)
+    filled = any(cell.results for cell in table.cells.values())
+    assert filled == (name == "thesis/3.2" and "tags" in change)  # which has no features
 
 
 @pytest.mark.usefixtures("shipped")

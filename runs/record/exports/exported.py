@@ -7,18 +7,18 @@ checked, and its size is limited.
 
 import base64
 import binascii
-import contextlib
 import gzip
+import io
 import json
 import math
-import os
 import re
-import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from clustering.files.atomic import replacing
+from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from runs.record.exports.outcome import SMALL_CASE, Outcome
 from runs.record.exports.svg import check_svg
@@ -32,9 +32,13 @@ LARGEST_FILE = 1 << 18  # bytes of one artefact; larger ones are left out
 LONGEST_LINE = 1 << 24  # characters of one run
 MOST_RUNS = 100_000
 LARGEST_TOTAL = 1 << 30  # characters of all runs, uncompressed
-RUN_ID, EXPERIMENT, FILE_NAME = r"[0-9a-f]{32}", r"(?=.{,250}$)\w[\w.@+-]*(/\w[\w.@+-]*)*", r"\w[\w.-]{0,99}"
-NAME = r"(?=.{,250}$)\w[\w.: -]*(/\w[\w.: -]*)*"  # of parameters, tags and metrics; MLflow allows hardly more
-LARGEST_NUMBER = sys.float_info.max
+LONGEST_NAME = 250  # bytes
+RUN_ID = r"[0-9a-f]{32}"
+FILE_NAME = r'(?![. ])[^/\\:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]+'  # on any system a file of the folder it is put in
+EXPERIMENT = f"(?!Default$){FILE_NAME}(/{FILE_NAME})*"  # MLflow keeps the files of its experiment Default elsewhere
+NAME = r"\w[\w.: -]*(/\w[\w.: -]*)*"  # of parameters, tags and metrics; MLflow allows hardly more
+NAMED = 3  # runs named of those that are left out
+LARGEST_NUMBER = 1e100  # squares and sums of such numbers are finite; a larger one, of a diverged run, counts as NaN
 LONGEST_TEXT = 6000  # characters of one parameter or tag, as in MLflow
 FOLDERS = re.compile(
     r"""(?<![\w.:/])(?:file://)?(?:/(?:[^\s,\[\]'"/]+/)*(?=[^\s/])|[A-Za-z]:\\(?:[^\s,\[\]'"\\]+\\)*)"""
@@ -96,33 +100,46 @@ class ExportedRuns(RunFolders):
         return path
 
 
-def write_runs(path: Path, runs: Collection[RunRow], files_of: Callable[[RunRow], Mapping[str, bytes]]) -> int:
+FilesOf = Callable[[RunRow], Mapping[str, bytes]]
+
+
+def write_runs(path: Path, runs: Collection[RunRow], files_of: FilesOf, say: Say = silent) -> int:
     """Write runs to a file, oldest first; an existing file is replaced when all are written.
 
-    Folders of this machine are removed from parameters, tags and texts; names of files remain.
+    Folders of this machine are removed from parameters, tags and texts; names of files remain. Runs that
+    `ExportedRuns` would refuse, such as those of other programs, are left out, with a message.
 
     Args:
         files_of: returns the artefacts of a run by name; those above `LARGEST_FILE` are left out.
 
     Returns:
-        The number of bytes written.
+        The number of runs written.
     """
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        with open(new, "wb") as raw:
+        with replacing(path) as new, open(new, "wb") as raw:
             if path.suffix == ".gz":
                 # Without a name and a time in the archive, the same runs give the same file.
                 with gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
-                    _write(packed, runs, files_of)
+                    refused = _write(packed, runs, files_of)
             else:
-                _write(raw, runs, files_of)
-        os.replace(new, path)
+                refused = _write(raw, runs, files_of)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error}); give another file") from error
-    finally:
-        with contextlib.suppress(OSError):  # of a folder that cannot be written
-            new.unlink()
-    return path.stat().st_size
+    if refused:
+        more = f" and {len(refused) - NAMED:,} more" if len(refused) > NAMED else ""
+        say(f"left out, because an import would refuse them: {'; '.join(refused[:NAMED])}{more}")
+    return len(runs) - len(refused)
+
+
+def is_exported(path: Path) -> bool:
+    """Whether a file begins like exported runs of any version, compressed or not."""
+    try:
+        with open_regular(path) as raw:
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"
+            with gzip.open(raw) if packed else raw as content:
+                return f'"format":"{HEADER["format"]}"'.encode() in content.read(100)
+    except (OSError, EOFError, zlib.error):
+        return False
 
 
 def without_folders(text: str) -> str:
@@ -130,7 +147,9 @@ def without_folders(text: str) -> str:
     return FOLDERS.sub("", text)
 
 
-def _write(file: SupportsWrite, runs: Collection[RunRow], files_of: Callable[[RunRow], Mapping[str, bytes]]) -> None:
+def _write(file: SupportsWrite, runs: Collection[RunRow], files_of: FilesOf) -> list[str]:
+    """Write the header and the runs; returns the names of refused runs, with the reasons."""
+    refused = []
     file.write(_line(HEADER))
     for row in sorted(runs, key=lambda row: (row.start, row.run_id)):
         small = {name: content for name, content in files_of(row).items() if len(content) <= LARGEST_FILE}
@@ -141,11 +160,20 @@ def _write(file: SupportsWrite, runs: Collection[RunRow], files_of: Callable[[Ru
             "start": row.start,
             "end": row.end,
             "params": {name: without_folders(text) for name, text in row.params.items()},
-            "metrics": {name: value if math.isfinite(value) else None for name, value in row.metrics.items()},
+            "metrics": {n: value if abs(value) <= LARGEST_NUMBER else None for n, value in row.metrics.items()},
             "tags": _tags(row),
             "files": {name: base64.b64encode(content).decode() for name, content in sorted(small.items())},
         }
-        file.write(_line(entry))
+        line = _line(entry)
+        try:
+            if len(line) > LONGEST_LINE:
+                raise ValueError(f"its files have more than {LONGEST_LINE:,} characters in total")
+            _parse(entry)
+        except ValueError as error:
+            refused.append(f"{row.name} of {row.experiment} ({error})")
+        else:
+            file.write(line)
+    return refused
 
 
 def _tags(row: RunRow) -> dict[str, str]:
@@ -161,10 +189,13 @@ def _line(entry: Mapping[str, Any]) -> bytes:
 
 def _lines(path: Path, remedy: str) -> Iterator[tuple[int, Any]]:
     """Yield the number and content of each line after the header."""
-    opened: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
     total = 0
     try:
-        with opened(path, "rt", encoding="utf-8") as file:
+        with (
+            open_regular(path) as raw,
+            gzip.open(raw) if path.suffix == ".gz" else raw as content,
+            io.TextIOWrapper(content, encoding="utf-8") as file,
+        ):
             for number in range(1, MOST_RUNS + 2):
                 line = file.readline(LONGEST_LINE + 1)
                 total += len(line)
@@ -181,7 +212,10 @@ def _lines(path: Path, remedy: str) -> Iterator[tuple[int, Any]]:
                 if number > 1:
                     yield number, entry
                 elif entry != HEADER:
-                    raise InputError(f"{path}: not a file of exported runs, or of another version; {remedy}")
+                    if isinstance(entry, dict) and entry.get("format") == HEADER["format"]:
+                        version = f"version {str(entry.get('version'))[:20]} of exported runs, not {HEADER['version']}"
+                        raise InputError(f"{path}: {version}; update transduce, or {remedy}")
+                    raise InputError(f"{path}: not a file of exported runs; {remedy}")
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; {remedy}") from error
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
@@ -214,7 +248,7 @@ def _parse(entry: Mapping[str, Any]) -> tuple[RunRow, dict[str, bytes]]:
 
 
 def _matching(value: Any, pattern: str) -> str:
-    if not isinstance(value, str) or not re.fullmatch(pattern, value):
+    if not isinstance(value, str) or not re.fullmatch(pattern, value) or len(value.encode()) > LONGEST_NAME:
         raise ValueError(f"{str(value)[:50]!r} is not allowed here")
     return value
 
@@ -235,7 +269,7 @@ def _number(value: Any) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST_NUMBER:  # NaN is not
-        raise ValueError(f"{str(value)[:50]!r} is not a finite number")
+        raise ValueError(f"{str(value)[:50]!r} is not a number of at most {LARGEST_NUMBER:g}")
     return float(value)
 
 

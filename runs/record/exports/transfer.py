@@ -13,12 +13,13 @@ import numpy as np
 
 from clustering.files.arrays import read_arrays
 from clustering.foundation.errors import InputError
-from runs.record.exports.exported import LARGEST_FILE, ExportedRuns, without_folders, write_runs
+from runs.record.exports.exported import LARGEST_FILE, ExportedRuns, is_exported, without_folders, write_runs
 from runs.record.exports.outcome import SMALL_CASE
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import Tracker
 from runs.stages.results import PER_TASK
 from runs.storage.locks import locked
+from runs.storage.together import check_place
 
 EXPORTED = "exported_run"  # tag of an imported run: its id in the record that it was exported from
 CONFIG = "config.yaml"
@@ -40,18 +41,18 @@ def export_runs(tracker: Tracker, path: Path, prefix: str = "", outcome_of: Outc
         The number of runs.
 
     Raises:
-        InputError: there is no such run, or the file cannot be written.
+        InputError: there is no such run, one of its files cannot be read, or the file cannot be written.
     """
     runs = read_runs(tracker, prefix)
     if not runs:
         named = f" in experiments named {prefix}...; change experiments=, or" if prefix else ";"
         raise InputError(f"{tracker.place}: no finished run{named} give another folder with results=FOLDER")
-    if path.is_dir() or not path.parent.is_dir():  # said before the outcomes are computed
-        raise InputError(f"{path}: no file can be written there; give another one")
+    check_place("FILE", path)  # before the outcomes are computed
+    if path.exists() and path.stat().st_size and not is_exported(path):
+        raise InputError(f"FILE={path}: exists, and does not contain exported runs; give another name, or move it")
     here = {run.tags.get(EXPORTED, run.run_id): run for run in runs}  # an imported run keeps its first id
     rows = [_exported(run_id, run, tracker, outcome_of) for run_id, run in here.items()]
-    write_runs(path, rows, lambda row: _files(tracker, here[row.run_id]))
-    return len(rows)
+    return write_runs(path, rows, lambda row: _files(tracker, here[row.run_id]), tracker.say)
 
 
 def _exported(run_id: str, run: RunRow, tracker: Tracker, outcome_of: OutcomeOf | None) -> RunRow:
@@ -128,7 +129,11 @@ def _files(tracker: Tracker, run: RunRow) -> dict[str, bytes]:
             wanted = [e.path for e in entries if e.path == PER_TASK or (e.file_size or 0) <= LARGEST_FILE]
             downloads = [tracker.download(run.run_id, name, Path(folder)) for name in wanted]
             paths = [path for path in downloads if path is not None]
-        files = {path.name: _content(path) for path in paths if path.suffix not in LEFT_OUT}
+        try:
+            files = {path.name: _content(path) for path in paths if path.suffix not in LEFT_OUT}
+        except OSError as error:
+            problem = f"{error.filename}: a file of run {run.run_id} cannot be read ({error.strerror})"
+            raise InputError(f"{problem}; make it readable, or delete the run") from error
     return {name: content for name, content in files.items() if content is not None}
 
 
