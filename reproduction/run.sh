@@ -1,7 +1,7 @@
 #!/bin/sh
 # Make the runs of the shipped record, and those that it still lacks, on a CPU: reproduction/run.sh FOLDER, where FOLDER
-# has the folders clustering, fair, vlm, mini_imagenet and checkpoints of reference data. Finished runs are reused, and
-# an interrupted call continues. Takes several hours on one core; the training of conv4 alone an hour and a half.
+# has the folders clustering, fair, vlm, mini_imagenet, omniglot and checkpoints of reference data. Finished runs are
+# reused, and an interrupted call continues. Takes a day on one core; the training of conv4 alone an hour and a half.
 set -eu
 data=${1:?give the folder of reference data}
 results=${TRANSDUCE_RESULTS:-results}
@@ -12,6 +12,7 @@ evaluate() { transduce evaluate "$@" results="$results"; }
 
 show rs_transclip/1 features_root="$data/vlm"
 show rs_transclip/2 features_root="$data/vlm"
+show vlm/regimes features_root="$data/vlm"
 
 for table in thesis/2.1 slk/1 slk_fewshot/V; do
     show $table mnist.root="$data/clustering" shuttle.root="$data/clustering" mnist_small.root="$data/clustering"
@@ -28,6 +29,10 @@ show thesis/3.3 adult_thesis.root="$data/fair" bank_thesis.root="$data/fair"
 
 show entropy/I
 show entropy/III mnist.root="$data/clustering"
+for experiment in entropy_orders entropy_mnist xsdc_magic; do
+    show $experiment root="$data/clustering"
+done
+show entropy_labels root="$data/clustering" seed=0,1
 
 # conv4 and conv6 of other authors, in place of the papers' large networks
 for network in "conv4 simpleshot_protonet_conv4_5shot" "conv4 rap_mini_protonet_conv4_5shot" \
@@ -38,6 +43,7 @@ for network in "conv4 simpleshot_protonet_conv4_5shot" "conv4 rap_mini_protonet_
     evaluate experiment=all_strategies benchmark=mini root="$mini" backbone="$backbone" checkpoint="$file"
 done
 evaluate experiment=mini_conv4_cpu root="$mini"
+show thesis/4.4@omniglot root="$data/omniglot"
 
 for figure in thesis/0.1 thesis/3.2 thesis/3.3 entropy/1 entropy/2 entropy/3 entropy/4 entropy/8; do
     draw $figure
@@ -47,6 +53,4 @@ draw thesis/3.1 root="$data/fair"
 for figure in 3 4 5 6 7 8 9 10 11 12 13; do
     draw xsdc/$figure root="$data/clustering" seed=1
 done
-transduce cluster experiment=xsdc_magic root="$data/clustering" results="$results"
-
 transduce record export "$(dirname "$0")/record.jsonl.gz" results="$results"
