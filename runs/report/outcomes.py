@@ -76,7 +76,8 @@ class Outcomes:
         for table in self.experiments:
             path = self.places[table.name]
             body = table_body(table, path, self.renderer)
-            yield path, self.renderer.page("experiment.html", path, table.name, table=body)
+            about = groups.comment("experiment", table.name.partition("@")[0])
+            yield path, self.renderer.page("experiment.html", path, table.name, table=body, about=about)
         tables = [table for paper in self.papers for table in paper.tables]
         others = (*self._elsewhere, *self.experiments)
         of_papers, of_others = Counts.of("papers", tables).claims, Counts.of("others", others).claims

@@ -32,17 +32,20 @@ def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:
 def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
     """The table for the configs of an experiment of clusterings, without results.
 
-    Columns are scores, for each data set. Rows are methods, with the other keys that differ between the configs, except
-    the seed. Several numbers of known labels make groups of rows.
+    Columns are scores, for each data set. Rows are methods, in groups with the same known labels, with the other keys
+    that differ between the configs of a group, except the seed.
     """
     cells: dict[tuple[Row, Column], Cell] = {}
-    of_datasets = len({config.dataset.name for config in configs}) > 1
-    of_labels = len({config.labels for config in configs}) > 1
-    apart = ("seed", "labels", *(["dataset"] if of_datasets else []))
-    for config, row in zip(configs, row_names(configs, apart), strict=True):
-        labels = f"{config.labels} labels" if config.asked_labels() is not None else "no labels"
-        for column in _scores(config, config.dataset.name if of_datasets else ""):
-            cells.setdefault((Row(row, labels if of_labels else ""), column), Cell(config))
+    several = len({config.dataset.name for config in configs}) > 1
+    apart = ("seed", "dataset") if several else ("seed",)
+    by_labels: dict[str | None, list[ClusterConfig]] = {}
+    for config in configs:
+        by_labels.setdefault(config.labels, []).append(config)
+    for labels, alike in by_labels.items():
+        group = ("no labels" if alike[0].asked_labels() is None else f"{labels} labels") if len(by_labels) > 1 else ""
+        for config, row in zip(alike, row_names(alike, apart), strict=True):
+            for column in _scores(config, config.dataset.name if several else ""):
+                cells.setdefault((Row(row, group), column), Cell(config))
     return _table(name, _about_clusterings(configs), cells, configs)
 
 

@@ -246,12 +246,12 @@ def test_an_experiment_is_one_line_a_strategy(capsys):
     assert title == "what, 100 tasks a seed, 3 seeds; accuracy in %, 95 % interval over seeds"
     assert [" ".join(line.split()) for line in lines if line.strip(" ─")] == [
         "strategy kind 1-shot 5-shot",
-        "simpleshot inductive 60.00 ± 24.84 (n=3) not run",
+        "simpleshot inductive 60.00 ± 24.84 not run",
     ]
     assert markdown.markdown(small_table()) == (
         "what, 100 tasks a seed, 3 seeds; accuracy in %, 95 % interval over seeds.\n\n"
         "| strategy | kind | 1-shot | 5-shot |\n| --- | --- | ---: | ---: |\n"
-        "| simpleshot | inductive | 60.00 ± 24.84 (n=3) | not run |\n\nRemarks:\n\n- a note\n"
+        "| simpleshot | inductive | 60.00 ± 24.84 | not run |\n\nRemarks:\n\n- a note\n"
     )
 
 

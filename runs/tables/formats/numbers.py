@@ -4,7 +4,6 @@ import dataclasses
 import math
 import re
 
-from runs.tables.papers.paper import is_paper
 from runs.tables.papers.printed import Value
 from runs.tables.table import Cell, Column, Table
 
@@ -29,14 +28,12 @@ def corrected(value: Value | None) -> str:
 def measured(table: Table, cell: Cell, column: Column) -> str:
     """Mean and interval of the runs in the unit of the column, and the number of seeds; without runs, the verdict.
 
-    Digits are those of the print, or of the first printed number of the column. In a paper's table the number of seeds
-    is left out where all cells have the same, since the title says it.
+    Digits are those of the print, or of the first printed number of the column. The number of seeds is left out where
+    all cells have the same, since the title says it.
     """
     if not cell.results:
         return cell.verdict.status if cell.verdict else NOT_RUN
-    in_title = (
-        is_paper(table.name) and len({len(other.results) for other in table.cells.values() if other.results}) == 1
-    )
+    in_title = len({len(other.results) for other in table.cells.values() if other.results}) == 1
     seeds = f" (n={len(cell.results)})" if len(cell.results) > 1 and not in_title else ""
     like = _like(cell, column) or _of_column(table, column)
     return _spell(column.scale * cell.value, column.scale * cell.half_width, like) + seeds
