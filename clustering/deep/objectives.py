@@ -54,7 +54,8 @@ class Objective(Protocol):
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         """(…) loss of log-probabilities (V, …, N, K) of V views, the unmodified points first.
 
-        If the targets do not contain the rows with known class, the loss adds `error_of_known`.
+        It adds `error_of_known`. In a mean over all rows, a few rows with known class would hardly count, and the
+        clusters would not get the names of these classes.
         """
         ...
 
@@ -107,8 +108,7 @@ class Entropy(_Validated):
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         assert targets is not None
-        unknown = None if known is None else (~known[0]).to(views.dtype)
-        value = losses.reverse_cross_entropy(views[0], targets, unknown)
+        value = losses.reverse_cross_entropy(views[0], targets, unknown(views, known))
         return value + error_of_known(views, known) + self.agreement * disagreement(views)
 
 
@@ -208,7 +208,8 @@ class SeLa(_Validated):
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         assert targets is not None
-        return losses.cross_entropy(views[0], targets) + self.agreement * disagreement(views)
+        value = losses.cross_entropy(views[0], targets, unknown(views, known))
+        return value + error_of_known(views, known) + self.agreement * disagreement(views)
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,8 @@ class MIADM(_Validated):
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         assert targets is not None
-        return losses.cross_entropy(views[0], targets) + self.agreement * disagreement(views)
+        value = losses.cross_entropy(views[0], targets, unknown(views, known))
+        return value + error_of_known(views, known) + self.agreement * disagreement(views)
 
 
 @dataclass(frozen=True)
@@ -311,11 +313,13 @@ def _smoothed(labels: Tensor, log_p: Tensor, smoothing: float) -> Tensor:
     return smoothing / log_p.shape[-1] + (1 - smoothing) * one_hot
 
 
-def error_of_known(views: Tensor, known: Clamp | None) -> Tensor:
-    """(…) cross-entropy of the rows with known class in the first view of (V, …, N, K), 0 without such rows.
+def unknown(views: Tensor, known: Clamp | None) -> Tensor | None:
+    """(N,) weights of the rows of (V, …, N, K): 1 if their class is unknown, else 0; None without known classes."""
+    return None if known is None else (~known[0]).to(views.dtype)
 
-    It is for losses whose pseudo-labels do not contain these rows.
-    """
+
+def error_of_known(views: Tensor, known: Clamp | None) -> Tensor:
+    """(…) mean cross-entropy of the rows with known class in the first view of (V, …, N, K), 0 without such rows."""
     if known is None:
         return views.new_zeros(())
     one_hot = torch.nn.functional.one_hot(known[1], views.shape[-1]).to(views)

@@ -122,6 +122,8 @@ def _key(config: Config) -> str:
         flat["features"] = config.features is not None
     elif any(f"dataset.{name}" in flat for name in FILES):
         flat = {name: value for name, value in flat.items() if name.partition(".")[0] != "dataset"}
+    if isinstance(config, ClusterConfig):  # the case has its own number of these
+        flat |= {name: bool(flat[name]) for name in ("labels", "links")}
     kind = next(schema for schema in SCHEMAS.values() if isinstance(config, schema))
     return identity("small case", kind=kind.__name__, options=flat)
 

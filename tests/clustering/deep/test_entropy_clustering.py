@@ -91,6 +91,19 @@ def test_known_labels_are_kept_and_name_the_clusters() -> None:
     assert (found.labels_ == truth).mean() > 0.97
 
 
+@pytest.mark.parametrize("objective", ["entropy", "migd", "imsat", "sela", "miadm"])
+def test_a_label_of_each_class_names_the_clusters_of_many_points(objective: str) -> None:
+    """One label among 200 points of a class: in a mean over all points it would hardly count."""
+    X, truth = blobs((200, 200, 200, 200, 200))
+    labelled = np.arange(0, 1000, 200)
+    known = np.full(1000, -1)
+    known[labelled] = (truth[labelled] + 2) % 5
+    found = SoftmaxClustering(5, objective=objective, n_init=1, max_iter=300, random_state=0).fit(
+        X, partial_labels=known
+    )
+    assert (found.labels_ == (truth + 2) % 5).mean() > 0.95
+
+
 def test_sizes_that_the_prior_does_not_expect_are_said() -> None:
     X, truth = blobs((120, 30, 30))
     known = np.where(np.arange(len(truth)) % 2 == 0, truth, -1)
