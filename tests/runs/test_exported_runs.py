@@ -18,6 +18,7 @@ from runs.record.exports.exported import HEADER, LARGEST_FILE, ExportedRuns, wit
 from runs.record.exports.transfer import EXPORTED, export_runs, import_runs
 from runs.record.query import NOTE, read_runs
 from runs.record.tracking import Tracker
+from runs.stages.clustering.results import TRIALS
 from runs.stages.results import PER_TASK
 from runs.storage.store import Store
 
@@ -100,6 +101,28 @@ def test_of_large_scores_all_but_the_trace_is_exported(tracker: Tracker, tmp_pat
     exported = read_arrays(tmp_path / "exported.npz")
     assert exported.keys() == {"accuracies"}
     np.testing.assert_array_equal(exported["accuracies"], accuracies)
+
+
+def test_of_trials_the_confidence_is_left_out(tracker: Tracker, tmp_path: Path) -> None:
+    run = tracker.start("cluster/a", "a", stage="clustering", identity="0" * 16, params={}, config="", tags={})
+    labels = np.arange(300).reshape(3, 100) % 7
+    np.savez_compressed(tmp_path / TRIALS, labels=labels, confidence=np.random.default_rng(0).random(100_000))
+    run.artifact(tmp_path / TRIALS)
+    run.finish()
+    export_runs(tracker, tmp_path / "runs.jsonl")
+    (tmp_path / "exported.npz").write_bytes(ExportedRuns(tmp_path / "runs.jsonl").files[run.run_id][TRIALS])
+    exported = read_arrays(tmp_path / "exported.npz")
+    assert exported.keys() == {"labels"}
+    np.testing.assert_array_equal(exported["labels"], labels)
+
+
+def test_the_tasks_of_the_trials_of_a_tuning_are_left_out(tracker: Tracker, tmp_path: Path) -> None:
+    run = tracker.start("tune/mini", "a", stage="evaluation", identity="0" * 16, params={}, config="", tags={})
+    np.savez_compressed(tmp_path / PER_TASK, accuracies=np.zeros(10))
+    run.artifact(tmp_path / PER_TASK)
+    run.finish()
+    export_runs(tracker, tmp_path / "runs.jsonl")
+    assert PER_TASK not in ExportedRuns(tmp_path / "runs.jsonl").files[run.run_id]
 
 
 def test_a_run_is_imported_once(filled: Tracker, other: Tracker, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from runs.record.exports.exported import LARGEST_FILE, ExportedRuns, is_exported
 from runs.record.exports.outcome import SMALL_CASE
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import Tracker
+from runs.stages.clustering.results import TRIALS
 from runs.stages.results import PER_TASK
 from runs.storage.locks import locked
 from runs.storage.together import check_place
@@ -24,6 +25,7 @@ from runs.storage.together import check_place
 EXPORTED = "exported_run"  # tag of an imported run: its id in the record that it was exported from
 CONFIG = "config.yaml"
 LEFT_OUT = (".png", ".pdf")  # suffixes of pictures; a figure also has an SVG file, which is exported
+LARGE = ("trace", "confidence")  # arrays of scores
 STATUSES = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 
 
@@ -130,7 +132,10 @@ def _files(tracker: Tracker, run: RunRow) -> dict[str, bytes]:
             downloads = [tracker.download(run.run_id, name, Path(folder)) for name in wanted]
             paths = [path for path in downloads if path is not None]
         try:
-            files = {path.name: _content(path) for path in paths if path.suffix not in LEFT_OUT}
+            kept = [path for path in paths if path.suffix not in LEFT_OUT]
+            if run.experiment.startswith("tune/"):  # the means of the trials suffice
+                kept = [path for path in kept if path.name != PER_TASK]
+            files = {path.name: _content(path) for path in kept}
         except OSError as error:
             problem = f"{error.filename}: a file of run {run.run_id} cannot be read ({error.strerror})"
             raise InputError(f"{problem}; make it readable, or delete the run") from error
@@ -139,19 +144,24 @@ def _files(tracker: Tracker, run: RunRow) -> dict[str, bytes]:
 
 def _content(path: Path) -> bytes | None:
     """Return the content of a file of a run, as it is exported; None if it is too large."""
-    if path.stat().st_size > LARGEST_FILE:
-        return _without_trace(path) if path.name == PER_TASK else None
+    size = path.stat().st_size
+    if path.name == TRIALS or (path.name == PER_TASK and size > LARGEST_FILE):
+        return _smaller(path)
+    if size > LARGEST_FILE:
+        return None
     content = path.read_bytes()
     return _cleaned(content) if path.suffix == ".yaml" else content
 
 
-def _without_trace(path: Path) -> bytes | None:
-    """Return the scores of an evaluation without the objective at each step, which no table needs and which may be
-    much larger than the scores; None if they are still too large, or damaged."""
+def _smaller(path: Path) -> bytes | None:
+    """Return scores without large arrays that no table needs: the objective at each step, and the confidence of each
+    point; None if they are still too large. A damaged file remains as it is."""
     try:
-        arrays = read_arrays(path, lambda name: name != "trace")
+        arrays = read_arrays(path, lambda name: name not in LARGE)
     except ValueError:
-        return None
+        return path.read_bytes() if path.stat().st_size <= LARGEST_FILE else None
+    if path.name == TRIALS and "labels" in arrays and np.abs(arrays["labels"]).max(initial=0) < 128:
+        arrays["labels"] = arrays["labels"].astype(np.int8)
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
     return packed.getvalue() if packed.tell() <= LARGEST_FILE else None
