@@ -19,7 +19,7 @@ from runs.report.provenance import SOURCES
 from runs.stages.small_cases.outcomes import stale_now
 from runs.storage.locks import silent
 
-STAGE = "figure"  # the tag of the runs that hold figures
+STAGE, TUNING = "figure", "tuning"  # the tags of runs that hold figures, and of tunings
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,8 @@ def _why_stale(row: RunRow, by_id: Mapping[str, RunRow], shipped: ExportedRuns) 
     for run_id in row.tags.get(SOURCES, "").split():
         if run_id not in by_id:
             return f"run {run_id}, which it was drawn from, is not in the shipped record"
+        if by_id[run_id].tags.get("stage") == TUNING:
+            continue  # it chose among its trials, which are sources too
         if why := stale_now(by_id[run_id], shipped.files[run_id].get(CONFIG)):
             return f"the code has changed since run {run_id}, and {why}"
     return ""

@@ -72,6 +72,11 @@ def test_a_drawing_is_stale_without_its_runs(shown: Shown, source: RunRow) -> No
     assert "not in the shipped record" in shown(source, "0" * 32).stale
 
 
+def test_a_tuning_makes_no_drawing_stale(shown: Shown, source: RunRow) -> None:
+    """Its trials are sources of the same drawing."""
+    assert shown(dataclasses.replace(source, tags={"stage": "tuning"}), source.run_id).stale == ""
+
+
 def test_a_drawing_of_the_user_comes_first(shown: Shown, source: RunRow) -> None:
     tags = {"stage": "figure", "source_runs": "", NOTE: "My caption"}
     own = dataclasses.replace(source, run_id="a" * 32, name=NAME, tags=tags)

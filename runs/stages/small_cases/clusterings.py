@@ -20,7 +20,7 @@ from runs.stages.clustering.trials import fit_all, known_to_method, told
 
 POINTS, IN_STEPS = 200, 100  # points of a fit, and of a training in steps
 STARTS = 2
-FEWER = {"n_init": 8}  # largest values of options
+FEWER = {"n_init": 8, "deep_clusters": 20}  # largest values of options
 STEPS = {"max_iter": 10, "steps": 3, "supervised_steps": 3}  # of a training
 SEEN, BATCH = 40, 20  # points that a network is trained on
 LABELS, LINKS = "20", 30  # points with known labels, some in each class, and known pairs, where the run has such
