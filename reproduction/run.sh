@@ -63,5 +63,6 @@ for figure in 3 4 5 6 7 8 9 10 11 12 13; do
     draw xsdc/$figure root="$data/clustering" seed=1
 done
 
-# The export has about 23 MB. The shipped file leaves out trials.npz of XSDC and of entropy_updates, to be below 20 MB.
-transduce record export "$(dirname "$0")/record.jsonl.gz" results="$results"
+here=$(dirname "$0")
+transduce record export "$results/record.jsonl.gz" results="$results"
+python "$here/shorten.py" "$results/record.jsonl.gz" "$here/record.jsonl.gz"

@@ -21,6 +21,7 @@ from runs.tables.papers.recipe import recipe_of
 from runs.tables.run_files import RunFiles
 from runs.tables.table import SeedResult
 from tests.runs.records import copy_results
+from tests.runs.test_entropy_claims import trials
 
 TABLES = [name for name in published_names() if recipe_of(name).schema is ClusterConfig]
 LINEAR = ["max_iter=3000", "batch_size=250", "starts=6", "selection=null"]
@@ -327,5 +328,11 @@ def test_no_claim_is_checked_on_a_method_with_several_settings():
     typed = ["dataset=digits", "method=entropy,miadm", "pseudo_labels=batch,epoch", *LINEAR]
     table = clusterings_table("t", parse(ClusterConfig, typed))
     result = SeedResult(0, 0.5, math.nan, 0, "0" * 32)
-    cells = {place: dataclasses.replace(cell, results=(result,)) for place, cell in table.cells.items()}
-    assert check(dataclasses.replace(table, cells=cells), lambda _: None) == []
+    by_batch = {
+        place: dataclasses.replace(cell, results=(result,))
+        for place, cell in table.cells.items()
+        if cell.config.method.options["pseudo_labels"] == "batch"
+    }
+    of_two_starts = trials([0.7, 0.8], [1, 2])
+    assert check(dataclasses.replace(table, cells=by_batch), lambda _: of_two_starts)
+    assert check(dataclasses.replace(table, cells=table.cells | by_batch), lambda _: of_two_starts) == []

@@ -89,31 +89,28 @@ def test_of_a_figure_the_svg_file_and_the_caption_are_exported(tracker: Tracker,
     assert exported.runs[0].tags[NOTE] == "A"
 
 
-def test_of_large_scores_all_but_the_trace_is_exported(tracker: Tracker, tmp_path: Path) -> None:
-    run = tracker.start("mini/5w1s", "tim_gd", stage="evaluation", identity="0" * 16, params={}, config="", tags={})
-    accuracies, trace = np.linspace(0, 1, 100), np.random.default_rng(0).random((1000, 64))
-    np.savez_compressed(tmp_path / PER_TASK, accuracies=accuracies, trace=trace)
-    assert (tmp_path / PER_TASK).stat().st_size > LARGEST_FILE
-    run.artifact(tmp_path / PER_TASK)
-    run.finish()
-    export_runs(tracker, tmp_path / "runs.jsonl")
-    (tmp_path / "exported.npz").write_bytes(ExportedRuns(tmp_path / "runs.jsonl").files[run.run_id][PER_TASK])
-    exported = read_arrays(tmp_path / "exported.npz")
-    assert exported.keys() == {"accuracies"}
-    np.testing.assert_array_equal(exported["accuracies"], accuracies)
+NOISE = np.random.default_rng(0).random(100_000)
 
 
-def test_of_trials_the_confidence_is_left_out(tracker: Tracker, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "kept", "left_out"),
+    [(PER_TASK, "accuracies", "trace"), (TRIALS, "labels", "confidence")],
+    ids=["scores of tasks", "trials"],
+)
+def test_large_arrays_that_no_table_needs_are_left_out(
+    tracker: Tracker, tmp_path: Path, name: str, kept: str, left_out: str
+) -> None:
     run = tracker.start("cluster/a", "a", stage="clustering", identity="0" * 16, params={}, config="", tags={})
-    labels = np.arange(300).reshape(3, 100) % 7
-    np.savez_compressed(tmp_path / TRIALS, labels=labels, confidence=np.random.default_rng(0).random(100_000))
-    run.artifact(tmp_path / TRIALS)
+    values = np.arange(300).reshape(3, 100) % 7
+    np.savez_compressed(tmp_path / name, **{kept: values, left_out: NOISE})
+    assert (tmp_path / name).stat().st_size > LARGEST_FILE
+    run.artifact(tmp_path / name)
     run.finish()
     export_runs(tracker, tmp_path / "runs.jsonl")
-    (tmp_path / "exported.npz").write_bytes(ExportedRuns(tmp_path / "runs.jsonl").files[run.run_id][TRIALS])
+    (tmp_path / "exported.npz").write_bytes(ExportedRuns(tmp_path / "runs.jsonl").files[run.run_id][name])
     exported = read_arrays(tmp_path / "exported.npz")
-    assert exported.keys() == {"labels"}
-    np.testing.assert_array_equal(exported["labels"], labels)
+    assert exported.keys() == {kept}
+    np.testing.assert_array_equal(exported[kept], values)
 
 
 def test_the_tasks_of_the_trials_of_a_tuning_are_left_out(tracker: Tracker, tmp_path: Path) -> None:

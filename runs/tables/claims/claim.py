@@ -160,14 +160,17 @@ def _by_dataset(
     """Cells by data set, metric and method. A method that occurs with several settings is left out, since a claim does
     not say which of them it is about."""
     by_dataset: dict[str, dict[str, dict[str, Cell]]] = {}
+    first: dict[tuple[str, str, str], Cell] = {}
     several = set()
     for (_, column), cell in table.cells.items():
-        names = place(cell) if cell.results or not filled else None
-        if names is not None:
-            dataset, method = names
-            first = by_dataset.setdefault(dataset, {}).setdefault(column.metric, {}).setdefault(method, cell)
-            if first.config != cell.config:
-                several.add((dataset, column.metric, method))
+        names = place(cell)
+        if names is None:
+            continue
+        (dataset, method), metric = names, column.metric
+        if first.setdefault((dataset, metric, method), cell).config != cell.config:
+            several.add((dataset, metric, method))
+        if cell.results or not filled:
+            by_dataset.setdefault(dataset, {}).setdefault(metric, {}).setdefault(method, cell)
     for dataset, metric, method in several:
-        del by_dataset[dataset][metric][method]
+        by_dataset.get(dataset, {}).get(metric, {}).pop(method, None)
     return by_dataset
