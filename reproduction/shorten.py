@@ -29,3 +29,4 @@ def kept(exported: ExportedRuns, run: RunRow) -> dict[str, bytes]:
 if __name__ == "__main__":
     source, out = map(Path, sys.argv[1:])
     runs = ExportedRuns(source)
+    write_runs(out, runs.runs, lambda run: kept(runs, run))
