@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from runs.config.configs import ClusterConfig, parse
-from runs.record.exports.exported import ExportedRuns
+from runs.record.exports.exported import ExportedRuns, write_runs
 from runs.record.query import RunRow
 from runs.stages.clustering.results import TRIALS
 
