@@ -16,7 +16,7 @@ from runs.config.configs import RunConfig, identity
 from runs.config.overrides import write
 from runs.figures.drawing import AnyDrawing
 from runs.figures.style import FORMATS, save_for_print
-from runs.record.query import NOTE
+from runs.record.query import NOTE, source_tags
 from runs.storage.locks import Say, silent
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def logged_figure(
             identity=key,
             params=_params(configs),
             config=_described(drawing, results),
-            tags={NOTE: caption, "source_runs": " ".join(sources)},
+            tags={NOTE: caption, **source_tags(sources)},
         )
         with started.guarded():
             files = save_for_print(figure, store.figures, stem, title=name, about=caption)

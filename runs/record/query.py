@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ FINISHED = ("FINISHED",)
 NOTE = "mlflow.note.content"
 """The tag that MLflow's interface shows as a run's description."""
 PAGE = 1000  # number of runs in one answer of a server
+SOURCES = "source_runs"
+SOURCES_A_TAG = 150  # ids of 32 characters that fit into a tag
 
 Tags = Mapping[str, Collection[str]]
 
@@ -50,6 +52,23 @@ class RunRow:
     metrics: Mapping[str, float]
     tags: Mapping[str, str]
     artifact_uri: str
+
+
+def source_tags(run_ids: Sequence[str]) -> dict[str, str]:
+    """Return tags with the ids of the runs that a figure was drawn from: `source_runs`, and `source_runs_2` and so on
+    if one tag is too short for all."""
+    parts = [run_ids[i : i + SOURCES_A_TAG] for i in range(0, len(run_ids), SOURCES_A_TAG)]
+    return {_source_tag(i): " ".join(part) for i, part in enumerate(parts or [[]], 1)}
+
+
+def source_runs(tags: Mapping[str, str]) -> list[str]:
+    """Return the run ids in the tags of `source_tags`, in their order."""
+    names = itertools.takewhile(tags.__contains__, map(_source_tag, itertools.count(1)))
+    return " ".join(tags[name] for name in names).split()
+
+
+def _source_tag(part: int) -> str:
+    return SOURCES if part == 1 else f"{SOURCES}_{part}"
 
 
 def read_runs(

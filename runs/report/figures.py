@@ -11,11 +11,10 @@ from runs.figures.papers import DRAWN, drawing, listed
 from runs.figures.style import save
 from runs.record.exports.exported import ExportedRuns
 from runs.record.exports.transfer import CONFIG
-from runs.record.query import NOTE, RunRow
+from runs.record.query import NOTE, RunRow, source_runs
 from runs.record.run_folders import RunFolders
 from runs.record.tracking import Tracker
 from runs.report.addresses import slug
-from runs.report.provenance import SOURCES
 from runs.stages.small_cases.outcomes import stale_now
 from runs.storage.locks import silent
 
@@ -106,7 +105,7 @@ def _drawn(row: RunRow, folders: RunFolders) -> Figure:
 
 def _why_stale(row: RunRow, by_id: Mapping[str, RunRow], shipped: ExportedRuns) -> str:
     """Why the present code may not repeat a run that a shipped figure was drawn from; empty if it repeats all."""
-    for run_id in row.tags.get(SOURCES, "").split():
+    for run_id in source_runs(row.tags):
         if run_id not in by_id:
             return f"run {run_id}, which it was drawn from, is not in the shipped record"
         if by_id[run_id].tags.get("stage") == TUNING:

@@ -1,19 +1,22 @@
 """The origin of each number: an entry for every run that a page shows, divided into pages by experiment."""
 
+import dataclasses
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from runs.config.configs import as_yaml
+from runs.config.configs import TrainConfig, as_yaml
 from runs.record.machine import machine_of
-from runs.record.query import RunRow
+from runs.record.query import RunRow, source_runs
 from runs.report.addresses import Names, numbered
 
 RUNS_A_PAGE = 80
-TUNING_RUN, TRAINING, SOURCES = "tuning_run", "training_identity", "source_runs"  # tags that refer to other runs
-VERBS = {"evaluation": "evaluate", "clustering": "cluster", "fair": "fair"}  # by the stage of a run
+TUNING_RUN, TRAINING = "tuning_run", "training_identity"  # tags that refer to other runs
+VERBS = {  # by the stage of a run
+    **{"checkpoint": "train", "tuning": "tune", "evaluation": "evaluate"},
+    **{"clustering": "cluster", "fair": "fair"},
+}
 FILES = {"root": "FOLDER", "path": "FILE", "features_root": "FOLDER", "checkpoint": "FILE", "pretrained": "FILE"}
 FINGERPRINTS = {
     "code": "commit",
@@ -28,7 +31,7 @@ FINGERPRINTS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class ListedRun:
     """The description of one run.
 
@@ -56,8 +59,8 @@ class ListedRun:
 
     @property
     def command(self) -> str:
-        """The command that repeats the run with its config in `run.yaml` and with files of the user; empty if none
-        does: for a training, a tuning or a figure."""
+        """The command that repeats the run with its config in `run.yaml` and with files of the user; empty for a
+        figure."""
         verb, params = VERBS.get(self.run.tags.get("stage", "")), self.run.params
         if verb is None:
             return ""
@@ -71,7 +74,7 @@ class ListedRun:
         return machine_of(self.run.tags)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Leaf:
     """One page of entries."""
 
@@ -134,12 +137,12 @@ class Provenance:
     def _entry(self, row: RunRow) -> ListedRun:
         shipped = row.run_id in self._shipped
         link = f"{self._server.rstrip('/')}/#/runs/{row.run_id}" if self._server and not shipped else None
-        return ListedRun(row, f"run-{row.run_id}", config_yaml(row.params), tuple(self._origins(row)), link, shipped)
+        return ListedRun(row, f"run-{row.run_id}", config_yaml(row.params, row.tags.get("stage", "")), tuple(self._origins(row)), link, shipped)
 
     def _origins(self, row: RunRow) -> Iterator[tuple[str, str, str | None]]:
         if tuning := row.tags.get(TUNING_RUN):
             yield self._origin("values tuned by", tuning, self._by_id.get(tuning))
-        for source in row.tags.get(SOURCES, "").split():
+        for source in source_runs(row.tags):
             yield self._origin("drawn from", source, self._by_id.get(source))
         trained = row.tags.get(TRAINING)
         if trained and row.tags.get("stage") != "checkpoint" and not row.tags.get("weights"):
@@ -156,22 +159,32 @@ class Provenance:
         return {row.tags["identity"]: row for row in done if "identity" in row.tags}
 
 
-def config_yaml(params: Mapping[str, str]) -> str:
+def config_yaml(params: Mapping[str, str], stage: str = "") -> str:
     """A run's parameters as the lines of its config, which `experiment=FILE` reads.
 
     The values are those used in the run: for a tuned run, the chosen ones. `group.name` and the candidate values of the
     tuning are omitted, because a config does not contain them, and `results`, a folder of the machine of the run. Text
     that looks like a number is written as a number.
+
+    Args:
+        params: parameters of the run, as text.
+        stage: the tag `stage` of the run. Of a training, keys of evaluations are omitted; of a tuning, the values that
+            were tried are written as several values.
     """
     return "".join(
-        f"{name}: {_value(text)}\n"
+        f"{name}: {text if stage == 'tuning' and SEVERAL.fullmatch(text) else _value(text)}\n"
         for name, text in params.items()
-        if name.partition(".")[2] != "name" and name != "results" and not name.startswith("tuning.")
+        if name.partition(".")[2] != "name"
+        and name != "results"
+        and not name.startswith("tuning.")
+        and (stage != "checkpoint" or name.partition(".")[0] in KEYS_OF_TRAININGS)
     )
 
 
 WORDS = {"None": "null", "True": "true", "False": "false"}
 PLAIN = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?|\[[\w., +-]*\]", flags=re.ASCII)  # numbers and lists
+SEVERAL = re.compile(r"[\w.+-]+(,[\w.+-]+)+", flags=re.ASCII)
+KEYS_OF_TRAININGS = {field.name for field in dataclasses.fields(TrainConfig)}
 
 
 @functools.lru_cache(maxsize=4096)  # thousands of runs share few distinct values

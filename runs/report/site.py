@@ -77,14 +77,17 @@ def build_report(
     with store.lock("report", "site", "the report", say), store.watched():
         partial = store.root / "report.partial"
         _tidy(store.root)
-        partial.mkdir(parents=True)
-        for path, text in _pages(rows, tracker, experiments or {}):
-            place = partial / path
-            place.parent.mkdir(exist_ok=True)
-            place.write_text(text, encoding="utf-8")
-        for name in ASSETS:
-            shutil.copyfile(TEMPLATES / name, partial / name)
-        put_in_place(partial, store.root / "report")
+        try:
+            partial.mkdir(parents=True)
+            for path, text in _pages(rows, tracker, experiments or {}):
+                place = partial / path
+                place.parent.mkdir(exist_ok=True)
+                place.write_text(text, encoding="utf-8")
+            for name in ASSETS:
+                shutil.copyfile(TEMPLATES / name, partial / name)
+            put_in_place(partial, store.root / "report")
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)  # there is none if the site was built
     return store.root / "report" / "index.html"
 
 

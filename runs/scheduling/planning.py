@@ -92,7 +92,8 @@ class Plan:
             name = f"{step.name:<{width}}"
             yield f"{step.stage:<10}  {name}  {step.identity}  {step.state:<11}  {size}".rstrip()
         cached = sum(step.is_cached for step in self.steps)
-        yield f"{len(self.steps)} stages, {cached} cached; {self.summary}"
+        stages = "1 stage" if len(self.steps) == 1 else f"{len(self.steps)} stages"
+        yield f"{stages}, {cached} cached; {self.summary}"
 
     @property
     def summary(self) -> str:

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runs.cli import main
-from runs.config.configs import EvaluateConfig, parse
+from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
 from runs.record.exports.exported import ExportedRuns
 from runs.record.exports.transfer import import_runs
 from runs.record.passwords import without_passwords
@@ -217,6 +217,18 @@ def test_the_config_of_an_entry_is_that_of_the_run(recorded, tracker, tmp_path):
         assert parse(EvaluateConfig, [f"experiment={path}"]) == [result.config]
 
 
+@pytest.mark.parametrize(("stage", "schema"), [("checkpoint", TrainConfig), ("tuning", TuneConfig)])
+def test_the_config_of_a_shipped_training_or_tuning_is_that_of_the_run(stage, schema, tmp_path):
+    runs = [run for run in ExportedRuns(RECORD).runs if run.tags.get("stage") == stage]
+    assert runs
+    for run in runs:
+        path = tmp_path / f"{run.run_id}.yaml"
+        path.write_text(config_yaml(run.params, stage))
+        (config,) = parse(schema, [f"experiment={path}"])
+        again = {key: str(value) for key, value in config.flat().items() if key != "results"}
+        assert again.items() <= run.params.items()
+
+
 @given(st.text(min_size=1, max_size=30))
 def test_any_path_survives_in_a_config(tmp_path_factory, text):
     assume(text not in ("None", "True", "False") and not NUMBER.fullmatch(text) and "\0" not in text)
@@ -393,7 +405,7 @@ def test_the_old_site_stands_until_the_new_one_is_whole(store, tracker, monkeypa
         with pytest.raises(KeyboardInterrupt):
             build_report(store, tracker)
     assert report.read_bytes() == before
-    assert (store.root / "report.partial").exists()
+    assert not (store.root / "report.partial").exists()
     os.remove(report)
     check_site(build_report(store, tracker))
     assert [path.name for path in store.root.glob("report*")] == ["report"]

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runs.record.exports.exported import ExportedRuns, write_runs
 from runs.record.exports.outcome import SMALL_CASE
-from runs.record.query import NOTE, RunRow
+from runs.record.query import NOTE, SOURCES, RunRow, source_runs, source_tags
+from runs.record.tracked_run import TAG_LENGTH
 from runs.record.tracking import Tracker
 from runs.report.figures import Figure, read_figures
 
@@ -70,6 +73,15 @@ def test_a_drawing_is_stale_if_its_run_does_not_count(shown: Shown, source: RunR
 
 def test_a_drawing_is_stale_without_its_runs(shown: Shown, source: RunRow) -> None:
     assert "not in the shipped record" in shown(source, "0" * 32).stale
+
+
+@given(st.integers(0, 1000))
+def test_tags_with_the_sources_of_a_figure(count: int) -> None:
+    run_ids = [f"{i:032x}" for i in range(count)]
+    tags = source_tags(run_ids)
+    assert source_runs(tags) == run_ids
+    assert SOURCES in tags
+    assert all(len(value) <= TAG_LENGTH for value in tags.values())
 
 
 def test_a_tuning_makes_no_drawing_stale(shown: Shown, source: RunRow) -> None:

@@ -107,6 +107,14 @@ def test_a_stale_run_on_other_points_hides_no_run_that_counts(run: RunRow) -> No
     assert (found.run_id, found.stale, notes) == (run.run_id, "", [])
 
 
+@pytest.mark.parametrize("classes", [(1, 3), (19, 19), (50, 200)])
+def test_tasks_of_any_number_of_named_classes_have_a_small_case(classes: tuple[int, int]) -> None:
+    least, most = classes
+    named = ["sampler=named_classes", f"classes_min={least}", f"classes_max={most}"]
+    (config,) = parse(EvaluateConfig, ["features=x.npz", "strategy=zero_shot", *named])
+    assert len(small_case(config)["accuracy"]) == 4
+
+
 def _moved(fit):  # type: ignore[no-untyped-def]
     def changed(self, values, *arguments, **options):  # type: ignore[no-untyped-def]
         return fit(self, values[:, :1], *arguments, **options)

@@ -85,7 +85,7 @@ def _of_strategy(config: EvaluateConfig, strategy: Strategy, *, named: bool) -> 
 
 def _bank(tasks: Mapping[str, Any], *, named: bool) -> FeatureBank:
     """Features of overlapping classes, enough for the tasks; with those of class names, if `named`."""
-    classes = max(CLASSES, int(tasks.get("way", 0)))
+    classes = max(CLASSES, *(int(tasks.get(name) or 0) for name in ("way", "classes_min", "classes_max")))
     shot = max(int(tasks.get(name, 0)) for name in ("shot", "shot_max"))
     each = shot + max(SPARE, int(tasks.get("query", 0))) if shot else EACH
     random = stream(0, "small case", "features")
