@@ -50,9 +50,9 @@ class SoftmaxClustering(LinearSoftmax):
     order : order of the Renyi entropy in "migd"; 1 is the Shannon entropy, and large orders approach -log max p. Other
         objectives have no order.
     smoothing : label smoothing of "labelled" and "labelled_reverse", the share of a label that is spread over all
-        classes; None smooths nothing. Other objectives have no smoothing. margin_weight, prior, pseudo_labels,
-        init_norm, n_init, max_iter, batch_size, learning_rate, device,
-    random_state : as in `EntropyClustering`. MIADM as published makes pseudo-labels once per epoch.
+        classes; None smooths nothing. Other objectives have no smoothing.
+    margin_weight, prior, pseudo_labels, init_norm, n_init, max_iter, batch_size, learning_rate, device, random_state :
+        as in `EntropyClustering`. MIADM as published makes pseudo-labels once per epoch.
 
     For the fitted attributes see `LinearSoftmax`.
     """

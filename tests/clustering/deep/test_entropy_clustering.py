@@ -104,6 +104,14 @@ def test_a_label_of_each_class_names_the_clusters_of_many_points(objective: str)
     assert (found.labels_ == (truth + 2) % 5).mean() > 0.95
 
 
+@pytest.mark.parametrize("objective", ["entropy", "migd", "imsat", "sela"])
+def test_digits_without_labels(objective: str) -> None:
+    """At the weight of IMSAT's public code, predictions of digits stay nearly uniform: 20 % instead of 80 %."""
+    X, classes = load_digits(return_X_y=True)
+    found = SoftmaxClustering(10, objective=objective, n_init=1, random_state=0).fit(X)
+    assert accuracy(classes, found.labels_) > 0.6
+
+
 def test_sizes_that_the_prior_does_not_expect_are_said() -> None:
     X, truth = blobs((120, 30, 30))
     known = np.where(np.arange(len(truth)) % 2 == 0, truth, -1)
