@@ -190,6 +190,25 @@ def test_a_run_with_too_many_files_is_left_out(
     assert "kmeans digits s0 of cluster/digits" in said[-1]
 
 
+@pytest.mark.parametrize(("limit", "matched"), [("MOST_RUNS", "1 runs?, and"), ("LARGEST_TOTAL", "in total")])
+def test_an_export_is_at_most_as_large_as_an_import_reads(
+    filled: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, matched: str
+) -> None:
+    place = tmp_path / "runs.jsonl"
+    export_runs(filled, place)
+    most = {"MOST_RUNS": 1, "LARGEST_TOTAL": place.stat().st_size}[limit]
+    monkeypatch.setattr(f"runs.record.exports.exported.{limit}", most)
+    before = place.read_bytes()
+    export_runs(filled, place)
+    assert len(ExportedRuns(place).runs) == 1
+    monkeypatch.setattr(f"runs.record.exports.exported.{limit}", most - 1)
+    with pytest.raises(InputError, match=f"{matched}.*experiments=PREFIX"):
+        export_runs(filled, place)
+    assert place.read_bytes() == before
+    with pytest.raises(InputError):
+        ExportedRuns(place)
+
+
 def test_a_file_of_a_run_that_cannot_be_read_is_named(
     filled: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ from runs.storage.locks import Say, silent
 
 HEADER = {"format": "transduce runs", "version": 1}
 REMEDY = "give a file of `transduce record export`"
+FEWER = "export fewer experiments (experiments=PREFIX)"
 LARGEST_FILE = 1 << 18  # bytes of one artefact; larger ones are left out
 LONGEST_LINE = 1 << 24  # characters of one run
 MOST_RUNS = 100_000
@@ -114,7 +115,12 @@ def write_runs(path: Path, runs: Collection[RunRow], files_of: FilesOf, say: Say
 
     Returns:
         The number of runs written.
+
+    Raises:
+        InputError: there are more runs than `ExportedRuns` reads, or the file cannot be written.
     """
+    if len(runs) > MOST_RUNS:
+        raise InputError(f"{len(runs):,} runs, and a file can hold {MOST_RUNS:,}; {FEWER}")
     try:
         with replacing(path) as new, open(new, "wb") as raw:
             if path.suffix == ".gz":
@@ -149,8 +155,7 @@ def without_folders(text: str) -> str:
 
 def _write(file: SupportsWrite, runs: Collection[RunRow], files_of: FilesOf) -> list[str]:
     """Write the header and the runs; returns the names of refused runs, with the reasons."""
-    refused = []
-    file.write(_line(HEADER))
+    refused, total = [], file.write(_line(HEADER))
     for row in sorted(runs, key=lambda row: (row.start, row.run_id)):
         small = {name: content for name, content in files_of(row).items() if len(content) <= LARGEST_FILE}
         entry = {
@@ -172,6 +177,9 @@ def _write(file: SupportsWrite, runs: Collection[RunRow], files_of: FilesOf) -> 
         except ValueError as error:
             refused.append(f"{row.name} of {row.experiment} ({error})")
         else:
+            total += len(line)
+            if total > LARGEST_TOTAL:
+                raise InputError(f"the runs have more than {LARGEST_TOTAL:,} characters in total; {FEWER}")
             file.write(line)
     return refused
 
@@ -196,7 +204,7 @@ def _lines(path: Path, remedy: str) -> Iterator[tuple[int, Any]]:
             gzip.open(raw) if path.suffix == ".gz" else raw as content,
             io.TextIOWrapper(content, encoding="utf-8") as file,
         ):
-            for number in range(1, MOST_RUNS + 2):
+            for number in range(1, MOST_RUNS + 3):
                 line = file.readline(LONGEST_LINE + 1)
                 total += len(line)
                 if not line:
@@ -220,7 +228,7 @@ def _lines(path: Path, remedy: str) -> Iterator[tuple[int, Any]]:
         raise InputError(f"{path}: no such file; {remedy}") from error
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read ({error}); {remedy}") from error
-    raise InputError(f"{path}: more than {MOST_RUNS:,} runs; export fewer experiments")
+    raise InputError(f"{path}: more than {MOST_RUNS:,} runs; {FEWER}")
 
 
 def _parse(entry: Mapping[str, Any]) -> tuple[RunRow, dict[str, bytes]]:
