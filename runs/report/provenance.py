@@ -14,8 +14,11 @@ from runs.report.addresses import Names, numbered
 RUNS_A_PAGE = 80
 TUNING_RUN, TRAINING = "tuning_run", "training_identity"  # tags that refer to other runs
 VERBS = {  # by the stage of a run
-    **{"checkpoint": "train", "tuning": "tune", "evaluation": "evaluate"},
-    **{"clustering": "cluster", "fair": "fair"},
+    "checkpoint": "train",
+    "tuning": "tune",
+    "evaluation": "evaluate",
+    "clustering": "cluster",
+    "fair": "fair",
 }
 FILES = {"root": "FOLDER", "path": "FILE", "features_root": "FOLDER", "checkpoint": "FILE", "pretrained": "FILE"}
 FINGERPRINTS = {
@@ -137,7 +140,14 @@ class Provenance:
     def _entry(self, row: RunRow) -> ListedRun:
         shipped = row.run_id in self._shipped
         link = f"{self._server.rstrip('/')}/#/runs/{row.run_id}" if self._server and not shipped else None
-        return ListedRun(row, f"run-{row.run_id}", config_yaml(row.params, row.tags.get("stage", "")), tuple(self._origins(row)), link, shipped)
+        return ListedRun(
+            row,
+            f"run-{row.run_id}",
+            config_yaml(row.params, row.tags.get("stage", "")),
+            tuple(self._origins(row)),
+            link,
+            shipped,
+        )
 
     def _origins(self, row: RunRow) -> Iterator[tuple[str, str, str | None]]:
         if tuning := row.tags.get(TUNING_RUN):
