@@ -211,6 +211,12 @@ def test_runs_of_all_kinds_have_a_small_case(kind: str) -> None:
     assert difference(small_case(config), Outcome.parse(outcome.text()).numbers) == ""
 
 
+def test_pseudo_labels_once_an_epoch_are_part_of_the_small_case() -> None:
+    arguments = ["method=miadm,miadm_batch", "network=mlp", "dataset=digits"]
+    once, each = map(small_case, parse(ClusterConfig, arguments))
+    assert difference(once, each)
+
+
 def test_a_strategy_on_images_has_none() -> None:
     (config,) = parse(EvaluateConfig, ["strategy=transductive_fine_tuning", "benchmark=glyphs", "backbone=conv4"])
     with pytest.raises(InputError, match="trains on images"):
