@@ -28,8 +28,8 @@ ENLARGED = 4  # factor of the pictures that networks see
 
 
 def clustering_case(config: ClusterConfig) -> Numbers:
-    """Return the numbers of the small case: on points of the run's data set if it needs no files, else on digits. Networks
-    on pictures always see digits.
+    """Return the numbers of the small case: on points of the run's data set if it needs no files, else on digits.
+    Networks on pictures always see digits.
 
     Raises:
         InputError: there is none, since these points do not suit the method.
