@@ -324,6 +324,13 @@ def test_an_experiment_of_clusterings_has_a_table(tmp_path, store, tracker, caps
     assert values["no labels", "kmeans", "NMI"] == pytest.approx(100 * np.mean(of_kmeans))
 
 
+def test_an_experiment_that_evaluations_accept_too_is_theirs(tmp_path, store, capsys):
+    experiment = tmp_path / "seeds.yaml"
+    experiment.write_text("seed: 0,1\n")
+    assert main(["table", str(experiment), f"results={store.root}", "--json"]) == 0
+    assert {cell["column"] for cell in json.loads(capsys.readouterr().out)["cells"]} == {"1-shot"}
+
+
 def test_no_claim_is_checked_on_a_method_with_several_settings():
     typed = ["dataset=digits", "method=entropy,miadm", "pseudo_labels=batch,epoch", *LINEAR]
     table = clusterings_table("t", parse(ClusterConfig, typed))
