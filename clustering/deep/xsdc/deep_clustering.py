@@ -60,7 +60,7 @@ def deep_labels(
 ) -> NDArray[np.int64]:
     """(n,) labels by K-means on whitened features (n, D), rows scaled to unit norm.
 
-    Whitened are the principal components that together have 95 % of the variance.
+    The principal components that together have 95 % of the variance are whitened.
 
     Args:
         features: (n, D).

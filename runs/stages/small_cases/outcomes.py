@@ -50,8 +50,8 @@ def recipe_of(config: Config, run: RunRow) -> str:
 
 
 def settings_of(config: Config, run: RunRow) -> str:
-    """Return `recipe_of` without code: the identity of the settings and inputs, and of constants that are changed when
-    results do."""
+    """Return `recipe_of` without code: the identity of the settings and inputs, and of the version numbers of code that
+    are increased when results change."""
     with code_left_out():
         return recipe_of(config, run)
 
