@@ -296,6 +296,18 @@ def test_a_network_that_was_trained_here_is_an_entry_too(store, tracker, trained
     assert alone.href(training.run_id) is None
 
 
+def test_a_long_chain_of_runs_that_name_each_other_has_an_entry_each():
+    """As runs of a stranger may."""
+    ids = [f"{i:032x}" for i in range(3000)]
+    rows = [
+        RunRow(one, "a", "figure/a", 0, 1, "FINISHED", {}, {}, {"source_runs": source}, "")
+        for one, source in zip(ids, [*ids[1:], ids[0]], strict=True)
+    ]
+    provenance = Provenance(rows)
+    provenance.href(ids[0])
+    assert [entry.run.run_id for leaf in provenance.leaves() for entry in leaf.entries] == ids
+
+
 @pytest.mark.parametrize(("stage", "word"), [("evaluation", "images"), ("clustering", "points")])
 def test_the_data_of_a_run_have_their_name(stage, word):
     run = RunRow("a" * 32, "r", "x", 0, 1, "FINISHED", {}, {}, {"stage": stage, "data": "57db"}, "")
