@@ -122,10 +122,20 @@ def _moved(fit):  # type: ignore[no-untyped-def]
     return changed
 
 
-def test_a_config_that_names_code_does_not_import_it(run: RunRow, tracker: Tracker) -> None:
-    config = config_of(tracker, run).replace(b"method: backurs", b"method: wsgiref.types:Evil")
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"wsgiref.types:Evil",
+        rb'"wsgiref.types\x3aEvil"',
+        b"'wsgiref.types: Evil'",
+        b"[wsgiref.types:Evil]",
+        b"'backurs,wsgiref.types:Evil'",
+    ],
+)
+def test_a_config_that_names_code_does_not_import_it(run: RunRow, tracker: Tracker, name: bytes) -> None:
+    config = config_of(tracker, run).replace(b"method: backurs", b"method: " + name)
     sys.modules.pop("wsgiref.types", None)
-    assert b"Evil" in config
+    assert name in config
     assert outcome_of(run, config) is None
     assert "wsgiref.types" not in sys.modules
 
