@@ -42,8 +42,8 @@ class DeepClustering:
         return self.labels
 
     def drawn(self, points: NDArray[np.int64], count: int, step: int) -> NDArray[np.int64]:
-        """(count,) of these points, without repetition; all clusters have the same chance at each draw, as long as
-        they have points left.
+        """(count,) of these points, without repetition. All clusters have the same chance at the first draw; that of
+        a cluster falls as its points are drawn.
 
         Each point waits for an exponential time with the rate 1 / (size of its cluster), and the first ones are drawn.
         """
