@@ -9,6 +9,7 @@ mini=$data/mini_imagenet
 show() { transduce table "$@" results="$results" --run-missing -y; }
 draw() { transduce figure "$@" results="$results" --run-missing -y; }
 evaluate() { transduce evaluate "$@" results="$results"; }
+audit() { evaluate "$@" strategy=laplacianshot,slk_ms shot=1,5 tasks=10000 audit=best_permutation,directed_with_self; }
 
 show rs_transclip/1 features_root="$data/vlm"
 show rs_transclip/2 features_root="$data/vlm"
@@ -30,10 +31,10 @@ show thesis/3.3 adult_thesis.root="$data/fair" bank_thesis.root="$data/fair"
 
 show entropy/I
 show entropy/III mnist.root="$data/clustering"
-for experiment in entropy_orders entropy_mnist xsdc_magic; do
+for experiment in entropy_orders entropy_mnist_rivals xsdc_magic; do
     show $experiment root="$data/clustering"
 done
-show entropy_labels root="$data/clustering" seed=0,1
+show entropy_labels root="$data/clustering" seed=0,1,2
 
 # conv4 and conv6 of other authors, in place of the papers' large networks
 for network in "conv4 simpleshot_protonet_conv4_5shot" "conv4 rap_mini_protonet_conv4_5shot" \
@@ -42,11 +43,13 @@ for network in "conv4 simpleshot_protonet_conv4_5shot" "conv4 rap_mini_protonet_
     show thesis/4.4@mini root="$mini" backbone="$backbone" checkpoint="$file"
     show slk_fewshot/II@mini root="$mini" backbone="$backbone" checkpoint="$file"
     evaluate experiment=all_strategies benchmark=mini root="$mini" backbone="$backbone" checkpoint="$file"
+    audit benchmark=mini root="$mini" backbone="$backbone" checkpoint="$file"
 done
 evaluate experiment=mini_conv4_cpu root="$mini"
 for table in thesis/4.4 slk_fewshot/II; do
     show $table@omniglot root="$data/omniglot"
 done
+audit benchmark=omniglot root="$data/omniglot" backbone=conv4
 for figure in thesis/4.1 thesis/4.2; do
     draw $figure root="$mini" backbone=conv4 checkpoint="$data/checkpoints/simpleshot_protonet_conv4_5shot.npz"
 done

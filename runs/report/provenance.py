@@ -140,14 +140,8 @@ class Provenance:
     def _entry(self, row: RunRow) -> ListedRun:
         shipped = row.run_id in self._shipped
         link = f"{self._server.rstrip('/')}/#/runs/{row.run_id}" if self._server and not shipped else None
-        return ListedRun(
-            row,
-            f"run-{row.run_id}",
-            config_yaml(row.params, row.tags.get("stage", "")),
-            tuple(self._origins(row)),
-            link,
-            shipped,
-        )
+        config = config_yaml(row.params, row.tags.get("stage", ""))
+        return ListedRun(row, f"run-{row.run_id}", config, tuple(self._origins(row)), link, shipped)
 
     def _origins(self, row: RunRow) -> Iterator[tuple[str, str, str | None]]:
         if tuning := row.tags.get(TUNING_RUN):

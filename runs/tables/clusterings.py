@@ -50,14 +50,18 @@ class Clusterings:
         points: dict[bool, str] = {}  # of the newest run that counts, and of the newest one that is stale
         left_out: list[str] = []
         stage = "fair" if isinstance(config, FairConfig) else "clustering"
+        text, keys = config.to_yaml(), _result_keys(config)
         for run in self._by_dataset.get((stage, config.dataset.name), []):
             seed, data = run.params.get("seed", ""), run.tags.get("data", "")
             if not is_seed(seed) or (seeds and seed not in seeds):
                 continue
-            same_code = run.tags.get("recipe") == self._recipe(config, run)
-            if not same_code and not (self._small_cases and _same_keys(config, run)):
-                left_out += [run.run_id] if _same_keys(config, run) else []
-                continue
+            same_code = run.tags.get("recipe") == self._recipe(config, text, run)
+            if not same_code:  # a run with this config, by any version of the code?
+                if any(run.params.get(name) != value for name, value in keys.items()):
+                    continue
+                if not self._small_cases:
+                    left_out.append(run.run_id)
+                    continue
             stale = "" if same_code else why_stale(config, run)
             newest = points.setdefault(bool(stale), data)
             if int(seed) in chosen and (stale or not chosen[int(seed)].stale):
@@ -76,9 +80,13 @@ class Clusterings:
             notes.append(f"{where}: run {left_out[0]} left out, {why}")
         return tuple(chosen[seed] for seed in sorted(chosen))
 
-    def _recipe(self, config: ClusterConfig | FairConfig, run: RunRow) -> str:
-        """Recipe of the runs of a config on the points of a run; "?", which no run has, if it cannot be built here."""
-        key = (config.to_yaml(), run.tags.get("data", ""))
+    def _recipe(self, config: ClusterConfig | FairConfig, text: str, run: RunRow) -> str:
+        """Recipe of the runs of a config on the points of a run; "?", which no run has, if it cannot be built here.
+
+        Args:
+            text: the config as YAML.
+        """
+        key = (text, run.tags.get("data", ""))
         if key not in self._recipes:
             try:
                 self._recipes[key] = recipe_of(config, run)
@@ -87,11 +95,10 @@ class Clusterings:
         return self._recipes[key]
 
 
-def _same_keys(config: ClusterConfig | FairConfig, run: RunRow) -> bool:
-    """Whether a run has this config, with any version of the code."""
+def _result_keys(config: ClusterConfig | FairConfig) -> dict[str, str]:
+    """Keys of a config that can change the result, without the seed, as the parameters of its runs."""
     counting = config.result_keys()
-    keys = {name: str(value) for name, value in config.flat().items() if name in counting and name != "seed"}
-    return all(run.params.get(name) == text for name, text in keys.items())
+    return {name: str(value) for name, value in config.flat().items() if name in counting and name != "seed"}
 
 
 def is_seed(text: str) -> bool:
