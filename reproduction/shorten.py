@@ -1,6 +1,7 @@
-"""Leave out trials of an export that no table, claim or figure reads, so that the shipped record is below 20 MB.
+"""Leave out trials of an export that no table and no claim reads, so that the shipped record is below 20 MB.
 
-reproduction/shorten.py FILE OUT leaves out trials.npz of XSDC, and of the experiment entropy_updates.
+reproduction/shorten.py FILE OUT leaves out trials.npz of XSDC, and of the experiment entropy_updates. The drawings of
+their figures remain; to draw one again, its runs must be run again.
 """
 
 import sys
@@ -27,6 +28,8 @@ def kept(exported: ExportedRuns, run: RunRow) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: reproduction/shorten.py FILE OUT")
     source, out = map(Path, sys.argv[1:])
     runs = ExportedRuns(source)
-    write_runs(out, runs.runs, lambda run: kept(runs, run))
+    write_runs(out, runs.runs, lambda run: kept(runs, run), print)

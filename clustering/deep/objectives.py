@@ -143,8 +143,8 @@ class IMSAT(_Validated):
     The loss is agreement + weight (mean entropy + marginal KL(pbar || u)).
 
     Attributes:
-        weight: 0.1 in the public code, whose perturbations are far smaller than views. Here, predictions hardly leave
-            the uniform ones at this weight.
+        weight: 0.1 in the public code, whose perturbations are far smaller than the views here. With 0.1, predictions
+            stay nearly uniform here.
         marginal: 4 in the public code.
     """
 

@@ -47,6 +47,10 @@ def run(flags: Flags, console: Console) -> int:
     results = read_keys(flags.settings, KEYS)["results"]
     if results == "":
         raise InputError("results= is empty; give a folder, or omit it")
+    if flags.json and not flags.counts:
+        raise InputError("--json prints the counts; add --counts, or omit --json for the site")
+    if flags.open and flags.counts:
+        raise InputError("--counts writes no site to open; omit --open or --counts")
     from runs.record.tracking import Tracker
     from runs.report.site import build_report
     from runs.storage.store import Store

@@ -147,8 +147,9 @@ def _empty(name: str, settings: Sequence[str]) -> "Table":
         from runs.config.resolution import accepts
         from runs.tables.grid import clusterings_table, table_of
 
-        known, typed = name if name in names("experiment") else Path(name).stem, [f"experiment={name}", *settings]
-        if accepts(ClusterConfig, name):
+        known = name if name in names("experiment") else Path(name).stem
+        typed = [f"experiment={name}", *settings]
+        if accepts(ClusterConfig, name) and not accepts(EvaluateConfig, name):
             table = clusterings_table(known, parse(ClusterConfig, typed))
         else:
             table = table_of(known, parse(EvaluateConfig, typed))

@@ -107,19 +107,19 @@ class Provenance:
 
     def href(self, run_id: str) -> str | None:
         """The path of a run's entry in the site, or None if the record does not contain the run."""
-        if run_id in self._places:
-            return self._places[run_id]
         if run_id not in self._by_id:
             return None
-        row = self._by_id[run_id]
-        page = self._pages.setdefault(row.experiment, [])
-        page.append(run_id)
-        place = f"{self._path(row.experiment, (len(page) - 1) // RUNS_A_PAGE)}#run-{run_id}"
-        self._places[run_id] = place
-        for _, _, origin in self._origins(row):
-            if origin:
-                self.href(origin)
-        return place
+        waiting = [run_id]
+        while waiting:
+            requested = waiting.pop()
+            if requested in self._places:
+                continue
+            row = self._by_id[requested]
+            page = self._pages.setdefault(row.experiment, [])
+            page.append(requested)
+            self._places[requested] = f"{self._path(row.experiment, (len(page) - 1) // RUNS_A_PAGE)}#run-{requested}"
+            waiting += reversed([origin for _, _, origin in self._origins(row) if origin])
+        return self._places[run_id]
 
     def leaves(self) -> Iterator[Leaf]:
         """The pages of all requested entries, and of the runs that these were computed from."""

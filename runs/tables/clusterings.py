@@ -102,5 +102,5 @@ def _result_keys(config: ClusterConfig | FairConfig) -> dict[str, str]:
 
 
 def is_seed(text: str) -> bool:
-    """Whether a parameter of a run, which may come from a stranger, is a seed; Python reads no number of any length."""
+    """Whether a parameter of a run is a seed. It may come from a stranger: Python refuses numbers of many digits."""
     return text.isdecimal() and len(text) < 20

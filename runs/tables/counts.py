@@ -64,6 +64,7 @@ class Counts:
 
     @property
     def in_words(self) -> str:
+        """The numbers of printed, runnable, run and reproduced cells as a sentence without a full stop."""
         return (
             f"{self.printed} cells printed, {self.runnable} can be run here, {self.found} run, "
             f"{self.reproduced} reproduced"

@@ -94,7 +94,7 @@ def _half_width(cell: Cell, column: Column, table: PublishedTable) -> tuple[floa
     if printed.corrected is not None and printed.corrected_source:
         tasks = published_table(printed.corrected_source).tasks
     if tasks:
-        spread = [r.half_width * math.sqrt(r.tasks) for r in cell.results if not math.isnan(r.half_width)]
+        spread = [r.half_width * math.sqrt(r.tasks) for r in cell.results if r.tasks > 0 and r.half_width >= 0]
         if spread:
             implied = column.scale * sum(spread) / len(spread) / math.sqrt(tasks)
             return implied, f"its interval implied by {tasks:,} tasks"

@@ -109,6 +109,17 @@ def test_the_lower_objective_is_claimed_of_every_data_set(lk, slk, status, track
     assert {f.status for f in findings} == {status}
 
 
+@pytest.mark.parametrize(("seconds", "ending"), [(0.05, "s and 0.05 s: 4.0 times"), (0.0, "s and 0 s")])
+def test_a_method_is_faster_also_in_no_time(seconds, ending, tracker):
+    values = {
+        ("slk_mean_shift", "seconds_optimise"): (0.2, math.nan),
+        ("slk_byproduct", "seconds_optimise"): (seconds, math.nan),
+    }
+    findings = check(found_as("thesis/2.2", values), RunFiles(tracker).trials)
+    faster = [f for f in findings if f.claim == "SLK-BO is faster than SLK-MS" and f.status != "not run"]
+    assert {(f.status, f.evidence) for f in faster} == {("holds", f"0.2 {ending}")}
+
+
 def test_claims_on_the_trials_of_a_run(store, tracker, codes):
     table = paper_table("thesis/2.2", [codes, "starts=2", "selection=null"])
     configs = {cell.config.to_yaml(): cell.config for cell in table.cells.values() if cell.config}
@@ -322,6 +333,13 @@ def test_an_experiment_of_clusterings_has_a_table(tmp_path, store, tracker, caps
     assert all(run.reused for run in runs)
     of_kmeans = [run.trials.metrics()["nmi"] for run in runs if run.config.method.name == "kmeans"]
     assert values["no labels", "kmeans", "NMI"] == pytest.approx(100 * np.mean(of_kmeans))
+
+
+def test_an_experiment_that_evaluations_accept_too_is_theirs(tmp_path, store, capsys):
+    experiment = tmp_path / "seeds.yaml"
+    experiment.write_text("seed: 0,1\n")
+    assert main(["table", str(experiment), f"results={store.root}", "--json"]) == 0
+    assert {cell["column"] for cell in json.loads(capsys.readouterr().out)["cells"]} == {"1-shot"}
 
 
 def test_no_claim_is_checked_on_a_method_with_several_settings():

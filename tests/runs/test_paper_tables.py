@@ -194,6 +194,7 @@ def test_huge_numbers_of_a_diverged_run_are_judged():
     """One such run must not stop the report."""
     seeds = tuple(SeedResult(seed, value, 1e300, 100, "run") for seed, value in ((0, 1e300), (1, -1e300)))
     assert status(found(0.6, results=seeds[:1])) == status(found(0.6, results=seeds)) == "reproduced"
+    assert status(found(0.61, tasks=-1), paper(tasks=600)) == "above"  # as only an imported run can have
 
 
 @given(st.floats(0.01, 0.99), st.floats(1, 99), st.floats(0, 0.05), st.none() | st.floats(0, 5), st.floats(0, 3))

@@ -5,6 +5,7 @@ import json
 import os
 import posixpath
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -16,10 +17,11 @@ from hypothesis import strategies as st
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
 from runs.record.exports.exported import ExportedRuns
-from runs.record.exports.transfer import import_runs
+from runs.record.exports.transfer import EXPORTED, import_runs
 from runs.record.passwords import without_passwords
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import PARENT, Tracker
+from runs.report.methods import methods
 from runs.report.provenance import RUNS_A_PAGE, ListedRun, Provenance, config_yaml
 from runs.report.site import build_report
 from runs.storage.store import Store
@@ -294,6 +296,30 @@ def test_a_network_that_was_trained_here_is_an_entry_too(store, tracker, trained
     ((entry,),) = [leaf.entries for leaf in alone.leaves()]
     assert entry.origins == (("network trained by", run.tags["training_identity"], None),)
     assert alone.href(training.run_id) is None
+
+
+def test_a_long_chain_of_runs_that_name_each_other_has_an_entry_each():
+    """As runs of a stranger may."""
+    ids = [f"{i:032x}" for i in range(3000)]
+    rows = [
+        RunRow(one, "a", "figure/a", 0, 1, "FINISHED", {}, {}, {"source_runs": source}, "")
+        for one, source in zip(ids, [*ids[1:], ids[0]], strict=True)
+    ]
+    provenance = Provenance(rows)
+    provenance.href(ids[0])
+    assert [entry.run.run_id for leaf in provenance.leaves() for entry in leaf.entries] == ids
+
+
+@pytest.mark.parametrize("key", ["strategy", "strategy.name"])
+def test_no_code_that_an_imported_run_names_is_imported(key):
+    """A run of the user may name a class of the user."""
+    named = {"strategy": "simpleshot", key: "wsgiref.types:Evil", "strategy.weight": "1"}
+    own = RunRow("0" * 32, "a", "evaluate/mini", 0, 1, "FINISHED", named, {}, {"stage": "evaluation"}, "")
+    imported = dataclasses.replace(own, tags={**own.tags, EXPORTED: "1" * 32})
+    for row, loaded in ((imported, False), (own, True)):
+        sys.modules.pop("wsgiref.types", None)
+        assert any(method.outcomes for method in methods([row]))
+        assert ("wsgiref.types" in sys.modules) == loaded
 
 
 @pytest.mark.parametrize(("stage", "word"), [("evaluation", "images"), ("clustering", "points")])

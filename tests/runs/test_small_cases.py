@@ -122,10 +122,20 @@ def _moved(fit):  # type: ignore[no-untyped-def]
     return changed
 
 
-def test_a_config_that_names_code_does_not_import_it(run: RunRow, tracker: Tracker) -> None:
-    config = config_of(tracker, run).replace(b"method: backurs", b"method: wsgiref.types:Evil")
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"wsgiref.types:Evil",
+        rb'"wsgiref.types\x3aEvil"',
+        b"'wsgiref.types: Evil'",
+        b"[wsgiref.types:Evil]",
+        b"'backurs,wsgiref.types:Evil'",
+    ],
+)
+def test_a_config_that_names_code_does_not_import_it(run: RunRow, tracker: Tracker, name: bytes) -> None:
+    config = config_of(tracker, run).replace(b"method: backurs", b"method: " + name)
     sys.modules.pop("wsgiref.types", None)
-    assert b"Evil" in config
+    assert name in config
     assert outcome_of(run, config) is None
     assert "wsgiref.types" not in sys.modules
 
@@ -209,6 +219,12 @@ def test_runs_of_all_kinds_have_a_small_case(kind: str) -> None:
     assert len(outcome.text()) < 5000
     outcomes._known.clear()
     assert difference(small_case(config), Outcome.parse(outcome.text()).numbers) == ""
+
+
+def test_pseudo_labels_once_an_epoch_are_part_of_the_small_case() -> None:
+    arguments = ["method=miadm,miadm_batch", "network=mlp", "dataset=digits"]
+    once, each = map(small_case, parse(ClusterConfig, arguments))
+    assert difference(once, each)
 
 
 def test_a_strategy_on_images_has_none() -> None:

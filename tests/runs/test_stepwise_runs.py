@@ -71,6 +71,14 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(store, tracker, note
     assert again.reused
 
 
+def test_batches_of_fewer_points_than_clusters_have_no_watched_scores(store, tracker):
+    deep = ["assignment=deep_clustering", "batch_size=3", "n_clusters=5", "selection=null"]
+    (result,) = clustering(asked(*deep), store, tracker)
+    history = tracker.client.get_metric_history
+    assert [point.step for point in history(result.run_id, "loss")] == [10, 20, 25]
+    assert history(result.run_id, "watched_nmi") == []
+
+
 def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(store, tracker, notes):
     config = asked("labels=12", "points=15")
     with pytest.raises(KeyboardInterrupt):

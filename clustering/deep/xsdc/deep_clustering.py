@@ -42,8 +42,8 @@ class DeepClustering:
         return self.labels
 
     def drawn(self, points: NDArray[np.int64], count: int, step: int) -> NDArray[np.int64]:
-        """(count,) of these points, without repetition; all clusters have the same chance at each draw, as long as
-        they have points left.
+        """(count,) of these points, without repetition. All clusters have the same chance at the first draw; that of
+        a cluster falls as its points are drawn.
 
         Each point waits for an exponential time with the rate 1 / (size of its cluster), and the first ones are drawn.
         """
@@ -60,7 +60,7 @@ def deep_labels(
 ) -> NDArray[np.int64]:
     """(n,) labels by K-means on whitened features (n, D), rows scaled to unit norm.
 
-    Whitened are the principal components that together have 95 % of the variance.
+    The principal components that together have 95 % of the variance are whitened.
 
     Args:
         features: (n, D).

@@ -190,6 +190,8 @@ def watched_scores(
 
     def observe(seen: NDArray[np.int64]) -> Mapping[str, float]:
         rows = others & (seen >= 0)
+        if not rows.any():  # such as a batch of fewer points than clusters
+            return {}
         found = scores(seen[rows], true[rows])
         return {f"watched_{name}": found[name] for name in WATCHED}
 

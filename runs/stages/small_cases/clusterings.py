@@ -29,6 +29,7 @@ ENLARGED = 4  # factor of the pictures that networks see
 
 def clustering_case(config: ClusterConfig) -> Numbers:
     """Return the numbers of the small case: on points of the run's data set if it needs no files, else on digits.
+    Networks on pictures always see digits.
 
     Raises:
         InputError: there is none, since these points do not suit the method.
@@ -98,6 +99,7 @@ def _trained(config: ClusterConfig, data: Dataset) -> Numbers:
         method.network_objective(),
         network.training(method.margin_weight),
         prior=getattr(method, "prior", BALANCED),
+        relabel=getattr(method, "pseudo_labels", "batch"),
         partial_labels=None if known is None else known.labels,
         augment=inputs.augment,
         prepare=inputs.prepare,

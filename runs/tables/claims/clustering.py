@@ -67,7 +67,8 @@ def faster(claim: Claim, results: Results[Trials]) -> Found:
     """Whether the second method takes fewer seconds than the first."""
     pair = results.pair(claim.metric, *claim.methods)
     if pair is not None:
-        evidence = f"{pair[0]:.3g} s and {pair[1]:.3g} s: {pair[0] / pair[1]:.1f} times"
+        times = f": {pair[0] / pair[1]:.1f} times" if pair[1] else ""
+        evidence = f"{pair[0]:.3g} s and {pair[1]:.3g} s{times}"
         yield "holds" if pair[1] < pair[0] else "fails", evidence
 
 
