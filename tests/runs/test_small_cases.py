@@ -107,6 +107,12 @@ def test_a_stale_run_on_other_points_hides_no_run_that_counts(run: RunRow) -> No
     assert (found.run_id, found.stale, notes) == (run.run_id, "", [])
 
 
+def test_an_audit_that_changes_the_strategy_has_a_small_case() -> None:
+    (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "audit=best_permutation,directed_with_self"])
+    numbers = small_case(config)
+    assert len(numbers["audit_best_permutation"]) == len(numbers["audit_directed_with_self"]) == 4
+
+
 @pytest.mark.parametrize("classes", [(1, 3), (19, 19), (50, 200)])
 def test_tasks_of_any_number_of_named_classes_have_a_small_case(classes: tuple[int, int]) -> None:
     least, most = classes

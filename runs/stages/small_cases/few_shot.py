@@ -73,8 +73,9 @@ def _of_strategy(config: EvaluateConfig, strategy: Strategy, *, named: bool) -> 
     bank = _bank(config.sampler.options, named=named)
     tasks = config.sampler.build().tasks(bank.labels, 0, bank.class_names)
     observed, count = _Observed(strategy), min(TASKS, tasks.limit or TASKS)
-    result = evaluate({"": cast(Strategy, observed)}, bank, tasks, count, audits=config.audit)[""]
-    audits = {f"audit_{name}": tuple(map(float, values)) for name, values in result.audits.items()}
+    result = evaluate({"": cast(Strategy, observed)}, bank, tasks, count)[""]
+    audited = evaluate({"": strategy}, bank, tasks, count, audits=config.audit)[""].audits if config.audit else {}
+    audits = {f"audit_{name}": tuple(map(float, values)) for name, values in audited.items()}
     return {
         "accuracy": tuple(map(float, result.accuracies)),
         "entropy": tuple(observed.entropy),
