@@ -63,7 +63,7 @@ done
 draw entropy/11 root="$data/clustering" seed=0
 draw thesis/3.1 root="$data/fair"
 for figure in 3 4 5 6 7 8 9 10 11 12 13; do
-    draw xsdc/$figure root="$data/clustering" seed=1
+    draw xsdc/$figure root="$data/clustering"
 done
 
 here=$(dirname "$0")
