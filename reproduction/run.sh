@@ -57,10 +57,9 @@ done
 for figure in thesis/0.1 thesis/3.2 thesis/3.3 entropy/1 entropy/2 entropy/3 entropy/4 entropy/8; do
     draw $figure
 done
-for figure in thesis/2.1 thesis/2.2 thesis/2.3@mnist slk/2 slk_fewshot/1 entropy/12; do
+for figure in thesis/2.1 thesis/2.2 thesis/2.3@mnist slk/2 slk_fewshot/1 entropy/11 entropy/12; do
     draw $figure root="$data/clustering"
 done
-draw entropy/11 root="$data/clustering" seed=0
 draw thesis/3.1 root="$data/fair"
 for figure in 3 4 5 6 7 8 9 10 11 12 13; do
     draw xsdc/$figure root="$data/clustering"

@@ -11,7 +11,7 @@ from runs.record.machine import machine_of
 from runs.record.query import RunRow, source_runs
 from runs.report.addresses import Names, numbered
 
-RUNS_A_PAGE = 80
+RUNS_A_PAGE = 60
 TUNING_RUN, TRAINING = "tuning_run", "training_identity"  # tags that refer to other runs
 VERBS = {  # by the stage of a run
     "checkpoint": "train",
