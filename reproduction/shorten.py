@@ -1,7 +1,7 @@
 """Leave out trials of an export that no table and no claim reads, so that the shipped record is below 20 MB.
 
-reproduction/shorten.py FILE OUT leaves out trials.npz of XSDC, of seeded K-means, and of the experiment entropy_updates.
-The drawings of their figures remain; to draw one again, its runs must be run again.
+reproduction/shorten.py FILE OUT leaves out trials.npz of XSDC, of seeded K-means, and of the experiment
+entropy_updates. The drawings of their figures remain; to draw one again, its runs must be run again.
 """
 
 import sys
