@@ -11,25 +11,22 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runs.cli import main
-from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
 from runs.record.exports.exported import ExportedRuns
 from runs.record.exports.transfer import EXPORTED, import_runs
 from runs.record.passwords import without_passwords
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import PARENT, Tracker
 from runs.report.methods import methods
-from runs.report.provenance import RUNS_A_PAGE, ListedRun, Provenance, config_yaml
+from runs.report.provenance import RUNS_A_PAGE, config_yaml
 from runs.report.site import build_report
-from runs.storage.store import Store
 from runs.tables.papers.published import errata, figures
 
 RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
 PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
-NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)
 
 
 class Page(HTMLParser):
@@ -211,37 +208,6 @@ def test_only_what_a_strategy_declares_and_traces(report):
     assert "non-negative features" in pages["methods/pt_map.html"].text
 
 
-def test_the_config_of_an_entry_is_that_of_the_run(recorded, tracker, tmp_path):
-    runs = {run.run_id: run for run in read_runs(tracker, "evaluate/")}
-    for result in recorded:
-        path = tmp_path / f"{result.run_id}.yaml"
-        path.write_text(config_yaml(runs[result.run_id].params))
-        assert parse(EvaluateConfig, [f"experiment={path}"]) == [result.config]
-
-
-@pytest.mark.parametrize(("stage", "schema"), [("checkpoint", TrainConfig), ("tuning", TuneConfig)])
-def test_the_config_of_a_shipped_training_or_tuning_is_that_of_the_run(stage, schema, tmp_path):
-    runs = [run for run in ExportedRuns(RECORD).runs if run.tags.get("stage") == stage]
-    assert runs
-    for run in runs:
-        path = tmp_path / f"{run.run_id}.yaml"
-        path.write_text(config_yaml(run.params, stage))
-        (config,) = parse(schema, [f"experiment={path}"])
-        again = {key: str(value) for key, value in config.flat().items() if key != "results"}
-        assert again.items() <= run.params.items()
-
-
-@given(st.text(min_size=1, max_size=30))
-def test_any_path_survives_in_a_config(tmp_path_factory, text):
-    assume(text not in ("None", "True", "False") and not NUMBER.fullmatch(text) and "\0" not in text)
-    assume(text[0] != "[")  # as lists do
-    (config,) = parse(EvaluateConfig, ["benchmark=omniglot", "strategy=simpleshot"])
-    config = config.replace(benchmark=config.benchmark.at({"root": text}))
-    path = tmp_path_factory.getbasetemp() / "any-path.yaml"
-    path.write_text(config_yaml({key: str(value) for key, value in config.flat().items()}), encoding="utf-8")
-    assert parse(EvaluateConfig, [f"experiment={path}"]) == [config]
-
-
 @with_few_tables
 def test_failed_interrupted_and_deleted_runs(store, tracker, recorded):
     def made(name, status, reason):
@@ -279,37 +245,6 @@ def test_artefacts_that_are_gone_or_damaged_are_said(store, tracker, recorded, d
     assert "per_task.npz of run" in page
 
 
-def test_a_network_that_was_trained_here_is_an_entry_too(store, tracker, trained_results, configs):
-    """Of a run whose training is in the record, and of one whose training was deleted."""
-    origin = Tracker(Store(trained_results))
-    rows = read_runs(origin, "")
-    (run,) = [row for row in rows if row.tags["stage"] == "evaluation"]
-    (training,) = [row for row in rows if row.tags["stage"] == "checkpoint"]
-    provenance = Provenance(rows)
-    place = provenance.href(run.run_id)
-    entries = {entry.run.run_id: entry for leaf in provenance.leaves() for entry in leaf.entries}
-    assert entries.keys() == {run.run_id, training.run_id}
-    assert entries[run.run_id].origins == (("network trained by", training.name, training.run_id),)
-    assert place == f"runs/evaluate-Tiny.html#run-{run.run_id}"
-    alone = Provenance([run])
-    alone.href(run.run_id)
-    ((entry,),) = [leaf.entries for leaf in alone.leaves()]
-    assert entry.origins == (("network trained by", run.tags["training_identity"], None),)
-    assert alone.href(training.run_id) is None
-
-
-def test_a_long_chain_of_runs_that_name_each_other_has_an_entry_each():
-    """As runs of a stranger may."""
-    ids = [f"{i:032x}" for i in range(3000)]
-    rows = [
-        RunRow(one, "a", "figure/a", 0, 1, "FINISHED", {}, {}, {"source_runs": source}, "")
-        for one, source in zip(ids, [*ids[1:], ids[0]], strict=True)
-    ]
-    provenance = Provenance(rows)
-    provenance.href(ids[0])
-    assert [entry.run.run_id for leaf in provenance.leaves() for entry in leaf.entries] == ids
-
-
 @pytest.mark.parametrize("key", ["strategy", "strategy.name"])
 def test_no_code_that_an_imported_run_names_is_imported(key):
     """A run of the user may name a class of the user."""
@@ -322,12 +257,6 @@ def test_no_code_that_an_imported_run_names_is_imported(key):
         assert ("wsgiref.types" in sys.modules) == loaded
 
 
-@pytest.mark.parametrize(("stage", "word"), [("evaluation", "images"), ("clustering", "points")])
-def test_the_data_of_a_run_have_their_name(stage, word):
-    run = RunRow("a" * 32, "r", "x", 0, 1, "FINISHED", {}, {}, {"stage": stage, "data": "57db"}, "")
-    assert ListedRun(run, "", "", (), None).fingerprints == {word: "57db"}
-
-
 WORD = st.from_regex(r"[\w.%-]{1,9}", fullmatch=True)
 
 
@@ -337,14 +266,6 @@ def test_the_site_shows_no_password_of_the_record(user, password, host, path):
     assert without_passwords(f"postgresql://{user}:{password}@{host}{path}") == shown
     assert without_passwords(shown) == shown
     assert without_passwords("sqlite:////folder/a@b.db") == "sqlite:////folder/a@b.db"
-
-
-def test_on_a_server_an_entry_leads_to_its_page(recorded, tracker):
-    runs = read_runs(tracker, "evaluate/")
-    provenance = Provenance(runs, "http://127.0.0.1:5000/")
-    provenance.href(runs[0].run_id)
-    ((entry,),) = [leaf.entries for leaf in provenance.leaves()]
-    assert entry.link == f"http://127.0.0.1:5000/#/runs/{runs[0].run_id}"
 
 
 @with_few_tables

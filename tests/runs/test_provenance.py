@@ -1,0 +1,94 @@
+"""Entries of runs in the report: their config, the runs that they come from, and their data."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
+from runs.record.exports.exported import ExportedRuns
+from runs.record.query import RunRow, read_runs
+from runs.record.tracking import Tracker
+from runs.report.provenance import ListedRun, Provenance, config_yaml
+from runs.storage.store import Store
+
+RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
+NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)
+
+
+def test_the_config_of_an_entry_is_that_of_the_run(recorded, tracker, tmp_path):
+    runs = {run.run_id: run for run in read_runs(tracker, "evaluate/")}
+    for result in recorded.values():
+        path = tmp_path / f"{result.run_id}.yaml"
+        path.write_text(config_yaml(runs[result.run_id].params))
+        assert parse(EvaluateConfig, [f"experiment={path}"]) == [result.config]
+
+
+@pytest.mark.parametrize(("stage", "schema"), [("checkpoint", TrainConfig), ("tuning", TuneConfig)])
+def test_the_config_of_a_shipped_training_or_tuning_is_that_of_the_run(stage, schema, tmp_path):
+    runs = [run for run in ExportedRuns(RECORD).runs if run.tags.get("stage") == stage]
+    assert runs
+    for run in runs:
+        path = tmp_path / f"{run.run_id}.yaml"
+        path.write_text(config_yaml(run.params, stage))
+        (config,) = parse(schema, [f"experiment={path}"])
+        again = {key: str(value) for key, value in config.flat().items() if key != "results"}
+        assert again.items() <= run.params.items()
+
+
+@given(st.text(min_size=1, max_size=30))
+def test_any_path_survives_in_a_config(tmp_path_factory, text):
+    assume(text not in ("None", "True", "False") and not NUMBER.fullmatch(text) and "\0" not in text)
+    assume(text[0] != "[")  # as lists do
+    (config,) = parse(EvaluateConfig, ["benchmark=omniglot", "strategy=simpleshot"])
+    config = config.replace(benchmark=config.benchmark.at({"root": text}))
+    path = tmp_path_factory.getbasetemp() / "any-path.yaml"
+    path.write_text(config_yaml({key: str(value) for key, value in config.flat().items()}), encoding="utf-8")
+    assert parse(EvaluateConfig, [f"experiment={path}"]) == [config]
+
+
+def test_a_network_that_was_trained_here_is_an_entry_too(store, tracker, trained_results, configs):
+    """Of a run whose training is in the record, and of one whose training was deleted."""
+    origin = Tracker(Store(trained_results))
+    rows = read_runs(origin, "")
+    (run,) = [row for row in rows if row.tags["stage"] == "evaluation"]
+    (training,) = [row for row in rows if row.tags["stage"] == "checkpoint"]
+    provenance = Provenance(rows)
+    place = provenance.href(run.run_id)
+    entries = {entry.run.run_id: entry for leaf in provenance.leaves() for entry in leaf.entries}
+    assert entries.keys() == {run.run_id, training.run_id}
+    assert entries[run.run_id].origins == (("network trained by", training.name, training.run_id),)
+    assert place == f"runs/evaluate-Tiny.html#run-{run.run_id}"
+    alone = Provenance([run])
+    alone.href(run.run_id)
+    ((entry,),) = [leaf.entries for leaf in alone.leaves()]
+    assert entry.origins == (("network trained by", run.tags["training_identity"], None),)
+    assert alone.href(training.run_id) is None
+
+
+def test_a_long_chain_of_runs_that_name_each_other_has_an_entry_each():
+    """As runs of a stranger may."""
+    ids = [f"{i:032x}" for i in range(3000)]
+    rows = [
+        RunRow(one, "a", "figure/a", 0, 1, "FINISHED", {}, {}, {"source_runs": source}, "")
+        for one, source in zip(ids, [*ids[1:], ids[0]], strict=True)
+    ]
+    provenance = Provenance(rows)
+    provenance.href(ids[0])
+    assert [entry.run.run_id for leaf in provenance.leaves() for entry in leaf.entries] == ids
+
+
+@pytest.mark.parametrize(("stage", "word"), [("evaluation", "images"), ("clustering", "points")])
+def test_the_data_of_a_run_have_their_name(stage, word):
+    run = RunRow("a" * 32, "r", "x", 0, 1, "FINISHED", {}, {}, {"stage": stage, "data": "57db"}, "")
+    assert ListedRun(run, "", "", (), None).fingerprints == {word: "57db"}
+
+
+def test_on_a_server_an_entry_leads_to_its_page(recorded, tracker):
+    runs = read_runs(tracker, "evaluate/")
+    provenance = Provenance(runs, "http://127.0.0.1:5000/")
+    provenance.href(runs[0].run_id)
+    ((entry,),) = [leaf.entries for leaf in provenance.leaves()]
+    assert entry.link == f"http://127.0.0.1:5000/#/runs/{runs[0].run_id}"
