@@ -26,7 +26,7 @@ from typing import Any
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
-from runs.storage.disk import ENVIRONMENT, unwritable, watched, write_text
+from runs.storage.disk import ENVIRONMENT, put_in_place, unwritable, watched, write_text
 from runs.storage.locks import Say, locked, silent, try_locked
 
 CONFIG, METRICS, COMPLETE = "config.yaml", "metrics.json", "complete.json"
@@ -278,7 +278,7 @@ class Store:
                 json.dump(complete, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
-            _rename(new, folder)
+            put_in_place(new, folder)
             shutil.rmtree(folder.with_name(f"{key}.partial"), ignore_errors=True)
         entry = _read(folder)
         return Entry(folder, entry.fingerprint, entry.metrics, entry.facts, reused=False)
@@ -288,17 +288,6 @@ class Store:
         with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             return str(_complete(self.root / "cache" / name)["fingerprint"])
         return ""
-
-
-def _rename(new: Path, folder: Path) -> None:
-    """Rename a finished folder to its final name; an existing folder is renamed first and then deleted."""
-    if not os.path.lexists(folder):
-        os.replace(new, folder)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f"{folder.name}.old-", dir=folder.parent))
-    os.replace(folder, old / folder.name)
-    os.replace(new, folder)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _complete(folder: Path) -> dict[str, Any]:

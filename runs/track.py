@@ -8,11 +8,10 @@ import getpass
 import os
 import shlex
 import sys
-import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.request import url2pathname
 
 from clustering.foundation.errors import InputError
@@ -36,15 +35,14 @@ from runs.record.query import (
     pages,
     read_runs,
 )
+from runs.record.run_folders import RunFolders
 from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.storage.locks import Say, silent
 
 __all__ = ["COMMAND", "NOTE", "PARENT", "DataUsed", "RunRow", "TrackedRun", "Tracker", "read_runs"]
 
-T = TypeVar("T")
 
-
-class Tracker(Address):
+class Tracker(Address, RunFolders):
     """The runs of one results folder. Nothing is opened before it is needed.
 
     Args:
@@ -290,24 +288,6 @@ class Tracker(Address):
             raise
         except Exception:  # each kind of artifact store raises its own errors
             return None
-
-    def read(self, run_id: str, name: str, load: Callable[[Path], T], artifacts: str = "") -> T:
-        """Return one artifact of a run, read by `load`.
-
-        Args:
-            artifacts: URI of the run's files, if it is known; files on this machine are then read directly.
-
-        Raises:
-            ValueError: the artifact is missing or damaged.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            path = self.download(run_id, name, Path(folder), artifacts)
-            if path is None:
-                raise ValueError("missing")
-            try:
-                return load(path)
-            except Exception as error:  # zipfile and numpy each raise their own errors
-                raise ValueError(f"damaged: {error}") from error
 
     def address(self, run_id: str) -> str:
         """Return the location of the run for the user: its page on a server, or else its artifact folder."""

@@ -1,6 +1,9 @@
-"""Errors of a full or read-only disk as one plain message, and writing of text in one step."""
+"""Errors of a full or read-only disk as one plain message, and replacement of files and folders in one step."""
 
 import errno
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +74,17 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file in one step: a concurrent reader gets the old or the new content."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def put_in_place(new: Path, folder: Path) -> None:
+    """Rename a finished folder to its final name; an existing folder is renamed first and then deleted."""
+    if not os.path.lexists(folder):
+        os.replace(new, folder)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f"{folder.name}.old-", dir=folder.parent))
+    os.replace(folder, old / folder.name)
+    os.replace(new, folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _is_unwritable(error: Exception, root: Path) -> bool:
