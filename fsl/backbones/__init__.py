@@ -4,7 +4,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from clustering.foundation.code import code_fingerprint
+
 from clustering.foundation.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def backbone_names() -> list[str]:
 
 
 def backbone_code(name: str) -> str:
-    """Fingerprint of a backbone's code; the name for timm's networks, which do not change between releases."""
-    return code_fingerprint(OWN[name], follow=False) if name in OWN else name
+    """Name and revision of a backbone."""
+    return name
 
 
 def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = False) -> "nn.Module":

@@ -85,7 +85,7 @@ def run(flags: Flags, console: Console) -> int:
         run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
         for words in result.warnings:
             console.error(f"warning: {words}")
-        shared = {"identity": result.identity, "run": run_id, "reused": reused}
+        shared = {"key": result.key, "run": run_id, "reused": reused}
         facts.append({**_facts(result), **shared, **written.record()})
         results.append(result)
         for words in said(result):

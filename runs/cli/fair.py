@@ -109,7 +109,7 @@ def _figure(points: str, results: "Sequence[FairResult]", session: "Session") ->
     from runs.figures.logged import logged_figure
     from runs.figures.trade_off import DRAWING
 
-    shown = hashlib.sha256(" ".join(result.identity for result in results).encode()).hexdigest()[:6]
+    shown = hashlib.sha256(" ".join(result.key for result in results).encode()).hexdigest()[:6]
     name, places = f"fair/{short_name(results[0].config.dataset.name)}", (session.store, session.tracker)
     files = f"fair/{short_name(Path(points).stem)}-{shown}"  # figures of other results are not overwritten
     return logged_figure(name, DRAWING, results, *places, say=session.console.note, files_as=files)
@@ -139,7 +139,7 @@ def _record(result: "FairResult", figure: "LoggedFigure", files: "Written | None
         "objective": result.kind,
         "n_clusters": result.n_clusters,
         "points": result.shape[0],
-        "identity": result.identity,
+        "key": result.key,
         "run": result.run_id,
         "picture": str(figure.files[0]),
         "reused": result.reused,

@@ -1,6 +1,5 @@
 """`transduce record`: export finished runs to a file, and import them on another machine."""
 
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,8 @@ usage: transduce record export FILE [key=value ...] [--flag ...]
        transduce record import FILE [key=value ...] [--flag ...]
 
 export writes finished runs to FILE: configs, tags, the last value of each metric, and artefacts of at most 256 kB. The
-folders of this machine are left out. A FILE that ends in .gz is compressed. Each run is stored with the outcome of a
-small case, which shows later whether edited code still gives the same results. Computing the outcomes takes about a
-minute. Runs that an import would refuse, such as those of other programs, are named and left out.
+folders of this machine are left out. A FILE that ends in .gz is compressed. Runs that an import would refuse, such as
+those of other programs, are named and left out.
 import adds these runs to the record of another machine, where they fill tables like its own.
 Existing runs are skipped. No code in a file is executed.
 
@@ -58,10 +56,7 @@ def run(flags: Flags, console: Console) -> int:
 
     tracker = Tracker(Store(values["results"]), say=console.note)
     if action == "export":
-        from runs.stages.small_cases.outcomes import outcome_of
-
-        outcome = functools.partial(outcome_of, say=console.note)
-        count = export_runs(tracker, path, values["experiments"], outcome)
+        count = export_runs(tracker, path, values["experiments"])
         console.note(f"{count:,} runs exported: {path}, {path.stat().st_size / 1e6:.1f} MB")
         return 0
     exported = ExportedRuns(path)

@@ -77,10 +77,10 @@ class Session:
 
         fair = [config for config in configs if isinstance(config, FairConfig)]
         if fair:
-            return fairness_stage.plan(fair, self.tracker)
+            return fairness_stage.plan(fair, self.store)
         clusters = [config for config in configs if isinstance(config, ClusterConfig)]
         if clusters:
-            return clusterings.plan(clusters, self.store, self.tracker)
+            return clusterings.plan(clusters, self.store)
         trained = [config for config in configs if isinstance(config, TrainConfig)]
         return stages.plan(trained, self.store, self.tracker)
 
