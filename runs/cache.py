@@ -27,7 +27,7 @@ from typing import Any
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
-from runs.storage.disk import ENVIRONMENT, put_in_place, unwritable, watched, write_text
+from runs.storage.disk import ENVIRONMENT, is_disk_full, put_in_place, unwritable, watched, write_text
 from runs.storage.locks import Say, locked, silent, try_locked
 
 CONFIG, METRICS, COMPLETE = "config.yaml", "metrics.json", "complete.json"
@@ -164,11 +164,13 @@ class Store:
             return
         with self.watched():
             for folder in (self.root / "cache", self.images, self.locks):
-                folder.mkdir(parents=True, exist_ok=True)
                 try:
+                    folder.mkdir(parents=True, exist_ok=True)
                     with tempfile.TemporaryFile(dir=folder):
                         pass
-                except PermissionError as error:
+                except OSError as error:
+                    if is_disk_full(error):
+                        raise
                     raise unwritable(error, self.root) from error
         self._prepared = True
 

@@ -354,8 +354,9 @@ class _Execution:
         with run.guarded():
             run.log(metrics=entry.metrics, tags=entry.facts.get("tags", {}) | {"fingerprint": entry.fingerprint})
             run.data([DataUsed(*used) for used in entry.facts.get("data", ())])
-            for name in stage.artifacts:
-                run.artifact(entry.path / name)
+            for path in (entry.path / name for name in stage.artifacts):
+                if path.is_file():  # a model card may be deleted
+                    run.artifact(path)
             stage.log(run, content, entry)
             run.finish()
         self.work.tracker.note(entry, run.run_id, stage.parent_run)
