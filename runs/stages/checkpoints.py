@@ -102,7 +102,7 @@ class TrainingStage(Stage[None, "Trained", Entry]):
 
     def begin(self, prepared: None, work: Workspace) -> Begun:
         """Resume the run of an interrupted training, or start a new run."""
-        from fsl.training.machine import resolve_devices
+        from fsl.machine import resolve_devices
 
         config, lineage, store, tracker = self.config, self.lineage, work.store, work.tracker
         resolve_devices(config.device, config.devices)  # checks their number before images are decoded

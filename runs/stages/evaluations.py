@@ -173,7 +173,7 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
         cls, batch: Sequence[tuple[Self, Begun]], prepared: EvaluationInputs, work: Workspace
     ) -> Iterator[Made[Evaluation] | Exception]:
         from fsl.evaluation.episodic import evaluate
-        from fsl.training.machine import resolve_device
+        from fsl.machine import resolve_device
 
         stages, (bank, shown) = [stage for stage, _ in batch], prepared
         config = stages[0].config

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from clustering.foundation.errors import InputError
-from fsl.training.augmentation import Augmentation
+from fsl.benchmarks.augmentation import Augmentation
 
 
 @dataclass(frozen=True)

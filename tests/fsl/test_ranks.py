@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 import torch
+from fsl.training.classification import Job
+from fsl.training.ranks import _sendable, in_ranks
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -23,10 +25,8 @@ from clustering.files.training_state import load_state
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import quiet
 from fsl.benchmarks.images import open_images
+from fsl.machine import resolve_devices
 from fsl.training.base import Trained, Training, train
-from fsl.training.classification import Job
-from fsl.training.machine import resolve_devices
-from fsl.training.ranks import _sendable, in_ranks
 from tests.fsl import divided
 from tests.fsl.test_benchmark_images import Stripes
 from tests.fsl.test_training import BASE, SHORT, VALIDATION, images
@@ -152,7 +152,7 @@ def test_shares_are_a_batch(batch: int, ranks: int) -> None:
 
 
 def test_too_many_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fsl.training.machine.usable_cores", lambda: 4)
+    monkeypatch.setattr("fsl.machine.usable_cores", lambda: 4)
     with pytest.raises(InputError, match=r"devices=3: .*5 images .*devices=2"):
         run(tmp_path / "new", Shown(), 3, replace(SHORT, batch_size=5))
     assert not (tmp_path / "new").exists()

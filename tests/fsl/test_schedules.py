@@ -3,10 +3,9 @@
 import math
 
 import pytest
+from fsl.training.schedules import START, factor
 from hypothesis import given
 from hypothesis import strategies as st
-
-from fsl.training.schedules import START, factor
 
 
 @given(

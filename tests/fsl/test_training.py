@@ -15,18 +15,18 @@ from typing import Any, ClassVar
 import pytest
 import torch
 import yaml
+from fsl.training.classifiers import create_classifier
 from torch import Tensor, nn
 from torch.nn import functional
 
 from clustering.files.training_state import load_state, save_state
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import quiet
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Decoded
 from fsl.benchmarks.images import ImageSet
 from fsl.features.bank import extract
-from fsl.training.augmentation import Augmentation
 from fsl.training.base import Trained, Training, load_backbone, train
-from fsl.training.classifiers import create_classifier
 
 
 @dataclass(frozen=True)

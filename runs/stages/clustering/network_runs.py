@@ -19,7 +19,7 @@ from clustering.evaluation.protocol import random_state
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
-from fsl.training.machine import resolve_device
+from fsl.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.config.network import DeepNetwork
 from runs.record.unrecorded import Made
