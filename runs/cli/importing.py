@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError, unknown
+from runs.cache import content_hash
 from runs.cli.flags import Flags, describe
 from runs.cli.keys import read_keys
 from runs.config import groups
 from runs.config.timm_names import check_backbone
 from runs.console.output import Console
 from runs.storage import cards
-from runs.storage.store import content_hash, write_text
+from runs.storage.disk import write_text
 from runs.storage.together import check_place
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clustering.files.tensor_headers import read_header
-from runs.storage.store import COMPLETE, Store
+from runs.cache import COMPLETE, Store
 
 FILE = "best.safetensors"
 TRAIN = "to train a network on your own pictures: transduce train benchmark=folder root=FOLDER"

@@ -12,10 +12,10 @@ from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig
 from runs.config.tuning_protocol import steps_of
 from runs.console.spans import duration
 from runs.record.query import RunRow, finished
-from runs.record.tracking import Tracker
 from runs.scheduling.durations import Durations
 from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, short, train_name
 from runs.storage.store import Kind, Store
+from runs.track import Tracker
 
 State = Literal["cached", "interrupted", "to do"]
 RUN_BYTES = 100_000  # size of one evaluation: its rows in the record, its config, its accuracies task by task

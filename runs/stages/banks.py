@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
+from runs.cache import Entry, Store
 from runs.config.configs import EvaluateConfig, TrainConfig
-from runs.record.tracking import Tracker
 from runs.stages.checkpoints import CHECKPOINT, checkpoint
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, train_name
 from runs.stages.stage import Workspace
 from runs.storage import cards
-from runs.storage.store import Entry, Store
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank

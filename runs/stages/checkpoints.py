@@ -11,13 +11,13 @@ from clustering.foundation.progress import Progress, quiet
 from runs.config.configs import TrainConfig
 from runs.record.noted_runs import noted_run
 from runs.record.tracked_run import TrackedRun
-from runs.record.tracking import Tracker
 from runs.record.unrecorded import Made
 from runs.stages.lineage import Lineage, common_tags, images_of, short, train_name
 from runs.stages.stage import Begun, Stage, Workspace, execute
 from runs.storage import cards
 from runs.storage.locks import Say
 from runs.storage.store import CARD, Entry, Store
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from fsl.training.settings import Trained

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.scores import Evaluation
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig
 from runs.config.overrides import spell, write
-from runs.record.tracking import PARENT, Tracker
 from runs.record.unrecorded import Made
 from runs.stages.banks import features, pictures
 from runs.stages.given_features import check_transform
@@ -20,7 +20,7 @@ from runs.stages.preflight import preflight, tasks_of
 from runs.stages.results import PER_TASK, Result, Tuned, recorded_result
 from runs.stages.stage import Begun, Stage, Workspace, execute
 from runs.storage.locks import Say
-from runs.storage.store import Store
+from runs.track import PARENT, Tracker
 
 if TYPE_CHECKING:
     from fsl.evaluation.unfinished import Unfinished

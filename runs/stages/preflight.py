@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, cast
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig
-from runs.record.tracking import Tracker
 from runs.stages.banks import BANK
 from runs.stages.checkpoints import checkpoint
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, labels_of
-from runs.storage.store import Store
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Decoded

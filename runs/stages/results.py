@@ -13,7 +13,7 @@ from runs.record.run_folders import RunFolders
 from runs.stages.lineage import short, weights_name
 
 if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+    from runs.track import Tracker
 
 PER_TASK = "per_task.npz"
 

@@ -12,11 +12,11 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.closed_splits import closed
 from fsl.evaluation.paired import Difference
+from runs.cache import Store
 from runs.config.configs import TuneConfig
 from runs.config.groups import REQUIRED, freeze, option
 from runs.config.overrides import is_number, spell
 from runs.config.tuning_protocol import TuningStep, steps_of
-from runs.record.tracking import Tracker
 from runs.record.unrecorded import Made
 from runs.stages.evaluations import TASK_TAGS, Parent, check, evaluation
 from runs.stages.lineage import Lineage, common_tags, evaluate_name, short
@@ -24,7 +24,7 @@ from runs.stages.results import Tuned
 from runs.stages.stage import Begun, Stage, Workspace, execute
 from runs.stages.tuning_curves import Curve, Trial, best_of
 from runs.storage.locks import Say, silent
-from runs.storage.store import Store
+from runs.track import Tracker
 
 CURVES, PICTURE = "tuning.json", "tuning.png"
 CHOSEN = "chosen"  # the tag that holds the chosen values as JSON

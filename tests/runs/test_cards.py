@@ -18,11 +18,11 @@ from fsl.benchmarks.images import ImageSet
 from fsl.features.bank import FeatureBank
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.record.tracking import Tracker
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import checkpoint, evaluation
 from runs.storage import cards
 from runs.storage.store import CARD, Store
+from runs.track import Tracker
 from tests.runs.records import runs_of
 
 
