@@ -65,17 +65,17 @@ def train_quietly(
     on_gpu = list(range(torch.cuda.device_count())) if options.get("accelerator") == "gpu" else []
     with silent_lightning(), torch.random.fork_rng(devices=on_gpu):
         try:
+            trainer = lightning.Trainer(**quietly | options)
+        except (MisconfigurationException, TypeError, ValueError) as error:
+            raise InputError(f"trainer: {error}") from error
+        try:
             if spawns:
                 os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of the processes that are started
-            lightning.Trainer(**quietly | options).fit(module, datamodule=data, ckpt_path=resume, weights_only=True)
+            trainer.fit(module, datamodule=data, ckpt_path=resume, weights_only=True)
         except SystemExit as stopped:
             if not isinstance(stopped.__context__, KeyboardInterrupt):
                 raise
             raise KeyboardInterrupt from None
-        except (MisconfigurationException, TypeError) as error:
-            if isinstance(error, TypeError) and "Trainer" not in str(error):
-                raise
-            raise InputError(f"trainer: {error}") from error
         except ProcessRaisedException as error:
             kind, _, message = str(error).strip().rpartition("clustering.foundation.errors.InputError: ")
             raise InputError(message) if kind else error from None

@@ -15,6 +15,7 @@ import torch
 
 from clustering.files.training_state import load_state, resumable
 from clustering.foundation.errors import InputError
+from clustering.foundation.plugins import dotted
 from clustering.foundation.progress import Progress, quiet
 from clustering.foundation.streams import stream_key
 from fsl.backbones import create_backbone
@@ -46,6 +47,7 @@ def train(
     seed: int,
     folder: Path,
     *,
+    module: str = "cross_entropy",
     logger: "Logger | None" = None,
     callbacks: "Sequence[Callback]" = (),
     trainer: Mapping[str, Any] | None = None,
@@ -68,6 +70,7 @@ def train(
         seed: seed of the weights, the order of images, the augmentation, dropout and the validation tasks.
         folder: folder for `last.ckpt`, written after each epoch, `best.ckpt`, written when validation improves, and
             finally `best.safetensors`.
+        module: Lightning module with the loss, see `fsl.training.MODULES`.
         logger: logger of Lightning for the curves.
         callbacks: further callbacks of Lightning.
         trainer: arguments of Lightning's Trainer besides those that follow from the others, which they override.
@@ -102,10 +105,12 @@ def train(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_key(seed, "training", "initial weights"))
         backbone = create_backbone(backbone_name, channels=benchmark.channels, size=benchmark.size)
-        module = MODULES.load(training.module)(backbone, len(base.class_names), benchmark, training, seed)
-    module.to(memory_format=torch.channels_last)
+        network = MODULES.load(module)(backbone, len(base.class_names), benchmark, training, seed)
+    network.to(memory_format=torch.channels_last)
     of = (backbone_name, benchmark.name, base.fingerprint, validation.fingerprint, dataclasses.asdict(training), seed)
-    identity = json.dumps([RECIPE, module.revision, *of, {k: str(v) for k, v in chosen.items()}], sort_keys=True)
+    identity = json.dumps(
+        [RECIPE, dotted(module), network.revision, *of, {k: str(v) for k, v in chosen.items()}], sort_keys=True
+    )
     chosen = accelerator_of(place) | chosen
     if devices > 1:
         first = place.index or 0
@@ -132,7 +137,7 @@ def train(
         if training.patience is not None:
             own.append(EarlyStopping(monitor, patience=training.patience, mode=kept["mode"]))
         own += [*callbacks, best, ModelCheckpoint(filename="last", **saved)]
-        train_quietly(module, folder, data, "last", logger=logger or False, callbacks=own, **chosen)
+        train_quietly(network, folder, data, "last", logger=logger or False, callbacks=own, **chosen)
         state = load_state(folder / "last.ckpt")
         assert state is not None, "it was just written"
     seconds, epochs, found = time.perf_counter() - began, int(state["epoch"]) + 1, _best(state, best.state_key)
@@ -141,7 +146,7 @@ def train(
     path, best_epoch = folder / "best.safetensors", int(found["epoch"]) + 1
     about = {"benchmark": benchmark.name, "mean": list(benchmark.mean), "std": list(benchmark.std), "seed": seed}
     about |= {"epoch": best_epoch, "validation_accuracy": metrics[monitor]}
-    module.load_state_dict(found["state_dict"])
+    network.load_state_dict(found["state_dict"])
     save_backbone(path, backbone, backbone_name, channels=benchmark.channels, size=benchmark.size, about=about)
     return Trained(
         path=path,

@@ -81,6 +81,7 @@ class BaseClasses(lightning.LightningDataModule):
             collate_fn=_as_it_is,
             num_workers=self.workers,
             persistent_workers=self.workers > 0,
+            generator=torch.Generator(),  # or else it draws from the generator of dropout
             pin_memory=torch.cuda.is_available(),
         )
 

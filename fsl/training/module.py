@@ -127,8 +127,10 @@ def schedule(optimizer: torch.optim.Optimizer, settings: Training, steps: int, e
     """The scheduler of a training of so many epochs, with `steps` optimiser steps each."""
     total, rising = steps * epochs, round(settings.warmup * steps)
     if settings.schedule == "one_cycle":
-        share = min(1.0, settings.warmup / epochs)
-        return OneCycleLR(optimizer, settings.learning_rate, total_steps=total, pct_start=share, cycle_momentum=False)
+        share = settings.warmup / epochs if rising > 1 else 0.0  # the scheduler cannot rise in one step
+        return OneCycleLR(
+            optimizer, settings.learning_rate, total_steps=total, pct_start=min(1.0, share), cycle_momentum=False
+        )
     main: LRScheduler
     if settings.schedule == "cosine":
         main = CosineAnnealingLR(optimizer, max(1, total - rising))

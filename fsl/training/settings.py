@@ -20,7 +20,6 @@ class Training:
         batch_size: images per step. The last incomplete batch of an epoch is dropped; it has other images each epoch.
         learning_rate: peak of the schedule.
         momentum, nesterov, weight_decay: parameters of stochastic gradient descent; the decay applies to all weights.
-        module: name of the Lightning module, which defines the loss, see `fsl.training.MODULES`.
         classifier: classifier on top of the backbone: linear, or cosines of features and class weights.
         label_smoothing: the target of the true class is 1 - label_smoothing; the other classes share the rest equally.
         schedule: learning-rate schedule of torch: MultiStepLR, CosineAnnealingLR or OneCycleLR.
@@ -45,7 +44,6 @@ class Training:
     momentum: Annotated[float, Within(0, 1)] = 0.9
     nesterov: bool = False
     weight_decay: Annotated[float, AtLeast(0)] = 1e-4
-    module: str = "cross_entropy"
     classifier: Literal["linear", "cosine"] = "linear"
     label_smoothing: Annotated[float, Within(0, 0.5)] = 0.1
     schedule: Schedule = "step"
