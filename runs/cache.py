@@ -51,14 +51,9 @@ def key(kind: str, config: Mapping[str, Any], inputs: Mapping[str, Any], revisio
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def revisions_of(*kinds: object, **stages: int) -> dict[str, int]:
-    """Return the revisions of plug-in classes (their `revision`, default 1) by class name, and those given by name."""
-    found = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in map(_class_of, kinds)}
-    return {name: int(getattr(kind, "revision", 1)) for name, kind in found.items()} | stages
-
-
-def _class_of(kind: Any) -> Any:
-    return kind if hasattr(kind, "__qualname__") else type(kind)
+def revisions(**parts: object) -> dict[str, int]:
+    """Return the revisions of the parts of a computation: numbers, or plug-in classes with a `revision` (default 1)."""
+    return {name: part if isinstance(part, int) else int(getattr(part, "revision", 1)) for name, part in parts.items()}
 
 
 @dataclass(frozen=True)
@@ -71,6 +66,7 @@ class Entry:
         metrics: the metrics of its run.
         facts: other facts that the stage stored, such as tags of its run.
         reused: whether it existed before.
+        run: id of the run that records it, where the stage says it.
     """
 
     path: Path
@@ -78,6 +74,7 @@ class Entry:
     metrics: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     reused: bool = True
+    run: str = ""
 
     @property
     def key(self) -> str:
@@ -204,15 +201,30 @@ class Store:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             self.put_aside(folder, str(error), say)
             return None
-        for name, fingerprint in dict(entry.facts.get("inputs", {})).items():
-            if self._fingerprint(name) not in ("", fingerprint):
-                say(f"{entry.name} was computed with an earlier {name.partition('/')[0]}: computing it again")
-                return None
+        if older := self._older(entry.facts):
+            say(f"{entry.name} was computed with an earlier {older.partition('/')[0]}: computing it again")
+            return None
         return entry
 
     def peek(self, kind: str, key: str) -> bool:
-        """Return whether a result is in the cache, without reading its files."""
-        return (self.cache(kind) / key / COMPLETE).is_file()
+        """Return whether a result is in the cache, without reading its data files."""
+        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            return not self._older(_complete(self.cache(kind) / key)["facts"])
+        return False
+
+    def facts(self, kind: str) -> list[dict[str, Any]]:
+        """Return the facts of all results of a kind, newest first."""
+        found = []
+        for path in self.cache(kind).glob(f"*/{COMPLETE}"):
+            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                found.append((path.stat().st_mtime_ns, path.parent.name, dict(_complete(path.parent)["facts"])))
+        return [facts for *_, facts in sorted(found, key=lambda one: one[:2], reverse=True)]
+
+    def _older(self, facts: Mapping[str, Any]) -> str:
+        """Return the name of an input that was computed again since; empty if there is none."""
+        inputs = dict(facts.get("inputs", {}))
+        now = self.fingerprints(*inputs)
+        return next((name for name, used in inputs.items() if now.get(name, used) != used), "")
 
     def put_aside(self, folder: Path, reason: str, say: Say = silent) -> None:
         """Rename a damaged result to `<key>.damaged-N`, so that it can be computed again."""
@@ -283,11 +295,13 @@ class Store:
         entry = _read(folder)
         return Entry(folder, entry.fingerprint, entry.metrics, entry.facts, reused=False)
 
-    def _fingerprint(self, name: str) -> str:
-        """Return the fingerprint of an entry by kind and key; empty if it is not in the cache."""
-        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            return str(_complete(self.root / "cache" / name)["fingerprint"])
-        return ""
+    def fingerprints(self, *names: str) -> dict[str, str]:
+        """Return the fingerprints of results in the cache, by `Entry.name`; those that are missing are left out."""
+        found = {}
+        for name in names:
+            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                found[name] = str(_complete(self.root / "cache" / name)["fingerprint"])
+        return found
 
 
 def _complete(folder: Path) -> dict[str, Any]:

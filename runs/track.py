@@ -87,7 +87,8 @@ class Tracker(Address, RunFolders):
             self.client.rename_experiment(entry.experiment_id, old)
             self.say(f"{self.store.root} was moved: its earlier runs are now in the experiment {old!r}")
         with suppress(MlflowException):  # another process may have created it
-            return str(self.client.create_experiment(name, artifact_location=self.artifact_location(name)))
+            location, kind = self.artifact_location(name), {"mlflow.experimentKind": "custom_model_development"}
+            return str(self.client.create_experiment(name, artifact_location=location, tags=kind))
         entry = self.client.get_experiment_by_name(name)
         if entry is None:
             raise InputError(f"{self.place}: the experiment {name!r} could not be created; rerun the command")
@@ -216,7 +217,7 @@ class Tracker(Address, RunFolders):
         """
         if not entries or not self.exists():
             return {}
-        noted = {entry.run_id(self._note(parent)): entry for _, entry, parent in entries}
+        noted = {entry.run_id(self.note_of(parent)): entry for _, entry, parent in entries}
         noted.pop("", None)
         found: dict[str, str] = {}
         experiments = [experiment.experiment_id for experiment in pages(self.experiment_page)] if noted else []
@@ -239,9 +240,10 @@ class Tracker(Address, RunFolders):
     def note(self, entry: Entry, run_id: str, parent: str = "") -> None:
         """Note in the cache which run records a result: below a parent run, if there is one."""
         with self.store.watched():
-            entry.note_run(self._note(parent), run_id)
+            entry.note_run(self.note_of(parent), run_id)
 
-    def _note(self, parent: str) -> str:
+    def note_of(self, parent: str = "") -> str:
+        """Return the name under which results of the cache note their runs in this record."""
         return f"{'' if self.own else self.place}#{parent}"
 
     def find(self, experiment: str, key: str, *, fingerprint: str = "", parent: str = "") -> Any | None:

@@ -5,8 +5,10 @@ The record is SQLite in the results folder, or what MLFLOW_TRACKING_URI names: a
 
 import errno
 import functools
+import glob
 import logging
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,9 +151,11 @@ class Address:
                 # If two processes create the same database, MLflow ends one of them; a kill leaves no half-made one.
                 with locked(self.store.locks / "mlflow.db.lock", "the new record of runs", self.say):
                     if not self.database.exists():
-                        new = self.database.with_name(f"{self.database.name}.new")
-                        new.unlink(missing_ok=True)
-                        new.with_name(f"{new.name}-journal").unlink(missing_ok=True)
+                        name = self.database.name
+                        for left in self.database.parent.glob(f"{glob.escape(name)}*.new*"):
+                            left.unlink(missing_ok=True)
+                        # A name of its own each time: MLflow keeps connections by address.
+                        new = self.database.with_name(f"{name}-{secrets.token_hex(4)}.new")
                         client(tracking_uri=f"sqlite:///{new}")
                         os.replace(new, self.database)
                 return client(tracking_uri=self.uri)

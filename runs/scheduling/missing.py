@@ -64,7 +64,7 @@ class _Group:
 
 def plan_missing(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker) -> Missing:
     """Return the work that is missing until all these configs are evaluated."""
-    planner = Planner(configs, store, tracker)
+    planner = Planner(store, tracker)
     groups: dict[tuple[Any, ...], _Group] = {}
     blocked: dict[str, list[str]] = {}
     finished = 0

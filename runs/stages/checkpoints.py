@@ -1,8 +1,8 @@
 """Stage one: the trained backbone of a config, or a backbone with given weights."""
 
+import dataclasses
 import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +11,18 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from runs.cache import Entry, Store
 from runs.config.configs import TrainConfig
+from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.stages.lineage import Lineage, common_tags, images_of, short, train_name
 from runs.stages.stage import Computed, Stage, Workspace, execute
-from runs.track import DataUsed, TrackedRun, Tracker
+from runs.storage.model_card import CARD, IMAGENET, folded_in_words, model_card
+from runs.track import Tracker
 
 if TYPE_CHECKING:
+    from fsl.training.settings import Trained
     from fsl.weights.pretrained import Look
 
-KIND = "checkpoint"
 CHECKPOINT = "best.safetensors"  # the file of the backbone in its folder
+CROSS_ENTROPY = "cross_entropy"  # the module of a training if the config names none
 MODEL = "model"  # name of the network in MLflow: mlflow.pytorch.load_model("runs:/<id>/model")
 
 
@@ -46,21 +49,22 @@ def checkpoint(
     lineage = lineage or Lineage.of(config)
     work, key = Workspace(store, tracker, progress, force), lineage.checkpoint
     if not config.given:
-        results, failures = execute([TrainingStage(config, lineage)], work)
+        stage = TrainingStage(config, lineage)
+        results, failures = execute([stage], work)
         if failures:
             raise failures[0][1]
         trained: Entry = results[key]
         return trained
-    with store.lock(KIND, key, f"the weights of {train_name(config)}", progress.note):
-        entry = None if force else store.find(KIND, key, progress.note, held=True)
+    with store.lock("checkpoint", key, f"the weights of {train_name(config)}", progress.note):
+        entry = None if force else store.find("checkpoint", key, progress.note, held=True)
         return entry or _import(config, lineage, work)
 
 
 @dataclass(frozen=True)
-class TrainingStage(Stage[None, Path, Entry]):
-    """One config whose network is trained. The content is the file of its weights."""
+class TrainingStage(Stage[None, "Trained | None", Entry]):
+    """One config whose network is trained; its weights are stored in the results folder."""
 
-    kind, noun, counted = KIND, "the training", False
+    kind, noun, counted, artifacts = "checkpoint", "the training", False, (CARD,)
 
     config: TrainConfig
     lineage: Lineage
@@ -78,10 +82,11 @@ class TrainingStage(Stage[None, Path, Entry]):
         return train_name(self.config)
 
     @property
-    def tags(self) -> Mapping[str, Any]:
+    def tags(self) -> dict[str, Any]:
         return common_tags(self.config, self.lineage)
 
-    def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> Computed[Path]:
+    def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> "Computed[Trained | None]":
+        """Train the network, or resume an interrupted training."""
         from fsl.training.base import train
         from runs.stages.trainer_parts import BEST, callbacks_of, logger_of
 
@@ -95,8 +100,8 @@ class TrainingStage(Stage[None, Path, Entry]):
                 images["validation"],
                 config.training.build(),
                 config.seed,
-                work.store.working(KIND, self.key, force=work.force),
-                module=config.module or "cross_entropy",
+                work.store.working(self.kind, self.key, force=work.force),
+                module=config.module or CROSS_ENTROPY,
                 logger=logger_of(run.run_id, work.tracker.uri, config.logger),
                 callbacks=callbacks_of(config.callbacks),
                 trainer=config.trainer,
@@ -109,29 +114,51 @@ class TrainingStage(Stage[None, Path, Entry]):
             "best_epoch": trained.best_epoch,
             "epochs": trained.epochs,
             "images": trained.images,
-            "best_validation_accuracy": trained.validation_accuracy,
+            "best_validation_accuracy": trained.validation_accuracy,  # the curve has no "best_"
             "images_per_second": trained.images_per_second,
-            "seconds": time.monotonic() - started,  # of a resumed training, from its resumption
+            "seconds": time.monotonic() - started,  # of a resumed training since its resumption
         }
         if trained.validation_ci95 is not None:
-            metrics["best_validation_ci95"] = trained.validation_ci95
+            metrics["best_validation_accuracy_ci95"] = trained.validation_ci95
+        tags = {"base_images": images["base"].fingerprint, "devices": config.devices}
         data = [DataUsed(benchmark.name, split, found.fingerprint) for split, found in images.items()]
-        return Computed(trained.path, metrics, data=data)
+        return Computed(trained, metrics, tags, data=data)
 
-    def save(self, content: Path, folder: Path) -> None:
-        shutil.copyfile(content, folder / CHECKPOINT)
+    def save(self, content: "Trained | None", folder: Path) -> None:
+        assert content is not None, "only a new network is saved"
+        working = folder.with_name(f"{self.key}.partial")
+        shutil.copyfile(working / CHECKPOINT, folder / CHECKPOINT)
+        spread = "" if content.validation_ci95 is None else f" ± {100 * content.validation_ci95:.2f}"
+        accuracy = f"{100 * content.validation_accuracy:.2f}{spread} %"
+        facts = {
+            "stage": self.kind,
+            "benchmark": self.lineage.benchmark.name,
+            "backbone": self.config.backbone.name,
+            "validation accuracy": f"{accuracy}, of the best of {content.epochs} epochs",
+            "config": {name: str(value) for name, value in self.config.training_config().result_keys().items()},
+        }
+        summary = f"Weights of {facts['backbone']} without its classifier, trained on the base classes of "
+        summary += f"{facts['benchmark']} by cross-entropy, for few-shot learning on other classes."
+        text = model_card(self.name, summary, facts, _command(self.config, CHECKPOINT))
+        (folder / CARD).write_text(text, encoding="utf-8")
 
-    def load(self, entry: Entry) -> Path:
-        return entry.path / CHECKPOINT
+    def load(self, entry: Entry) -> None:
+        if not (entry.path / CHECKPOINT).is_file():
+            raise ValueError(f"{CHECKPOINT} is missing")
 
-    def log(self, run: TrackedRun, content: Path, entry: Entry) -> None:
+    def log(self, run: TrackedRun, content: "Trained | None", entry: Entry) -> None:
         from fsl.backbones import needed_by
         from fsl.weights.checkpoints import load_backbone
 
-        run.network(load_backbone(content), MODEL, *needed_by(self.config.backbone.build()))
+        network = load_backbone(entry.path / CHECKPOINT)
+        run.network(network, MODEL, *needed_by(self.config.backbone.build()))
 
-    def result(self, content: Path, entry: Entry, run_id: str) -> Entry:
-        return entry
+    def result(self, content: "Trained | None", entry: Entry, run_id: str) -> Entry:
+        return dataclasses.replace(entry, run=run_id)
+
+
+def _command(config: TrainConfig, file: str) -> str:
+    return f"transduce evaluate benchmark={short(config.benchmark)} backbone={short(config.backbone)} checkpoint={file}"
 
 
 def _import(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
@@ -151,14 +178,21 @@ def _import(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
         origin = str(config.pretrained)
         backbone = pretrained_backbone(network, Path(origin))
     facts = {"imported": Path(origin).name, "content": str(config.weights)}
-    about = {**facts, "benchmark": lineage.benchmark.name, "mean": look.mean, "std": look.std}
-    entry = work.store.publish(
-        KIND,
-        lineage.checkpoint,
-        lambda folder: save_backbone(folder / CHECKPOINT, backbone, network, **size, about=about),
-        config=config.training_config().to_yaml(),
-        facts=facts,
+    shown = {"benchmark": lineage.benchmark.name, "mean": look.mean, "std": look.std}
+    folded = getattr(backbone, "folded", ())
+    summary = f"Weights of {network} without its classifier, converted from {facts['imported']}."
+    described = {"stage": "checkpoint", "benchmark": lineage.benchmark.name, "backbone": network, **facts}
+    described |= {"changed": folded_in_words(folded)} if folded else {}
+    card = model_card(
+        f"{network} from {facts['imported']}", summary, described, _command(config, CHECKPOINT), [IMAGENET]
     )
+
+    def save(folder: Path) -> None:
+        save_backbone(folder / CHECKPOINT, backbone, network, **size, about={**facts, **shown})
+        (folder / CARD).write_text(card, encoding="utf-8")
+
+    yaml = config.training_config().to_yaml()
+    entry = work.store.publish("checkpoint", lineage.checkpoint, save, config=yaml, facts=facts)
     work.progress.note(f"weights of {network} taken from {origin}")
     return entry
 

@@ -85,11 +85,11 @@ def _check_names(configs: Sequence[EvaluateConfig], tasks: "TaskSource", *, name
             )
 
 
-def _bank(identity: str, store: Store) -> "FeatureBank | None":
-    """Return the features of that identity, if they exist and are complete."""
+def _bank(key: str, store: Store) -> "FeatureBank | None":
+    """Return the features with that key, if they exist and are complete."""
     from fsl.features.bank import FeatureBank
 
-    entry = store.peek("features", identity)
+    entry = store.find("features", key)
     if entry:
         with contextlib.suppress(InputError):  # a damaged bank is computed again later
             return FeatureBank.load(entry.path / BANK)

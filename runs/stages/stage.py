@@ -7,6 +7,7 @@ in MLflow. A result that is in the cache and not in MLflow is recorded.
 
 import hashlib
 import os
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,6 +22,7 @@ from runs.config.base import RunConfig, group_of, top_level
 from runs.config.groups import option
 from runs.console.endings import explain
 from runs.record.address import RecordUnreachable
+from runs.scheduling.planning import Plan, PlannedStage, State
 from runs.track import COMMAND, PARENT, DataUsed, TrackedRun, Tracker
 
 P = TypeVar("P")  # what several stages share, such as features
@@ -28,6 +30,7 @@ M = TypeVar("M")  # the content
 R = TypeVar("R")  # the result: the content and its run
 
 Empty: Mapping[str, Any] = MappingProxyType({})
+DAMAGE = (InputError, ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile)  # errors of reading a file
 
 
 class Workspace(NamedTuple):
@@ -175,7 +178,11 @@ class Stage(ABC, Generic[P, M, R]):
         if entry is None:
             return None
         run_id = tracker.recorded([(self.experiment, entry, self.parent_run)]).get(entry.name, "")
-        return self.result(self.load(entry), entry, run_id)
+        try:
+            return self.result(self.load(entry), entry, run_id)
+        except DAMAGE as error:
+            store.put_aside(entry.path, str(error), tracker.say)
+            return None
 
 
 def set_values(config: RunConfig) -> dict[str, Any]:
@@ -213,7 +220,8 @@ def execute(
     Returns:
         Results by key, and (name, error) of each stage that failed.
     """
-    work.tracker.end_dead_runs()
+    if not any(stage.parent_run for stage in stages):  # not for each step of a tuning
+        work.tracker.end_dead_runs()
     waiting = {stage.key: stage for stage in stages}
     execution = _Execution(work, list(waiting.values()))
     with execution.parents():
@@ -261,7 +269,7 @@ class _Execution:
         for stage, entry in cached:
             try:
                 content = stage.load(entry)
-            except (InputError, ValueError, KeyError, OSError) as error:
+            except DAMAGE as error:
                 self.work.store.put_aside(entry.path, str(error), self.work.progress.note)
                 continue
             run_id = recorded.get(entry.name, "")
@@ -321,9 +329,12 @@ class _Execution:
         )
 
     def _resumed(self, batch: Sequence[Stage[Any, Any, Any]]) -> dict[str, TrackedRun]:
-        """Return the unfinished runs of the batch, by key."""
-        stage = batch[0]
-        return self.work.tracker.unfinished(stage.experiment, {stage.key for stage in batch}, stage.parent_run)
+        """Resume the unfinished runs of the batch, by key."""
+        keys, first = {stage.key: stage.name for stage in batch}, batch[0]
+        runs = self.work.tracker.unfinished(first.experiment, list(keys), first.parent_run)
+        for key in runs:
+            self.work.progress.note(f"going on with the interrupted run of {keys[key]}")
+        return runs
 
     def _start(self, stage: Stage[Any, Any, Any]) -> TrackedRun:
         return self.work.tracker.start(
@@ -343,8 +354,9 @@ class _Execution:
         with run.guarded():
             run.log(metrics=entry.metrics, tags=entry.facts.get("tags", {}) | {"fingerprint": entry.fingerprint})
             run.data([DataUsed(*used) for used in entry.facts.get("data", ())])
-            for name in stage.artifacts:
-                run.artifact(entry.path / name)
+            for path in (entry.path / name for name in stage.artifacts):
+                if path.is_file():  # a model card may be deleted
+                    run.artifact(path)
             stage.log(run, content, entry)
             run.finish()
         self.work.tracker.note(entry, run.run_id, stage.parent_run)
@@ -379,4 +391,14 @@ class _Execution:
         return self._parents[stage.experiment]
 
 
-__all__ = ["COMMAND", "PARENT", "Computed", "Stage", "Workspace", "execute", "set_values"]
+def plan_of(stages: Sequence[Stage[Any, Any, Any]], store: Store) -> Plan:
+    """Return the plan of these stages: which results are in the cache, and which runs are needed."""
+    steps = []
+    for stage in {stage.key: stage for stage in stages}.values():
+        known = store.peek(stage.kind, stage.key)
+        state: State = "cached" if known else "to do"
+        steps.append(PlannedStage(stage.kind, stage.name, stage.key, state, 0 if known else None, 0 if known else 1))
+    return Plan(tuple(steps))
+
+
+__all__ = ["COMMAND", "PARENT", "Computed", "Stage", "Workspace", "execute", "plan_of", "set_values"]
