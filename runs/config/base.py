@@ -115,10 +115,9 @@ class RunConfig:
                 lines += [f"{BELOW}{name}: {as_yaml(value)}\n" for name, value in choice.options.items()]
             else:
                 lines.append(f"{group}: {as_yaml(choice.name)}\n")
-        chosen = set(self.choices())
-        for name, value in self._items():
-            if name.partition(".")[0] not in chosen:
-                lines.append(f"{name}: {as_yaml(value)}\n")
+        for field in top_level(type(self)):
+            if (value := getattr(self, field.name)) != {}:
+                lines.append(f"{field.name}: {as_yaml(value)}\n")
         return "".join(lines)
 
     def _items(self) -> Iterable[tuple[str, Any]]:
@@ -214,7 +213,7 @@ def as_yaml(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(map(_item, value)) + "]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_quoted(str(key))}: {_item(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_quoted(str(key))}: {as_yaml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, float) and math.isinf(value):
         return ".inf" if value > 0 else "-.inf"
     return _quoted(write(value)) if isinstance(value, str) else write(value)

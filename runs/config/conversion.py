@@ -19,8 +19,9 @@ def as_list(text: str, hint: Any) -> str:
     """Return the text of a list: a,b becomes [a,b]; null becomes [] unless the field may be null."""
     if text.lower() in ("null", "none"):
         return text if mismatch(None, hint) is None else "[]"
-    lists = all(value.text[0] == "[" and value.text[-1] == "]" for value in overrides.values("", text) if value.text)
-    return text if lists and text[0] == "[" else f"[{text}]"
+    parts = [value.value for value in overrides.values("", text)]
+    lists = any(isinstance(part, list) for part in parts) and all(part is None or isinstance(part, list) for part in parts)
+    return text if lists else f"[{text}]"
 
 
 def convert(place: str, typed: Value, hint: Any, default: Any = None) -> Any:

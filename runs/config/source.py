@@ -167,6 +167,30 @@ def documented(text: str, names: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+@functools.cache
+def is_mentioned(field: str) -> bool:
+    """Return whether a line of this project's code may define a field of this name; quicker than reading all classes."""
+    line = re.compile(rf"^\s+{re.escape(field)}\s*:", flags=re.MULTILINE)
+    root = Path(__file__).resolve().parents[2]
+    return any(line.search(path.read_text("utf-8")) for name in PROJECT for path in (root / name).rglob("*.py"))
+
+
+@functools.cache
+def parameter_names(place: str) -> tuple[str, ...]:
+    """Return the parameters of a class of another package, without importing it; empty if its source is not found."""
+    module, _, name = place.partition(":")
+    try:
+        tree = _Module.of(module).tree
+    except (_UnreadableError, OSError, SyntaxError):
+        return ()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            for line in node.body:
+                if isinstance(line, ast.FunctionDef) and line.name == "__init__":
+                    return tuple(argument.arg for argument in [*line.args.args[1:], *line.args.kwonlyargs])
+    return ()
+
+
 class _UnreadableError(Exception):
     """A class that is not written out plainly, and has to be imported."""
 

@@ -1,13 +1,14 @@
 """Messages about unknown keys: the nearest key, the option that has it, or the verb that has it."""
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from clustering.foundation.errors import InputError, unknown
 from runs.config import groups
 from runs.config.base import FILES, PLACES, RunConfig, group_names, group_of, top_level
 from runs.config.groups import GROUPS, Choice
 from runs.config.schemas import SCHEMAS
+from runs.config.source import is_mentioned
 
 
 def unknown_key(
@@ -40,18 +41,25 @@ def unknown_key(
     initials = [name for name in bare if "_" in name and key == "".join(word[0] for word in name.split("_"))]
     if initials:
         return InputError(f"unknown key {place!r}; did you mean {initials[0]!r}?")
-    owner = next((c for name in map(lambda k: group_of(schema, k), group_names(schema)) for c in _plugins(name) if key in c.options), None)
-    if owner is not None:
-        return _of_another_option(key, place, owner, [choice for choice in candidates if choice.key == owner.key])
-    for verb, other in SCHEMAS.items():
-        for name in {group_of(other, k) for k in group_names(other)} - {group_of(schema, k) for k in group_names(schema)}:
-            if any(key in choice.options for choice in _plugins(name)):
-                return _of_another_verb(place, verb)
     known = dotted if "." in key else [*top, *bare]
+    if difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.8):  # before all plug-ins are read
+        return _nearest(key, place, known)
+    own = [group_of(schema, name) for name in group_names(schema)]
+    owner = next(((GROUPS[name].key, plugin) for name in own for plugin in _plugins_with(key, name)), None)
+    if owner is not None:
+        return _of_another_option(key, place, owner, [choice for choice in candidates if choice.key == owner[0]])
+    for verb, other in SCHEMAS.items():
+        others = {group_of(other, name) for name in group_names(other)}.difference(own)
+        if any(True for name in others for _ in _plugins_with(key, name)):
+            return _of_another_verb(place, verb)
     if difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.6):
-        error = unknown("key", key, known)
-        return InputError(f"{place}: {error}") if place != key else error
+        return _nearest(key, place, known)
     return InputError(f"unknown key {place!r}; known: {', '.join(top)}, and fields of the groups (see --help)")
+
+
+def _nearest(key: str, place: str, known: Sequence[str]) -> InputError:
+    error = unknown("key", key, known)
+    return InputError(f"{place}: {error}") if place != key else error
 
 
 def top_names(schema: type[RunConfig]) -> list[str]:
@@ -69,12 +77,12 @@ def _unknown_field(group: str, field: str, place: str, options: Sequence[Choice]
     return InputError(f"{group} {names} has no field {field!r} ({place}); {remedy}")
 
 
-def _of_another_option(key: str, place: str, owner: Choice, choices: Sequence[Choice]) -> InputError:
+def _of_another_option(key: str, place: str, owner: tuple[str, str], choices: Sequence[Choice]) -> InputError:
     files = any(field in choice.options for choice in choices for field in FILES)
     needless = " and needs no files" if key in PLACES and not files else ""
     return InputError(
-        f"unknown key {place!r}: {owner.key} {', '.join(choice.name for choice in choices)} does not have this "
-        f"field{needless}; omit it, or add {owner.key}={owner.name}, which has it"
+        f"unknown key {place!r}: {owner[0]} {', '.join(choice.name for choice in choices)} does not have this "
+        f"field{needless}; omit it, or add {'='.join(owner)}, which has it"
     )
 
 
@@ -88,9 +96,12 @@ def _of_another_verb(place: str, verb: str, of_experiment: bool = False) -> Inpu
     return InputError(f"{place} is a key of `transduce {verb}`, not of this verb; {remedy}")
 
 
-def _plugins(group: str) -> list[Choice]:
-    """Return the plug-ins of this project in a group."""
-    table = GROUPS[group].plugins
-    if table is None:
-        return [groups.option(group, GROUPS[group].default)] if GROUPS[group].builds else []
-    return [groups.option(group, name) for name in table.table]
+def _plugins_with(field: str, group: str) -> Iterator[str]:
+    """Yield the plug-ins of this project in a group that have a field."""
+    if not is_mentioned(field):
+        return
+    kind = GROUPS[group]
+    names = kind.plugins.table if kind.plugins else [kind.default] if kind.builds else []
+    for name in names:
+        if field in groups.described(group, name).hints:
+            yield name
