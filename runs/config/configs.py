@@ -15,8 +15,8 @@ from runs.config.base import PLACES, RunConfig, as_yaml, group_names, group_of, 
 from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
 from runs.config.groups import Choice
-from runs.config.source import freeze
 from runs.config.schemas import SCHEMAS, EvaluateConfig, TrainConfig, TuneConfig
+from runs.config.source import freeze
 
 C = TypeVar("C", bound=RunConfig)
 

@@ -20,7 +20,9 @@ def as_list(text: str, hint: Any) -> str:
     if text.lower() in ("null", "none"):
         return text if mismatch(None, hint) is None else "[]"
     parts = [value.value for value in overrides.values("", text)]
-    lists = any(isinstance(part, list) for part in parts) and all(part is None or isinstance(part, list) for part in parts)
+    lists = any(isinstance(part, list) for part in parts) and all(
+        part is None or isinstance(part, list) for part in parts
+    )
     return text if lists else f"[{text}]"
 
 
@@ -64,7 +66,7 @@ def _as_float(value: Any, hint: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(_as_float(item, float if mismatch((0.5,), hint) is None else hint) for item in value)
     whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or mismatch(0.5, hint, math.inf) is not None and mismatch(1e6 + 0.5, hint, math.inf) is not None:
+    if not whole or (mismatch(0.5, hint, math.inf) is not None and mismatch(1e6 + 0.5, hint, math.inf) is not None):
         return value
     try:
         return float(value)

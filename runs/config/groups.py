@@ -33,7 +33,7 @@ from fsl.benchmarks import BENCHMARKS
 from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
 from runs.config.overrides import Grid
-from runs.config.source import REQUIRED, Described, describe, freeze, read_class
+from runs.config.source import Described, describe, freeze, read_class
 from runs.config.yaml_files import is_yaml, read
 
 SAME = "same"
@@ -245,7 +245,10 @@ def names(group: str) -> list[str]:
     if group not in GROUPS:
         return sorted(files)
     kind = GROUPS[group]
-    return [*([kind.nothing] if kind.nothing else []), *sorted(files.union(kind.plugins.names() if kind.plugins else kind.own))]
+    return [
+        *([kind.nothing] if kind.nothing else []),
+        *sorted(files.union(kind.plugins.names() if kind.plugins else kind.own)),
+    ]
 
 
 def default(group: str, benchmark: str = "", backbone: str = "") -> str:

@@ -44,7 +44,11 @@ def check_backbone(name: str, also: list[str]) -> None:
 def _is_class(name: str) -> bool:
     """Return whether a name is FILE.py:NAME or module:NAME, a class or function that creates a network."""
     module, colon, attribute = name.rpartition(":")
-    return bool(colon) and attribute.isidentifier() and (module.endswith(".py") or re.fullmatch(r"[\w.]+", module) is not None)
+    return (
+        bool(colon)
+        and attribute.isidentifier()
+        and (module.endswith(".py") or re.fullmatch(r"[\w.]+", module) is not None)
+    )
 
 
 @cache

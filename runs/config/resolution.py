@@ -9,7 +9,6 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from clustering.foundation.errors import InputError, unknown
-from clustering.foundation.parameters import mismatch
 from runs.config import groups, overrides
 from runs.config.base import RunConfig, group_names, group_of, hints_of, mappings, top_level
 from runs.config.conversion import as_list, convert, takes_lists
@@ -108,7 +107,9 @@ def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignm
     origin = f"experiment {name}"
     return [
         [
-            Assignment(key, value if isinstance(value, str) else overrides.write(value), origin, isinstance(value, list))
+            Assignment(
+                key, value if isinstance(value, str) else overrides.write(value), origin, isinstance(value, list)
+            )
             for key, value in (*shared.items(), *line.items())
         ]
         for line in lines

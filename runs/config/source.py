@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import importlib.util
 import inspect
+import operator
 import re
 import types
 import typing
@@ -23,6 +24,18 @@ from clustering.foundation.errors import InputError
 
 PROJECT = ("clustering", "fairness", "fsl", "runs")
 REQUIRED = "???"  # OmegaConf's placeholder for a value that the user must give
+OPERATORS: Mapping[type[ast.operator], Any] = {
+    ast.BitOr: operator.or_,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+CALLED: Mapping[str, Any] = {
+    **{kind.__name__: kind for kind in (parameters.AtLeast, parameters.Above, parameters.UpTo, parameters.Within)},
+    "field": dataclasses.field,
+}
 REFERS = ("as in", "see ")
 SIMPLE = (type(None), bool, int, float, str, tuple, list)
 
@@ -235,17 +248,37 @@ class _Module:
         raise _UnreadableError(f"{self.name}:{name}")
 
     def value(self, node: ast.expr) -> Any:
+        """Return the value of an annotation or a default. Only what stands there plainly is computed; no code runs."""
         try:
-            return eval(compile(ast.Expression(node), str(self.path), "eval"), {"__builtins__": {}}, self.names)
-        except Exception as error:  # any expression may stand there
+            return self._value(node)
+        except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
             raise _UnreadableError(f"{self.name}: {ast.unparse(node)}") from error
+
+    def _value(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.Name():
+                return self.names[node.id]
+            case ast.Tuple() | ast.List():
+                return tuple(map(self._value, node.elts))
+            case ast.UnaryOp(op=ast.USub()):
+                return -self._value(node.operand)
+            case ast.BinOp() if type(node.op) in OPERATORS:
+                return OPERATORS[type(node.op)](self._value(node.left), self._value(node.right))
+            case ast.Subscript():
+                return self._value(node.value)[self._value(node.slice)]
+            case ast.Call(func=ast.Name()) if node.func.id in CALLED:
+                named = {str(keyword.arg): self._value(keyword.value) for keyword in node.keywords}
+                return CALLED[node.func.id](*map(self._value, node.args), **named)
+        raise _UnreadableError(f"{self.name}: {ast.unparse(node)}")
 
 
 class _Names(dict[str, Any]):
     """Names of a module: those of `typing` and of parameters, and constants of this project."""
 
     def __init__(self, module: _Module) -> None:
-        super().__init__({**vars(typing), **vars(parameters), "field": dataclasses.field})
+        super().__init__({**vars(typing), **vars(parameters)})
         self.update({kind.__name__: kind for kind in (int, float, bool, str, tuple, list, frozenset)})
         self.module = module
 
@@ -303,7 +336,10 @@ def _parameters(module: _Module, node: ast.ClassDef) -> dict[str, tuple[Any, Any
         if isinstance(line, ast.FunctionDef) and line.name == "__init__":
             plain = [*line.args.posonlyargs, *line.args.args][1:]
             defaults = [None] * (len(plain) - len(line.args.defaults)) + list(line.args.defaults)
-            pairs = [*zip(plain, defaults, strict=False), *zip(line.args.kwonlyargs, line.args.kw_defaults, strict=True)]
+            pairs = [
+                *zip(plain, defaults, strict=False),
+                *zip(line.args.kwonlyargs, line.args.kw_defaults, strict=True),
+            ]
             return {
                 argument.arg: (
                     Any if argument.annotation is None else _hint(module, argument.annotation),

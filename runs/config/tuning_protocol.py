@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 from clustering.foundation.errors import InputError, unknown
 from runs.config import groups, overrides
-from runs.config.groups import Choice
 from runs.config.conversion import convert
+from runs.config.groups import Choice
 from runs.config.overrides import Grid, Value
 from runs.config.source import Described
 from runs.config.yaml_files import is_yaml, read
