@@ -23,18 +23,18 @@ from typing import Any
 from machine import describe
 from turns import take_turns, timed
 
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
 from runs.record.server import address, served
-from runs.record.tracking import Tracker
 from runs.report.site import build_report
 from runs.stages.lineage import Lineage, common_tags, evaluate_name, recipe
-from runs.storage.store import Store
 from runs.tables.filling import filled
 from runs.tables.grid import table_of
 from runs.tables.papers.paper import judged
 from runs.tables.papers.paper import paper_table as empty_table
 from runs.tables.table import Table
+from runs.track import Tracker
 
 MATCHING = {"stage": ["evaluation"], "benchmark": ["glyphs"]}
 

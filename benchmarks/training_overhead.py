@@ -34,9 +34,9 @@ from fsl.benchmarks.listed import ListedBenchmark
 from fsl.training.augmentation import Augmentation, normalise
 from fsl.training.base import Training, train
 from fsl.training.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
+from runs.cache import Store
 from runs.console.output import Console
-from runs.record.tracking import Tracker
-from runs.storage.store import Store
+from runs.track import Tracker
 
 
 @dataclass(frozen=True)

@@ -36,15 +36,15 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     Args:
         results: an empty folder, whose record has no runs.
     """
-    from runs.record.tracking import Tracker
+    from runs.cache import Store
     from runs.report.figures import formulas, read_figures
     from runs.report.outcomes import Outcomes, run_pages
     from runs.report.papers import Reader
     from runs.report.provenance import Provenance
     from runs.report.rendering import Renderer
     from runs.report.site import Site
-    from runs.storage.store import Store
     from runs.tables.shipped import shipped_runs
+    from runs.track import Tracker
 
     shipped = shipped_runs()
     provenance = Provenance((), shipped=shipped.runs if shipped else ())

@@ -13,8 +13,8 @@ from runs.console.output import Console
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
+    from runs.cache import Store
     from runs.stages.comparison import Comparison
-    from runs.storage.store import Store
 
 FLAGS = ("dry-run", "force", "json", "by-class")
 ABOUT = """\
@@ -87,7 +87,7 @@ def _show(comparisons: "Sequence[Comparison]", console: Console, *, by_class: bo
 def _save(comparisons: "Sequence[Comparison]", name: str, store: "Store", console: Console, *, by_class: bool) -> None:
     from runs.figures.differences import differences_figure
     from runs.figures.style import save
-    from runs.storage.store import write_text
+    from runs.storage.disk import write_text
     from runs.tables import differences
 
     with store.watched():

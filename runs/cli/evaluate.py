@@ -59,7 +59,7 @@ def run(flags: Flags, console: Console) -> int:
                     **result.metrics(),
                     "interval": f"over {result.units}",
                     "tasks": len(result.accuracies),
-                    "identity": result.identity,
+                    "key": result.key,
                     "run": result.run_id,
                     "reused": result.reused,
                 }
@@ -103,7 +103,7 @@ def _tuning(tuned: "Tuned | None") -> dict[str, Any]:
     """Return the tuning run and the chosen values, for JSON; empty without tuning."""
     if tuned is None:
         return {}
-    return {"tuning": {"identity": tuned.identity, "run": tuned.run_id, "chosen": dict(tuned.values)}}
+    return {"tuning": {"key": tuned.key, "run": tuned.run_id, "chosen": dict(tuned.values)}}
 
 
 def _title(results: "Sequence[Result]") -> str:

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError, unknown
+from runs.cache import content_hash
 from runs.cli.flags import Flags, describe
 from runs.cli.keys import read_keys
 from runs.config import groups
 from runs.config.timm_names import check_backbone
 from runs.console.output import Console
-from runs.storage import cards
-from runs.storage.store import content_hash, write_text
+from runs.storage.disk import write_text
+from runs.storage.model_card import IMAGENET, folded_in_words, is_card, model_card
 from runs.storage.together import check_place
 
 if TYPE_CHECKING:
@@ -110,7 +111,10 @@ def _features(path: Path, values: Mapping[str, Any], console: Console) -> dict[s
     else:
         bank = import_features(path, values["split"], **_given(values))
     bank.save(output)
-    write_text(card, cards.bank(bank, f"Features from {path.name}", output.name).text(bank.fingerprint()))
+    facts = {"stage": "features", **bank.provenance, "fingerprint": bank.fingerprint()}
+    summary = f"Features of {len(bank.features):,} images of {len(bank.class_names)} classes, from {path.name}."
+    use = f"transduce evaluate features={output.name} strategy=simpleshot"
+    write_text(card, model_card(f"Features from {path.name}", summary, facts, use))
     return {
         "features": str(output),
         "form": bank.provenance["form"],
@@ -194,8 +198,11 @@ def _checkpoint(path: Path, values: Mapping[str, Any], console: Console) -> dict
     details = {"imported": path.name, "content": content, "mean": list(kind.mean), "std": list(kind.std)}
     save_backbone(output, backbone, name, **form, about={"benchmark": kind.name, **details})
     folded: Sequence[str] = backbone.folded  # type: ignore[assignment]
-    described = cards.given(name, kind, path.name, content, output.name, folded=folded)
-    write_text(card, described.text(content_hash(output)[:16]))
+    facts = {"stage": "checkpoint", "benchmark": kind.name, "backbone": name, "imported": path.name, "content": content}
+    facts |= {"fingerprint": content_hash(output)[:16]} | ({"changed": folded_in_words(folded)} if folded else {})
+    summary = f"Weights of {name} without its classifier, converted from {path.name}, a file of another program."
+    use = f"transduce evaluate benchmark={kind.name} backbone={name} checkpoint={output.name}"
+    write_text(card, model_card(f"{name} from {path.name}", summary, facts, use, [IMAGENET]))
     return {
         "checkpoint": str(output),
         "backbone": name,
@@ -203,7 +210,7 @@ def _checkpoint(path: Path, values: Mapping[str, Any], console: Console) -> dict
         "tensors": len(backbone.state_dict()),
         "parameters": sum(parameter.numel() for parameter in backbone.parameters()),
         "left out": ", ".join(backbone.left_out) or "none",  # type: ignore[arg-type]
-        **({"changed": cards.folded_in_words(folded)} if folded else {}),
+        **({"changed": folded_in_words(folded)} if folded else {}),
         "card": str(card),
     }
 
@@ -223,6 +230,6 @@ def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
         if '"imported":' not in header.get("about", header.get("provenance", "")):  # trained or extracted here
             raise InputError(f"output={place}: exists, and was not imported; {remedy}")
     card = place.with_suffix(".md")
-    if os.path.lexists(card) and not cards.is_card(card):
+    if os.path.lexists(card) and not is_card(card):
         raise InputError(f"{card} exists, and is not a model card; give another path with output=FILE")
     return place, card

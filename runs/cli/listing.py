@@ -143,8 +143,8 @@ def _objectives() -> list[dict[str, Any]]:
 
 def _trained() -> list[dict[str, Any]]:
     """Return the networks in the results folder, for `classify --backbone FILE` and `checkpoint=FILE`."""
+    from runs.cache import Store
     from runs.own_data.trained_networks import trained_networks
-    from runs.storage.store import Store
 
     return [
         {"name": str(network.path), "about": f"{network.backbone}, trained on {network.benchmark}"}

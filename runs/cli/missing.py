@@ -11,10 +11,10 @@ from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
 from runs.console.output import Console
 
 if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+    from runs.cache import Store
     from runs.scheduling.execution import Outcome
     from runs.scheduling.missing import Missing
-    from runs.storage.store import Store
+    from runs.track import Tracker
 
 FLAGS = ("run-missing", "yes", "executor", "limit-minutes")
 SHOWN = 12  # jobs named in a plan

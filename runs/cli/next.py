@@ -66,11 +66,11 @@ def run(flags: Flags, console: Console) -> int:
 def _chosen(config: NextConfig, console: Console) -> list[dict[str, Any]]:
     import numpy as np
 
+    from runs.cache import Store
     from runs.labelling.given_labels import read_labels
     from runs.labelling.opening import labeller_of
     from runs.labelling.pile import read_pile
     from runs.labelling.predictions import UNKNOWN
-    from runs.storage.store import Store
 
     store = Store(config.results)
     store.prepare()

@@ -51,10 +51,10 @@ def run(flags: Flags, console: Console) -> int:
     values = read_keys([word for word in flags.settings if "=" in word], KEYS)
     if action == "import" and values["experiments"]:
         raise InputError("experiments= only applies to export; an import adds all runs of the file")
+    from runs.cache import Store
     from runs.record.exports.exported import ExportedRuns
     from runs.record.exports.transfer import export_runs, import_runs
-    from runs.record.tracking import Tracker
-    from runs.storage.store import Store
+    from runs.track import Tracker
 
     tracker = Tracker(Store(values["results"]), say=console.note)
     if action == "export":

@@ -9,7 +9,7 @@ from runs.cli.keys import read_keys
 from runs.console.output import Console
 
 if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+    from runs.track import Tracker
 
 FLAGS = ("open", "counts", "json")
 KEYS: dict[str, Any] = {"results": None}
@@ -51,9 +51,9 @@ def run(flags: Flags, console: Console) -> int:
         raise InputError("--json prints the counts; add --counts, or omit --json for the site")
     if flags.open and flags.counts:
         raise InputError("--counts writes no site to open; omit --open or --counts")
-    from runs.record.tracking import Tracker
+    from runs.cache import Store
     from runs.report.site import build_report
-    from runs.storage.store import Store
+    from runs.track import Tracker
 
     store = Store(results)
     warnings: list[str] = []  # many runs may have lost their files

@@ -9,11 +9,11 @@ from runs.config.overrides import write
 from runs.console.output import Console
 
 if TYPE_CHECKING:
+    from runs.cache import Entry
     from runs.config.groups import Choice
     from runs.stages.clustering.results import Clustered
     from runs.stages.fair.results import FairResult
     from runs.stages.pipeline import Plan, Result, Tuning
-    from runs.storage.store import Entry
 
 
 def _check(choice: "Choice", config: RunConfig) -> None:
@@ -42,8 +42,8 @@ class Session:
 
     def __init__(self, configs: Sequence[RunConfig], console: Console, results: str | None = None) -> None:
         from fsl.training.machine import keep_freed_memory
-        from runs.record.tracking import Tracker
-        from runs.storage.store import Store
+        from runs.cache import Store
+        from runs.track import Tracker
 
         self.configs = configs
         self.console = console

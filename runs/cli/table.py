@@ -14,7 +14,7 @@ from runs.config.groups import names
 from runs.console.output import Console
 
 if TYPE_CHECKING:
-    from runs.storage.store import Store
+    from runs.cache import Store
     from runs.tables.table import Config, Table
 
 FLAGS = (*MISSING, "dry-run", "json")
@@ -70,7 +70,7 @@ def show(table: "Table", arguments: str, store: "Store", console: Console) -> No
     Args:
         arguments: the verb and settings that run the missing cells.
     """
-    from runs.storage.store import write_text
+    from runs.storage.disk import write_text
     from runs.tables.formats import FILES, records, terminal
     from runs.tables.papers.paper import is_paper, lacking_folders
 

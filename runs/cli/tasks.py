@@ -35,10 +35,10 @@ def run(flags: Flags, console: Console) -> int:
     if len(configs) > 1:
         raise InputError("tasks takes one config; give each key one value")
 
+    from runs.cache import Store
     from runs.stages.given_features import given_bank
     from runs.stages.lineage import Lineage, labels_of
     from runs.stages.preflight import tasks_of
-    from runs.storage.store import Store
 
     config, path = configs[0], Path(files[0])
     _check_place(path)

@@ -50,10 +50,10 @@ def run(flags: Flags, console: Console) -> int:
             {
                 "config": config.as_json(),
                 "checkpoint": str(checkpoint.path / CHECKPOINT),
-                "identity": checkpoint.identity,
-                "run": checkpoint.run_id,
+                "key": checkpoint.key,
+                "run": checkpoint.run,
                 "reused": checkpoint.reused,
-                **{key: value for key, value in checkpoint.facts.items() if isinstance(value, (int, float))},
+                **checkpoint.metrics,
             }
         )
     if console.as_json:
@@ -64,7 +64,7 @@ def run(flags: Flags, console: Console) -> int:
                 {
                     "training": f"{config.benchmark.name}/{config.backbone.name}",
                     **session.varying(config),
-                    "validation accuracy": _percent(row.get("validation_accuracy")),
+                    "validation accuracy": _percent(row.get("best_validation_accuracy")),
                     "epochs": _count(row.get("epochs")),
                     "": "reused" if row["reused"] else "new",
                     "checkpoint": str(row["checkpoint"]),

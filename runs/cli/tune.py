@@ -123,7 +123,7 @@ def _record(tuning: "Tuning") -> dict[str, Any]:
     """Return a tuning as a dictionary for JSON."""
     return {
         "config": tuning.config.as_json(),
-        "identity": tuning.tuned.identity,
+        "key": tuning.tuned.key,
         "run": tuning.tuned.run_id,
         "reused": tuning.reused,
         "chosen": dict(tuning.tuned.values),

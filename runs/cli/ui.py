@@ -37,8 +37,8 @@ def usage(settings: Sequence[str]) -> str:
 def run(flags: Flags, console: Console) -> int:
     """Start the UI and wait for Ctrl-C."""
     values = read_keys(flags.settings, KEYS)
+    from runs.cache import Store
     from runs.record.server import serve
-    from runs.storage.store import Store
 
     store = Store(values["results"])
     serve(store, host=values["host"], port=values["port"], browse=values["browse"], say=console.error)

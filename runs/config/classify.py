@@ -169,8 +169,8 @@ class ClassifyConfig(RunConfig):
         """Check that there is a network for what has to be encoded."""
         embeds_names = self.classes is not None and self.text_features is None
         if self.backbone is None and self.classifier is None and (self.query is not None or embeds_names):
+            from runs.cache import Store
             from runs.own_data.trained_networks import networks_here
-            from runs.storage.store import Store
 
             if self.classes is not None:
                 raise InputError(

@@ -120,8 +120,8 @@ class PileConfig(RunConfig):
 
     def _check_network(self) -> None:
         if self.backbone is None and self.is_folder:
+            from runs.cache import Store
             from runs.own_data.trained_networks import networks_here
-            from runs.storage.store import Store
 
             raise InputError(
                 "no network given for the pictures: add --backbone timm:NAME, --backbone open_clip:NAME "

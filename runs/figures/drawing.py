@@ -20,7 +20,7 @@ from runs.tables.papers.paper import SMALL
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from runs.record.tracking import Tracker
+    from runs.track import Tracker
 
 C = TypeVar("C", EvaluateConfig, TuneConfig, ClusterConfig, FairConfig, RunConfig)
 F = TypeVar("F")

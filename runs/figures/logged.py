@@ -20,8 +20,8 @@ from runs.record.query import NOTE, source_tags
 from runs.storage.locks import Say, silent
 
 if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
-    from runs.storage.store import Store
+    from runs.cache import Store
+    from runs.track import Tracker
 
 HASHES = "files"  # the tag with the SHA-256 of each file
 

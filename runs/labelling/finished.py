@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from runs.cache import Store
 from runs.config.base import identity
 from runs.config.label import LabelConfig
 from runs.labelling.export import export
 from runs.labelling.views import accuracy
 from runs.stages.lineage import short
-from runs.storage.store import Store
 
 if TYPE_CHECKING:
     from runs.labelling.session import Session
-    from runs.record.tracking import Tracker
+    from runs.track import Tracker
 
 STAGE = "label"
 POINTS = 100  # maximum number of recorded times of answers

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from fsl.episodes import Strategy
+from runs.cache import Store
 from runs.config.label import LabelConfig, PileConfig
 from runs.labelling.finished import record
 from runs.labelling.pile import Pile, read_pile
@@ -23,12 +24,11 @@ from runs.labelling.session import Session
 from runs.labelling.shown_columns import read_truth
 from runs.record.server import address, has_screen
 from runs.storage.locks import try_locked
-from runs.storage.store import Store
 
 if TYPE_CHECKING:
     from clustering.foundation.progress import Progress
     from runs.console.output import Console
-    from runs.record.tracking import Tracker
+    from runs.track import Tracker
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PAGE = "page.json"

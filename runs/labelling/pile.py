@@ -13,9 +13,9 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from fsl.features.arrays import read_features
 from fsl.picture_folders import unlabelled_pictures
+from runs.cache import Store
 from runs.config.label import PileConfig
 from runs.own_data.page import as_utf8
-from runs.storage.store import Store
 
 if TYPE_CHECKING:
     from clustering.foundation.progress import Progress

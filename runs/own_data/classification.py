@@ -20,13 +20,13 @@ from fsl.features.prompts import PROMPTS
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.named_strategies import name_of
 from fsl.picture_folders import check_apart, copies, in_both, labelled_pictures, unlabelled_pictures
+from runs.cache import Store
 from runs.config.base import content, identity
 from runs.config.classify import ClassifyConfig
 from runs.config.groups import Choice, freeze
 from runs.own_data.feature_rows import rows_of_features, text_features
 from runs.own_data.picture_features import Pictures, encode, encode_names
 from runs.own_data.trained_networks import networks_here
-from runs.storage.store import Store
 
 if TYPE_CHECKING:
     from clustering.foundation.progress import Progress

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from clustering.datasets.table import Contents
+from runs.cache import Store
 from runs.config.groups import Choice, comment
 from runs.own_data.plain_words import percent
 from runs.own_data.table_checks import page_beside
 from runs.own_data.table_columns import TableColumns
 from runs.report.rendering import environment
 from runs.stages.lineage import short
-from runs.storage.store import Store, write_text
+from runs.storage.disk import write_text
 from runs.storage.together import Output, write_together
 
 

@@ -12,8 +12,8 @@ from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
 from fsl.features.prompts import texts_of
 from fsl.picture_folders import digests
+from runs.cache import Store
 from runs.config.base import identity
-from runs.storage.store import Store
 
 if TYPE_CHECKING:
     from torch import Tensor

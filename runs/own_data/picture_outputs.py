@@ -11,20 +11,21 @@ import numpy as np
 from clustering.files.regular import head_of
 from clustering.files.spreadsheets import as_text
 from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.config.classify import ClassifyConfig
 from runs.config.cluster import ClusterConfig
 from runs.config.overrides import spell
 from runs.own_data.table_checks import check_page
 from runs.stages.lineage import short
-from runs.storage.store import Store, write_text
+from runs.storage.disk import write_text
 from runs.storage.together import Output, check_place
 
 if TYPE_CHECKING:
     from clustering.foundation.progress import Progress
     from runs.own_data.classification import Classified
     from runs.own_data.page import Command, Written
-    from runs.record.tracking import Tracker
     from runs.stages.clustering.results import Clustered
+    from runs.track import Tracker
 
 FOLDER = "folder"  # the data set of `transduce cluster`
 CLUSTERS = ("file", "cluster", "confidence")

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from fairness.datasets.dataset import FairDataset
     from fairness.datasets.table import Table as FairTable
     from fairness.groups import Groups
+    from runs.cache import Store
     from runs.own_data.page import Command, TablePage, Written
     from runs.stages.clustering.results import Clustered
     from runs.stages.fair.results import FairResult, TradeOff
-    from runs.storage.store import Store
 
 OTHERS = ("slk_means", "slk_mean_shift")  # suggested if groups depend on the start: the first method that was not used
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clustering.files.tensor_headers import read_header
-from runs.storage.store import COMPLETE, Store
+from runs.cache import COMPLETE, Store
 
 FILE = "best.safetensors"
 TRAIN = "to train a network on your own pictures: transduce train benchmark=folder root=FOLDER"
@@ -29,7 +29,7 @@ class TrainedNetwork(NamedTuple):
 
 def trained_networks(store: Store) -> list[TrainedNetwork]:
     """Return the trained networks, newest first. Only headers are read."""
-    finished = [path for path in store.cache("checkpoints").glob(f"*/{COMPLETE}") if (path.parent / FILE).is_file()]
+    finished = [path for path in store.cache("checkpoint").glob(f"*/{COMPLETE}") if (path.parent / FILE).is_file()]
     newest = sorted(finished, key=lambda path: path.stat().st_mtime_ns, reverse=True)
     return [network for path in newest for network in _described(path.parent / FILE)]
 
@@ -40,7 +40,7 @@ def networks_here(store: Store) -> str:
     if not networks:
         return TRAIN
     first = networks[0]
-    others = store.cache("checkpoints")
+    others = store.cache("checkpoint")
     more = f" ({len(networks) - 1} more in {others})" if len(networks) > 1 else ""
     return f"trained here: --backbone {first.path}, {first.backbone} on {first.benchmark}{more}; {TRAIN}"
 

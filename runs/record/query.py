@@ -1,26 +1,28 @@
-"""Queries for many runs of the record, with small result rows.
+"""Queries for many runs of the record, by MLflow's API, with small result rows."""
 
-A database is read with SQL, because the import of MLflow takes longer than reading a thousand runs. A server, with any
-database behind it, is queried page by page through MLflow's API. Both return the same rows in the same order.
-"""
-
-import functools
 import itertools
 import json
 import math
-import sqlite3
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from runs.record.tracking import Tracker
+if TYPE_CHECKING:
+    from runs.track import Tracker
 
 FINISHED = ("FINISHED",)
-NOTE = "mlflow.note.content"
-"""The tag that MLflow's interface shows as a run's description."""
-PAGE = 1000  # number of runs in one answer of a server
+PARENT = "mlflow.parentRunId"  # the tag by which MLflow nests a run below another
+NOTE = "mlflow.note.content"  # the tag that MLflow's interface shows as a run's description
+KEY, STAGE, FOLDER, EXPERIMENT = "key", "stage", "results", "experiment"  # tags of `Tracker.start`
+COMMAND = "command"  # the stage of parent runs of commands
+NEWEST = "attributes.start_time DESC"
+PAGE = 1000  # runs in one answer
+FEW = 20  # queries that are faster than reading all runs
 SOURCES = "source_runs"
 SOURCES_A_TAG = 150  # ids of 32 characters that fit into a tag
+CONFIG_A_TAG = 5000  # characters
 
 Tags = Mapping[str, Collection[str]]
 
@@ -32,11 +34,10 @@ class RunRow:
     Attributes:
         run_id: MLflow's id.
         name: name of the run in messages.
-        experiment: the name of its experiment.
-        start: start time in milliseconds since 1970.
-        end: end time in milliseconds since 1970; None for an active run.
+        experiment: the name of its experiment, also if MLFLOW_EXPERIMENT_NAME named another one.
+        start, end: milliseconds since 1970; `end` is None for an active run.
         status: "FINISHED", "FAILED", "KILLED", "RUNNING" or "SCHEDULED".
-        params: the resolved config as a flat mapping of text.
+        params: the whole config as a flat mapping of text.
         metrics: the last value of each metric; NaN if NaN was logged.
         tags: all tags, including MLflow's own.
         artifact_uri: address of its files.
@@ -72,13 +73,12 @@ def _source_tag(part: int) -> str:
 
 
 def read_runs(
-    tracker: Tracker, prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
+    tracker: "Tracker", prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
 ) -> list[RunRow]:
     """Return the runs of the experiments whose name starts with `prefix`, newest first.
 
-    Runs of equal time are ordered by id. Deleted runs and runs of deleted experiments are excluded. The time is
-    proportional to the number of matching runs. For other runs of these experiments, a database looks up the requested
-    tags only. A server receives a query for each combination of values.
+    Runs of equal time are ordered by id. Deleted runs, runs of deleted experiments, and parent runs of commands are
+    left out.
 
     Args:
         tags: allowed values of each tag; a run must have one of them.
@@ -87,111 +87,40 @@ def read_runs(
     Raises:
         InputError: the record cannot be read.
     """
-    return _read(tracker, lambda name: name.startswith(prefix), tags or {}, statuses)
-
-
-def finished(tracker: Tracker, experiments: Collection[str], identities: Collection[str]) -> dict[str, RunRow]:
-    """Return the newest finished run of each identity in the experiments of these names, if there is one.
-
-    Raises:
-        InputError: the record cannot be read.
-    """
-    rows: dict[str, RunRow] = {}
-    for row in _read(tracker, lambda name: name in experiments, {"identity": identities}, FINISHED):
-        rows.setdefault(row.tags["identity"], row)
-    return rows
-
-
-def _read(tracker: Tracker, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
     if not tracker.exists():
         return []
-    if tracker.database is None:
-        return _ask(tracker.client, named, tags, statuses)
-    with tracker.opened() as database:
-        return _select(database, named, tags, statuses)
-
-
-# Queries with SQL.
-
-
-# One row per run; SQLite aggregates its params and tags, a third faster than one row for each of them. Every lookup
-# uses an index of MLflow's (run_uuid, or key and run_uuid).
-_RUNS = """
-select run_uuid, name, experiment_id, start_time, end_time, status, artifact_uri,
-    (select json_group_object(key, value) from params where params.run_uuid = runs.run_uuid),
-    (select json_group_object(key, value) from tags where tags.run_uuid = runs.run_uuid)
-from runs
-where lifecycle_stage = 'active'
-    and experiment_id in (select value from json_each(?)) and status in (select value from json_each(?))"""
-_TAG = """
-    and (select value from tags where key = ? and tags.run_uuid = runs.run_uuid) in (select value from json_each(?))"""
-# Metrics are not aggregated, because JSON would round them.
-_METRICS = """
-select run_uuid, key, value, is_nan from latest_metrics where run_uuid in (select value from json_each(?))"""
-
-
-def _select(
-    database: sqlite3.Connection, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]
-) -> list[RunRow]:
-    """Return the runs of a database, all read in one transaction."""
-    database.execute("begin")
-    active = database.execute("select experiment_id, name from experiments where lifecycle_stage = 'active'")
-    experiments = {number: name for number, name in active if named(name)}
-    query, values = _RUNS, [json.dumps(list(experiments)), json.dumps(list(statuses))]
-    for key, allowed in tags.items():
-        query += _TAG
-        values += [key, json.dumps(list(allowed))]
-    runs = database.execute(query, values).fetchall()
-    metrics: dict[str, dict[str, float]] = {run[0]: {} for run in runs}
-    for run_id, key, value, is_nan in database.execute(_METRICS, [json.dumps(list(metrics))]):
-        metrics[run_id][key] = math.nan if is_nan else value
-    database.execute("commit")
-    # All runs are parsed as one text, because the parser then shares equal keys.
-    params = json.loads(f"[{','.join(run[7] for run in runs)}]")
-    labels = json.loads(f"[{','.join(run[8] for run in runs)}]")
-    rows = [
-        RunRow(
-            run_id,
-            name or tag.get("mlflow.runName", ""),
-            experiments[number],
-            start or 0,
-            end,
-            status,
-            param,
-            metrics[run_id],
-            tag,
-            place,
-        )
-        for (run_id, name, number, start, end, status, place, *_), param, tag in zip(runs, params, labels, strict=True)
-    ]
-    return sorted(rows, key=_newest_first)
-
-
-def _newest_first(row: RunRow) -> tuple[int, str]:
-    return -row.start, row.run_id
-
-
-# Queries with MLflow's API.
-
-
-def _ask(client: Any, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
-    """Return the runs of a server. The filters of its API have no OR."""
-    pages = _pages(lambda token: client.search_experiments(page_token=token))
-    experiments = {experiment.experiment_id: experiment.name for experiment in pages if named(experiment.name)}
+    named, tags = os.environ.get("MLFLOW_EXPERIMENT_NAME", ""), tags or {}
+    experiments = {
+        entry.experiment_id: entry.name
+        for entry in pages(tracker.experiment_page)
+        if entry.name.startswith(prefix) or entry.name == named
+    }
     rows = {}  # by id: a run that starts in the meantime shifts the last run of a page to the next page
-    keys = ["attributes.status", *(f"tags.`{key}`" for key in tags)]
-    for values in itertools.product(statuses, *tags.values()) if experiments else ():
-        # A value that cannot be quoted is not part of the filter; the answer is checked for it.
-        conditions = [f"{key} = '{value}'" for key, value in zip(keys, values, strict=True) if "'" not in value]
-        for run in _pages(functools.partial(_search, client, list(experiments), " and ".join(conditions))):
-            if run.info.status in statuses and all(run.data.tags.get(key) in allowed for key, allowed in tags.items()):
-                rows[run.info.run_id] = _row(run, experiments[run.info.experiment_id])
-    return sorted(rows.values(), key=_newest_first)
+    for conditions in _conditions({"attributes.status": statuses, **{f"tags.`{name}`": tags[name] for name in tags}}):
+        if not experiments:
+            break
+
+        def page(token: str | None, conditions: str = conditions) -> Any:
+            return tracker.client.search_runs(
+                list(experiments), conditions, max_results=PAGE, order_by=[NEWEST], page_token=token
+            )
+
+        for run in pages(page):
+            row = _row(run, experiments[run.info.experiment_id])
+            fits = row.status in statuses and all(row.tags.get(name) in tags[name] for name in tags)
+            if fits and row.experiment.startswith(prefix) and row.tags.get(STAGE) != COMMAND:
+                rows[row.run_id] = row
+    return sorted(rows.values(), key=lambda row: (-row.start, row.run_id))
 
 
-def _search(client: Any, experiments: list[str], conditions: str, token: str | None) -> Any:
-    order = ["attributes.start_time DESC"]
-    return client.search_runs(experiments, conditions, max_results=PAGE, order_by=order, page_token=token)
+def _conditions(allowed: Tags) -> Iterator[str]:
+    """Yield filters that together find all runs with allowed values. Callers check again: filters have no OR."""
+    asked: dict[str, Collection[str]] = {}
+    for name, values in sorted(allowed.items(), key=lambda item: len(item[1])):
+        if math.prod(map(len, asked.values())) * len(values) <= FEW:
+            asked[name] = values
+    for values in itertools.product(*asked.values()):
+        yield " and ".join(f"{name} = '{value}'" for name, value in zip(asked, values, strict=True) if "'" not in value)
 
 
 def _row(run: Any, experiment: str) -> RunRow:
@@ -199,18 +128,18 @@ def _row(run: Any, experiment: str) -> RunRow:
     return RunRow(
         info.run_id,
         info.run_name or "",
-        experiment,
+        data.tags.get(EXPERIMENT, experiment),
         info.start_time or 0,
         info.end_time,
         info.status,
-        data.params,
+        _flat(data.tags) or data.params,
         data.metrics,
         data.tags,
-        info.artifact_uri,
+        info.artifact_uri or "",
     )
 
 
-def _pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
+def pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
     """Yield all entries of a list that MLflow returns in pages."""
     token = None
     while True:
@@ -219,3 +148,19 @@ def _pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
         token = page.token
         if not token:
             return
+
+
+def config_tags(flat: Mapping[str, Any]) -> dict[str, str]:
+    """Return the whole config as JSON, in as many tags as its length needs."""
+    text = json.dumps({name: str(value) for name, value in flat.items()}, separators=(",", ":"))
+    parts = [text[i : i + CONFIG_A_TAG] for i in range(0, len(text), CONFIG_A_TAG)]
+    return {"config" if i == 0 else f"config_{i + 1}": part for i, part in enumerate(parts)}
+
+
+def _flat(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the config in the tags of `config_tags`; empty if there is none."""
+    names = itertools.chain(["config"], (f"config_{i}" for i in itertools.count(2)))
+    text = "".join(tags[name] for name in itertools.takewhile(tags.__contains__, names))
+    with suppress(ValueError, AttributeError, RecursionError):
+        return {str(name): str(value) for name, value in json.loads(text).items()}
+    return {}

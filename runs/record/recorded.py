@@ -12,15 +12,15 @@ from runs.config.configs import EvaluateConfig, TuneConfig
 from runs.config.overrides import spell
 from runs.config.tuning_protocol import TuningStep, steps_of
 from runs.record.query import RunRow, read_runs
-from runs.record.tracking import PARENT
 from runs.stages.lineage import Lineage, evaluate_name, short
 from runs.stages.results import PER_TASK, Result, recorded_result
 from runs.stages.tuning import chosen_values
 from runs.stages.tuning_curves import Curve, Trial
 from runs.storage.locks import Say, silent
+from runs.track import PARENT
 
 if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+    from runs.track import Tracker
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.record import leash
-from runs.record.tracking import Tracker, quiet_mlflow
-from runs.record.ui_views import first_page, set_views
+from runs.record.address import quiet_mlflow
+from runs.record.query import NEWEST, pages
 from runs.storage.locks import Say, silent
-from runs.storage.store import Store
+from runs.track import Tracker
 
 PORT = 5000
 START_LIMIT = 120.0  # seconds; a loaded machine needed 40
 STOP_LIMIT = 10.0
-LEAN = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # saves six processes for the evaluation of language models
+# Without the parts for language models: six processes, and the assistant.
+LEAN = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_ENABLE_REMOTE_ASSISTANT": "false"}
 
 
 @contextmanager
@@ -90,7 +92,6 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bo
         say(f"the runs are on the server {tracker.place} (MLFLOW_TRACKING_URI); open that address")
         return
     with contextlib.suppress(KeyboardInterrupt), served(tracker, host=host, port=port, say=say) as process:
-        set_views(tracker)
         page = first_page(tracker, address(host, port))
         say(f"MLflow UI: {page} (press Ctrl-C to stop)")
         if host not in ("127.0.0.1", "localhost", "::1"):
@@ -99,6 +100,13 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bo
             webbrowser.open(page)
         if process.wait() != 0:
             raise _ended(process, log_file(tracker))
+
+
+def first_page(tracker: Tracker, place: str) -> str:
+    """Return the address of the experiment with the newest run; the start page without runs."""
+    experiments = [experiment.experiment_id for experiment in pages(tracker.experiment_page)]
+    runs = tracker.client.search_runs(experiments, max_results=1, order_by=[NEWEST])
+    return f"{place}/#/experiments/{runs[0].info.experiment_id}/runs" if runs else place
 
 
 def has_screen() -> bool:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from runs.figures.descent import above_the_end
 from runs.record.query import RunRow
-from runs.record.tracking import Tracker
 from runs.stages.results import PER_TASK, recorded_evaluation
+from runs.track import Tracker
 
 FLOOR = 1e-6  # lower bound of the values on the logarithmic axis
 TRIED = 3  # maximum number of runs of a method whose files are opened to find a trace

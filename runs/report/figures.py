@@ -13,10 +13,10 @@ from runs.record.exports.exported import ExportedRuns
 from runs.record.exports.transfer import CONFIG
 from runs.record.query import NOTE, RunRow, source_runs
 from runs.record.run_folders import RunFolders
-from runs.record.tracking import Tracker
 from runs.report.addresses import slug
 from runs.stages.small_cases.outcomes import stale_now
 from runs.storage.locks import silent
+from runs.track import Tracker
 
 STAGE, TUNING = "figure", "tuning"  # the tags of runs that hold figures, and of tunings
 

@@ -11,10 +11,10 @@ from runs.config import groups
 from runs.config.overrides import write
 from runs.record.exports.transfer import EXPORTED
 from runs.record.query import RunRow
-from runs.record.tracking import PARENT
 from runs.report.addresses import slug
 from runs.report.explanation import Explanation, explain
 from runs.stages.lineage import short_name
+from runs.track import PARENT
 
 GROUP = "strategy"
 

@@ -13,7 +13,6 @@ from runs.config.overrides import write
 from runs.config.resolution import accepts
 from runs.record.exports.exported import ExportedRuns
 from runs.record.query import RunRow
-from runs.record.tracking import Tracker
 from runs.report.addresses import slug
 from runs.stages.small_cases.outcomes import evaluated_with
 from runs.tables.evidence import look_up, look_up_shipped
@@ -23,6 +22,7 @@ from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_names, published_table, works
 from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import Table
+from runs.track import Tracker
 
 RESULTS = ("evaluate/", "cluster/", "fair/")  # beginnings of the experiments that tables show
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig
 from runs.record.code_version import code_version
 from runs.record.query import RunRow, read_runs
-from runs.record.tracking import Tracker
 from runs.report.addresses import numbered
 from runs.report.convergence import convergence
 from runs.report.figures import read_figures
@@ -29,9 +29,10 @@ from runs.report.outcomes import CLAIMS, ERRATA, FIGURES, Outcomes, run_pages
 from runs.report.papers import RESULTS, Reader
 from runs.report.provenance import Provenance, newest
 from runs.report.rendering import ASSETS, TEMPLATES, Renderer
+from runs.storage.disk import put_in_place
 from runs.storage.locks import Say, silent
-from runs.storage.store import Store, put_in_place
 from runs.tables.shipped import shipped_runs
+from runs.track import Tracker
 
 ALL = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 OUTCOMES_A_PAGE = 400

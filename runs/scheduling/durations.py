@@ -4,11 +4,11 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig
 from runs.record.query import RunRow, read_runs
-from runs.record.tracking import Tracker
 from runs.stages.lineage import short
-from runs.storage.store import Store
+from runs.track import Tracker
 
 ALIKE = ("sampler", "sampler.way", "sampler.shot", "sampler.query", "backbone")
 

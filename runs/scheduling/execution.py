@@ -8,14 +8,14 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from clustering.foundation.progress import Progress
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig
 from runs.console.output import Console
-from runs.record.tracking import Tracker
 from runs.scheduling.crews import Crew, crew
 from runs.scheduling.jobs import Failure, Job, Report, perform
 from runs.scheduling.missing import Missing, plan_missing
 from runs.storage.locks import locked, try_locked
-from runs.storage.store import Store
+from runs.track import Tracker
 
 PATIENCE = 5.0  # seconds without a finished job, after which the workers are counted again
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Literal
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Advance, quiet
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.endings import explain
+from runs.record.address import ENVIRONMENT, RecordUnreachable
 from runs.record.passwords import without_passwords
-from runs.record.patient_client import RecordUnreachable
-from runs.record.place import ENVIRONMENT
-from runs.record.tracking import Tracker
 from runs.scheduling import relay
-from runs.storage.store import Store
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from clustering.foundation.progress import Progress

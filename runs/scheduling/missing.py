@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig
-from runs.record.tracking import Tracker
 from runs.scheduling.jobs import Failure, Job, Kind
 from runs.scheduling.planning import Plan, PlannedStage, Planner, arranged
 from runs.stages.evaluations import batch_key
 from runs.stages.lineage import evaluate_name, short, train_name
-from runs.storage.store import Store
+from runs.track import Tracker
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Group:
 
 def plan_missing(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker) -> Missing:
     """Return the work that is missing until all these configs are evaluated."""
-    planner = Planner(configs, store, tracker)
+    planner = Planner(store, tracker)
     groups: dict[tuple[Any, ...], _Group] = {}
     blocked: dict[str, list[str]] = {}
     finished = 0

@@ -1,21 +1,18 @@
 """The plan of a command: stages and which of them are cached, runs, disk space, time. Computes no result."""
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig
 from runs.config.tuning_protocol import steps_of
 from runs.console.spans import duration
-from runs.record.query import RunRow, finished
-from runs.record.tracking import Tracker
 from runs.scheduling.durations import Durations
 from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, short, train_name
-from runs.storage.store import Kind, Store
+from runs.track import Tracker
 
 State = Literal["cached", "interrupted", "to do"]
 RUN_BYTES = 100_000  # size of one evaluation: its rows in the record, its config, its accuracies task by task
@@ -109,7 +106,7 @@ def plan(configs: Sequence[TrainConfig], store: Store, tracker: Tracker | None =
     Raises:
         InputError: the same errors as the stages, as far as they can be detected without computing a result.
     """
-    planner = Planner(configs, store, tracker or Tracker(store))
+    planner = Planner(store, tracker or Tracker(store))
     return arranged([step for config in configs for step in planner.steps(config)])
 
 
@@ -123,17 +120,11 @@ def arranged(steps: Sequence[PlannedStage]) -> Plan:
 
 
 class Planner:
-    """Plans of many configs. Shared files and results are examined once, and the record is read once.
+    """Plans of many configs. Shared files and results are examined once."""
 
-    Args:
-        configs: all configs that `steps` will be called with.
-    """
-
-    def __init__(self, configs: Sequence[TrainConfig], store: Store, tracker: Tracker) -> None:
+    def __init__(self, store: Store, tracker: Tracker) -> None:
         self.lineages = Lineages()
-        self._configs = configs
         self._store = store
-        self._tracker = tracker
         self._durations = Durations(store, tracker)
         self._peek = functools.cache(store.peek)
 
@@ -144,31 +135,20 @@ class Planner:
             InputError: the same errors as `Lineage.of`.
         """
         lineage = self.lineages.of(config)
-        results = [self._result(result, lineage) for result in _results(config, lineage)]
+        results = [self._result(result) for result in _results(config, lineage)]
         if results and all(step.is_cached for step in results):
             return results[-1:]
         return [*self._sources(config, lineage, results), *results]
 
-    def _result(self, result: "_Result", lineage: Lineage) -> PlannedStage:
-        """Return a stage: cached if the record has its result for the checkpoint in the store, else to be run."""
-        run = self._recorded.get(result.identity)
-        if run and lineage.is_of_checkpoint(run.tags, self._peek):
+    def _result(self, result: "_Result") -> PlannedStage:
+        """Return a stage: cached if the store has its result, else to be run."""
+        if self._peek(result.stage, result.identity):
             return PlannedStage(result.stage, result.name, result.identity, "cached", 0)
         seconds = self._durations.evaluation(result.config, result.tasks)
         size = result.runs * RUN_BYTES
-        is_partial = (self._store.cache("evaluations") / f"{result.identity}.partial").exists()
+        is_partial = (self._store.cache("evaluation") / f"{result.identity}.partial").exists()
         state: State = "interrupted" if is_partial else "to do"
         return PlannedStage(result.stage, result.name, result.identity, state, size, result.runs, seconds)
-
-    @functools.cached_property
-    def _recorded(self) -> Mapping[str, RunRow]:
-        """The finished runs of all configs, by identity."""
-        results: list[_Result] = []
-        for config in self._configs:
-            with contextlib.suppress(InputError):  # raised later by `steps` of this config
-                results += _results(config, self.lineages.of(config))
-        experiments, identities = {result.experiment for result in results}, {result.identity for result in results}
-        return finished(self._tracker, experiments, identities) if results else {}
 
     def _sources(
         self, config: TrainConfig, lineage: Lineage, results: Sequence[PlannedStage]
@@ -183,7 +163,7 @@ class Planner:
         averaged = next((part for part in reversed(extracted) if part.split == "base"), None)  # the target's, if any
         parameters, dimension = _network(config.backbone.build(), lineage.look.channels, lineage.look.size)
         # Files during a training: the best weights, and the last weights with their momentum.
-        state, needed = self._state("checkpoints", lineage.checkpoint, (1 if has_given_weights else 3) * parameters * 4)
+        state, needed = self._state("checkpoint", lineage.checkpoint, (1 if has_given_weights else 3) * parameters * 4)
         missing = [part for part in extracted if not self._peek("features", lineage.bank_of(part))]
         trained_on = (
             [] if has_given_weights or state == "cached" else [lineage.part("base"), lineage.part("validation")]
@@ -209,7 +189,7 @@ class Planner:
             seconds = self._durations.extraction(config, lineage.look.size, count)
             yield PlannedStage("features", f"{name} {shown}", key, state, needed, 0, seconds)
 
-    def _state(self, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:
+    def _state(self, kind: str, key: str, needed: int | None) -> tuple[State, int | None]:
         """Return the state of a cache folder, with the number of bytes that are still to be written."""
         if self._peek(kind, key):
             return "cached", 0

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
+from runs.cache import Entry, Store
 from runs.config.configs import EvaluateConfig, TrainConfig
-from runs.record.tracking import Tracker
 from runs.stages.checkpoints import CHECKPOINT, checkpoint
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, train_name
 from runs.stages.stage import Workspace
-from runs.storage import cards
-from runs.storage.store import Entry, Store
+from runs.storage.model_card import IMAGENET
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
@@ -34,8 +34,8 @@ def features(
 ) -> "FeatureBank":
     """Return the features of a split with the base mean; those given by the config, if any.
 
-    Missing features are extracted, if necessary after a training. A bank made from another checkpoint (before a forced
-    training) is not used.
+    Missing features are extracted, if necessary after a training. Features of another checkpoint (before a forced
+    training) are not used.
 
     Args:
         lineage: lineage of the config, if it is known.
@@ -85,30 +85,31 @@ def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) ->
     from fsl.features.bank import FeatureBank
 
     (store, tracker, progress, _), key = work, lineage.bank_of(part)
-    trained = store.peek("checkpoints", lineage.checkpoint)
     with store.lock("features", key, f"the features of {train_name(config)} {part.split}", progress.note):
-        entry = store.find("features", key, progress.note)
-        if entry and lineage.is_of_checkpoint(entry.facts, store.peek):
+        entry = store.find("features", key, progress.note, held=True)
+        if entry is not None:
             try:
                 return FeatureBank.load(entry.path / BANK)
             except InputError as error:
-                progress.note(str(error))
-                store.put_aside(entry.path, progress.note)
-        if trained is None and not config.given:
+                store.put_aside(entry.path, str(error), progress.note)
+        if not config.given and not store.peek("checkpoint", lineage.checkpoint):
             progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
         made = checkpoint(config, store, tracker, progress=progress, lineage=lineage)
         bank, speed = _extract(config, lineage, part, made, work)
-        partial = store.partial("features", key, fresh=True)
-        with store.watched():
-            bank.save(partial / BANK)
-        facts = {"checkpoint": made.fingerprint, "split": part.split, "images": bank.provenance.get("images", "")}
-        name = f"{train_name(config)} on {part.benchmark.name}, {part.split}"
-        keys = config.training_config().result_keys()
-        if "precision" in made.facts:
-            keys["training.precision"] = made.facts["precision"]
-        card = cards.bank(bank, name, BANK, keys)
-        timing = {"backbone": config.backbone.name, "size": lineage.look.size, "images_per_second": speed}
-        entry = store.publish("features", key, [BANK], facts | timing, lambda _: card.text(bank.fingerprint()))
+        facts = {
+            "inputs": {made.name: made.fingerprint},
+            "backbone": config.backbone.name,
+            "size": lineage.look.size,
+            "images_per_second": speed,
+        }
+        entry = store.publish(
+            "features",
+            key,
+            lambda folder: bank.save(folder / BANK),
+            config=config.training_config().to_yaml(),
+            metrics={"images": len(bank.labels), "dimension": bank.dimension},
+            facts=facts,
+        )
     return FeatureBank.load(entry.path / BANK)
 
 
@@ -135,7 +136,7 @@ def _extract(
             f"{min(known)} among them; choose a target with other classes"
         )
     if config.pretrained is not None and part.benchmark.name in OF_IMAGENET and part.split == "novel":
-        progress.note(f"{part.benchmark.name}: {cards.IMAGENET}")
+        progress.note(f"{part.benchmark.name}: {IMAGENET}")
     began = time.monotonic()
     backbone = load_backbone(made.path / CHECKPOINT)
     found = extract(

@@ -1,23 +1,21 @@
 """Stage one: the trained backbone of a config, or a backbone with given weights."""
 
 import dataclasses
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
+from runs.cache import Entry, Store
 from runs.config.configs import TrainConfig
-from runs.record.noted_runs import noted_run
-from runs.record.tracked_run import TrackedRun
-from runs.record.tracking import Tracker
-from runs.record.unrecorded import Made
+from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.stages.lineage import Lineage, common_tags, images_of, short, train_name
-from runs.stages.stage import Begun, Stage, Workspace, execute
-from runs.storage import cards
-from runs.storage.locks import Say
-from runs.storage.store import CARD, Entry, Store
+from runs.stages.stage import Computed, Stage, Workspace, execute
+from runs.storage.model_card import CARD, IMAGENET, folded_in_words, model_card
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from fsl.training.settings import Trained
@@ -55,24 +53,22 @@ def checkpoint(
             raise failures[0][1]
         trained: Entry = results[key]
         return trained
-    if not force and (entry := store.peek("checkpoints", key)):
-        return entry
-    with store.lock("checkpoint", key, f"the training of {train_name(config)}", progress.note):
-        entry = None if force else store.find("checkpoints", key, progress.note)
+    with store.lock("checkpoint", key, f"the weights of {train_name(config)}", progress.note):
+        entry = None if force else store.find("checkpoint", key, progress.note, held=True)
         return entry or _import(config, lineage, work)
 
 
 @dataclass(frozen=True)
-class TrainingStage(Stage[None, "Trained", Entry]):
+class TrainingStage(Stage[None, "Trained | None", Entry]):
     """One config whose network is trained; its weights are stored in the results folder."""
 
-    kind, noun, counted = "checkpoint", "the training", False
+    kind, noun, counted, artifacts = "checkpoint", "the training", False, (CARD,)
 
     config: TrainConfig
     lineage: Lineage
 
     @property
-    def identity(self) -> str:
+    def key(self) -> str:
         return self.lineage.checkpoint
 
     @property
@@ -83,102 +79,79 @@ class TrainingStage(Stage[None, "Trained", Entry]):
     def name(self) -> str:
         return train_name(self.config)
 
-    def settle(self, work: Workspace) -> None:
-        work.store.find("checkpoints", self.identity, work.progress.note)
+    @property
+    def tags(self) -> dict[str, Any]:
+        return common_tags(self.config, self.lineage)
 
-    def recorded(self, tracker: Tracker, say: Say) -> Entry | None:
-        entry = tracker.store.peek("checkpoints", self.identity)
-        if entry is None:
-            return None
-        # A process killed after the renaming leaves a run that lacks only the card and the mark FINISHED.
-        run = tracker.get(entry.run_id) if entry.run_id and tracker.exists() else None
-        if run is not None and run.info.status in ("RUNNING", "KILLED"):
-            left = tracker.tracked(entry.run_id)
-            if (entry.path / CARD).is_file():
-                left.artifact(entry.path / CARD)
-            left.finish()
-        _tidy(entry.path)
-        return entry
-
-    def begin(self, prepared: None, work: Workspace) -> Begun:
-        """Resume the run of an interrupted training, or start a new run."""
+    def prepare(self, work: Workspace) -> None:
         from fsl.training.machine import resolve_devices
 
-        config, lineage, store, tracker = self.config, self.lineage, work.store, work.tracker
-        resolve_devices(config.device, config.devices)  # checks their number before images are decoded
-        partial = store.partial("checkpoints", self.identity)
-        forced = partial / "forced"  # an interrupted forced training is resumed, too
-        if work.force and not forced.exists():
-            partial = store.partial("checkpoints", self.identity, fresh=True)
-            forced.touch()
-        images = {split: images_of(lineage.benchmark, split, store, work.progress) for split in ("base", "validation")}
+        resolve_devices(self.config.device, self.config.devices)  # checks their number before images are decoded
 
-        def start() -> TrackedRun:
-            return tracker.start(
-                self.experiment,
-                self.name,
-                stage=self.kind,
-                identity=self.identity,
-                params=config.flat(),
-                config=config.to_yaml(),
-                tags=common_tags(config, lineage),
-            )
-
-        return Begun(noted_run(partial / "run.json", self.name, tracker, start), (partial, images))
-
-    def run(self, begun: Begun, prepared: None, work: Workspace) -> Made["Trained"]:
+    def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> "Computed[Trained | None]":
+        """Train the network, or resume an interrupted training."""
         from fsl.training.base import precision_of, train
 
-        config, run, (partial, images), started = self.config, begun.run, begun.state, time.monotonic()
+        config, benchmark, started = self.config, self.lineage.benchmark, time.monotonic()
+        images = {split: images_of(benchmark, split, work.store, work.progress) for split in ("base", "validation")}
         with work.store.watched():
             trained = train(
                 config.backbone.build(),
-                self.lineage.benchmark,
+                benchmark,
                 images["base"],
                 images["validation"],
                 config.training.build(),
                 config.seed,
-                partial,
+                work.store.working(self.kind, self.key, force=work.force),
                 log=run,
                 progress=work.progress,
                 device=config.device,
                 devices=config.devices,
             )
-        numbers = {"best_epoch": trained.best_epoch, "epochs": trained.epochs, "images": trained.images}
-        best = {"best_validation_accuracy": trained.validation_accuracy}  # the curve has no "best_"
-        # The time of a resumed training starts at its resumption.
-        seconds = {"seconds": time.monotonic() - started}
-        run.log(metrics=numbers | best | seconds, tags={"base_images": images["base"].fingerprint})
-        facts = {
-            "run": run.run_id,
-            **numbers,
-            "validation_accuracy": trained.validation_accuracy,
-            "validation_ci95": trained.validation_ci95,
+        metrics = {
+            "best_epoch": trained.best_epoch,
+            "epochs": trained.epochs,
+            "images": trained.images,
+            "best_validation_accuracy": trained.validation_accuracy,  # the curve has no "best_"
+            "best_validation_accuracy_ci95": trained.validation_ci95,
             "images_per_second": trained.images_per_second,
-            "devices": config.devices,
-            "precision": precision_of(config.training.build(), config.device),
+            "seconds": time.monotonic() - started,  # of a resumed training since its resumption
         }
-        return Made(trained, facts)
+        tags = {
+            "base_images": images["base"].fingerprint,
+            "precision": precision_of(config.training.build(), config.device),
+            "devices": config.devices,
+        }
+        data = [DataUsed(benchmark.name, split, found.fingerprint) for split, found in images.items()]
+        return Computed(trained, metrics, tags, data=data)
 
-    def keep(self, made: Made["Trained"], begun: Begun, work: Workspace) -> Path:
-        config, facts = self.config, {name: value for name, value in made.facts.items() if name != "run"}
-        keys = config.training_config().result_keys() | {"training.precision": facts["precision"]}
-        card = cards.trained(self.name, CHECKPOINT, keys, self.lineage.benchmark, facts, begun.state[1])
-        return work.store.publish("checkpoints", self.identity, [CHECKPOINT], made.facts, card.text).path / CARD
+    def save(self, content: "Trained | None", folder: Path) -> None:
+        assert content is not None, "only a new network is saved"
+        working = folder.with_name(f"{self.key}.partial")
+        shutil.copyfile(working / CHECKPOINT, folder / CHECKPOINT)
+        accuracy = f"{100 * content.validation_accuracy:.2f} ± {100 * content.validation_ci95:.2f} %"
+        facts = {
+            "stage": self.kind,
+            "benchmark": self.lineage.benchmark.name,
+            "backbone": self.config.backbone.name,
+            "validation accuracy": f"{accuracy}, of the best of {content.epochs} epochs",
+            "config": {name: str(value) for name, value in self.config.training_config().result_keys().items()},
+        }
+        summary = f"Weights of {facts['backbone']} without its classifier, trained on the base classes of "
+        summary += f"{facts['benchmark']} by cross-entropy, for few-shot learning on other classes."
+        text = model_card(self.name, summary, facts, _command(self.config, CHECKPOINT))
+        (folder / CARD).write_text(text, encoding="utf-8")
 
-    def result(self, made: Made["Trained"], begun: Begun, work: Workspace) -> Entry:
-        entry = work.store.peek("checkpoints", self.identity)
-        assert entry is not None, "it was put there under the lock"
-        return dataclasses.replace(entry, reused=False)
+    def load(self, entry: Entry) -> None:
+        if not (entry.path / CHECKPOINT).is_file():
+            raise ValueError(f"{CHECKPOINT} is missing")
 
-    def close(self, made: Made["Trained"], begun: Begun, work: Workspace) -> None:
-        _tidy(work.store.cache("checkpoints") / self.identity)
+    def result(self, content: "Trained | None", entry: Entry, run_id: str) -> Entry:
+        return dataclasses.replace(entry, run=run_id)
 
 
-def _tidy(folder: Path) -> None:
-    """Remove the files that only an interrupted training needs."""
-    for rest in ("last.ckpt", "run.json", "forced"):
-        (folder / rest).unlink(missing_ok=True)
+def _command(config: TrainConfig, file: str) -> str:
+    return f"transduce evaluate benchmark={short(config.benchmark)} backbone={short(config.backbone)} checkpoint={file}"
 
 
 def _import(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
@@ -199,19 +172,20 @@ def _import(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
         backbone = pretrained_backbone(network, Path(origin))
     facts = {"imported": Path(origin).name, "content": str(config.weights)}
     shown = {"benchmark": lineage.benchmark.name, "mean": look.mean, "std": look.std}
-    card = cards.given(
-        network,
-        lineage.benchmark,
-        facts["imported"],
-        facts["content"],
-        CHECKPOINT,
-        folded=getattr(backbone, "folded", ()),
-        look=look if config.pretrained else None,
+    folded = getattr(backbone, "folded", ())
+    summary = f"Weights of {network} without its classifier, converted from {facts['imported']}."
+    described = {"stage": "checkpoint", "benchmark": lineage.benchmark.name, "backbone": network, **facts}
+    described |= {"changed": folded_in_words(folded)} if folded else {}
+    card = model_card(
+        f"{network} from {facts['imported']}", summary, described, _command(config, CHECKPOINT), [IMAGENET]
     )
-    partial = work.store.partial("checkpoints", lineage.checkpoint, fresh=True)
-    with work.store.watched():
-        save_backbone(partial / CHECKPOINT, backbone, network, **size, about={**facts, **shown})
-    entry = work.store.publish("checkpoints", lineage.checkpoint, [CHECKPOINT], facts, card.text)
+
+    def save(folder: Path) -> None:
+        save_backbone(folder / CHECKPOINT, backbone, network, **size, about={**facts, **shown})
+        (folder / CARD).write_text(card, encoding="utf-8")
+
+    yaml = config.training_config().to_yaml()
+    entry = work.store.publish("checkpoint", lineage.checkpoint, save, config=yaml, facts=facts)
     work.progress.note(f"weights of {network} taken from {origin}")
     return entry
 

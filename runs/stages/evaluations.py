@@ -2,25 +2,24 @@
 
 import dataclasses
 import functools
-import shutil
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.scores import Evaluation
+from runs.cache import Entry, Store
 from runs.config.configs import EvaluateConfig
 from runs.config.overrides import spell, write
-from runs.record.tracking import PARENT, Tracker
-from runs.record.unrecorded import Made
+from runs.record.tracked_run import TrackedRun
 from runs.stages.banks import features, pictures
 from runs.stages.given_features import check_transform
 from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, recipe, short
 from runs.stages.preflight import preflight, tasks_of
-from runs.stages.results import PER_TASK, Result, Tuned, recorded_result
-from runs.stages.stage import Begun, Stage, Workspace, execute
-from runs.storage.locks import Say
-from runs.storage.store import Store
+from runs.stages.results import PER_TASK, Result, Tuned
+from runs.stages.stage import Computed, Stage, Workspace, execute
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from fsl.evaluation.unfinished import Unfinished
@@ -65,32 +64,32 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
     """One config whose strategy is evaluated.
 
     Attributes:
+        config: the config with the tuned values.
         asked: the config before the tuning.
         lineage: lineage of the config.
         parent: parent of its run.
         tuned: the tuned values; None if there is nothing to tune.
     """
 
-    kind, noun, file = "evaluation", "the evaluation", PER_TASK
-    load = staticmethod(Evaluation.load)
+    kind, noun, artifacts = "evaluation", "the evaluation", (PER_TASK,)
 
+    config: EvaluateConfig
     asked: EvaluateConfig
     lineage: Lineage
     parent: Parent | None
     tuned: Tuned | None
 
     @functools.cached_property
-    def identity(self) -> str:
+    def key(self) -> str:
         return self.lineage.evaluation(self.asked)
-
-    @functools.cached_property
-    def config(self) -> EvaluateConfig:
-        """The config with the tuned values."""
-        return self.asked.settled(self.tuned.values if self.tuned else {})
 
     @property
     def experiment(self) -> str:
         return self.parent.experiment if self.parent else f"evaluate/{short(self.config.benchmark)}"
+
+    @property
+    def parent_run(self) -> str:
+        return self.parent.run_id if self.parent else ""
 
     @property
     def label(self) -> str:
@@ -105,27 +104,32 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
         return f"{self.label} {self.config.split}" if self.parent else evaluate_name(self.config)
 
     @property
-    def chosen(self) -> dict[str, Any]:
-        """The tuned values, by key."""
-        flat = self.config.flat()
-        return {f"strategy.{field}": flat[f"strategy.{field}"] for field in self.asked.strategy.grids}
-
-    @property
-    def together(self) -> Hashable:
+    def batch(self) -> Hashable:
         return batch_key(self.config, self.lineage)
 
     @property
-    def params(self) -> dict[str, Any]:
+    def flat(self) -> dict[str, Any]:
         """The values used, and the values from which the tuned ones were chosen."""
         grids = {f"tuning.{field}": write(grid) for field, grid in self.asked.strategy.grids.items()}
         return self.config.flat() | grids
 
     @property
-    def tags(self) -> dict[str, str]:
-        """Tags that identify the groups of the run."""
-        parent = {PARENT: self.parent.run_id} if self.parent else {}
-        tuned = {"tuning_identity": self.tuned.identity, "tuning_run": self.tuned.run_id} if self.tuned else {}
-        return parent | tuned
+    def tags(self) -> dict[str, Any]:
+        config, lineage = self.config, self.lineage
+        strategy, options = config.strategy.kind, config.sampler.options
+        target = lineage.target[1] if lineage.target else ""
+        tuned = {"tuning_key": self.tuned.key, "tuning_run": self.tuned.run_id} if self.tuned else {}
+        return {
+            **common_tags(config, lineage),
+            **tuned,
+            "recipe": recipe(self.asked, lineage.source, target),
+            "strategy": short(config.strategy),
+            "sampler": config.sampler.name,
+            **{name: options[name] for name in TASK_TAGS if name in options},
+            "split": config.split,
+            "transductive": getattr(strategy, "transductive", ""),
+            "assumes_balance": getattr(strategy, "assumes_balance", ""),
+        }
 
     def prepare(self, work: Workspace) -> EvaluationInputs:
         config, (store, tracker, progress, _), lineage = self.config, work, self.lineage
@@ -135,43 +139,10 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
             shown = pictures(config, store, tracker, progress=progress, lineage=lineage)
         return features(config, config.split, store, tracker, progress=progress, lineage=lineage), shown
 
-    def kept(self, prepared: EvaluationInputs, work: Workspace) -> Made[Evaluation] | None:
-        kept, (bank, _) = super().kept(prepared, work), prepared
-        if kept is None or (kept.facts["features"], kept.facts["chosen"]) != (bank.fingerprint(), _texts(self.chosen)):
-            return None
-        seconds = float(kept.facts["seconds_per_task"])
-        return Made(dataclasses.replace(kept.content, seconds_per_task=seconds), kept.facts)
-
-    def begin(self, prepared: EvaluationInputs, work: Workspace) -> Begun:
-        config, lineage, (bank, _) = self.config, self.lineage, prepared
-        strategy, target = config.strategy.kind, lineage.target[1] if lineage.target else ""
-        run = work.tracker.start(
-            self.experiment,
-            self.name,
-            stage=self.kind,
-            identity=self.identity,
-            params=self.params,
-            config=self.asked.to_yaml(),
-            tags=common_tags(config, lineage)
-            | self.tags
-            | {
-                "recipe": recipe(self.asked, lineage.source, target),
-                "strategy": short(config.strategy),
-                "sampler": config.sampler.name,
-                **{name: config.sampler.options[name] for name in TASK_TAGS if name in config.sampler.options},
-                "split": config.split,
-                "checkpoint": bank.provenance.get("checkpoint", ""),
-                "features": bank.fingerprint(),
-                "transductive": getattr(strategy, "transductive", ""),
-                "assumes_balance": getattr(strategy, "assumes_balance", ""),
-            },
-        )
-        return Begun(run)
-
     @classmethod
-    def run_together(
-        cls, batch: Sequence[tuple[Self, Begun]], prepared: EvaluationInputs, work: Workspace
-    ) -> Iterator[Made[Evaluation] | Exception]:
+    def compute_batch(
+        cls, batch: Sequence[tuple[Self, TrackedRun]], prepared: EvaluationInputs, work: Workspace
+    ) -> Iterator[Computed[Evaluation] | Exception]:
         from fsl.evaluation.episodic import evaluate
         from fsl.training.machine import resolve_device
 
@@ -195,60 +166,44 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
             unfinished=stages[0]._unfinished(bank, work) if shown else None,
         )
         for label, stage in zip(labels, stages, strict=True):
-            if label in failed:
-                yield failed[label]
-                continue
-            seconds = found[label].seconds_per_task
-            about = {"features": bank.fingerprint(), "chosen": _texts(stage.chosen), "seconds_per_task": seconds}
-            yield Made(found[label], about)
+            yield failed[label] if label in failed else stage._computed(found[label], bank, work)
+
+    def _computed(self, found: Evaluation, bank: "FeatureBank", work: Workspace) -> Computed[Evaluation]:
+        store, tasks = work.store, len(found.accuracies)
+        tuned = (f"tuning/{self.tuned.key}",) if self.tuned else ()
+        inputs = store.fingerprints(*self.lineage.made_of(self.config.split), *tuned)
+        trained = store.cache("checkpoint") / self.lineage.checkpoint
+        training = Entry(trained, "").run_id(work.tracker.note_of()) if self.lineage.checkpoint else ""
+        tags = {
+            "interval": f"over {found.units}",
+            "checkpoint": bank.provenance.get("checkpoint", ""),
+            "features": bank.fingerprint(),
+            **({"training_run": training, "model": f"runs:/{training}/model"} if training else {}),
+        }
+        counts = {"seconds": found.seconds_per_task * tasks, "tasks": tasks}
+        return Computed(found, found.metrics() | counts, tags, inputs, self.lineage.data(self.config.split))
 
     def _unfinished(self, bank: "FeatureBank", work: Workspace) -> "Unfinished":
         """Return the intermediate results of an interrupted evaluation on these features."""
         from fsl.evaluation.unfinished import Unfinished
 
-        folder = work.store.partial("evaluations", self.identity, fresh=work.force)
+        folder = work.store.working(self.kind, self.key, force=work.force)
         found = Unfinished(folder / "tasks.safetensors", bank.fingerprint())
         if found.done:
             work.progress.note(f"{self.name}: going on after {found.done:,} tasks")
         return found
 
-    def record(self, made: Made[Evaluation], begun: Begun, work: Workspace) -> None:
-        found, tasks = made.content, len(made.content.accuracies)
-        counts = {"seconds": found.seconds_per_task * tasks, "tasks": tasks}
-        begun.run.log(metrics=found.metrics() | counts, tags={"interval": f"over {found.units}"})
+    def save(self, content: Evaluation, folder: Path) -> None:
+        content.save(folder / PER_TASK)
 
-    def result(self, made: Made[Evaluation], begun: Begun, work: Workspace) -> Result:
+    def load(self, entry: Entry) -> Evaluation:
+        found = Evaluation.load(entry.path / PER_TASK)
+        return dataclasses.replace(found, seconds_per_task=entry.metrics["seconds_per_task"])
+
+    def result(self, content: Evaluation, entry: Entry, run_id: str) -> Result:
         return Result(
-            **vars(made.content),
-            config=self.asked,
-            identity=self.identity,
-            run_id=begun.run.run_id,
-            reused=False,
-            tuned=self.tuned,
+            **vars(content), config=self.asked, key=self.key, run_id=run_id, reused=entry.reused, tuned=self.tuned
         )
-
-    def close(self, made: Made[Evaluation], begun: Begun, work: Workspace) -> None:
-        super().close(made, begun, work)
-        shutil.rmtree(work.store.cache("evaluations") / f"{self.identity}.partial", ignore_errors=True)
-
-    def recorded(self, tracker: Tracker, say: Say) -> Result | None:
-        parent = self.parent.run_id if self.parent else None
-        run = tracker.find(self.experiment, self.identity, parent=parent) if tracker.exists() else None
-        if run is None:
-            return None
-        if not self.lineage.is_of_checkpoint(run.data.tags, tracker.store.peek):
-            say(f"{self.name} was evaluated with an earlier checkpoint: evaluating it again")
-            return None
-        if any(run.data.params.get(key) != value for key, value in _texts(self.chosen).items()):
-            say(f"{self.name} was evaluated with values of an earlier tuning: evaluating it again")
-            return None
-        run_id = run.info.run_id
-        try:
-            data, place = run.data, run.info.artifact_uri
-            return recorded_result(tracker, run_id, data.metrics, place, self.asked, self.identity, self.tuned)
-        except (ValueError, KeyError) as error:
-            say(f"{self.name}: {PER_TASK} of run {run_id} is no longer whole ({error}): evaluating it again")
-            return None
 
 
 def evaluation(
@@ -262,15 +217,15 @@ def evaluation(
     parent: Parent | None = None,
     failures: list[tuple[str, Exception]] | None = None,
 ) -> list[Result]:
-    """Return the result of each config, in order; finished ones are taken from the record.
+    """Return the result of each config, in order; finished ones are taken from the cache.
 
     Strategies on the same tasks share the gathered features. Each config has a run of its own. If a strategy fails,
     the others are evaluated and recorded before its error is raised.
 
     Args:
-        force: evaluate again, even if the result is in the record.
+        force: evaluate again, even if the result is in the cache.
         tuned: the tuned values of each config; None for a config without tuning.
-        parent: only its children count as finished, and new runs become its children.
+        parent: the runs become its children.
         failures: list to which failed strategies are appended, with the names of their runs; the results are those of
             the other strategies. If it is None, the first error is raised.
 
@@ -285,8 +240,8 @@ def evaluation(
         failures += failed
     elif failed:
         raise failed[0][1]
-    made = [stage for stage in stages if stage.identity in results]
-    return [dataclasses.replace(results[stage.identity], config=stage.asked) for stage in made]
+    made = [stage for stage in stages if stage.key in results]
+    return [dataclasses.replace(results[stage.key], config=stage.asked) for stage in made]
 
 
 def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: Progress = quiet) -> None:
@@ -297,7 +252,7 @@ def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, pro
     """
     batches: dict[Hashable, list[EvaluationStage]] = {}
     for stage in _stages(configs, [None] * len(configs), None):
-        batches.setdefault(stage.together, []).append(stage)
+        batches.setdefault(stage.batch, []).append(stage)
     _preflight(list(batches.values()), Workspace(store, tracker, progress))
 
 
@@ -314,14 +269,11 @@ def _stages(
         check_audits(config.audit, config.strategy.name, strategy)
         if config.features is not None:
             check_transform(strategy, config.strategy.name, config.feature_files, config.split)
-        stages.append(EvaluationStage(config, lineages.of(config), parent, chosen))
+        settled = config.settled(chosen.values if chosen else {})
+        stages.append(EvaluationStage(settled, config, lineages.of(config), parent, chosen))
     return stages
 
 
 def _preflight(batches: Sequence[Sequence[EvaluationStage]], work: Workspace) -> None:
     asked = [([stage.config for stage in batch], batch[0].lineage) for batch in batches]
     preflight(asked, work.store, work.tracker, work.progress)
-
-
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    return {key: str(value) for key, value in values.items()}

@@ -1,24 +1,26 @@
-"""The dependencies of a config: its benchmark, and the identities of its stages, known before any stage runs."""
+"""The dependencies of a config: its benchmark, and the keys of its stages, known before any stage runs."""
 
 import dataclasses
 import json
 import pathlib
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
-from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, TuneConfig, identity
+from runs.cache import Store, key, revisions
+from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, TuneConfig
 from runs.config.tuning_protocol import RULE, steps_of
+from runs.record.tracked_run import DataUsed
 from runs.stages.given_features import given_fingerprint
-from runs.storage.store import Entry, Kind, Store
 
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark, Decoded, Split
     from fsl.benchmarks.images import ImageSet
     from fsl.weights.pretrained import Look
+
+# Increased with every change of these computations that changes results.
+TRAINING, WEIGHTS, FEATURES, EVALUATION = 1, 1, 1, 1
 
 
 class Part(NamedTuple):
@@ -42,7 +44,7 @@ class Lineage:
     Attributes:
         trained_on: the built benchmark on which the network was trained; None if the config gives features.
         source: fingerprint of the source files of its images.
-        checkpoint: identity of the training or of the given weights.
+        checkpoint: key of the training or of the given weights.
         shown: size and normalisation of the network's input images; None if the config gives features.
         target: the benchmark of the novel classes and the fingerprint of its files, if it is another benchmark.
         crop_pct: fraction of the image side kept by the centre crop; None: no crop.
@@ -114,9 +116,7 @@ class Lineage:
 
     @classmethod
     def _without_target(cls, config: TrainConfig, source: str, anywhere: bool) -> "Lineage":
-        from fsl.backbones import backbone_code
-        from fsl.training.base import RECIPE, precision_of
-        from fsl.weights import foreign as foreign_weights
+        from fsl.training.base import precision_of
         from fsl.weights.pretrained import Look, look_of, weights_place
 
         training = config.training.build()
@@ -126,25 +126,18 @@ class Lineage:
         if config.pretrained is not None:
             seen = look_of(name)
         look: list[Any] = [seen.channels, seen.size, *seen.mean, *seen.std]
-        code = backbone_code(name)
         if config.given:
-            given = [config.weights, config.backbone.plugin, foreign_weights.RECIPE]
+            given = {"weights": config.weights, "backbone": config.backbone.plugin, "images": source, "look": look}
             if config.pretrained is not None:
-                given += [seen.interpolation, weights_place(name) if config.pretrained == "true" else ""]
-            key = identity("checkpoint", given=given, source=source, look=look, code=code)
-            return cls(benchmark, source, key, seen, crop_pct=seen.crop if seen.crop < 1 else None)
-        look = [*look, repr(benchmark.augmentation)]
-        keys = config.training_config().result_keys()
+                given["interpolation"] = seen.interpolation
+                given["place"] = weights_place(name) if config.pretrained == "true" else ""
+            weights = key("checkpoint", {}, given, revisions(weights=WEIGHTS))
+            return cls(benchmark, source, weights, seen, crop_pct=seen.crop if seen.crop < 1 else None)
         left_open = anywhere and training.precision == "auto"
         precision = "float32" if left_open else precision_of(training, config.device)
-        return cls(
-            benchmark,
-            source,
-            identity(
-                "checkpoint", config=keys, source=source, look=look, code=code, precision=precision, recipe=RECIPE
-            ),
-            seen,
-        )
+        inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)], "precision": precision}
+        trained = key("checkpoint", config.training_config().result_keys(), inputs, revisions(training=TRAINING))
+        return cls(benchmark, source, trained, seen)
 
     def part(self, split: str) -> Part:
         """Return the images of a split; for the novel classes, those of the target benchmark if there is one."""
@@ -157,51 +150,48 @@ class Lineage:
         """The images of the target benchmark's base classes, if there is a target."""
         return Part(self.target[0], "base", self.target[1]) if self.target else None
 
-    def is_of_checkpoint(self, noted: Mapping[str, Any], peek: Callable[[Kind, str], Entry | None]) -> bool:
-        """Return whether a run or folder was made from the checkpoint that is now in the store.
-
-        A forced training makes a new checkpoint with the same identity.
-
-        Args:
-            noted: tags of the run, or facts of the folder.
-            peek: function that looks up an entry of the store.
-        """
-        trained = peek("checkpoints", self.checkpoint)
-        return trained is None or noted.get("checkpoint") == trained.fingerprint
-
     def bank(self, split: str) -> str:
-        """Return the identity of the features of a split."""
+        """Return the key of the features of a split."""
         if self.feature_files:
             known = self.known_features[1] if self.known_features[:1] == (split,) else ""
-            return identity("features", given=known or given_fingerprint(self.feature_files, split, self.prompt))
+            given = known or given_fingerprint(self.feature_files, split, self.prompt)
+            return key("features", {}, {"given": given}, {})
         return self.bank_of(self.part(split))
 
     def bank_of(self, part: Part) -> str:
-        """Return the identity of the features of a part; the checkpoint's identity includes the backbone's code."""
-        foreign = {} if part.source == self.source else {"images": part.source}  # the checkpoint's is in its identity
-        crop: dict[str, Any] = {}
-        if self.crop_pct is not None:
-            crop = {"crop_pct": self.crop_pct, "crop_code": code_fingerprint("fsl.features.center_crop")}
-        code = code_fingerprint("fsl.features.bank")
-        return identity("features", checkpoint=self.checkpoint, split=part.split, code=code, **foreign, **crop)
+        """Return the key of the features of a part."""
+        inputs = {"checkpoint": self.checkpoint, "split": part.split}
+        if part.source != self.source:  # the key of the checkpoint has that of its own images
+            inputs["images"] = part.source
+        crop = {} if self.crop_pct is None else {"crop_pct": self.crop_pct}
+        return key("features", crop, inputs, revisions(features=FEATURES))
 
     def evaluation(self, config: EvaluateConfig) -> str:
-        """Return the identity of an evaluation on these features; it does not depend on the tuned values."""
-        tuned = {"tuning": self.tuning(config.tuning_config())} if config.tuned else {}
-        keys, code = config.result_keys(), _code(config)
-        return identity("evaluation", config=keys, bank=self.bank(config.split), code=code, **tuned)
+        """Return the key of an evaluation on these features; it does not depend on the tuned values."""
+        inputs = {"features": self.bank(config.split)}
+        if config.tuned:
+            inputs["tuning"] = self.tuning(config.tuning_config())
+        return key("evaluation", config.result_keys(), inputs, _revisions(config))
 
     def tuning(self, config: TuneConfig) -> str:
-        """Return the identity of a tuning."""
+        """Return the key of a tuning."""
         steps = steps_of(config.tuning, config.strategy)
-        return identity(
-            "tuning",
-            config=config.result_keys(),
-            steps=[step.as_dict() for step in steps],
-            banks={step.split: self.bank(step.split) for step in steps},
-            rule=RULE,
-            code=_code(config),
-        )
+        inputs = {"features": {step.split: self.bank(step.split) for step in steps}}
+        keys = config.result_keys() | {"steps": [step.as_dict() for step in steps], "rule": RULE}
+        return key("tuning", keys, inputs, _revisions(config))
+
+    def made_of(self, split: str) -> tuple[str, ...]:
+        """Return the names of the cached results on which results on a split depend; none for given features."""
+        return () if self.feature_files else (f"checkpoint/{self.checkpoint}", f"features/{self.bank(split)}")
+
+    def data(self, split: str) -> list[DataUsed]:
+        """Return the images of a split and, with their network, those it was trained on; or the given features."""
+        if self.feature_files:
+            return [
+                DataUsed(", ".join(pathlib.PurePath(file).name for file in self.feature_files), split, self.bank(split))
+            ]
+        part = self.part(split)
+        return [DataUsed(part.benchmark.name, split, part.source)]
 
 
 class Lineages:
@@ -215,32 +205,30 @@ class Lineages:
         crosses = isinstance(config, EvaluateConfig) and config.crosses
         crop = config.crop_pct if isinstance(config, EvaluateConfig | TuneConfig) else None
         target = [config.target.plugin, dict(config.target.options)] if crosses else []  # type: ignore[attr-defined]
-        key = json.dumps([config.training_config().flat(), target, crop], sort_keys=True)
-        if key not in self._known:
+        alike = json.dumps([config.training_config().flat(), target, crop], sort_keys=True)
+        if alike not in self._known:
             try:
-                self._known[key] = Lineage.of(config)
+                self._known[alike] = Lineage.of(config)
             except InputError as error:
-                self._known[key] = error
-        found = self._known[key]
+                self._known[alike] = error
+        found = self._known[alike]
         if isinstance(found, InputError):
             raise found
         return found
 
 
 def recipe(config: EvaluateConfig, source: str, target_source: str = "") -> str:
-    """Return the identity shared by evaluations on these images that differ only in seed, machine or audits.
+    """Return the key shared by evaluations on these images that differ only in seed, machine or audits.
 
-    It is the identity for seed 0 without audits, and independent of the machine: results computed on a GPU are also
+    It is the key for seed 0 without audits, and independent of the machine: results computed on a GPU are also
     found on a computer without one.
     """
     first = config.replace(seed=0, task_seed=None, audit=())
     return Lineage.on(first, source, target_source, anywhere=True).evaluation(first)
 
 
-def _code(config: EvaluateConfig | TuneConfig) -> str:
-    """Return the fingerprint of the code that computes accuracies with this strategy on this sampler's tasks."""
-    plugins = [choice.kind.__module__ for choice in (config.strategy, config.sampler)]
-    return code_fingerprint("fsl.evaluation.episodic", "fsl.tasks", *plugins)
+def _revisions(config: EvaluateConfig | TuneConfig) -> dict[str, int]:
+    return revisions(strategy=config.strategy.kind, sampler=config.sampler.kind, evaluation=EVALUATION)
 
 
 def _source(benchmark: "Benchmark", group: str = "") -> str:

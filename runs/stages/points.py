@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from clustering.evaluation.known_labels import KnownLabels
     from runs.record.tracked_run import TrackedRun
-    from runs.record.tracking import Tracker
     from runs.stages.clustering.shared_graphs import SharedGraphs
+    from runs.track import Tracker
 
 C = TypeVar("C", ClusterConfig, FairConfig)
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, cast
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig
-from runs.record.tracking import Tracker
 from runs.stages.banks import BANK
 from runs.stages.checkpoints import checkpoint
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, labels_of
-from runs.storage.store import Store
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Decoded
@@ -85,11 +85,11 @@ def _check_names(configs: Sequence[EvaluateConfig], tasks: "TaskSource", *, name
             )
 
 
-def _bank(identity: str, store: Store) -> "FeatureBank | None":
-    """Return the features of that identity, if they exist and are complete."""
+def _bank(key: str, store: Store) -> "FeatureBank | None":
+    """Return the features with that key, if they exist and are complete."""
     from fsl.features.bank import FeatureBank
 
-    entry = store.peek("features", identity)
+    entry = store.find("features", key)
     if entry:
         with contextlib.suppress(InputError):  # a damaged bank is computed again later
             return FeatureBank.load(entry.path / BANK)

@@ -13,7 +13,7 @@ from runs.record.run_folders import RunFolders
 from runs.stages.lineage import short, weights_name
 
 if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+    from runs.track import Tracker
 
 PER_TASK = "per_task.npz"
 
@@ -47,12 +47,12 @@ class Tuned:
     """The values chosen by a tuning.
 
     Attributes:
-        identity: identity of the tuning.
+        key: key of the tuning.
         run_id: id of the MLflow run of the tuning.
         values: values by field of the strategy.
     """
 
-    identity: str
+    key: str
     run_id: str
     values: Mapping[str, Any]
 
@@ -63,14 +63,14 @@ class Result(Evaluation):
 
     Attributes:
         config: the config, in which some values may not be tuned yet.
-        identity: identity of the evaluation.
+        key: key of the evaluation.
         run_id: id of the MLflow run.
         reused: whether it existed before.
         tuned: the tuned values; None if there is nothing to tune.
     """
 
     config: EvaluateConfig
-    identity: str
+    key: str
     run_id: str
     reused: bool
     tuned: Tuned | None = None
@@ -87,7 +87,7 @@ def recorded_result(
     metrics: Mapping[str, float],
     artifacts: str,
     config: EvaluateConfig,
-    identity: str,
+    key: str,
     tuned: Tuned | None = None,
 ) -> Result:
     """The evaluation of a config, read from its run.
@@ -97,7 +97,7 @@ def recorded_result(
     """
     scores = vars(recorded_evaluation(tracker, run_id, metrics["accuracy"], artifacts))
     scores = scores | {"seconds_per_task": float(metrics["seconds_per_task"])}
-    return Result(**scores, config=config, identity=identity, run_id=run_id, reused=True, tuned=tuned)
+    return Result(**scores, config=config, key=key, run_id=run_id, reused=True, tuned=tuned)
 
 
 def in_common(results: Sequence[Result]) -> str:

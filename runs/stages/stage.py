@@ -1,37 +1,43 @@
 """One way to run every stage: `execute`.
 
-A stage produces the result of one config. Its identity covers everything that can change the result. `execute` does
-the work common to all stages: it marks the runs of dead processes, reuses finished results from the record, locks what
-it makes and checks the record again, starts a run, writes the result to disk before it is recorded, and marks the run
-FINISHED last. A stage defines the rest.
+A stage produces the result of one config. Its key covers everything that can change the result. `execute` reuses what
+is in the cache, computes the rest under the locks of the keys, publishes each result to the cache and then records it
+in MLflow. A result that is in the cache and not in MLflow is recorded.
 """
 
+import hashlib
+import os
+import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
+from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
+from runs.cache import Entry, Store
+from runs.config.base import RunConfig, group_of, top_level
+from runs.config.groups import option
 from runs.console.endings import explain
-from runs.record.patient_client import RecordUnreachable
-from runs.record.tracked_run import TrackedRun
-from runs.record.tracking import Tracker
-from runs.record.unrecorded import Made, Unrecorded
+from runs.record.address import RecordUnreachable
 from runs.scheduling.planning import Plan, PlannedStage, State
-from runs.storage.locks import Say, silent
-from runs.storage.store import Store
+from runs.track import COMMAND, PARENT, DataUsed, TrackedRun, Tracker
 
 P = TypeVar("P")  # what several stages share, such as features
 M = TypeVar("M")  # the content
 R = TypeVar("R")  # the result: the content and its run
+
+Empty: Mapping[str, Any] = MappingProxyType({})
+DAMAGE = (InputError, ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile)  # errors of reading a file
 
 
 class Workspace(NamedTuple):
     """Where results are stored and reported.
 
     Attributes:
-        store: the folder of results.
+        store: the results folder.
         tracker: the record of runs.
         progress: receives messages and bars.
         force: recompute existing results.
@@ -43,39 +49,47 @@ class Workspace(NamedTuple):
     force: bool = False
 
 
-class Begun(NamedTuple):
-    """A started run.
+class Computed(NamedTuple, Generic[M]):
+    """A computed result.
 
     Attributes:
-        run: the run in the record.
-        state: what `begin` passes to the later methods of the stage.
+        content: what `save` writes and `load` reads.
+        metrics: metrics of the run.
+        tags: tags of the run that are known only after the computation.
+        inputs: fingerprints of the cached results that were used, by `Entry.name`.
+        data: the data sets that were read.
     """
 
-    run: TrackedRun
-    state: Any = None
+    content: M
+    metrics: Mapping[str, float] = Empty
+    tags: Mapping[str, Any] = Empty
+    inputs: Mapping[str, str] = Empty
+    data: Sequence[DataUsed] = ()
 
 
 class Stage(ABC, Generic[P, M, R]):
     """Produces the result of one config.
 
-    A subclass implements `run` or `run_together`, and `load` if it has a `file`.
+    A subclass implements `compute` or `compute_batch`.
 
     Attributes:
-        kind: kind of stage; the tag `stage` of its runs.
+        kind: kind of the result: its folder in the cache, and the tag `stage` of its runs.
         noun: name in messages, such as "the evaluation".
-        file: name of the artifact that holds the content; empty if the content is stored in another way.
         counted: whether a message says how many results are reused.
+        artifacts: data files of the result that are artifacts of its run, too.
     """
 
     kind: ClassVar[str]
     noun: ClassVar[str]
-    file: ClassVar[str] = ""
     counted: ClassVar[bool] = True
+    artifacts: ClassVar[tuple[str, ...]] = ()
+
+    config: Any
 
     @property
     @abstractmethod
-    def identity(self) -> str:
-        """Identity of the result."""
+    def key(self) -> str:
+        """Key of the result."""
 
     @property
     @abstractmethod
@@ -88,206 +102,302 @@ class Stage(ABC, Generic[P, M, R]):
         """Name in messages and in MLflow."""
 
     @property
-    def together(self) -> Hashable:
-        """Key of the batch: stages with equal keys run together."""
-        return self.identity
+    def batch(self) -> Hashable:
+        """Stages with equal values are computed together."""
+        return self.key
 
     @property
     def shared(self) -> object:
-        """Key of the preparation: consecutive batches with equal keys share the value of `prepare`."""
-        return self.together
+        """Consecutive batches with equal values share what `prepare` returns."""
+        return self.batch
 
-    @abstractmethod
-    def recorded(self, tracker: Tracker, say: Say) -> R | None:
-        """The finished result; None if the record has no intact one for this config.
+    @property
+    def parent_run(self) -> str:
+        """Id of the parent run; empty: the parent run of the command, if it has several configs."""
+        return ""
 
-        Args:
-            tracker: the record of runs.
-            say: receives a message about a run that is damaged or does not fit the config.
-        """
+    @property
+    def tags(self) -> Mapping[str, Any]:
+        """Tags of the run that are known before the computation."""
+        return Empty
 
-    def settle(self, work: Workspace) -> None:
-        """Repair what a killed process left in the store; called under the lock, before the record is checked again."""
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Params of the run."""
+        return set_values(self.config)
 
-    def prepare(self, work: Workspace) -> P | None:
-        """Inputs of the stage, computed or read once for all stages that share them. An error ends the command."""
-        return None
+    @property
+    def flat(self) -> Mapping[str, Any]:
+        """The whole config, which `RunRow.params` shows."""
+        flat: Mapping[str, Any] = self.config.flat()
+        return flat
 
-    @abstractmethod
-    def begin(self, prepared: P, work: Workspace) -> Begun:
-        """Start a run, or resume one. An error is treated like one of `run`."""
+    def prepare(self, work: Workspace) -> P:
+        """Return the inputs, computed or read once for all stages that share them. An error ends the command."""
+        return None  # type: ignore[return-value]
 
-    def run(self, begun: Begun, prepared: P, work: Workspace) -> Made[M]:
-        """Compute the content. Its `facts` are stored as JSON beside the `file`."""
+    def compute(self, run: TrackedRun, prepared: P, work: Workspace) -> Computed[M]:
+        """Return the content. Curves may be logged to the run meanwhile."""
         raise NotImplementedError
 
     @classmethod
-    def run_together(
-        cls, batch: Sequence[tuple[Self, Begun]], prepared: P, work: Workspace
-    ) -> Iterable[Made[M] | Exception]:
-        """Yield the contents of stages with equal `together`, in order, or the error of one that fails."""
-        for stage, begun in batch:
+    def compute_batch(
+        cls, batch: Sequence[tuple[Self, TrackedRun]], prepared: P, work: Workspace
+    ) -> Iterable[Computed[M] | Exception]:
+        """Yield the contents of stages with equal `batch`, in order, or the error of one that fails."""
+        for stage, run in batch:
             try:
-                made: Made[M] | Exception = stage.run(begun, prepared, work)
+                computed: Computed[M] | Exception = stage.compute(run, prepared, work)
             except RecordUnreachable:
                 raise  # the others could not be recorded either
             except Exception as error:
-                made = error
-            yield made
-
-    @staticmethod
-    def load(path: Path) -> M:
-        """Read the content from its `file`, as written by the `save` method of the content."""
-        raise NotImplementedError
-
-    def kept(self, prepared: P, work: Workspace) -> Made[M] | None:
-        """A content that was computed before and not recorded; None if there is none."""
-        unrecorded = self.unrecorded(work)
-        return unrecorded.find(self.file, self.load, work.tracker, force=work.force) if self.file else None
-
-    def keep(self, made: Made[Any], begun: Begun, work: Workspace) -> Path | None:
-        """Write the content to disk before it is recorded; returns the artifact of the run, if any."""
-        if not self.file:
-            return None
-        facts = {"forced": work.force, **made.facts}
-        return self.unrecorded(work).keep(self.file, made.content.save, begun.run.run_id, **facts)
-
-    def record(self, made: Made[M], begun: Begun, work: Workspace) -> None:
-        """Record metrics and tags of the run."""
+                computed = error
+            yield computed
 
     @abstractmethod
-    def result(self, made: Made[M], begun: Begun, work: Workspace) -> R:
-        """The result: the content and its run."""
+    def save(self, content: M, folder: Path) -> None:
+        """Write the content to a folder, as one or several files."""
 
-    def close(self, made: Made[M], begun: Begun, work: Workspace) -> None:
-        """Clean up after the run is finished, and report to the user."""
-        self.unrecorded(work).drop()
+    @abstractmethod
+    def load(self, entry: Entry) -> M:
+        """Read the content that `save` wrote."""
 
-    def unrecorded(self, work: Workspace) -> Unrecorded:
-        """Storage of the content between `keep` and `close`."""
-        return Unrecorded(work.store, self.kind, self.identity)
+    def log(self, run: TrackedRun, content: M, entry: Entry) -> None:
+        """Record more than metrics, tags and artifacts, such as values by step."""
+
+    @abstractmethod
+    def result(self, content: M, entry: Entry, run_id: str) -> R:
+        """Return the result: the content and its run."""
+
+    def report(self, content: M, work: Workspace) -> None:
+        """Tell the user about a new result."""
+
+    def find(self, store: Store, tracker: Tracker) -> R | None:
+        """Return the finished result; None if it is not in the cache. A result without a run has an empty run id."""
+        entry = store.find(self.kind, self.key)
+        if entry is None:
+            return None
+        run_id = tracker.recorded([(self.experiment, entry, self.parent_run)]).get(entry.name, "")
+        try:
+            return self.result(self.load(entry), entry, run_id)
+        except DAMAGE as error:
+            store.put_aside(entry.path, str(error), tracker.say)
+            return None
+
+
+def set_values(config: RunConfig) -> dict[str, Any]:
+    """Return the settings of a config that differ from the defaults, and the name of each group's option."""
+    flat, values = config.flat(), {}
+    for group, choice in config.choices().items():
+        values[group] = choice.name
+        try:
+            defaults: Mapping[str, Any] = option(group_of(type(config), group), choice.name).options
+        except InputError:  # an option that is no longer there
+            defaults = Empty
+        for name, value in choice.options.items():
+            if name not in defaults or defaults[name] != value:
+                values[f"{group}.{name}"] = flat[f"{group}.{name}"]
+    for field in top_level(type(config)):
+        if getattr(config, field.name) != field.default:
+            values[field.name] = flat[field.name]
+    return values
 
 
 S = TypeVar("S", bound=Stage[Any, Any, Any])
-Fail = Callable[[Stage[Any, Any, Any], Exception], None]
+Failures = list[tuple[str, Exception]]
 
 
 def execute(
     stages: Sequence[S], work: Workspace, *, check: Callable[[Sequence[Sequence[S]]], object] | None = None
-) -> tuple[dict[str, Any], list[tuple[str, Exception]]]:
-    """Run stages, or reuse their results. If a stage fails, the others are still run and recorded.
+) -> tuple[dict[str, Any], Failures]:
+    """Compute stages, or reuse their results. If a stage fails, the others are still computed and recorded.
 
     Args:
         stages: the stages, of one kind.
         work: where results are stored and reported.
-        check: called with the batches before any of them runs; an error ends the command.
+        check: called with the batches before any of them is computed; an error ends the command.
 
     Returns:
-        Results by identity, and (name, error) of each stage that failed.
+        Results by key, and (name, error) of each stage that failed.
     """
-    tracker, progress = work.tracker, work.progress
-    tracker.mark_orphans_killed()  # even if all results are reused: a killed run may have been forced
-    waiting = {stage.identity: stage for stage in stages}
-    results: dict[str, Any] = {}
-    for identity, stage in waiting.items() if not work.force else ():
-        pending = stage.unrecorded(work).pending(tracker)
-        if not pending and (result := stage.recorded(tracker, progress.note)) is not None:
-            results[identity] = result
-    failures: list[tuple[str, Exception]] = []
-
-    def fail(stage: Stage[Any, Any, Any], error: Exception) -> None:
-        failures.append((stage.name, error))
-        if len(waiting) > 1:
-            progress.note(f"failed: {stage.name}: {explain(error)[0]}; the others are kept")
-
-    batches: dict[Hashable, list[S]] = {}
-    for identity, stage in waiting.items():
-        if identity not in results:
-            batches.setdefault(stage.together, []).append(stage)
-    if results and stages[0].counted:
-        progress.note(f"reused {len(results)}, running {len(waiting) - len(results)}")
-    if check is not None:
-        check(list(batches.values()))
-    prepared: Any = None
-    shared: object = None
-    for batch in batches.values():
-        if prepared is None or batch[0].shared != shared:
-            prepared = None  # frees memory first
-            prepared, shared = batch[0].prepare(work), batch[0].shared
-        results |= _execute(batch, prepared, work, fail)
-    return results, failures
+    if not any(stage.parent_run for stage in stages):  # not for each step of a tuning
+        work.tracker.end_dead_runs()
+    waiting = {stage.key: stage for stage in stages}
+    execution = _Execution(work, list(waiting.values()))
+    with execution.parents():
+        entries = {} if work.force else execution.entries(list(waiting.values()))
+        results = execution.reuse([(waiting[key], entry) for key, entry in entries.items()])
+        batches: dict[Hashable, list[S]] = {}
+        for key, stage in waiting.items():
+            if key not in results:
+                batches.setdefault(stage.batch, []).append(stage)
+        if results and stages[0].counted:
+            work.progress.note(f"reused {len(results)}, running {len(waiting) - len(results)}")
+        if check is not None:
+            check(list(batches.values()))
+        prepared: Any = None
+        shared: object = None
+        for batch in batches.values():
+            if prepared is None or batch[0].shared != shared:
+                prepared = None  # frees memory first
+                prepared, shared = batch[0].prepare(work), batch[0].shared
+            results |= execution.run(batch, prepared)
+    return results, execution.failures
 
 
-def _execute(batch: list[S], prepared: Any, work: Workspace, fail: Fail) -> dict[str, Any]:
-    """Lock a batch, check the record again, and make the missing results."""
-    results: dict[str, Any] = {}
-    with ExitStack() as locks:
-        # Locked in the order of identities, so that two processes with overlapping batches cannot deadlock.
-        for stage in sorted(batch, key=lambda stage: stage.identity):
-            what = f"{stage.noun} of {stage.name}"
-            locks.enter_context(work.store.lock(stage.kind, stage.identity, what, work.progress.note))
-        rest = []
-        for stage in batch:
-            work.tracker.mark_orphans_killed(stage.experiment, stage.identity)
-            if not work.force:
-                stage.settle(work)
-            if (kept := stage.kept(prepared, work)) is not None:
-                work.progress.note(f"{stage.noun} of {stage.name} was made before and not recorded: recording it")
-                results |= _make([stage], prepared, work, fail, kept)
-            elif not work.force and (result := stage.recorded(work.tracker, silent)) is not None:
-                results[stage.identity] = result  # made by another process meanwhile
-            else:
-                rest.append(stage)
-        return results | _make(rest, prepared, work, fail)
+class _Execution:
+    """The state of one call of `execute`."""
 
+    def __init__(self, work: Workspace, stages: Sequence[Stage[Any, Any, Any]]) -> None:
+        self.work, self.stages = work, stages
+        self.failures: Failures = []
+        self._parents: dict[str, str] = {}
+        self._open = ExitStack()
 
-def _make(batch: list[S], prepared: Any, work: Workspace, fail: Fail, kept: Made[Any] | None = None) -> dict[str, Any]:
-    """Start runs, compute their contents, write and record these, and mark the runs FINISHED.
+    def entries(self, stages: Sequence[Stage[Any, Any, Any]], *, held: bool = False) -> dict[str, Entry]:
+        """Return the results in the cache, by key."""
+        found = {
+            stage.key: self.work.store.find(stage.kind, stage.key, self.work.progress.note, held=held)
+            for stage in stages
+        }
+        return {key: entry for key, entry in found.items() if entry is not None}
 
-    Args:
-        batch: stages with equal `together`.
-        prepared: value of `prepare`.
-        work: where results are stored and reported.
-        fail: called with a stage that fails and its error.
-        kept: content that the only stage of the batch computed before.
-    """
-    results: dict[str, Any] = {}
-    with ExitStack() as runs:
-        begun: list[tuple[S, Begun]] = []
-        for stage in batch:
+    def reuse(self, cached: Sequence[tuple[Stage[Any, Any, Any], Entry]], *, held: bool = False) -> dict[str, Any]:
+        """Return results of the cache by key. Those that are not in MLflow are recorded; damaged ones are left out."""
+        tracker, results = self.work.tracker, {}
+        recorded = tracker.recorded([(stage.experiment, entry, stage.parent_run) for stage, entry in cached])
+        for stage, entry in cached:
             try:
-                begun.append((stage, stage.begin(prepared, work)))
-            except RecordUnreachable:
-                raise
-            except Exception as error:
-                fail(stage, error)
+                content = stage.load(entry)
+            except DAMAGE as error:
+                self.work.store.put_aside(entry.path, str(error), self.work.progress.note)
                 continue
-            runs.enter_context(begun[-1][1].run.guarded())
-        contents = [kept] if kept is not None else batch[0].run_together(begun, prepared, work) if begun else []
-        done = []
-        for (stage, at), made in zip(begun, contents, strict=True):
-            if isinstance(made, Exception):
-                at.run.stop("FAILED", f"{type(made).__name__}: {made}")
-                fail(stage, made)
-            else:
-                done.append((stage, at, made, stage.keep(made, at, work)))
-        for stage, at, made, file in done:  # recorded once all of them are on disk: the record may be unreachable
-            if file is not None:
-                at.run.artifact(file)
-            stage.record(made, at, work)
-            at.run.finish()
-            stage.close(made, at, work)
-            results[stage.identity] = stage.result(made, at, work)
-    return results
+            run_id = recorded.get(entry.name, "")
+            if not run_id and held:
+                run_id = self._record(stage, content, entry, self._start(stage))
+            elif not run_id:
+                what = f"{stage.noun} of {stage.name}"
+                with self.work.store.lock(stage.kind, stage.key, what, self.work.progress.note):
+                    again = tracker.recorded([(stage.experiment, entry, stage.parent_run)])
+                    run_id = again.get(entry.name) or self._record(stage, content, entry, self._start(stage))
+            results[stage.key] = stage.result(content, entry, run_id)
+        return results
 
+    def run(self, batch: Sequence[Stage[Any, Any, Any]], prepared: Any) -> dict[str, Any]:
+        """Lock a batch, look into the cache again, and compute the missing results."""
+        with ExitStack() as locks:
+            # Locked in the order of keys, so that two processes with overlapping batches cannot deadlock.
+            for stage in sorted(batch, key=lambda stage: stage.key):
+                what = f"{stage.noun} of {stage.name}"
+                locks.enter_context(self.work.store.lock(stage.kind, stage.key, what, self.work.progress.note))
+            entries = {} if self.work.force else self.entries(batch, held=True)
+            results = self.reuse([(stage, entries[stage.key]) for stage in batch if stage.key in entries], held=True)
+            return results | self._compute([stage for stage in batch if stage.key not in results], prepared)
 
-def plan_of(stages: Sequence[Stage[Any, Any, Any]], tracker: Tracker) -> Plan:
-    """Plan of these stages: which results exist already, and which runs are needed."""
-    steps = []
-    for stage in {stage.identity: stage for stage in stages}.values():
-        known = tracker.exists() and tracker.find(stage.experiment, stage.identity)
-        state: State = "cached" if known else "to do"
-        steps.append(
-            PlannedStage(stage.kind, stage.name, stage.identity, state, 0 if known else None, 0 if known else 1)
+    def _compute(self, batch: Sequence[Stage[Any, Any, Any]], prepared: Any) -> dict[str, Any]:
+        """Start runs, compute the results, publish them to the cache, and record them."""
+        if not batch:
+            return {}
+        work, results = self.work, {}
+        with ExitStack() as guards:
+            runs = self._resumed(batch)
+            started = [(stage, runs.get(stage.key) or self._start(stage)) for stage in batch]
+            for _, run in started:
+                guards.enter_context(run.guarded())
+            published = []
+            for (stage, run), found in zip(started, batch[0].compute_batch(started, prepared, work), strict=True):
+                if isinstance(found, Exception):
+                    run.stop("FAILED", f"{type(found).__name__}: {found}")
+                    self._fail(stage, found)
+                    continue
+                published.append((stage, run, found.content, self._publish(stage, found)))
+            for stage, run, content, entry in published:  # after all are in the cache: the record may be unreachable
+                run_id = self._record(stage, content, entry, run)
+                results[stage.key] = stage.result(content, entry, run_id)
+                stage.report(content, work)
+        return results
+
+    def _publish(self, stage: Stage[Any, Any, Any], found: Computed[Any]) -> Entry:
+        facts = {"tags": dict(found.tags), "inputs": dict(found.inputs), "data": [list(used) for used in found.data]}
+        return self.work.store.publish(
+            stage.kind,
+            stage.key,
+            lambda folder: stage.save(found.content, folder),
+            config=stage.config.to_yaml(),
+            metrics=found.metrics,
+            facts=facts,
         )
+
+    def _resumed(self, batch: Sequence[Stage[Any, Any, Any]]) -> dict[str, TrackedRun]:
+        """Resume the unfinished runs of the batch, by key."""
+        keys, first = {stage.key: stage.name for stage in batch}, batch[0]
+        runs = self.work.tracker.unfinished(first.experiment, list(keys), first.parent_run)
+        for key in runs:
+            self.work.progress.note(f"going on with the interrupted run of {keys[key]}")
+        return runs
+
+    def _start(self, stage: Stage[Any, Any, Any]) -> TrackedRun:
+        return self.work.tracker.start(
+            stage.experiment,
+            stage.name,
+            stage=stage.kind,
+            key=stage.key,
+            params=stage.params,
+            config=stage.config.to_yaml(),
+            tags=stage.tags,
+            flat=stage.flat,
+            parent=self._parent_of(stage),
+        )
+
+    def _record(self, stage: Stage[Any, Any, Any], content: Any, entry: Entry, run: TrackedRun) -> str:
+        """Record a result of the cache in its run, mark the run FINISHED, and return the run's id."""
+        with run.guarded():
+            run.log(metrics=entry.metrics, tags=entry.facts.get("tags", {}) | {"fingerprint": entry.fingerprint})
+            run.data([DataUsed(*used) for used in entry.facts.get("data", ())])
+            for name in stage.artifacts:
+                run.artifact(entry.path / name)
+            stage.log(run, content, entry)
+            run.finish()
+        self.work.tracker.note(entry, run.run_id, stage.parent_run)
+        return run.run_id
+
+    def _fail(self, stage: Stage[Any, Any, Any], error: Exception) -> None:
+        self.failures.append((stage.name, error))
+        if len(self.stages) > 1:
+            self.work.progress.note(f"failed: {stage.name}: {explain(error)[0]}; the others are kept")
+
+    @contextmanager
+    def parents(self) -> Iterator[None]:
+        """Keep the parent runs of the command open during the block; then they get the status of the command."""
+        with self._open:
+            yield
+
+    def _parent_of(self, stage: Stage[Any, Any, Any]) -> str:
+        """Return the id of a stage's parent run, which is started if the command has several configs."""
+        if stage.parent_run:
+            return stage.parent_run
+        group = [other for other in self.stages if other.experiment == stage.experiment]
+        if outer := os.environ.get("MLFLOW_RUN_ID"):  # of MLflow projects, and of a command with several processes
+            return outer
+        if len(group) == 1:
+            return ""
+        if stage.experiment not in self._parents:
+            keys = "".join(sorted(other.key for other in group))
+            key = hashlib.sha256(keys.encode()).hexdigest()[:16]
+            name = f"{stage.experiment.partition('/')[0]} {len(group)} configs"
+            opened = self.work.tracker.command(stage.experiment, name, key, self.failures)
+            self._parents[stage.experiment] = self._open.enter_context(opened)
+        return self._parents[stage.experiment]
+
+
+def plan_of(stages: Sequence[Stage[Any, Any, Any]], store: Store) -> Plan:
+    """Return the plan of these stages: which results are in the cache, and which runs are needed."""
+    steps = []
+    for stage in {stage.key: stage for stage in stages}.values():
+        known = store.peek(stage.kind, stage.key)
+        state: State = "cached" if known else "to do"
+        steps.append(PlannedStage(stage.kind, stage.name, stage.key, state, 0 if known else None, 0 if known else 1))
     return Plan(tuple(steps))
+
+
+__all__ = ["COMMAND", "PARENT", "Computed", "Stage", "Workspace", "execute", "plan_of", "set_values"]

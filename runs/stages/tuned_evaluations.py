@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from clustering.foundation.progress import Progress, quiet
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig
-from runs.record.tracking import Tracker
 from runs.stages import evaluations
 from runs.stages.lineage import short
 from runs.stages.results import Result, Tuned
 from runs.stages.tuning import find_tuned, tune
-from runs.storage.store import Store
+from runs.track import Tracker
 
 
 def evaluation(

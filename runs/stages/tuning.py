@@ -6,25 +6,25 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.closed_splits import closed
 from fsl.evaluation.paired import Difference
+from runs.cache import Entry, Store
 from runs.config.configs import TuneConfig
 from runs.config.groups import REQUIRED, freeze, option
 from runs.config.overrides import is_number, spell
 from runs.config.tuning_protocol import TuningStep, steps_of
-from runs.record.tracking import Tracker
-from runs.record.unrecorded import Made
+from runs.record.tracked_run import TrackedRun
 from runs.stages.evaluations import TASK_TAGS, Parent, check, evaluation
 from runs.stages.lineage import Lineage, common_tags, evaluate_name, short
 from runs.stages.results import Tuned
-from runs.stages.stage import Begun, Stage, Workspace, execute
+from runs.stages.stage import Computed, Stage, Workspace, execute
 from runs.stages.tuning_curves import Curve, Trial, best_of
-from runs.storage.locks import Say, silent
-from runs.storage.store import Store
+from runs.track import Tracker
 
 CURVES, PICTURE = "tuning.json", "tuning.png"
 CHOSEN = "chosen"  # the tag that holds the chosen values as JSON
@@ -62,23 +62,23 @@ def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any]
 
 
 def find_tuned(config: TuneConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet) -> Tuned | None:
-    """Return the tuned values of a config from the record; None if it is not tuned yet."""
+    """Return the tuned values of a config from the cache; None if it is not tuned, or its run is not recorded."""
     work = Workspace(store, tracker, progress)
-    found = TuningStage(config, Lineage.of(config), work).recorded(tracker, silent)
-    return found and found[0]
+    found = TuningStage(config, Lineage.of(config), work).find(store, tracker)
+    return found[0] if found and found[0].run_id else None
 
 
 def tune(
     config: TuneConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
 ) -> Tuning:
-    """Choose the values of a config's strategy, or return those in the record.
+    """Choose the values of a config's strategy, or return those in the cache.
 
     The steps of the protocol run in order, each with the values chosen by the earlier steps. All values are tried on
     the same tasks. The novel classes cannot be read during the tuning. An interrupted tuning is resumed in its own
     run.
 
     Args:
-        force: choose again, even if the result is in the record.
+        force: choose again, even if the result is in the cache.
 
     Raises:
         InputError: wrong values, or tasks that the classes cannot give; raised before any training.
@@ -88,26 +88,33 @@ def tune(
     results, failures = execute([stage], work, check=stage.check)
     if failures:
         raise failures[0][1]
-    chosen, reused = results[stage.identity]
+    chosen, reused = results[stage.key]
     curves = stage.curves(chosen.run_id, quiet, chosen.values)
     novel = stage.novel(chosen, curves[-1]) if config.novel_tasks else None
     if novel or not stage.picture.exists():
-        stage.draw(chosen, curves, novel)
+        stage.draw(tracker.tracked(chosen.run_id), curves, novel)
     return Tuning(config, chosen, reused, curves, novel, stage.picture)
 
 
+class Found(NamedTuple):
+    """The chosen values, and the trials of each step, which are read again from the cache if they are empty."""
+
+    values: Mapping[str, Any]
+    curves: tuple[Curve, ...] = ()
+
+
 @dataclass(frozen=True)
-class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
+class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
     """The tuning of one config. Its result is the tuned values, and whether they existed before."""
 
-    kind, noun, counted = "tuning", "the tuning", False
+    kind, noun, counted, artifacts = "tuning", "the tuning", False, (CURVES,)
 
     config: TuneConfig
     lineage: Lineage
     work: Workspace
 
     @property
-    def identity(self) -> str:
+    def key(self) -> str:
         return self.lineage.tuning(self.config)
 
     @property
@@ -120,50 +127,60 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
 
     @property
     def picture(self) -> Path:
-        name = "-".join([*self.name.replace("/", " ").split(), self.identity])
+        name = "-".join([*self.name.replace("/", " ").split(), self.key])
         return self.work.store.tables / f"tuning-{name}.png"
 
     @property
     def steps(self) -> tuple[TuningStep, ...]:
         return steps_of(self.config.tuning, self.config.strategy)
 
-    def recorded(self, tracker: Tracker, say: Say) -> tuple[Tuned, bool] | None:
-        run = tracker.find(self.experiment, self.identity)
-        if run is None:
-            return None
-        fits = self.lineage.is_of_checkpoint(run.data.tags, tracker.store.peek)
-        values = chosen_values(self.config, run.data.tags) if fits else None
-        if values is None:
-            say(f"{self.name} was tuned with an earlier checkpoint, or its run was changed: again")
-            return None
-        return Tuned(self.identity, run.info.run_id, values), True
-
-    def begin(self, prepared: None, work: Workspace) -> Begun:
-        """Resume the newest interrupted or failed run of this tuning, or start a new run."""
-        tracker, config = work.tracker, self.config
-        found = [tracker.find(self.experiment, self.identity, status=status) for status in ("KILLED", "FAILED")]
-        for run in sorted((run for run in found if run), key=lambda run: -int(run.info.start_time))[:1]:
-            work.progress.note(f"going on with the interrupted tuning of {self.name}")
-            if resumed := tracker.resume(run.info.run_id):
-                return Begun(resumed)
+    @property
+    def tags(self) -> dict[str, Any]:
+        config = self.config
         options = config.sampler.options
-        return Begun(
-            tracker.start(
-                self.experiment,
-                self.name,
-                stage=self.kind,
-                identity=self.identity,
-                params=config.flat(),
-                config=config.to_yaml(),
-                tags=common_tags(config, self.lineage)
-                | {"strategy": config.strategy.name, "sampler": config.sampler.name}
-                | {name: options[name] for name in TASK_TAGS if name in options},
-            )
+        shape = {name: options[name] for name in TASK_TAGS if name in options}
+        names = {"strategy": config.strategy.name, "sampler": config.sampler.name}
+        return common_tags(config, self.lineage) | names | shape
+
+    def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> Computed[Found]:
+        """Run all steps."""
+        curves = self.curves(run.run_id, work.progress)
+        values = {field: value for curve in curves for field, value in curve.chosen.values.items()}
+        last, splits = curves[-1], list(dict.fromkeys(step.split for step in self.steps))
+        made_of = dict.fromkeys(name for split in splits for name in self.lineage.made_of(split))
+        inputs = work.store.fingerprints(*made_of)
+        numbers = {f"chosen_{field}": float(value) for field, value in values.items() if is_number(value)}
+        return Computed(
+            Found(values, curves),
+            {"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
+            | ({} if last.gain is None else _named("gain", last.gain))
+            | numbers,
+            {
+                CHOSEN: json.dumps(values),
+                "chosen_values": spell(values),
+                "checkpoint": inputs.get(f"checkpoint/{self.lineage.checkpoint}", ""),
+            },
+            inputs,
+            [used for split in splits for used in self.lineage.data(split)],
         )
 
-    def run(self, begun: Begun, prepared: None, work: Workspace) -> Made[tuple[Curve, ...]]:
-        """Run all steps."""
-        return Made(self.curves(begun.run.run_id, work.progress), {})
+    def save(self, content: Found, folder: Path) -> None:
+        steps = [curve.as_dict() for curve in content.curves]
+        (folder / CURVES).write_text(json.dumps({"chosen": dict(content.values), "steps": steps}, indent=1))
+
+    def load(self, entry: Entry) -> Found:
+        with open_regular(entry.path / CURVES) as file:
+            chosen = json.load(file)["chosen"]
+        values = chosen_values(self.config, {CHOSEN: json.dumps(chosen)})
+        if values is None:
+            raise ValueError(f"{CURVES} has no values that the tuning tries")
+        return Found(values)
+
+    def log(self, run: TrackedRun, content: Found, entry: Entry) -> None:
+        self.draw(run, content.curves or self.curves(run.run_id, quiet, content.values), None)
+
+    def result(self, content: Found, entry: Entry, run_id: str) -> tuple[Tuned, bool]:
+        return Tuned(self.key, run_id, content.values), entry.reused
 
     def curves(self, run_id: str, progress: Progress, chosen: Mapping[str, Any] | None = None) -> tuple[Curve, ...]:
         """Return the curve of each step, from the children of a run; missing children are evaluated.
@@ -201,15 +218,14 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
         )
         return curve
 
-    def draw(self, chosen: Tuned, curves: tuple[Curve, ...], novel: Curve | None) -> None:
+    def draw(self, run: TrackedRun, curves: tuple[Curve, ...], novel: Curve | None) -> None:
         """Draw the curves, and save the image in the folder of tables and in the run."""
         from runs.figures.style import save
         from runs.figures.tuning import tuning_figure
 
         figure = tuning_figure(curves, f"{self.name}, tuned by {Path(self.config.tuning).stem}", novel)
         with self.work.store.watched(), tempfile.TemporaryDirectory() as folder:
-            copy = shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)
-            self.work.tracker.tracked(chosen.run_id).artifact(copy)
+            run.artifact(Path(shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)))
 
     def check(self, batches: Sequence[object]) -> None:
         """Check before the first step that every step can run; nothing is checked if there is nothing to do."""
@@ -256,29 +272,6 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
             f"{self.name}: {chosen} is the best of {len(curve.trials)} on {step.split} classes, "
             f"{100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} % in {step.tasks:,} tasks"
         )
-
-    def result(self, made: Made[tuple[Curve, ...]], begun: Begun, work: Workspace) -> tuple[Tuned, bool]:
-        values = {field: value for curve in made.content for field, value in curve.chosen.values.items()}
-        return Tuned(self.identity, begun.run.run_id, values), False
-
-    def record(self, made: Made[tuple[Curve, ...]], begun: Begun, work: Workspace) -> None:
-        curves, (chosen, _) = made.content, self.result(made, begun, work)
-        last = curves[-1]
-        child = work.tracker.get(last.chosen.result.run_id)
-        numbers = {f"chosen_{field}": float(value) for field, value in chosen.values.items() if is_number(value)}
-        gain = {} if last.gain is None else _named("gain", last.gain)
-        begun.run.log(
-            metrics={"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
-            | gain
-            | numbers,
-            tags={
-                CHOSEN: json.dumps(chosen.values),
-                "chosen_values": spell(chosen.values),
-                "checkpoint": child.data.tags.get("checkpoint", "") if child else "",
-            },
-        )
-        begun.run.text(CURVES, json.dumps([curve.as_dict() for curve in curves], indent=1))
-        self.draw(chosen, curves, None)
 
 
 def _named(name: str, difference: Difference) -> dict[str, float]:

@@ -82,7 +82,7 @@ class Curve:
                     "values": dict(trial.values),
                     "accuracy": trial.result.accuracy,
                     "accuracy_ci95": trial.result.ci95,
-                    "run": trial.result.run_id,
+                    "key": trial.result.key,
                 }
                 for trial in self.trials
             ],

@@ -1,4 +1,1 @@
-"""The results folder: the store, locks between processes, joint writing of files, model cards.
-
-The stages determine the content of the files.
-"""
+"""Files of the results folder: locks between processes, errors of the disk, joint writing of files, model cards."""

@@ -13,7 +13,7 @@ from runs.tables.shipped import beside, shipped_runs, with_origin
 from runs.tables.table import Table
 
 if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+    from runs.track import Tracker
 
 
 def look_up(table: Table, tracker: "Tracker", record: Record | None = None) -> Table:

@@ -28,7 +28,7 @@ from runs.tables.run_files import RunFiles
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 
 if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+    from runs.track import Tracker
 
 NEAR = 3  # keys in which a run may differ and still be near
 NAMED = 3  # runs named of those that a cell leaves out for one reason, the newest ones

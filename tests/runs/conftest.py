@@ -47,8 +47,8 @@ def notes():
 @pytest.fixture(scope="session")
 def empty_record(tmp_path_factory):
     """An empty database: making one takes MLflow two seconds, copying it nothing."""
-    from runs.record.tracking import Tracker
-    from runs.storage.store import Store
+    from runs.cache import Store
+    from runs.track import Tracker
 
     with warnings.catch_warnings():  # MLflow uses what SQLAlchemy is about to drop, while it is imported
         warnings.simplefilter("ignore")
@@ -77,7 +77,7 @@ def no_shipped_record(tmp_path, monkeypatch):
 
 @pytest.fixture
 def store(tmp_path, empty_record):
-    from runs.storage.store import Store
+    from runs.cache import Store
 
     made = Store(tmp_path / "results")
     made.prepare()
@@ -87,7 +87,7 @@ def store(tmp_path, empty_record):
 
 @pytest.fixture
 def tracker(store, notes):
-    from runs.record.tracking import Tracker
+    from runs.track import Tracker
 
     return Tracker(store, say=notes.note)
 
@@ -129,8 +129,8 @@ def results_of(tmp_path_factory, empty_record):
 
     It is for all tests of the session: copy it by `copy_results`, do not touch it.
     """
-    from runs.record.tracking import Tracker
-    from runs.storage.store import Store
+    from runs.cache import Store
+    from runs.track import Tracker
 
     def make(name, work, cache=None):
         store = Store(tmp_path_factory.mktemp(name))
@@ -231,9 +231,9 @@ def recorded(trained, recorded_results):
 def report(recorded_results, tmp_path_factory):
     """The first page of the site of these results, the experiment `tiny` among its tables, with names of runs that are
     hostile or long; no test changes it."""
-    from runs.record.tracking import Tracker
+    from runs.cache import Store
     from runs.report.site import build_report
-    from runs.storage.store import Store
+    from runs.track import Tracker
 
     root, results = recorded_results
     store = Store(tmp_path_factory.mktemp("site"))

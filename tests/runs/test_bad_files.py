@@ -272,10 +272,10 @@ def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
 
 
 def test_tokens_of_killed_commands_are_removed_and_those_of_others_kept(tmp_path):
+    from runs.cache import Store
     from runs.console.output import Console
-    from runs.record.tracking import Tracker
     from runs.scheduling.execution import _token, run_all
-    from runs.storage.store import Store
+    from runs.track import Tracker
 
     code = "import sys, os\nfrom runs.scheduling.execution import _token\nfrom runs.storage.store import Store\n"
     code += "with _token(Store(sys.argv[1]), '.token-killed'):\n    print('there', flush=True)\n    sys.stdin.read()\n"

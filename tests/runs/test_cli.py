@@ -15,11 +15,11 @@ from clustering.foundation.errors import InputError
 from fsl.backbones import OWN
 from fsl.evaluation.scores import ClassScores
 from runs import cli
+from runs.cache import Entry
 from runs.cli import main
 from runs.config.configs import parse
 from runs.stages import pipeline as stages
 from runs.stages.pipeline import Result
-from runs.storage.store import Entry
 from runs.tables.papers.published import published_names, published_table
 
 

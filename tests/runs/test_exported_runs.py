@@ -13,14 +13,14 @@ import pytest
 
 from clustering.files.arrays import read_arrays
 from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.cli import main
 from runs.record.exports.exported import HEADER, LARGEST_FILE, ExportedRuns, without_folders
 from runs.record.exports.transfer import EXPORTED, export_runs, import_runs
 from runs.record.query import NOTE, read_runs
-from runs.record.tracking import Tracker
 from runs.stages.clustering.results import TRIALS
 from runs.stages.results import PER_TASK
-from runs.storage.store import Store
+from runs.track import Tracker
 
 SCRIPT = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>").decode()
 

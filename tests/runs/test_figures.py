@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.cli import main
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
 from runs.figures import papers
@@ -20,10 +21,9 @@ from runs.figures.logged import logged_figure
 from runs.figures.style import FORMATS
 from runs.record.query import NOTE
 from runs.record.recorded import recorded_evaluation, recorded_tuning
-from runs.record.tracking import Tracker
 from runs.stages.pipeline import Tuning, evaluation, tune
-from runs.storage.store import Store
 from runs.tables.papers.published import figures
+from runs.track import Tracker
 from tests.runs.records import copy_results, runs_of
 
 pytestmark = pytest.mark.usefixtures("jobs_here")

@@ -19,6 +19,7 @@ from fsl.backbones import create_backbone
 from fsl.benchmarks.encoded import open_rgb
 from fsl.strategies import STRATEGIES
 from fsl.weights.checkpoints import save_backbone
+from runs.cache import Store
 from runs.cli import main
 from runs.config.classify import ClassifyConfig
 from runs.config.configs import EvaluateConfig, parse
@@ -27,7 +28,6 @@ from runs.own_data.trained_networks import FILE, networks_here, trained_networks
 from runs.stages.clustering import trials as clustering_trials
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.preflight import tasks_of
-from runs.storage.store import Store
 
 OWN = """
 import dataclasses

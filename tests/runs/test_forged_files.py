@@ -20,17 +20,17 @@ from fsl.features.bank import FeatureBank
 from fsl.features.foreign import import_features
 from fsl.features.image_encoder import _look_of_checkpoint
 from fsl.samplers.balanced import Balanced
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.network import DeepNetwork
 from runs.console.endings import MISTAKE, explain
 from runs.record import place
 from runs.record.noted_runs import noted_run
-from runs.record.tracking import Tracker
 from runs.stages.clustering.results import Trials
 from runs.stages.fair.results import TradeOff
 from runs.stages.tuning import CHOSEN, chosen_values
-from runs.storage.store import Store
 from runs.tables import differences
+from runs.track import Tracker
 
 CODE = "from pathlib import Path\nPath('ran').touch()\nclass Thing:\n    mean = std = (0.5,)\n"
 

@@ -7,9 +7,9 @@ import pytest
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
-from runs.record.tracking import Tracker
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, plan
+from runs.track import Tracker
 from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
 from tests.runs.stopping import interrupt

@@ -17,9 +17,9 @@ import pytest
 from PIL import Image
 
 from clustering.files.arrays import read_arrays
+from runs.cache import Store
 from runs.record.query import read_runs
-from runs.record.tracking import Tracker
-from runs.storage.store import Store
+from runs.track import Tracker
 from tests.runs import nursery
 from tests.runs.children import started
 from tests.runs.records import STATUSES

@@ -254,8 +254,8 @@ def test_kill_9_loses_no_answer_and_ctrl_c_records_the_session(here, child_envir
     facts = json.loads(ends(capsys, *COMMAND[2:], "--finish", "--json").out)
     assert facts["reused"]
     assert "true_accuracy" not in facts
-    from runs.record.tracking import Tracker
-    from runs.storage.store import Store
+    from runs.cache import Store
+    from runs.track import Tracker
 
     tracker = Tracker(Store(here / "results"))
     run = tracker.get(facts["run"])

@@ -10,13 +10,13 @@ from PIL import Image
 from sqlalchemy import exc
 
 from fsl.evaluation import episodic as evaluating
+from runs.cache import Store
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record import patient_client
 from runs.record.query import read_runs
-from runs.record.tracking import Tracker
 from runs.stages.pipeline import evaluation
-from runs.storage.store import Store
+from runs.track import Tracker
 from tests.runs.servers import free_port, mlflow_server, wait_for
 from tests.runs.unsteady import Unsteady
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from runs.cache import Store
 from runs.stages.pipeline import plan
-from runs.storage.store import Store
 from tests.runs.children import together
 
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
 from runs.record.exports.exported import ExportedRuns
 from runs.record.query import RunRow, read_runs
-from runs.record.tracking import Tracker
 from runs.report.provenance import ListedRun, Provenance, config_yaml
-from runs.storage.store import Store
+from runs.track import Tracker
 
 RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
 NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.record import place
 from runs.record import query as record
 from runs.record.query import RunRow, finished, read_runs
-from runs.record.tracking import Tracker
-from runs.storage.store import Store
+from runs.track import Tracker
 from tests.runs.records import BENCHMARKS, STATUSES, alike, fill
 
 

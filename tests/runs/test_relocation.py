@@ -10,10 +10,10 @@ import sys
 import pytest
 
 from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.cli import main
 from runs.record.query import read_runs
-from runs.record.tracking import Tracker
-from runs.storage.store import Store
+from runs.track import Tracker
 from tests.runs.test_tracking import start
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=2", "method=kmeans"]
@@ -133,7 +133,7 @@ def test_the_record_is_brought_up_to_date_where_assertions_are_off(tracker, stor
     copy = Store(shutil.copytree(store.root, tmp_path / "copy"))
     code = (
         "import sys\nfrom runs.record.query import read_runs\nfrom runs.storage.store import Store\n"
-        "from runs.record.tracking import Tracker\n"
+        "from runs.track import Tracker\n"
         "print(read_runs(Tracker(Store(sys.argv[1])), '')[0].artifact_uri)"
     )
     command = [sys.executable, "-O", "-c", code, str(copy.root)]

@@ -19,11 +19,11 @@ from runs.record.exports.exported import ExportedRuns
 from runs.record.exports.transfer import EXPORTED, import_runs
 from runs.record.passwords import without_passwords
 from runs.record.query import RunRow, read_runs
-from runs.record.tracking import PARENT, Tracker
 from runs.report.methods import methods
 from runs.report.provenance import RUNS_A_PAGE, config_yaml
 from runs.report.site import build_report
 from runs.tables.papers.published import errata, figures
+from runs.track import PARENT, Tracker
 
 RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
 PAGE_BYTES, INDEX_BYTES = 300_000, 50_000

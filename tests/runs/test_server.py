@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig, parse
 from runs.record import query as record
 from runs.record.query import finished, read_runs
 from runs.record.server import address, serve, served
-from runs.record.tracking import Tracker
 from runs.report.site import build_report
 from runs.stages.pipeline import evaluation
-from runs.storage.store import Store
+from runs.track import Tracker
 from tests.runs.children import until
 from tests.runs.records import STATUSES, alike, fill
 from tests.runs.servers import free_port, in_background, mlflow_server, wait_for

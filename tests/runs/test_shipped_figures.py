@@ -14,8 +14,8 @@ from runs.record.exports.exported import ExportedRuns, write_runs
 from runs.record.exports.outcome import SMALL_CASE
 from runs.record.query import NOTE, SOURCES, RunRow, source_runs, source_tags
 from runs.record.tracked_run import TAG_LENGTH
-from runs.record.tracking import Tracker
 from runs.report.figures import Figure, read_figures
+from runs.track import Tracker
 
 SHIPPED = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
 NAME, FILE, DRAWING = "thesis/3.1", "thesis-3.1.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>"

@@ -18,7 +18,6 @@ from runs.record.exports.exported import ExportedRuns, write_runs
 from runs.record.exports.outcome import SMALL_CASE
 from runs.record.exports.transfer import import_runs
 from runs.record.query import read_runs
-from runs.record.tracking import Tracker
 from runs.stages.small_cases.outcomes import recipe_of
 from runs.tables.counts import Counts
 from runs.tables.evidence import look_up
@@ -28,6 +27,7 @@ from runs.tables.papers.paper import paper_table
 from runs.tables.papers.printed import Cause, Place
 from runs.tables.papers.published import causes
 from runs.tables.table import Table
+from runs.track import Tracker
 
 Change = Callable[[dict[str, str]], dict[str, str]]
 RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"

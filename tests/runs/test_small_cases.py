@@ -10,17 +10,17 @@ import pytest
 
 from clustering.foundation.errors import InputError
 from fairness.rivals.backurs import Backurs
+from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, parse
 from runs.record.exports.exported import ExportedRuns
 from runs.record.exports.outcome import MOST, SMALL_CASE, Outcome, difference
 from runs.record.exports.transfer import CONFIG, export_runs, import_runs
 from runs.record.query import RunRow, read_runs
-from runs.record.tracking import Tracker
 from runs.stages.fair.stage import fair_clustering
 from runs.stages.small_cases import outcomes
 from runs.stages.small_cases.outcomes import outcome_of, small_case, why_stale
-from runs.storage.store import Store
 from runs.tables.clusterings import Clusterings
+from runs.track import Tracker
 from tests.runs.records import copy_results
 
 FAIR = ["dataset=synthetic", "method=backurs", "fairness_weight=0,1", "n_init=1"]

@@ -11,12 +11,12 @@ from clustering.files.checksums import with_checksum
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.images import images_source
 from fsl.features.bank import FeatureBank
+from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TrainConfig, parse
-from runs.record.tracking import Tracker
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
 from runs.stages.results import in_common
-from runs.storage.store import Store
+from runs.track import Tracker
 from tests.runs.records import runs_of
 
 

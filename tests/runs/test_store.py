@@ -8,9 +8,10 @@ import threading
 import pytest
 
 from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.storage import locks
 from runs.storage import store as store_module
-from runs.storage.store import Store, write_text
+from runs.storage.disk import write_text
 from tests.runs.children import started
 
 

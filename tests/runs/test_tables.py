@@ -210,8 +210,8 @@ def test_tasks_of_several_samplers_in_one_table(trained, tracker, tiny_arguments
 
 
 def test_without_a_record_everything_is_missing(tmp_path, grid):
-    from runs.record.tracking import Tracker
-    from runs.storage.store import Store
+    from runs.cache import Store
+    from runs.track import Tracker
 
     store = Store(tmp_path / "nothing")
     table = read_table("tiny", grid(), Tracker(store))

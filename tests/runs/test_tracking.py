@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
+from runs.cache import Store
 from runs.cli import main
 from runs.record.code_version import code_version
 from runs.record.machine import _processor, machine_of
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
-from runs.record.tracking import Tracker
-from runs.storage.store import Store
+from runs.track import Tracker
 from tests.runs.children import together
 from tests.runs.unsteady import Unsteady
 

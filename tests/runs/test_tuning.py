@@ -14,12 +14,12 @@ from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.tuning_protocol import TuningStep
 from runs.figures.tuning import tuning_figure
-from runs.record.tracking import PARENT
 from runs.stages import tuning
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, plan, tune
 from runs.tables.filling import filled
 from runs.tables.grid import table_of
+from runs.track import PARENT
 from tests.runs.records import copy_results, runs_of
 
 PROTOCOL = """\

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from runs.config.configs import TuneConfig, parse
-from runs.record.tracking import PARENT
 from runs.stages.pipeline import tune
+from runs.track import PARENT
 from tests.runs.children import interrupted, together
 from tests.runs.records import runs_of
 

@@ -16,11 +16,11 @@ from clustering.foundation.errors import InputError
 from runs.record.exports.exported import LARGEST_FILE, ExportedRuns, is_exported, without_folders, write_runs
 from runs.record.exports.outcome import SMALL_CASE
 from runs.record.query import RunRow, read_runs
-from runs.record.tracking import Tracker
 from runs.stages.clustering.results import TRIALS
 from runs.stages.results import PER_TASK
 from runs.storage.locks import locked
 from runs.storage.together import check_place
+from runs.track import Tracker
 
 EXPORTED = "exported_run"  # tag of an imported run: its id in the record that it was exported from
 CONFIG = "config.yaml"

@@ -22,7 +22,7 @@ from runs.stages.clustering.fitting import ClusteringStage
 from runs.stages.clustering.results import TRIALS, Trials
 from runs.stages.points import Points
 from runs.stages.stage import Begun, Workspace
-from runs.storage.store import write_text
+from runs.storage.disk import write_text
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset

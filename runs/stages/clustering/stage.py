@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
+from runs.cache import Store
 from runs.config.cluster import ClusterConfig
-from runs.record.tracking import Tracker
 from runs.scheduling.planning import Plan
 from runs.stages.clustering.fitting import ClusteringStage
 from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short
 from runs.stages.stage import Workspace, execute, plan_of
 from runs.storage.locks import Say, silent
-from runs.storage.store import Store
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset

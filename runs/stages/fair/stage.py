@@ -18,9 +18,9 @@ from clustering.foundation.progress import Progress, quiet
 from clustering.methods import with_known
 from fairness.methods import METHODS, UNFAIR, kind_of
 from fairness.trade_off import path_weights
+from runs.cache import Store
 from runs.config.base import identity
 from runs.config.fair import FairConfig
-from runs.record.tracking import Tracker
 from runs.record.unrecorded import Made
 from runs.scheduling.planning import Plan
 from runs.stages.fair.report import trade_off_of
@@ -29,7 +29,7 @@ from runs.stages.lineage import short
 from runs.stages.points import Points, PointsStage, Problem
 from runs.stages.stage import Begun, Workspace, execute, plan_of
 from runs.storage.locks import Say, silent
-from runs.storage.store import Store
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from clustering.graphs.neighbours import NeighbourGraph

@@ -1,0 +1,353 @@
+"""The results folder: finished results by key, checked when they are read, and locks between processes.
+
+    results/
+        id                      random id of this folder, a tag of its runs
+        mlflow.db, artifacts/   the record of runs, unless MLFLOW_TRACKING_URI names another one (runs/track.py)
+        cache/<kind>/<key>/     a finished result: config.yaml, metrics.json, data; checksums: complete.json
+        cache/<kind>/<key>.partial/  files of an interrupted computation that can be resumed
+        cache/images/, cache/graphs/ decoded benchmarks; neighbour graphs of data sets
+        tables/, figures/       comparisons and pictures
+        locks/                  one file per key
+
+A result is written to a temporary folder, which is renamed when it is complete.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clustering.files.regular import open_regular
+from clustering.foundation.errors import InputError
+from runs.storage.disk import ENVIRONMENT, put_in_place, unwritable, watched, write_text
+from runs.storage.locks import Say, locked, silent, try_locked
+
+CONFIG, METRICS, COMPLETE = "config.yaml", "metrics.json", "complete.json"
+RUNS, RUNS_NOTED = "runs.json", 50  # ids of the runs that record a result, by record and parent run
+_checked: dict[str, tuple[int, int]] = {}  # size and modification time of the files whose checksum was right
+
+
+def key(kind: str, config: Mapping[str, Any], inputs: Mapping[str, Any], revisions: Mapping[str, int]) -> str:
+    """Return the key of a result: 16 hexadecimal digits of the SHA-256 of everything that can change it.
+
+    Args:
+        kind: "checkpoint", "features", "evaluation" or another kind of result.
+        config: the result keys of its config.
+        inputs: fingerprints and keys of its inputs.
+        revisions: revision of each plug-in and stage that computes it.
+
+    Raises:
+        TypeError, ValueError: JSON cannot represent a value, such as NaN.
+    """
+    parts = {"kind": kind, "config": dict(config), "inputs": dict(inputs), "revisions": dict(revisions)}
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def revisions(**parts: object) -> dict[str, int]:
+    """Return the revisions of the parts of a computation: numbers, or plug-in classes with a `revision` (default 1)."""
+    return {name: part if isinstance(part, int) else int(getattr(part, "revision", 1)) for name, part in parts.items()}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished result in the cache.
+
+    Attributes:
+        path: its folder.
+        fingerprint: hash of the content of its data files (16 hex digits).
+        metrics: the metrics of its run.
+        facts: other facts that the stage stored, such as tags of its run.
+        reused: whether it existed before.
+        run: id of the run that records it, where the stage says it.
+    """
+
+    path: Path
+    fingerprint: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    reused: bool = True
+    run: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.path.name
+
+    @property
+    def name(self) -> str:
+        """Kind and key, as in the inputs of other results."""
+        return f"{self.path.parent.name}/{self.key}"
+
+    @property
+    def config(self) -> str:
+        """The config as YAML."""
+        return (self.path / CONFIG).read_text(encoding="utf-8")
+
+    def run_id(self, record: str) -> str:
+        """Return the id of the run that records the result in a record; empty if none is noted."""
+        return str(self._runs().get(record, ""))
+
+    def note_run(self, record: str, run_id: str) -> None:
+        """Note the id of the run that records the result."""
+        runs = list(({**self._runs(), record: run_id}).items())[-RUNS_NOTED:]
+        write_text(self.path / RUNS, json.dumps(dict(runs)))
+
+    def _runs(self) -> dict[str, Any]:
+        with suppress(OSError, ValueError, TypeError, RecursionError), open_regular(self.path / RUNS) as file:
+            return dict(json.loads(file.read(1 << 20)))
+        return {}
+
+
+class Store:
+    """A results folder. The constructor does not access the disk; `prepare` creates the folder.
+
+    Args:
+        root: the folder; None: the environment variable TRANSDUCE_RESULTS, else `results` in the working folder.
+    """
+
+    def __init__(self, root: str | Path | None = None) -> None:
+        folder = root or os.environ.get(ENVIRONMENT) or "results"
+        try:
+            self.root = Path(folder).expanduser().resolve()
+        except (OSError, RuntimeError, ValueError) as error:  # circular links, or unknown user
+            raise InputError(f"results={folder}: not a valid folder ({error}); use another one") from error
+        self.database, self.artifacts = self.root / "mlflow.db", self.root / "artifacts"
+        self.images, self.graphs = self.cache("images"), self.cache("graphs")
+        self.tables, self.figures, self.locks = self.root / "tables", self.root / "figures", self.root / "locks"
+        self._prepared = False
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.root)!r})"
+
+    def cache(self, kind: str) -> Path:
+        """Return the folder of all results of a kind."""
+        return self.root / "cache" / kind
+
+    def prepare(self) -> None:
+        """Create the folders, and check that they can be written.
+
+        Raises:
+            InputError: they cannot.
+        """
+        if self._prepared:
+            return
+        with self.watched():
+            for folder in (self.root / "cache", self.images, self.locks):
+                folder.mkdir(parents=True, exist_ok=True)
+                try:
+                    with tempfile.TemporaryFile(dir=folder):
+                        pass
+                except PermissionError as error:
+                    raise unwritable(error, self.root) from error
+        self._prepared = True
+
+    @property
+    def id(self) -> str:
+        """Random id of the folder, created with it."""
+        self.prepare()
+        path = self.root / "id"
+        with self.watched():
+            if not path.exists():
+                with tempfile.NamedTemporaryFile("w", dir=self.root, prefix=".id-", delete=False) as file:
+                    file.write(secrets.token_hex(8))
+                with suppress(FileExistsError):  # another process was first
+                    os.link(file.name, path)
+                os.unlink(file.name)
+        try:
+            with open_regular(path) as opened:
+                return opened.read(64).decode("ascii").strip()
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: not readable ({error}); remove this file") from error
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Context that turns errors of a full or read-only disk into one plain error; see `runs.storage.disk`."""
+        return watched(self.root)
+
+    def lock(self, kind: str, key: str, what: str, say: Say = silent) -> AbstractContextManager[None]:
+        """Hold the lock of a result; print a message if another process holds it for over two seconds."""
+        self.prepare()
+        return locked(self.locks / f"{kind}-{key}.lock", what, say)
+
+    def try_lock(self, kind: str, key: str) -> AbstractContextManager[bool]:
+        """Hold the lock of a result if it is free; yields whether it was free."""
+        self.prepare()
+        return try_locked(self.locks / f"{kind}-{key}.lock")
+
+    def find(self, kind: str, key: str, say: Say = silent, *, held: bool = False) -> Entry | None:
+        """Return a finished result; None if there is none.
+
+        A damaged folder is renamed, with a message. A result that was computed from an earlier version of another
+        result in the cache, such as a checkpoint before a forced training, does not count.
+
+        Args:
+            say: receives the messages.
+            held: whether the caller holds the lock; a result whose renaming was interrupted is then completed.
+        """
+        folder = self.cache(kind) / key
+        new = folder.with_name(f"{key}.new")
+        if held and not folder.exists() and (new / COMPLETE).is_file():
+            os.replace(new, folder)
+        if not os.path.lexists(folder):
+            return None
+        try:
+            entry = _read(folder)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            self.put_aside(folder, str(error), say)
+            return None
+        if older := self._older(entry.facts):
+            say(f"{entry.name} was computed with an earlier {older.partition('/')[0]}: computing it again")
+            return None
+        return entry
+
+    def peek(self, kind: str, key: str) -> bool:
+        """Return whether a result is in the cache, without reading its data files."""
+        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            return not self._older(_complete(self.cache(kind) / key)["facts"])
+        return False
+
+    def facts(self, kind: str) -> list[dict[str, Any]]:
+        """Return the facts of all results of a kind, newest first."""
+        found = []
+        for path in self.cache(kind).glob(f"*/{COMPLETE}"):
+            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                found.append((path.stat().st_mtime_ns, path.parent.name, dict(_complete(path.parent)["facts"])))
+        return [facts for *_, facts in sorted(found, key=lambda one: one[:2], reverse=True)]
+
+    def _older(self, facts: Mapping[str, Any]) -> str:
+        """Return the name of an input that was computed again since; empty if there is none."""
+        inputs = dict(facts.get("inputs", {}))
+        now = self.fingerprints(*inputs)
+        return next((name for name, used in inputs.items() if now.get(name, used) != used), "")
+
+    def put_aside(self, folder: Path, reason: str, say: Say = silent) -> None:
+        """Rename a damaged result to `<key>.damaged-N`, so that it can be computed again."""
+        numbers = range(1, 10_000)
+        aside = next(path for n in numbers if not (path := folder.with_name(f"{folder.name}.damaged-{n}")).exists())
+        with suppress(FileNotFoundError), self.watched():  # another process was first
+            os.replace(folder, aside)
+        say(f"{folder} is damaged ({reason}); it was renamed to {aside.name} and is computed again")
+
+    def working(self, kind: str, key: str, *, force: bool = False) -> Path:
+        """Return the folder with the files of an interrupted computation, created if missing.
+
+        Args:
+            force: without the files of a computation that was not forced.
+        """
+        self.prepare()
+        folder = self.cache(kind) / f"{key}.partial"
+        with self.watched():
+            if force and not (folder / "forced").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            if force:
+                (folder / "forced").touch()
+        return folder
+
+    def publish(
+        self,
+        kind: str,
+        key: str,
+        save: Callable[[Path], object],
+        *,
+        config: str = "",
+        metrics: Mapping[str, float] | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """Write a result to a temporary folder and rename it; an earlier result is replaced. The caller holds the lock.
+
+        Args:
+            save: writes the data files to a folder.
+            config: the config as YAML.
+            metrics: the metrics of its run.
+            facts: other facts as JSON values; `inputs` maps names of entries to the fingerprints that were used.
+        """
+        self.prepare()
+        folder = self.cache(kind) / key
+        new = folder.with_name(f"{key}.new")
+        with self.watched():
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir(parents=True)
+            save(new)
+            data = sorted(path.name for path in new.iterdir() if path.suffix != ".md")
+            (new / CONFIG).write_text(config, encoding="utf-8")
+            (new / METRICS).write_text(json.dumps(dict(metrics or {}), indent=1), encoding="utf-8")
+            files = {name: _described(new / name) for name in (*data, CONFIG, METRICS)}
+            text = "".join(f"{name} {files[name]['content']}\n" for name in data)
+            complete = {
+                "key": key,
+                "fingerprint": hashlib.sha256(text.encode()).hexdigest()[:16],
+                "files": files,
+                "facts": dict(facts or {}),
+            }
+            with (new / COMPLETE).open("w", encoding="utf-8") as file:
+                json.dump(complete, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            put_in_place(new, folder)
+            shutil.rmtree(folder.with_name(f"{key}.partial"), ignore_errors=True)
+        entry = _read(folder)
+        return Entry(folder, entry.fingerprint, entry.metrics, entry.facts, reused=False)
+
+    def fingerprints(self, *names: str) -> dict[str, str]:
+        """Return the fingerprints of results in the cache, by `Entry.name`; those that are missing are left out."""
+        found = {}
+        for name in names:
+            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                found[name] = str(_complete(self.root / "cache" / name)["fingerprint"])
+        return found
+
+
+def _complete(folder: Path) -> dict[str, Any]:
+    with open_regular(folder / COMPLETE) as file:
+        complete = json.load(file)
+    if not isinstance(complete, dict) or complete.get("key") != folder.name:
+        raise ValueError(f"{COMPLETE} is of another result")
+    return complete
+
+
+def _read(folder: Path) -> Entry:
+    """Return a result whose files have the right checksums.
+
+    Raises:
+        OSError, ValueError, KeyError: a file is missing or changed.
+    """
+    complete = _complete(folder)
+    for name, noted in complete["files"].items():
+        path = folder / name
+        state = os.stat(path)
+        if _checked.get(str(path)) == (state.st_size, state.st_mtime_ns):
+            continue
+        if state.st_size != noted["size"] or _hash(path) != noted["sha256"]:
+            raise ValueError(f"{name} was truncated or changed")
+        _checked[str(path)] = (state.st_size, state.st_mtime_ns)
+    with open_regular(folder / METRICS) as file:
+        metrics = {str(name): float(value) for name, value in json.load(file).items()}
+    return Entry(folder, str(complete["fingerprint"]), metrics, dict(complete["facts"]))
+
+
+def _described(path: Path) -> dict[str, Any]:
+    return {"size": path.stat().st_size, "sha256": _hash(path), "content": content_hash(path)}
+
+
+def _hash(path: Path) -> str:
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 of a file's content, independent of the order of the keys in the header of a safetensors file."""
+    if path.suffix != ".safetensors":
+        return _hash(path)
+    with open_regular(path) as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

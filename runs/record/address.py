@@ -1,0 +1,257 @@
+"""The address of the record of runs, and MLflow's client for it.
+
+The record is SQLite in the results folder, or what MLFLOW_TRACKING_URI names: a server, or another database.
+"""
+
+import errno
+import functools
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from clustering.files.regular import open_regular
+from clustering.foundation.errors import InputError
+from runs.cache import Store
+from runs.record.passwords import without_passwords
+from runs.storage.disk import is_disk_full
+from runs.storage.locks import Say, locked
+
+ENVIRONMENT = "MLFLOW_TRACKING_URI"
+ROOT = "MLFLOW_DEFAULT_ARTIFACT_ROOT"  # as of `mlflow server`
+DRIVERS = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}  # by module
+QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "GIT_PYTHON_REFRESH": "quiet",
+    # MLflow's defaults retry a request for eight minutes or longer.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
+}
+PASSED_ON = (
+    "RESOURCE_DOES_NOT_EXIST",
+    "RESOURCE_ALREADY_EXISTS",
+    "INVALID_PARAMETER_VALUE",
+)  # codes of callers' errors
+BUSY = ("database is locked", "database table is locked")
+
+
+class RecordUnreachable(InputError):
+    """The server or database with the record does not answer. Finished results are kept in the results folder."""
+
+
+def quiet_mlflow() -> None:
+    """Disable MLflow's telemetry and output, and bound its retries. Call before the first import of mlflow."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+
+
+class Address:
+    """The address of the record of one results folder. Nothing is opened before it is needed.
+
+    Args:
+        store: the results folder.
+        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI, else SQLite in the store.
+        say: receives messages for the user.
+
+    Raises:
+        InputError: MLflow cannot keep runs there.
+    """
+
+    def __init__(self, store: Store, uri: str | None, say: Say) -> None:
+        address = uri or os.environ.get(ENVIRONMENT, "").strip()
+        self.store, self.say = store, say
+        self.own = not address
+        self.uri = address or f"sqlite:///{store.database}"
+        if address and (address.startswith("file:") or "://" not in address) and not address.startswith("databricks"):
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: MLflow no longer stores runs in a plain folder; "
+                "set sqlite:////absolute/path.db or the address of a server, or unset it"
+            )
+        if address.partition("?")[0] in ("sqlite://", "sqlite:///", "sqlite:///:memory:"):
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: a record in memory is lost when the command ends; "
+                "set sqlite:////absolute/path.db, or unset it"
+            )
+        if self.database and not self.own and not self.database.parent.is_dir():
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; create it, or correct the path"
+            )
+
+    @functools.cached_property
+    def database(self) -> Path | None:
+        """The file of a record in SQLite, whether it exists or not; None for a record elsewhere."""
+        if self.own:
+            return self.store.database
+        if not self.uri.startswith("sqlite:///") or self.uri.startswith("sqlite:///file:"):
+            return None
+        return Path(self.uri.removeprefix("sqlite:///").partition("?")[0]).absolute()
+
+    @property
+    def place(self) -> str:
+        """The address without passwords."""
+        return str(self.store.database) if self.own else without_passwords(self.uri)
+
+    @property
+    def is_server(self) -> bool:
+        return self.uri.startswith(("http://", "https://", "databricks"))
+
+    def exists(self) -> bool:
+        """Return whether there is a record to read. False means that no run was ever made; nothing is created."""
+        return self.database is None or os.path.lexists(self.database)
+
+    def artifact_location(self, experiment: str) -> str | None:
+        """Return the place of a new experiment's artifacts; None: the server chooses it.
+
+        Raises:
+            InputError: the record is a database that several machines may use, and no place of artifacts is set.
+        """
+        if self.is_server:
+            return None
+        if self.database is not None:
+            return (self.store.artifacts / experiment).as_uri()
+        root = os.environ.get(ROOT, "").rstrip("/")
+        if not root:
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: a database does not say where files of runs are stored; set "
+                f"{ROOT} to a place that every machine reaches (s3://..., or a shared folder), or start an MLflow "
+                "server on this database and give its address"
+            )
+        return f"{root}/{experiment}"
+
+    @functools.cached_property
+    def client(self) -> Any:
+        """The open `MlflowClient`; its calls raise plain errors.
+
+        Raises:
+            InputError: the server does not answer, the database cannot be written or read, or its driver is missing.
+        """
+        quiet_mlflow()
+        self._check_file()
+        from mlflow.tracking import MlflowClient
+
+        logging.getLogger("mlflow").setLevel(logging.ERROR)  # after the import, which sets the level to INFO
+        logging.getLogger("alembic").setLevel(logging.ERROR)
+        logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # hides tracebacks of raised errors
+        logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # hides the messages about every retry
+        return _Client(self._open(MlflowClient), self.failure)
+
+    def _open(self, client: Callable[..., Any]) -> Any:
+        try:
+            with self.store.watched():
+                if self.database is None or os.path.lexists(self.database):
+                    return client(tracking_uri=self.uri)
+                self.store.prepare()
+                # If two processes create the same database, MLflow ends one of them; a kill leaves no half-made one.
+                with locked(self.store.locks / "mlflow.db.lock", "the new record of runs", self.say):
+                    if not self.database.exists():
+                        new = self.database.with_name(f"{self.database.name}.new")
+                        new.unlink(missing_ok=True)
+                        new.with_name(f"{new.name}-journal").unlink(missing_ok=True)
+                        client(tracking_uri=f"sqlite:///{new}")
+                        os.replace(new, self.database)
+                return client(tracking_uri=self.uri)
+        except ModuleNotFoundError as error:
+            package = DRIVERS.get(error.name or "", error.name)
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: the driver of this database is not installed; pip install {package}"
+            ) from error
+        except (InputError, OSError):
+            raise
+        except Exception as error:  # MLflow and SQLAlchemy raise errors of many kinds
+            raise self.failure(error) or self._unusable(error) from error
+
+    def _check_file(self) -> None:
+        """Check that a database file is one of MLflow, which would turn an empty or other file into a new record."""
+        if self.database is None or not os.path.lexists(self.database):
+            return
+        try:
+            with open_regular(self.database) as file:
+                if not file.read(16).startswith(b"SQLite format 3"):
+                    raise self._unusable("it is not an SQLite database")
+        except OSError as error:
+            raise self._unusable(error.strerror or error) from error
+        from sqlalchemy import create_engine, inspect
+
+        engine = create_engine(self.uri)
+        try:
+            if not inspect(engine).has_table("alembic_version"):
+                raise self._unusable("it is the database of another program")
+        except InputError:
+            raise
+        except Exception as error:  # a damaged file: any error of SQLite
+            raise self.failure(error) or self._unusable(error) from error
+        finally:
+            engine.dispose()
+
+    def _unusable(self, reason: object) -> InputError:
+        if "schema" in str(reason):
+            remedy = f"update it with `mlflow db upgrade {without_passwords(self.uri)}`"
+        elif self.own:
+            remedy = "move it elsewhere, or use another results folder with results=FOLDER"
+        else:
+            remedy = f"correct {ENVIRONMENT}, or unset it"
+        return InputError(f"{self.place}: no usable MLflow record ({_first_line(reason)}); {remedy}")
+
+    def failure(self, error: Exception) -> Exception | None:
+        """Return the plain error for an error of MLflow's client; None for errors that callers handle."""
+        from mlflow.exceptions import MlflowException
+        from requests.exceptions import RequestException
+        from sqlalchemy.exc import SQLAlchemyError
+
+        if not isinstance(error, MlflowException | RequestException | SQLAlchemyError | UnicodeError):
+            return None
+        text = str(error)
+        if is_disk_full(error):
+            return OSError(errno.ENOSPC, "the disk is full; finished results are kept", str(self.store.root))
+        if "readonly database" in text:
+            return InputError(f"{self.place} is read-only; use another results folder with results=FOLDER")
+        if getattr(error, "error_code", "") in PASSED_ON:
+            return None
+        if self.database is not None:
+            if any(words in text for words in BUSY):
+                return InputError(f"{self.place}: another process is writing to it; rerun the command later")
+            return self._unusable(error)
+        if getattr(error, "get_http_status_code", lambda: 0)() in (401, 403) or "error code 40" in text:
+            reason = "it rejects the user or the password"
+        else:
+            reason = _first_line(error)
+        return RecordUnreachable(
+            f"{self.place}: the record of runs cannot be reached ({reason}). Finished results are kept in the results "
+            "folder; when the record can be reached again, rerun the same command to continue"
+        )
+
+
+class _Client:
+    """An `MlflowClient` whose calls raise plain errors. After the record was unreachable once, calls fail at once."""
+
+    def __init__(self, client: Any, failure: Callable[[Exception], Exception | None]) -> None:
+        self._client, self._failure = client, failure
+        self._gone: Exception | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._client, name)
+
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._gone is not None:
+                raise self._gone
+            try:
+                return method(*args, **kwargs)
+            except Exception as error:
+                plain = self._failure(error)
+                if plain is None:
+                    raise
+                if isinstance(plain, RecordUnreachable):
+                    self._gone = plain
+                raise plain from error
+
+        return call
+
+
+def _first_line(reason: object) -> str:
+    return without_passwords((str(reason).strip().splitlines() or [type(reason).__name__])[0])[:200]

@@ -1,0 +1,165 @@
+"""What a user of MLflow, OmegaConf and Lightning expects of a run, by their own interfaces alone."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runs.cli import main
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory, tiny_arguments, empty_record):
+    """A results folder with a sweep of two strategies at two shots, and MLflow's address of it."""
+    import shutil
+
+    root = tmp_path_factory.mktemp("sweep") / "results"
+    root.mkdir()
+    shutil.copy(empty_record, root / "mlflow.db")
+    words = ["evaluate", *tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3", f"results={root}"]
+    assert main(words) == 0
+    return root, f"sqlite:///{root / 'mlflow.db'}"
+
+
+@pytest.fixture
+def mlflow(sweep):
+    import mlflow
+
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(sweep[1])
+    yield mlflow
+    mlflow.set_tracking_uri(before)
+
+
+def runs_of(mlflow, condition: str = ""):
+    names = [experiment.name for experiment in mlflow.search_experiments() if experiment.name != "Default"]
+    return mlflow.search_runs(experiment_names=names, filter_string=condition)
+
+
+def test_a_sweep_is_one_frame(mlflow) -> None:
+    frame = runs_of(mlflow, "tags.stage = 'evaluation'")
+    assert len(frame) == 4
+    assert set(frame["params.strategy"]) == {"simpleshot", "laplacianshot"}
+    assert set(frame["params.sampler.shot"].dropna()) >= {"3"}
+    assert frame["metrics.accuracy"].between(0, 1).all()
+    assert frame["tags.key"].nunique() == 4
+    assert frame["tags.mlflow.user"].notna().all()
+    assert frame["tags.mlflow.source.name"].notna().all()
+    assert (frame["status"] == "FINISHED").all()
+
+
+def test_the_runs_of_a_command_have_one_parent(mlflow) -> None:
+    frame = runs_of(mlflow, "tags.stage = 'evaluation'")
+    parents = frame["tags.mlflow.parentRunId"].unique()
+    assert len(parents) == 1
+    assert mlflow.get_run(parents[0]).info.status == "FINISHED"
+
+
+def test_data_sets_are_inputs_with_their_fingerprint(mlflow) -> None:
+    run = mlflow.get_run(runs_of(mlflow, "tags.stage = 'evaluation'")["run_id"][0])
+    assert [one.dataset.name for one in run.inputs.dataset_inputs]
+    assert all(one.dataset.digest for one in run.inputs.dataset_inputs)
+
+
+def test_a_training_has_curves_and_its_network_loads(mlflow, sweep) -> None:
+    import torch
+
+    frame = runs_of(mlflow, "tags.stage = 'checkpoint'")
+    assert len(frame) == 1
+    run_id = frame["run_id"][0]
+    history = mlflow.MlflowClient().get_metric_history(run_id, "train/loss")
+    assert len({point.step for point in history}) > 1
+    assert mlflow.MlflowClient().get_metric_history(run_id, "val/simpleshot")
+    network = mlflow.pytorch.load_model(f"runs:/{run_id}/model").eval()
+    with torch.inference_mode():
+        assert network(torch.zeros(2, 1, 16, 16)).ndim == 2
+
+
+def test_a_run_is_repeated_from_its_config(mlflow, sweep, tmp_path, capsys) -> None:
+    from omegaconf import OmegaConf
+
+    run = runs_of(mlflow, "tags.stage = 'evaluation'").iloc[0]
+    path = mlflow.artifacts.download_artifacts(
+        run_id=run["run_id"], artifact_path="config.yaml", dst_path=str(tmp_path)
+    )
+    config = OmegaConf.load(path)
+    assert config.sampler.shot if OmegaConf.is_dict(config.get("sampler")) else config["sampler.shot"]
+    capsys.readouterr()
+    assert main(["evaluate", f"experiment={path}", f"results={sweep[0]}", "--json"]) == 0
+    (again,) = json.loads(capsys.readouterr().out)
+    assert again["reused"]
+    assert again["key"] == run["tags.key"]
+
+
+def test_config_prints_what_omegaconf_reads_and_an_experiment_repeats(sweep, tiny_arguments, tmp_path, capsys) -> None:
+    from omegaconf import OmegaConf
+
+    words = [*tiny_arguments, "strategy=laplacianshot", "shot=3"]
+    assert main(["config", "evaluate", *words]) == 0
+    path = tmp_path / "printed.yaml"
+    path.write_text(capsys.readouterr().out)
+    OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+    assert main(["evaluate", f"experiment={path}", f"results={sweep[0]}", "--json"]) == 0
+    (again,) = json.loads(capsys.readouterr().out)
+    assert again["reused"]
+
+
+OWN = """
+import pytorch_lightning as pl
+
+class Count(pl.Callback):
+    def __init__(self, path, factor=1):
+        self.path, self.factor = path, factor
+
+    def on_train_epoch_end(self, trainer, module):
+        with open(self.path, "a") as file:
+            file.write("x" * self.factor)
+"""
+
+
+def test_an_own_callback_and_a_trainer_setting_from_yaml(tmp_path, tiny_arguments, monkeypatch, capsys) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    left = [word for word in tiny_arguments if not word.startswith(("tasks=", "query=", "epochs="))]
+    lines = [f"{key}: {value}" for key, _, value in (word.partition("=") for word in left)]
+    lines += ["trainer: {max_epochs: 2, gradient_clip_val: 0.5}", "callbacks:"]
+    lines += [f"  count: {{_target_: '{tmp_path}/mine.py:Count', path: '{tmp_path}/epochs', factor: 2}}"]
+    (tmp_path / "own.yaml").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "experiment=own.yaml", f"results={tmp_path / 'results'}"]) == 0
+    assert (tmp_path / "epochs").read_text() == "xxxx"
+
+
+def test_a_sweep_goes_on_where_it_ended(tmp_path, tiny_arguments, capsys) -> None:
+    words = ["evaluate", *tiny_arguments, f"results={tmp_path / 'r'}", "--json"]
+    assert main([*words, "strategy=simpleshot"]) == 0
+    (first,) = json.loads(capsys.readouterr().out)
+    assert main([*words, "strategy=simpleshot,laplacianshot"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert [one["reused"] for one in again] == [True, False]
+    assert again[0]["key"] == first["key"]
+
+
+def test_results_that_the_record_lost_are_logged_again(tmp_path, tiny_arguments, empty_record, capsys) -> None:
+    """In the cache and not in MLflow means: log it."""
+    root = tmp_path / "r"
+    words = ["evaluate", *tiny_arguments, "strategy=simpleshot", f"results={root}", "--json"]
+    assert main(words) == 0
+    (first,) = json.loads(capsys.readouterr().out)
+    (root / "mlflow.db").unlink()
+    assert main(words) == 0
+    (again,) = json.loads(capsys.readouterr().out)
+    assert again["accuracy"] == first["accuracy"]
+    import mlflow
+
+    client = mlflow.MlflowClient(tracking_uri=f"sqlite:///{root / 'mlflow.db'}")
+    experiments = [one.experiment_id for one in client.search_experiments()]
+    assert client.search_runs(experiments, f"tags.key = '{first['key']}' and attributes.status = 'FINISHED'")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["timm", "mlflow.pytorch", "torchmetrics", "pytorch_lightning"])
+def test_packages_import_in_the_environment_without_ours(package: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", f"import {package}"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-600:]

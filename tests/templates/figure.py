@@ -1,0 +1,46 @@
+"""How the accuracies of single tasks are distributed."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from runs.config.configs import EvaluateConfig
+from runs.figures.drawing import Drawing
+from runs.figures.style import COLUMN, new_figure, series, styled
+from runs.record.recorded import recorded_evaluation
+from runs.stages.results import Result, in_common
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@styled  # fonts and line widths for print
+def spread_figure(results: Sequence[Result]) -> "Figure":
+    """The share of tasks below each accuracy, a curve for each number of shots."""
+    figure, axes = new_figure(COLUMN, 2.4)  # inches, as printed: COLUMN or PAGE wide
+    for i, result in enumerate(results):
+        look = series(i) | {"marker": ""}  # colour, marker and line: each of them tells the series apart
+        axes.ecdf(100 * result.accuracies, label=_shots(result), **look)
+    axes.set_xlabel("accuracy of a task (%)")  # with its unit
+    axes.set_ylabel("share of tasks")
+    axes.legend()
+    return figure
+
+
+def spread_caption(results: Sequence[Result]) -> str:
+    """What is drawn, and on how many tasks."""
+    means = ", ".join(f"{_shots(result)} {100 * result.accuracy:.2f}" for result in results)
+    return f"Distribution of the accuracies of tasks ({in_common(results)}). Mean accuracy in %: {means}."
+
+
+def _shots(result: Result) -> str:
+    return f"{result.config.sampler.options['shot']}-shot"
+
+
+DRAWING = Drawing(
+    schema=EvaluateConfig,
+    settings={"benchmark": "mini", "strategy": "laplacianshot", "shot": "1,5", "tasks": "1000"},
+    read=recorded_evaluation,
+    run_ids=lambda result: [result.run_id],
+    draw=spread_figure,
+    caption=spread_caption,
+)
