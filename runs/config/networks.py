@@ -1,4 +1,4 @@
-"""Names of timm's backbones, read from its source code: an error about a name should not wait for timm's import."""
+"""Names of backbones. Those of timm are read from its source: an error about a name should not wait for its import."""
 
 import importlib.util
 import pathlib
@@ -9,6 +9,7 @@ from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN
 from runs.config.groups import OPEN_CLIP, TIMM
 
+HUBS = ("hf-hub:", "hf_hub:", "local-dir:")  # beginnings of names with which timm loads networks from elsewhere
 FEWEST = 500  # with fewer names, timm's source could not be read, and timm is imported
 
 
@@ -28,12 +29,8 @@ def check_backbone(name: str, also: list[str]) -> None:
             f"backbone={name}: here, features of a network of open_clip are read from a file; write it with transduce "
             f"import features FOLDER backbone={name} pretrained=TAG, and give features=FILE"
         )
-    if ":" in bare:
-        raise InputError(
-            f"backbone={name}: neither a network of this project nor of timm. Modules are not accepted, because "
-            "checkpoints name their backbone, and loading one must not import arbitrary code. To add your own, write a "
-            "file in fsl/backbones/ and a line in its __init__.py, see CONTRIBUTING.md"
-        )
+    if name == bare and (bare.startswith(HUBS) or _is_class(bare)):
+        return  # a class of the user, or a name that only timm.create_model can check
     name = bare
     known = _registered()
     if len(known) < FEWEST:
@@ -42,6 +39,16 @@ def check_backbone(name: str, also: list[str]) -> None:
         known = frozenset(backbone_names())
     if name.partition(".")[0] not in known and name not in _renamed():
         raise unknown("backbone", name, [*also, *OWN, *known], "transduce list backbones")
+
+
+def _is_class(name: str) -> bool:
+    """Return whether a name is FILE.py:NAME or module:NAME, a class or function that creates a network."""
+    module, colon, attribute = name.rpartition(":")
+    return (
+        bool(colon)
+        and attribute.isidentifier()
+        and (module.endswith(".py") or re.fullmatch(r"[\w.]+", module) is not None)
+    )
 
 
 @cache
