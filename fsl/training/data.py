@@ -86,7 +86,7 @@ class BaseClasses(lightning.LightningDataModule):
         )
 
     def val_dataloader(self) -> DataLoader[Any]:
-        images, labels = self.validation.images.split(VALIDATED), self.validation.labels.split(VALIDATED)
+        images, labels = torch.split(self.validation.images, VALIDATED), torch.split(self.validation.labels, VALIDATED)
         batches: Any = list(zip(images, labels, strict=True))
         return DataLoader(batches, batch_size=None)
 
@@ -105,7 +105,7 @@ class _Order(Sampler[list[tuple[int, int]]]):
         rank, ranks = (data.trainer.global_rank, data.trainer.world_size) if data.trainer else (0, 1)
         generator = torch.Generator().manual_seed(stream_key(data.seed, "training", "order", epoch))
         order = torch.randperm(len(data.base), generator=generator)
-        for batch in order[: len(self) * data.batch_size].split(data.batch_size):
+        for batch in torch.split(order[: len(self) * data.batch_size], data.batch_size):
             yield [(epoch, index) for index in batch[rank::ranks].tolist()]
 
 
@@ -140,5 +140,5 @@ class _Augmented(Dataset[tuple[Tensor, Tensor]]):
         return self._drawn[1]
 
 
-def _as_it_is(batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def _as_it_is(batch: Any) -> Any:
     return batch

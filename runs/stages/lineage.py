@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fsl.weights.pretrained import Look
 
 # Increased with every change of these computations that changes results.
-TRAINING, WEIGHTS, FEATURES, EVALUATION = 1, 1, 1, 1
+TRAINING, WEIGHTS, FEATURES, EVALUATION = 2, 1, 1, 1
 
 
 class Part(NamedTuple):
@@ -92,13 +92,11 @@ class Lineage:
         return cls.on(config, _source(benchmark, "benchmark"), _source(target, "target"))
 
     @classmethod
-    def on(cls, config: TrainConfig, source: str, target_source: str = "", *, anywhere: bool = False) -> "Lineage":
+    def on(cls, config: TrainConfig, source: str, target_source: str = "") -> "Lineage":
         """Return the lineage of a config on images with these fingerprints; the images need not exist on this machine.
 
         Args:
             source: for given features, their fingerprint; empty: that of the files, which have to exist.
-            anywhere: whether the lineage is independent of this machine: a training with precision "auto" then counts
-                as float32.
         """
         if config.features is not None:
             if isinstance(config, EvaluateConfig | TuneConfig) and config.needs_images:
@@ -109,13 +107,13 @@ class Lineage:
             known = (config.split, source) if source and isinstance(config, EvaluateConfig) else ()
             files = config.feature_files
             return cls(None, "", "", None, feature_files=files, prompt=config.prompt, known_features=known)
-        lineage, target = cls._without_target(config, source, anywhere), _target(config)
+        lineage, target = cls._without_target(config, source), _target(config)
         if isinstance(config, EvaluateConfig | TuneConfig) and config.crop_pct is not None:
             lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
         return dataclasses.replace(lineage, target=(target, target_source)) if target else lineage
 
     @classmethod
-    def _without_target(cls, config: TrainConfig, source: str, anywhere: bool) -> "Lineage":
+    def _without_target(cls, config: TrainConfig, source: str) -> "Lineage":
         from fsl.backbones import backbone_revision
         from fsl.training import MODULES
         from fsl.weights.pretrained import Look, look_of, weights_place
@@ -226,7 +224,7 @@ def recipe(config: EvaluateConfig, source: str, target_source: str = "") -> str:
     found on a computer without one.
     """
     first = config.replace(seed=0, task_seed=None, audit=())
-    return Lineage.on(first, source, target_source, anywhere=True).evaluation(first)
+    return Lineage.on(first, source, target_source).evaluation(first)
 
 
 def _revisions(config: EvaluateConfig | TuneConfig) -> dict[str, int]:

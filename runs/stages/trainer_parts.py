@@ -29,6 +29,7 @@ def callbacks_of(chosen: Mapping[str, Any]) -> "list[Callback]":
         InputError: Lightning has no callback of that name, or the class does not take the arguments.
     """
     import pytorch_lightning as lightning
+    from lightning_fabric.utilities.exceptions import MisconfigurationException
 
     made = []
     for name, given in ({"learning_rate_monitor": True} | dict(chosen)).items():
@@ -39,7 +40,7 @@ def callbacks_of(chosen: Mapping[str, Any]) -> "list[Callback]":
         kind = CALLBACKS.load(target) if target else _of_lightning(name)
         try:
             callback = kind(**arguments)
-        except (TypeError, ValueError, lightning.utilities.exceptions.MisconfigurationException) as error:
+        except (TypeError, ValueError, MisconfigurationException) as error:
             raise InputError(f"callbacks.{name}: {error}") from error
         if not isinstance(callback, lightning.Callback):
             raise InputError(f"callbacks.{name}: {target} is not a Callback of pytorch_lightning; inherit from it")
