@@ -19,7 +19,7 @@ class FairKMedian(PrototypeClustering):
 
     Parameters
     ----------
-    Those of `FairKMeans`.
+    Those of `fairness.fair_kmeans.FairKMeans`.
 
     Attributes
     ----------

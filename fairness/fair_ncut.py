@@ -78,7 +78,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         above 0, adds a start from fair spectral clustering (`fairness.optimiser.fair_spectrum`), which often leads to
         far lower cuts and costs K eigenvectors of the graph. An array (N,) gives the labels 0..K-1 of a single start.
     n_init : number of starts; the one with the most clusters and, among those, the lowest E is kept.
-    rungs, mixing, pseudo_count, rounding, normalize : as in `FairKMeans`.
+    rungs, mixing, pseudo_count, rounding, normalize : as in `fairness.fair_kmeans.FairKMeans`.
     max_iter, tol : maximum number of steps at each weight; relative change of E below which they stop, if the gap is
         small.
     gap_tol : largest stationarity gap of S at the end, as a share of E.

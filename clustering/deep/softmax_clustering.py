@@ -52,7 +52,8 @@ class SoftmaxClustering(LinearSoftmax):
     smoothing : label smoothing of "labelled" and "labelled_reverse", the share of a label that is spread over all
         classes; None smooths nothing. Other objectives have no smoothing.
     margin_weight, prior, pseudo_labels, init_norm, n_init, max_iter, batch_size, learning_rate, device, random_state :
-        as in `EntropyClustering`. MIADM as published makes pseudo-labels once per epoch.
+        as in `clustering.deep.entropy_clustering.EntropyClustering`. MIADM as published makes
+        pseudo-labels once per epoch.
 
     For the fitted attributes see `LinearSoftmax`.
     """

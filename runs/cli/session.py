@@ -41,7 +41,7 @@ class Session:
     """
 
     def __init__(self, configs: Sequence[RunConfig], console: Console, results: str | None = None) -> None:
-        from fsl.training.machine import keep_freed_memory
+        from fsl.machine import keep_freed_memory
         from runs.cache import Store
         from runs.track import Tracker
 

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 import os
 import re
 import typing
@@ -21,14 +22,21 @@ from runs.config.groups import Choice
 from runs.config.overrides import Grid, write
 
 YAML_WORDS = r"true|false|yes|no|on|off|y|n|null|nan|inf"
+BELOW = "  "  # indentation of fields below their group
 CODE = ("code", "crop_code")  # parts of identities that are fingerprints of code
 PLACES = ("root",)  # fields that hold folders; the content of their files is fingerprinted separately
 FILES = (*PLACES, "path")  # fields that say where the data of a choice are; a choice without them needs no files
 
 
 def key(default: Any, about: str, *, execution: bool = False) -> Any:
-    """Define a top-level key. A key with `execution` sets how and where to run, and cannot change the result."""
-    return dataclasses.field(default=default, metadata={"about": about, "execution": execution})
+    """Define a top-level key. A key with `execution` sets how and where to run, and cannot change the result.
+
+    A key whose default is a mapping takes any keys below it, as `trainer.max_epochs=5`.
+    """
+    metadata = {"about": about, "execution": execution}
+    if isinstance(default, Mapping):
+        return dataclasses.field(default_factory=dict, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +75,7 @@ class RunConfig:
         Values are null, booleans, numbers and strings; a list is written as a string. `strategy.name` is added if the
         option is a preset, and names the plug-in it builds.
         """
-        return {name: write(value) if isinstance(value, tuple) else value for name, value in self._items()}
+        return {name: write(value) if isinstance(value, (tuple, Mapping)) else value for name, value in self._items()}
 
     def as_json(self) -> dict[str, Any]:
         """Return `flat()` with lists as lists."""
@@ -99,11 +107,17 @@ class RunConfig:
         return [f"{name}={write(value)}" for name, value in self._items() if not name.endswith(".name")]
 
     def to_yaml(self) -> str:
-        """Return the config as YAML text, readable with `experiment=FILE.yaml`."""
+        """Return the config as YAML text, readable with `OmegaConf.load` and with `experiment=FILE.yaml`."""
         lines = []
-        for name, value in self._items():
-            if not name.endswith(".name"):
-                lines.append(f"{name}: {as_yaml(value)}\n")
+        for group, choice in self.choices().items():
+            if choice.options:
+                lines.append(f"{group}:\n{BELOW}name: {as_yaml(choice.name)}\n")
+                lines += [f"{BELOW}{name}: {as_yaml(value)}\n" for name, value in choice.options.items()]
+            else:
+                lines.append(f"{group}: {as_yaml(choice.name)}\n")
+        for field in top_level(type(self)):
+            if (value := getattr(self, field.name)) != {}:
+                lines.append(f"{field.name}: {as_yaml(value)}\n")
         return "".join(lines)
 
     def _items(self) -> Iterable[tuple[str, Any]]:
@@ -114,11 +128,21 @@ class RunConfig:
             for name, value in choice.options.items():
                 yield f"{group}.{name}", value
         for field in top_level(type(self)):
-            yield field.name, getattr(self, field.name)
+            value = getattr(self, field.name)
+            yield from _leaves(field.name, value) if isinstance(value, Mapping) else [(field.name, value)]
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with changed top-level keys."""
         return dataclasses.replace(self, **changes)
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the values below a mapping in dotted form; an empty mapping only below the top level."""
+    for key, item in value.items():
+        if isinstance(item, Mapping) and item and all(re.fullmatch(r"[A-Za-z_][\w-]*", str(below)) for below in item):
+            yield from _leaves(f"{name}.{key}", item)
+        else:
+            yield f"{name}.{key}", tuple(item) if isinstance(item, list) else item
 
 
 _HINTS: dict[type, dict[str, Any]] = {}  # not `functools.cache`, because mypy requires hashable arguments for it
@@ -144,6 +168,11 @@ def group_of(schema: type[RunConfig], key: str) -> str:
 def top_level(schema: type[RunConfig]) -> list["dataclasses.Field[Any]"]:
     """Return the top-level keys of a schema, in the order of its fields."""
     return [field for field in dataclasses.fields(schema) if field.metadata]
+
+
+def mappings(schema: type[RunConfig]) -> list[str]:
+    """Return the top-level keys that take any keys below them."""
+    return [field.name for field in top_level(schema) if field.default_factory is dict]
 
 
 def identity(stage: str, **parts: Any) -> str:
@@ -181,10 +210,18 @@ def as_yaml(value: Any) -> str:
     """Write a value as YAML, with quotes only if YAML requires them."""
     if isinstance(value, Grid):
         return json.dumps(write(value), ensure_ascii=False)
-    if isinstance(value, tuple):  # its texts are read as they stand, not as on the command line
-        items = [_quoted(item) if isinstance(item, str) else as_yaml(item) for item in value]
-        return "[" + ", ".join(items) + "]"
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(map(_item, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_quoted(str(key))}: {as_yaml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, float) and math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
     return _quoted(write(value)) if isinstance(value, str) else write(value)
+
+
+def _item(value: Any) -> str:
+    """Write an item of a list, whose text is read as it stands, not as on the command line."""
+    return _quoted(value) if isinstance(value, str) else as_yaml(value)
 
 
 def _quoted(text: str) -> str:

@@ -14,8 +14,9 @@ from typing import TypeVar
 from runs.config.base import PLACES, RunConfig, as_yaml, group_names, group_of, identity, key, top_level
 from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
-from runs.config.groups import Choice, freeze
+from runs.config.groups import Choice
 from runs.config.schemas import SCHEMAS, EvaluateConfig, TrainConfig, TuneConfig
+from runs.config.source import freeze
 
 C = TypeVar("C", bound=RunConfig)
 

@@ -1,15 +1,12 @@
 """Groups of the config: the options of `benchmark=`, `backbone=`, `strategy=`, `dataset=`, `method=` and the others.
 
+The class of a plug-in is the schema of its options and the source of their defaults. A preset, a file in
+`configs/<group>/` or a YAML file of your own, lists only what differs: from the class `name:` (that of the file's name
+if there is no such line), or from the option `base:`.
 Two verbs may have different options for one key: `dataset=` of `transduce cluster` is the group `dataset`, `dataset=`
 of `transduce fair` is the group `fair_dataset`.
-
-An option is a YAML file in `configs/<group>/` that lists all fields of its dataclass (for a method, all parameters of
-the estimator), so that names, keys and types are checked without importing torch. A file with a line `base: OTHER`
-lists only the fields that differ from the option OTHER. A line `name: CLASS` names the class in the table of the group
-if it differs from the file's name. A plug-in without a file gets its fields from its class.
 """
 
-import copy
 import dataclasses
 import importlib
 import itertools
@@ -17,14 +14,17 @@ import pathlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
 from clustering.datasets import DATASETS
-from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError, unknown
+from clustering.foundation.parameters import mismatch
 from clustering.foundation.plugins import Plugins
-from clustering.methods import DECIDED, METHODS, configured, parameters
+from clustering.methods import DECIDED, METHODS, configured
 from fairness.datasets import DATASETS as FAIR_DATASETS
 from fairness.methods import DECIDED as FAIR_DECIDED
 from fairness.methods import METHODS as FAIR_METHODS
@@ -33,8 +33,12 @@ from fsl.benchmarks import BENCHMARKS
 from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
 from runs.config.overrides import Grid
+from runs.config.source import Described, describe, freeze, read_class
+from runs.config.yaml_files import is_yaml, read
 
-REQUIRED = "???"  # placeholder for a value that the user must give
+SAME = "same"
+TIMM = "timm:"  # optional prefix of the name of a timm backbone
+OPEN_CLIP = "open_clip:"  # prefix of the name of a network of open_clip
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Group:
         own: the options that are functions of this project.
         builds: `package.module:Class`, if all options are settings of one class.
         default: the default option, in the syntax of the command line.
-        files: folder of its options in `configs/`; empty: the name.
+        files: folder of its presets in `configs/`; empty: the name.
         nothing: the option for "none", if there is one; it builds None.
         estimators: whether the classes are estimators as in scikit-learn rather than dataclasses.
         decided: parameters of estimators that the stage sets, and that are not fields.
@@ -72,15 +76,13 @@ class Group:
             object.__setattr__(self, "key", self.name)
 
 
-SAME = "same"
-TIMM = "timm:"  # optional prefix of the name of a timm backbone
-OPEN_CLIP = "open_clip:"  # prefix of the name of a network of open_clip
+CLUSTERER = "the clustering method: one of these, or a clusterer with scikit-learn's interface as module:Class"
 GROUPS: dict[str, Group] = {
     group.name: group
     for group in (
         Group("benchmark", "images and their classes", "glyphs", plugins=BENCHMARKS),
-        Group("backbone", "the network: one of these, or the name of a timm model", "conv4", own=OWN),
-        Group("training", "training settings on the base classes", "default", builds="fsl.training.base:Training"),
+        Group("backbone", "the network: one of these, a timm model, module:Class or FILE.py:Class", "conv4", own=OWN),
+        Group("training", "training settings on the base classes", "default", builds="fsl.training.settings:Training"),
         Group(
             "strategy",
             "the method that classifies the queries of a task",
@@ -97,13 +99,7 @@ GROUPS: dict[str, Group] = {
             nothing=SAME,
         ),
         Group("dataset", "the points to cluster", "digits", plugins=DATASETS),
-        Group(
-            "method",
-            "the clustering method: one of these, or a clusterer with scikit-learn's interface as module:Class",
-            "slk_mean_shift",
-            plugins=METHODS,
-            estimators=True,
-        ),
+        Group("method", CLUSTERER, "slk_mean_shift", plugins=METHODS, estimators=True),
         Group(
             "network",
             "the network that learns the features to cluster",
@@ -120,7 +116,7 @@ GROUPS: dict[str, Group] = {
         ),
         Group(
             "fair_method",
-            "the clustering method: one of these, or a clusterer with scikit-learn's interface as module:Class",
+            CLUSTERER,
             "fair_kmeans",
             plugins=FAIR_METHODS,
             estimators=True,
@@ -193,10 +189,6 @@ class Choice:
         if group.plugins is None and not group.builds:
             return self.plugin
         built = load(group, self.plugin)
-        surplus = self.options.keys() - fields_of(group, built).keys()
-        if surplus:
-            file = f"configs/{self.group}/{self.name}.yaml"
-            raise InputError(f"{file}: {self.plugin} has no field {', '.join(sorted(surplus))}; delete it there")
         try:
             return configured(built, self.options) if group.estimators else built(**self.options)
         except InputError as error:
@@ -226,6 +218,15 @@ def _remedy(built: Any) -> str:
 
 
 @cache
+def described(group: str, plugin: str) -> Described:
+    """Return the fields of a plug-in; for a class of this project without importing it."""
+    kind = GROUPS[group]
+    place = kind.builds or (kind.plugins.locate(plugin) if kind.plugins else plugin)
+    found = read_class(place, kind.estimators, kind.decided if kind.estimators else ())
+    return found or describe(load(kind, plugin), kind.estimators, kind.decided)
+
+
+@cache
 def folder() -> pathlib.Path:
     """Return the folder `configs/`: beside the packages in a checkout, inside `runs/` in an installation."""
     root = pathlib.Path(__file__).resolve().parents[1]
@@ -233,19 +234,21 @@ def folder() -> pathlib.Path:
 
 
 def options_folder(group: str) -> pathlib.Path:
-    """Return the folder with the files of a group's options (or of the experiments)."""
+    """Return the folder with the presets of a group (or the experiments)."""
     return folder() / ((GROUPS[group].files if group in GROUPS else "") or group)
 
 
 def names(group: str) -> list[str]:
-    """Return the names of a group's options (or of the experiments): its files, then the plug-ins without a file."""
-    folder = options_folder(group)
+    """Return the names of a group's options (plug-ins and presets), or of the files of another folder of `configs/`."""
+    path = options_folder(group)
+    files = {file.relative_to(path).with_suffix("").as_posix() for file in path.rglob("*.yaml")}
     if group not in GROUPS:
-        return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
-    files = sorted(path.stem for path in folder.glob("*.yaml"))
-    plugins, nothing = GROUPS[group].plugins, GROUPS[group].nothing
-    others = [name for name in (plugins.names() if plugins else GROUPS[group].own) if name not in files]
-    return [*([nothing] if nothing else []), *files, *others]
+        return sorted(files)
+    kind = GROUPS[group]
+    return [
+        *([kind.nothing] if kind.nothing else []),
+        *sorted(files.union(kind.plugins.names() if kind.plugins else kind.own)),
+    ]
 
 
 def default(group: str, benchmark: str = "", backbone: str = "") -> str:
@@ -263,57 +266,71 @@ def default(group: str, benchmark: str = "", backbone: str = "") -> str:
     return GROUPS[group].default
 
 
+@cache
 def option(group: str, name: str) -> Choice:
-    """Return the option of that name, with the values of its file.
+    """Return the option of that name: a plug-in with the defaults of its class, or a preset.
 
     Raises:
         InputError: the name is unknown (the message suggests the closest), or its file cannot be read.
     """
-    return _option(group, name)
-
-
-@cache
-def _option(group: str, name: str) -> Choice:
     kind = GROUPS[group]
     if len(name) > 200:
         raise InputError(f"{kind.key}={name[:40]}...: the name is too long")
     if name and name == kind.nothing:
         return Choice(group, name)
-    path = options_folder(group) / f"{name}.yaml"
-    if re.fullmatch(r"[\w.-]+", name) and path.is_file():
-        content = {key: freeze(value) for key, value in read(path).items()}
-        if "base" not in content:
-            plugin = str(content.pop("name", name))
-            return Choice(group, name, content, plugin)
-        base = _option(group, content.pop("base"))
-        return Choice(group, name, {**base.options, **content}, base.plugin if kind.plugins else name)
+    path = pathlib.Path(name) if is_yaml(name) else options_folder(group) / f"{name}.yaml"
+    if is_yaml(name) or (re.fullmatch(r"[\w.-]+", name) and path.is_file()):
+        return _preset(group, name, path)
     if kind.plugins is not None:
-        if ":" not in name and name not in names(group):
+        if ":" not in name and name not in kind.plugins.names():
             raise kind.plugins.unknown(name, names(group), kind.key)
-        return Choice(group, name, fields_of(kind, load(kind, name)))
+        return Choice(group, name, composed(group, name, ()))
     if kind.name == "network" and ":" in name:
         raise InputError(
             f"network={name}: give your own network as an architecture: network=small_cnn architecture={name} trains "
             "it with the settings of small_cnn"
         )
     if kind.builds:
-        raise unknown(kind.key, name, names(group))
+        raise unknown(kind.key, name, [*names(group), "FILE.yaml"])
     return Choice(group, name, plugin=name.removeprefix(TIMM))
 
 
-def fields_of(group: Group, built: Any) -> dict[str, Any]:
-    """Return the fields of a class with their defaults."""
-    if group.estimators:
-        return {name: freeze(value) for name, value in parameters(built, group.decided).items()}
-    defaults = {}
-    for item in dataclasses.fields(built):
-        if item.default is not dataclasses.MISSING:
-            defaults[item.name] = freeze(item.default)
-        elif item.default_factory is not dataclasses.MISSING:
-            defaults[item.name] = freeze(item.default_factory())
-        else:
-            defaults[item.name] = REQUIRED
-    return defaults
+def _preset(group: str, name: str, path: pathlib.Path) -> Choice:
+    """Return the option of a file, which lists what differs from the class or from another option."""
+    kind, content = GROUPS[group], read(path)
+    base, plugin = content.pop("base", None), content.pop("name", None)
+    if kind.plugins is None and not kind.builds:
+        raise InputError(f"{path}: {kind.key} has no fields, so it takes no files; give a name")
+    if base is None and plugin is None and is_yaml(name) and kind.plugins:
+        raise InputError(f"{path}: say which option it changes, as base: {kind.default.partition(',')[0]}")
+    below = option(group, str(base)) if base is not None else None
+    plugin = below.plugin if below and kind.plugins else str(plugin or path.stem)
+    hints = described(group, plugin).hints
+    changes = {} if below is None else dict(below.options)
+    for field_name, value in content.items():
+        if field_name not in hints:
+            raise InputError(f"{path}: {unknown('field', field_name, hints)}")
+        if problem := mismatch(freeze(value), hints[field_name]):
+            raise InputError(f"{path}: {field_name} must be {problem}, not {value!r}")
+        changes[field_name] = freeze(value)
+    return Choice(group, name, composed(group, plugin, tuple(changes.items())), plugin)
+
+
+@cache
+def composed(group: str, plugin: str, changes: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Return the options of a plug-in: OmegaConf merges the changes into the schema of its class.
+
+    Raises:
+        InputError: the type of a value is wrong.
+    """
+    schema = described(group, plugin).schema
+    literal = {name: value for name, value in changes if "$" in str(value)}  # text of the user, no reference to a key
+    plain = {name: value for name, value in changes if name not in literal}
+    try:
+        merged = OmegaConf.to_container(OmegaConf.merge(OmegaConf.structured(schema), plain))
+    except OmegaConfBaseException as error:
+        raise InputError(f"{GROUPS[group].key}={plugin}: {str(error).splitlines()[0]}") from error
+    return {str(name): freeze(value) for name, value in {**merged, **literal}.items()}  # type: ignore[dict-item]
 
 
 def experiment(name: str) -> dict[str, Any]:
@@ -321,89 +338,24 @@ def experiment(name: str) -> dict[str, Any]:
     return read(options_folder("experiment") / f"{name}.yaml")
 
 
-def read(path: pathlib.Path) -> dict[str, Any]:
-    """Read a YAML file of keys and values.
-
-    Raises:
-        InputError: the file does not exist or is not valid; the message names the file and the line.
-    """
-    try:
-        state = path.stat()
-        return copy.deepcopy(_content(path, state.st_mtime_ns, state.st_size))
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file") from error
-    except OSError as error:
-        raise InputError(f"{path}: not a readable YAML file: {error}") from error
-
-
-@lru_cache(maxsize=256)
-def _content(path: pathlib.Path, changed: int, size: int) -> dict[str, Any]:
-    """Return the content of a YAML file, cached until its modification time or size changes."""
-    from runs.config.yaml_files import parse_yaml
-
-    try:
-        with open_regular(path) as file:
-            content = parse_yaml(file.read().decode("utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: not a readable YAML file: {error}") from error
-    if content is None:
-        return {}  # a file with only comments
-    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise InputError(f"{path}: must consist of lines of the form `key: value`")
-    return {str(key): _literal(value, f"{path}: {key}") for key, value in content.items()}
-
-
-def _literal(value: Any, place: str) -> Any:
-    r"""Return the literal value; neither environment variables nor other keys are substituted.
-
-    `\${`, as written by `as_yaml`, becomes `${`.
-
-    Raises:
-        InputError: the value has an unescaped ${...} or a NUL character; the message names the file and the key.
-    """
-    if isinstance(value, dict):
-        return {key: _literal(item, f"{place}.{key}") for key, item in value.items()}
-    if isinstance(value, list):
-        return [_literal(item, place) for item in value]
-    if isinstance(value, str) and "\0" in value:
-        raise InputError(f"{place}: {value!r} has a NUL character, which names and paths cannot have; delete it")
-    if isinstance(value, str) and re.search(r"(?<!\\)\$\{", value):
-        raise InputError(
-            f"{place}: {value!r}: ${{...}} is not substituted, to keep secrets of the environment out of the record; "
-            r"write the value itself, or \${ for these characters"
-        )
-    return value.replace(r"\${", "${") if isinstance(value, str) else value
-
-
 def comments(group: str, name: str) -> dict[str, str]:
-    """Return the comment beside each key in an option's file or its base; empty without a file."""
-    path = options_folder(group) / f"{name}.yaml"
-    if not path.is_file():
-        return {}
-    base = read(path).get("base")
-    inherited = comments(group, base) if base else {}
-    lines = re.finditer(r"^(\w+):[^#\n]*#[ ]*(.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return inherited | {match[1]: match[2].strip() for match in lines}
+    """Return what the docstring of an option's class says about each field."""
+    choice = option(group, name)
+    return dict(described(group, choice.plugin).fields) if choice.options else {}
 
 
 def comment(group: str, name: str) -> str:
-    """Return the comment at the top of an option's file."""
+    """Return the comment at the top of a preset's file, else the first sentence of the class's docstring."""
     path = options_folder(group) / f"{name}.yaml"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    head: list[str] = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        head.append(line.lstrip("# "))
-    return " ".join(head)
+    head = itertools.takewhile(lambda line: line.startswith("#"), lines)
+    if text := " ".join(line.lstrip("# ") for line in head):
+        return text
+    kind = GROUPS.get(group)
+    return described(group, name).about if kind and kind.plugins and name in kind.plugins.table else ""
 
 
-def freeze(value: Any) -> Any:
-    """Convert lists to tuples, as frozen dataclasses hold them."""
-    return tuple(freeze(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
-def needs(strategy: type | None) -> str:
+def needs(strategy: Any) -> str:
     """What a strategy uses besides features: its attribute `needs`, and class names; empty if nothing."""
     names = {"none": "", "optional": "class names (optional)", "required": "class names"}
     return ", ".join(filter(None, (getattr(strategy, "needs", ""), names[getattr(strategy, "text", "none")])))

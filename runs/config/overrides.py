@@ -1,22 +1,27 @@
 """The grammar of `key=value` on the command line and in experiment files.
 
 key=value         one value: null, true, false, a number, text, or a list in brackets such as [45, 66]
-key=a,b,c         three values: one run for each (the product over all such keys)
-key='a,b'         text in quotes is taken literally, including commas and numbers
+key=a,b,c         three values: one run for each (the product over all such keys); range(0,5) is 0,1,2,3,4
+key='a,b'         text in quotes is taken literally, including commas and numbers; quotes are those of YAML
 """
 
-import math
+import json
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+import yaml
 
 from clustering.foundation.errors import InputError
 
 INTEGER = re.compile(r"[-+]?\d+")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+RANGE = re.compile(r"range\(\s*([-+]?\d+)\s*(?:,\s*([-+]?\d+)\s*)?(?:,\s*([-+]?[1-9]\d*)\s*)?\)")
 WORDS = {"null": None, "none": None, "true": True, "false": False, "inf": float("inf"), "-inf": float("-inf")}
 LONGEST = 4000  # digits of an integer; Python's limit is slightly above
 DEEPEST = 20  # nested brackets
+MOST = 10_000  # values of a range
 CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -27,7 +32,7 @@ class Grid(tuple[Any, ...]):
 
 
 class Value(NamedTuple):
-    """A value with its original text: a field of type text takes `1e3` literally."""
+    """A value with its text: a field of type text takes `1e3` literally."""
 
     text: str
     value: Any
@@ -61,7 +66,7 @@ def values(key: str, text: str) -> list[Value]:
     parts = _parts(key, text)
     if any(not part for part in parts):
         raise InputError(f"{key}={text}: a value is empty, between commas or at an end; remove the extra comma")
-    return [_value(key, part) for part in parts]
+    return [value for part in parts for value in _expanded(key, part)]
 
 
 def write(value: Any) -> str:
@@ -72,11 +77,14 @@ def write(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(write(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return json.dumps(value, ensure_ascii=False)
     if not isinstance(value, str):
         return repr(value)
-    if "'" not in value and (value != value.strip() or re.search(r"[,\[\](){}\"]|^$", value) or _special(value)):
-        return f"'{value}'"
-    return f'"{value}"' if "'" in value and '"' not in value else value
+    plain = value and value == value.strip() and value.isprintable() and not re.search(r"[,\[\](){}\"']", value)
+    if plain and not _special(value):
+        return value
+    return f"'{value}'" if "'" not in value and value.isprintable() else json.dumps(value)
 
 
 def spell(values: Mapping[str, Any]) -> str:
@@ -84,15 +92,26 @@ def spell(values: Mapping[str, Any]) -> str:
     return " ".join(f"{field}={write(value)}" for field, value in values.items())
 
 
+def command(words: Iterable[str]) -> str:
+    """Return a command line that a shell reads as these words."""
+    return shlex.join(words)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is an integer or a float, but not a boolean."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _special(text: str) -> bool:
     return text.lower() in WORDS or bool(NUMBER.fullmatch(text))
 
 
 def _parts(key: str, text: str) -> list[str]:
-    parts, current, expected, quote = [], "", [], ""
+    parts, current, expected, quote, escaped = [], "", [], "", False
     for letter in text:
         if quote:
-            quote = "" if letter == quote else quote
+            quote = "" if letter == quote and not escaped else quote
+            escaped = letter == "\\" and quote == '"' and not escaped
         elif letter in "'\"" and current.rstrip()[-1:] in ("", "[", ","):
             quote = letter  # a quote inside a word, as in o'clock, does not open a quotation
         elif letter in CLOSING:
@@ -107,13 +126,30 @@ def _parts(key: str, text: str) -> list[str]:
             continue
         current += letter
     if quote or expected:
-        raise InputError(f"{key}={text}: {quote or expected[-1]} is missing at the end")
+        raise InputError(f"{key}={text}: {quote or expected[-1]} is missing at the end; text with it needs quotes")
     return [*parts, current.strip()]
 
 
+def _expanded(key: str, part: str) -> list[Value]:
+    if match := RANGE.fullmatch(part):
+        first, last, step = (int(number) if number else None for number in match.groups())
+        numbers = range(first or 0, last, step or 1) if last is not None else range(first or 0)
+        if not 0 < len(numbers) <= MOST:
+            raise InputError(f"{key}={part} has {len(numbers):,} values; give 1 to {MOST:,}, as range(0,5)")
+        return [Value(str(number), number) for number in numbers]
+    return [_value(key, part)]
+
+
 def _value(key: str, text: str) -> Value:
-    if text[0] in "'\"" and text[-1] == text[0] and len(text) > 1:
-        return Value(text[1:-1], text[1:-1])
+    quoted = text[0] in "'\"" and text[-1] == text[0] and len(text) > 1
+    if quoted or (text[0] == "{" and text[-1] == "}"):
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            if quoted:
+                return Value(text[1:-1], text[1:-1])
+            raise InputError(f"{key}={text}: {str(error).splitlines()[0]}; write it as {{a: 1, b: 2}}") from error
+        return Value(value if isinstance(value, str) else text, value)
     if text[0] == "[" and text[-1] == "]":
         inner = text[1:-1].strip()
         return Value(text, [item.value for item in values(key, inner)] if inner else [])
@@ -122,51 +158,3 @@ def _value(key: str, text: str) -> Value:
     if INTEGER.fullmatch(text) and len(text) <= LONGEST:
         return Value(text, int(text))
     return Value(text, float(text) if NUMBER.fullmatch(text) else text)
-
-
-def coerce(key: str, typed: Value, default: Any) -> Any:
-    """Convert `given` to the type of `default`.
-
-    Null is accepted, and so is any value if the default is null. The bounds are checked later, by the dataclass that
-    receives the value.
-
-    Raises:
-        InputError: the value has another type; the message names the key, the expected type and the text.
-    """
-    value = typed.value
-    if default is None or value is None:
-        return value
-    number = is_number(value)
-    if isinstance(default, bool):
-        fits, kind = isinstance(value, bool), "true or false"
-    elif isinstance(default, int):
-        fits, kind = number and isinstance(value, int), "an integer"
-    elif isinstance(default, float):
-        fits, kind = number, "a number"
-        value = _float(value) if number else value
-    elif isinstance(default, str):
-        return typed.text
-    else:
-        fits, kind = isinstance(value, list), f"a list, such as {write(default)}"
-        value = _items(key, value, default) if fits else value
-    if not fits:
-        raise InputError(f"{key} must be {kind}, not {typed.text!r}")
-    return value
-
-
-def _float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # a long integer
-        return math.inf
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value is an integer or a float, but not a boolean."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _items(key: str, items: Sequence[Any], default: Sequence[Any]) -> list[Any]:
-    if not default:
-        return list(items)
-    return [coerce(key, Value(str(item), item), default[0]) for item in items]

@@ -1,30 +1,38 @@
 """Resolution of command-line arguments to fields of configs: the target of each key, and the product of all values."""
 
-import difflib
 import itertools
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from clustering.foundation.errors import InputError, unknown
-from clustering.foundation.parameters import mismatch
 from runs.config import groups, overrides
-from runs.config.base import FILES, PLACES, RunConfig, group_names, group_of, hints_of, top_level
-from runs.config.groups import GROUPS, REQUIRED, Choice
-from runs.config.overrides import Grid, Value
-from runs.config.schemas import SCHEMAS
-from runs.config.timm_names import check_backbone
+from runs.config.base import RunConfig, group_names, group_of, hints_of, mappings, top_level
+from runs.config.conversion import as_list, convert, takes_lists
+from runs.config.groups import GROUPS, Choice
+from runs.config.networks import check_backbone
+from runs.config.overrides import Grid
+from runs.config.source import REQUIRED
 from runs.config.tuning_protocol import default_grids, grid_of
+from runs.config.unknown_keys import unknown_key
+from runs.config.yaml_files import is_yaml, read
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """One `key=text` with its origin: "" for the command line, otherwise the experiment."""
+    """One `key=text` with its origin: "" for the command line, otherwise the experiment.
+
+    Attributes:
+        listed: whether the text is a list of a file, which gives several values to a key that takes no lists.
+    """
 
     key: str
     text: str
     origin: str = ""
+    listed: bool = False
 
     def __str__(self) -> str:
         return f"{self.origin}: {self.key}" if self.origin else self.key
@@ -36,6 +44,9 @@ class Target:
 
     group: str
     field: str
+
+    def __str__(self) -> str:
+        return f"{self.group}.{self.field}" if self.group and self.field else self.group or self.field
 
 
 TUNING = Target("", "tuning")
@@ -70,36 +81,58 @@ def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignm
             not all keys of `each`, which would combine unrelated settings.
     """
     path = pathlib.Path(name)
-    if path.suffix not in (".yaml", ".yml"):
+    if not is_yaml(name):
         known = groups.names("experiment")
         if name not in known:
             raise unknown("experiment", name, known or ["FILE.yaml"])
         path = groups.folder() / "experiment" / f"{name}.yaml"
-    content = groups.read(path)
+    content = read(path)
+    if "defaults" in content:
+        raise InputError(
+            f"{path}: there is no list of defaults; write each option as a line of its own, as `strategy: laplacianshot`, "
+            "its fields below it as `strategy: {name: laplacianshot, weight: 0.5}`, and several options as "
+            "`strategy: [simpleshot, laplacianshot]`"
+        )
     each = content.pop("each", [{}])
     if not (isinstance(each, list) and each and all(isinstance(line, dict) for line in each)):
         raise InputError(f"{path}: each must be a list of settings, as - {{shot: 1, tasks: 100}}")
-    chosen = {group.key for group in groups.GROUPS.values()}
-    for key, value in itertools.chain(content.items(), *(line.items() for line in each)):
-        if key in chosen and isinstance(value, dict):
-            raise InputError(f"{path}: {key} must be a name; each field has its own line, as `{key}.FIELD: value`")
-        if key in chosen and isinstance(value, list):
-            several = ",".join(map(str, value))
-            raise InputError(f"{path}: {key} is a list; separate several options by commas, as `{key}: {several}`")
-    together = list(dict.fromkeys(str(key) for line in each for key in line))
+    shared, *lines = [dict(_leaves(settings, path)) for settings in (content, *each)]
+    together = list(dict.fromkeys(key for line in lines for key in line))
     present = {item.key.rpartition(".")[2] for item in typed}.intersection(together)
     if 0 < len(present) < len(together):
         raise InputError(
             f"experiment {name}: {', '.join(together)} vary together; give all of them or none, not only "
             f"{', '.join(sorted(present))}"
         )
+    origin = f"experiment {name}"
     return [
         [
-            Assignment(str(key), value if isinstance(value, str) else overrides.write(value), f"experiment {name}")
-            for key, value in (*content.items(), *line.items())
+            Assignment(
+                key, value if isinstance(value, str) else overrides.write(value), origin, isinstance(value, list)
+            )
+            for key, value in (*shared.items(), *line.items())
         ]
-        for line in each
+        for line in lines
     ]
+
+
+def _leaves(settings: Mapping[str, Any], path: pathlib.Path, above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield nested settings in dotted form: `strategy: {name: a, weight: 1}` are the keys strategy and strategy.weight."""
+    groups_by_key = {group.key: group for group in GROUPS.values()}
+    for name, value in settings.items():
+        key = f"{above}.{name}" if above else str(name)
+        if above in groups_by_key and name == "name":
+            yield above, value
+        elif isinstance(value, dict) and (value or key in groups_by_key):
+            fields = [field for field in value.values() if not isinstance(field, dict)]
+            if key in groups_by_key and not fields:
+                raise InputError(
+                    f"{path}: {key} must be a name, or its fields: `{key}: NAME`, and `{key}.FIELD: value` or "
+                    f"`{key}: {{name: NAME, FIELD: value}}`"
+                )
+            yield from _leaves(value, path, key)
+        else:
+            yield key, value
 
 
 def _keyed(schema: type[RunConfig], arguments: Sequence[str]) -> Iterator[str]:
@@ -117,7 +150,7 @@ def _keyed(schema: type[RunConfig], arguments: Sequence[str]) -> Iterator[str]:
 def _resolve(
     schema: type[RunConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
 ) -> list[dict[str, Any]]:
-    chosen = _chosen(schema, overlay, typed)
+    chosen = chosen_options(schema, overlay, typed)
     candidates = [groups.option(group_of(schema, key), name) for key, options in chosen.items() for name in options]
     axes: dict[Target, list[Any]] = {}
     for group in group_names(schema):
@@ -131,7 +164,7 @@ def _resolve(
             target = _target(schema, item, candidates)
             if target in assignments:
                 first, second = assignments[target].key, item.key
-                names = f"{first} and {second}, which both set {_dotted(target)}" if first != second else first
+                names = f"{first} and {second}, which both set {target}" if first != second else first
                 raise InputError(f"given twice: {names}; give it once (several values: {first}=a,b)")
             assignments[target] = item
             axes[target] = chosen[target.group] if not target.field else _values(schema, item, target, candidates)
@@ -165,18 +198,21 @@ def _with(protocol: str | None, axes: Mapping[Target, list[Any]]) -> dict[Target
     varied = {target: [protocol] if target == TUNING else values for target, values in axes.items()}
     for target, values in axes.items():
         if protocol is not None and target.group == "strategy" and target.field and len(values) > 1:
-            varied[target] = [grid_of(_dotted(target), values, values[0])]
+            varied[target] = [grid_of(str(target), values)]
     return varied
 
 
-def _chosen(
+def chosen_options(
     schema: type[RunConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
 ) -> dict[str, list[str]]:
+    """Return the names of the options of each group that the assignments choose, or else of its default."""
     chosen: dict[str, list[str]] = {}
     for group in group_names(schema):
         lines = [item for item in (*overlay, *typed) if item.key == group]
         if lines:
-            chosen[group] = [value.text for value in overrides.values(group, lines[-1].text)]
+            text = lines[-1].text
+            text = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+            chosen[group] = [value.text for value in overrides.values(group, text)]
         elif group == "training":
             pairs = itertools.product(chosen["benchmark"], chosen["backbone"])
             chosen[group] = list(dict.fromkeys(groups.default(group, *pair) for pair in pairs))
@@ -190,23 +226,18 @@ def _target(schema: type[RunConfig], item: Assignment, candidates: Sequence[Choi
         return Target(item.key, "")
     if any(item.key == field.name for field in top_level(schema)):
         return Target("", item.key)
-    group, dot, field = item.key.rpartition(".")
+    group, _, field = item.key.rpartition(".")
+    if item.key.partition(".")[0] in mappings(schema):
+        return Target("", item.key)
     owners = {choice.key for choice in candidates if field in choice.options and group in ("", choice.key)}
     if len(owners) == 1:
         return Target(owners.pop(), field)
     if owners:
         ways = " or ".join(f"{owner}.{field}" for owner in sorted(owners))
         raise InputError(f"{item}: more than one group has this field; write {ways}")
-    if dot and group in group_names(schema):
-        options = [choice for choice in candidates if choice.key == group]
-        names = ", ".join(choice.name for choice in options)
-        if not any(choice.options for choice in options):
-            raise InputError(f"unknown key {item.key!r}: {group} {names} has no fields; omit it")
-        fields = sorted({name for choice in options for name in choice.options})
-        near = difflib.get_close_matches(field.lower(), fields, n=1, cutoff=0.6)
-        remedy = f"did you mean {group}.{near[0]}?" if near else f"fields: {', '.join(fields)}"
-        raise InputError(f"{group} {names} has no field {field!r} ({item}); {remedy}")
-    raise _unknown(schema, item, candidates)
+    kind, _, name = item.origin.partition(" ")
+    takers = [name] if kind == "experiment" else []
+    raise unknown_key(schema, item.key, str(item), candidates, lambda other: all(accepts(other, one) for one in takers))
 
 
 def _replaced(
@@ -219,51 +250,9 @@ def _replaced(
     top = {*group_names(schema), *(key.name for key in top_level(schema))}
     if item.key in top or any(field in choice.options for choice in candidates):
         return False
-    own = _chosen(schema, overlay, [])
+    own = chosen_options(schema, overlay, [])
     options = (groups.option(group_of(schema, key), name) for key, names in own.items() for name in names)
     return any(field in choice.options and group in ("", choice.key) for choice in options)
-
-
-def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Choice]) -> InputError:
-    first = item.key.partition(".")[0]
-    verbs = [
-        verb
-        for verb, other in SCHEMAS.items()
-        if other is not schema and first in {*group_names(other), *(f.name for f in top_level(other))}
-    ]
-    if verbs:
-        kind, _, name = item.origin.partition(" ")
-        experiment_verbs = [verb for verb in verbs if kind == "experiment" and accepts(SCHEMAS[verb], name)]
-        return _of_another_verb(item, [*experiment_verbs, *verbs][0], bool(experiment_verbs))
-    other_options = [
-        choice
-        for group in group_names(schema)
-        if group != "backbone"
-        for choice in _files(group_of(schema, group))
-        if item.key in choice.options
-    ]
-    if other_options:
-        owner = other_options[0]
-        choices = [choice for choice in candidates if choice.key == owner.key]
-        files = any(field in choice.options for choice in choices for field in FILES)
-        needless = " and needs no files" if item.key in PLACES and not files else ""
-        return InputError(
-            f"unknown key {str(item)!r}: {owner.key} {', '.join(choice.name for choice in choices)} does not have this "
-            f"field{needless}; omit it, or add {owner.key}={owner.name}, which has it"
-        )
-    for verb, other in SCHEMAS.items():
-        for group in _groups(other) - _groups(schema):
-            if any(item.key in choice.options for choice in _files(group)):
-                return _of_another_verb(item, verb)
-    bare = [name for choice in candidates for name in choice.options]
-    dotted = [f"{choice.key}.{name}" for choice in candidates for name in choice.options]
-    top = [*group_names(schema), *(field.name for field in top_level(schema)), "experiment"]
-    known = dotted if "." in item.key else [*top, *bare]
-    if difflib.get_close_matches(item.key.lower(), known, n=1, cutoff=0.6):
-        if item.origin:
-            return InputError(f"{item}: {unknown('key', item.key, known)}")
-        return unknown("key", str(item), known)
-    return InputError(f"unknown key {str(item)!r}; known: {', '.join(top)}, and fields of the groups (see --help)")
 
 
 def accepts(schema: type[RunConfig], name: str) -> bool:
@@ -277,95 +266,48 @@ def accepts(schema: type[RunConfig], name: str) -> bool:
 
 def _takes(schema: type[RunConfig], lines: Sequence[Assignment]) -> bool:
     try:
-        chosen = _chosen(schema, lines, [])
+        chosen = chosen_options(schema, lines, [])
         candidates = [groups.option(group_of(schema, key), name) for key, options in chosen.items() for name in options]
     except InputError:
         return False
     known = {*group_names(schema), *(field.name for field in top_level(schema))}
     known |= {name for choice in candidates for field in choice.options for name in (field, f"{choice.key}.{field}")}
-    return all(item.key in known for item in lines)
-
-
-def _of_another_verb(item: Assignment, verb: str, of_experiment: bool = False) -> InputError:
-    """Return the error about a key of another verb.
-
-    Args:
-        item: the key.
-        verb: the verb that has the key.
-        of_experiment: whether the verb accepts the whole experiment of the key.
-    """
-    remedy = "omit it here"
-    if item.origin.startswith("experiment "):
-        command = f"`transduce {verb} {item.origin.replace(' ', '=', 1)}`"
-        shows = " and prints its table" if verb in ("cluster", "fair") else ""
-        remedy = f"{command} accepts the experiment{shows}" if of_experiment else f"try {command}"
-    return InputError(f"{item} is a key of `transduce {verb}`, not of this verb; {remedy}")
-
-
-def _groups(schema: type[RunConfig]) -> set[str]:
-    return {group_of(schema, key) for key in group_names(schema)}
-
-
-def _files(group: str) -> list[Choice]:
-    options = []
-    for path in sorted((groups.folder() / group).glob("*.yaml")):
-        options.append(groups.option(group, path.stem))
-    return options
+    return all(item.key in known or item.key.partition(".")[0] in mappings(schema) for item in lines)
 
 
 def _values(schema: type[RunConfig], item: Assignment, target: Target, candidates: Sequence[Choice]) -> list[Any]:
-    if not target.group:
-        fields = {field.name: field for field in top_level(schema)}
-        hint = hints_of(schema)[item.key]
-        lists = isinstance(fields[item.key].default, tuple)
-        lists = lists or (mismatch((), hint) is None and not _is_null(item))  # a list that may be null
-        text = _as_list(item) if lists else item.text
-        parsed = overrides.values(item.key, text)
-        if text != item.text:
-            parsed = [value._replace(text=item.text) for value in parsed]
-        return [_top_level(schema, item, value, candidates) for value in parsed]
-    defaults = [
-        choice.options[target.field]
-        for choice in candidates
-        if choice.key == target.group and target.field in choice.options
-    ]
-    several = len(overrides.values(item.key, item.text)) > 1
-    text = _as_list(item) if isinstance(defaults[0], tuple) and (several or not defaults[0]) else item.text
-    values = overrides.values(item.key, text)
-    default = None if defaults[0] == REQUIRED else defaults[0]
-    return [groups.freeze(overrides.coerce(str(item), value, default)) for value in values]
-
-
-def _as_list(item: Assignment) -> str:
-    """Return the text of a list: a,b becomes [a,b], and null becomes []."""
-    if _is_null(item):
-        return "[]"
-    return item.text if "[" in item.text else f"[{item.text}]"
-
-
-def _is_null(item: Assignment) -> bool:
-    return item.text.lower() in ("null", "none")
-
-
-def _top_level(schema: type[RunConfig], item: Assignment, typed: Value, candidates: Sequence[Choice]) -> Any:
-    hint = hints_of(schema)[item.key]
-    value = groups.freeze(typed.value)
-    if value is not None and not isinstance(value, str) and mismatch("", hint) is None:
-        value = typed.text  # 2024 stays text in a field of type text
-    problem = mismatch(value, hint)
-    if problem and isinstance(value, tuple):  # 2024 stays text in a list of texts
-        texts = tuple(part.text for part in overrides.values(item.key, item.text.removeprefix("[").removesuffix("]")))
-        if mismatch(texts, hint) is None:
-            value, problem = texts, None
-    if problem:
-        others = [f"{choice.key}.{item.key}" for choice in candidates if item.key in choice.options]
-        also = f" (another key is {others[0]})" if others else ""
-        raise InputError(f"{item} must be {problem}, not {typed.text!r}{also}")
-    return value
+    """Return the values of a key, converted to its type."""
+    if target.group:
+        choice = next(c for c in candidates if c.key == target.group and target.field in c.options)
+        kind = groups.described(choice.group, choice.plugin)
+        hint, default = kind.hints[target.field], kind.defaults[target.field]
+    else:
+        hint, default = hints_of(schema).get(target.field, Any), None
+    text = item.text
+    if target.field in hints_of(schema) and not target.group and target.field in mappings(schema):
+        hint = dict
+    elif takes_lists(hint):
+        text = as_list(text, hint)
+    elif item.listed and hint is not Any:
+        text = text[1:-1]
+    also = [f"{choice.key}.{item.key}" for choice in candidates if not target.group and item.key in choice.options]
+    place = str(item) if not also else f"{item} (another key is {also[0]})"
+    return [convert(place, value, hint, default) for value in overrides.values(item.key, text)]
 
 
 def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = {target.field: value for target, value in point.items() if not target.group}
+    below = set(mappings(schema))
+    fields: dict[str, Any] = {
+        target.field: value for target, value in point.items() if not target.group and target.field not in below
+    }
+    for key in below:
+        mapping = OmegaConf.create(dict(fields.pop(key, {})))
+        for target, value in point.items():
+            if not target.group and target.field == key:
+                mapping.merge_with(value)
+        for name in [name for name in fields if name.startswith(f"{key}.")]:
+            OmegaConf.update(mapping, name.removeprefix(f"{key}."), fields.pop(name), force_add=True)
+        fields[key] = OmegaConf.to_container(mapping)
     for group in group_names(schema):
         name = point.get(Target(group, ""))
         if name is None:
@@ -386,8 +328,4 @@ def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]
     return fields
 
 
-def _dotted(target: Target) -> str:
-    return f"{target.group}.{target.field}" if target.group and target.field else target.group or target.field
-
-
-__all__ = ["GROUPS", "accepts", "experiment", "resolve"]
+__all__ = ["accepts", "experiment", "resolve"]

@@ -4,15 +4,18 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Annotated, Any, Literal, Self
 
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.parameters import AtLeast, Within
+from clustering.foundation.plugins import dotted
 from runs.config import groups
 from runs.config.base import RunConfig, content, key
 from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
 from runs.config.groups import SAME, Choice
+from runs.config.source import parameter_names
 
 FILES = ("path",)  # fields that name a file, which is represented by its content in identities
 CROSSING = ("target", "base_mean")  # keys that only matter if the tasks are of another benchmark
@@ -23,7 +26,14 @@ GIVEN = {
     "backbone": Choice("backbone", "given"),
     "training": Choice("training", "none"),
 }
+TRAINS = ("training", "module", "trainer", "callbacks", "logger")  # keys of a training only
 TASKS = 10_000  # default number of tasks
+TRAINER = "pytorch_lightning.trainer.trainer:Trainer"
+NOT_RESULTS = (
+    *("accelerator", "devices", "num_nodes", "strategy", "logger", "default_root_dir", "profiler", "detect_anomaly"),
+    *("enable_progress_bar", "enable_model_summary", "enable_checkpointing", "log_every_n_steps", "plugins"),
+)
+"""Arguments of the Trainer that set how and where to train, and cannot change the result beyond rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +63,16 @@ class TrainConfig(RunConfig):
     pretrained: str | None = key(
         None, "weights of a timm network, used with timm's preprocessing; true: timm's own; FILE: from a file"
     )
+    module: str | None = key(
+        None, "the LightningModule that trains, as FILE.py:CLASS or module:Class; null: cross-entropy on base classes"
+    )
+    trainer: Mapping[str, Any] = key({}, "arguments of Lightning's Trainer, as trainer.max_epochs=5")
+    callbacks: Mapping[str, Any] = key(
+        {},
+        "callbacks of the Trainer and their arguments, as callbacks.early_stopping.patience=10; one of your own: "
+        "callbacks.NAME._target_=FILE.py:CLASS",
+    )
+    logger: Mapping[str, Any] = key({}, "arguments of the logger, as logger.log_model=false", execution=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,6 +84,16 @@ class TrainConfig(RunConfig):
                 "checkpoint= and pretrained= both give weights; omit one: checkpoint=FILE uses the benchmark's "
                 "preprocessing of images, pretrained= uses timm's"
             )
+        known = parameter_names(TRAINER) if self.trainer else ()
+        for name in self.trainer:
+            if known and name not in known:
+                raise InputError(f"trainer.{name}: {unknown('argument of the Trainer', name, known)}")
+        for name, arguments in self.callbacks.items():
+            if not isinstance(arguments, (Mapping, bool, NoneType)):
+                raise InputError(
+                    f"callbacks.{name} must have arguments below it, as callbacks.{name}.KEY=value, or be true or "
+                    f"false, not {arguments!r}"
+                )
         if self.features is None:
             for name in ("prompt", "features_root"):
                 if getattr(self, name) is not None:
@@ -72,8 +102,8 @@ class TrainConfig(RunConfig):
         if not self.features:
             raise InputError("features= names no file; give one, or omit it")
         object.__setattr__(self, "features", tuple(dict.fromkeys(self.features)))
-        for name in ("checkpoint", "pretrained", "crop_pct"):
-            if getattr(self, name, None) is not None:
+        for name in ("checkpoint", "pretrained", "crop_pct", "module", "trainer", "callbacks", "logger"):
+            if getattr(self, name, None) not in (None, {}):
                 raise InputError(f"{name}= applies to images, but features= replaces them; omit one of the two")
         for group, stand_in in GIVEN.items():
             chosen = getattr(self, group)
@@ -129,7 +159,15 @@ class TrainConfig(RunConfig):
         Raises:
             InputError: the file of weights does not exist.
         """
-        kept = super().result_keys()
+        below = {f"trainer.{name}" for name in NOT_RESULTS}
+        kept = {
+            name: value
+            for name, value in super().result_keys().items()
+            if name not in below and not name.startswith("logger.")
+        }
+        module = kept.pop("module", None)
+        if module is not None:
+            kept["module"] = dotted(module)
         del kept["features"], kept["prompt"], kept["pretrained"]
         if self.features is not None:
             del kept["checkpoint"]
@@ -144,7 +182,7 @@ class TrainConfig(RunConfig):
 
     def _items(self) -> Iterable[tuple[str, Any]]:
         for name, value in super()._items():
-            if name.partition(".")[0] != "training" or not self.given:  # with given weights there is no training
+            if name.partition(".")[0] not in TRAINS or not self.given:  # with given weights there is no training
                 yield name, value
 
 

@@ -15,6 +15,8 @@ from clustering.foundation.parameters import AtLeast, Within
 from runs.config import groups
 from runs.config.cluster import ClusterConfig
 from runs.config.overrides import is_number
+from runs.config.source import freeze
+from runs.config.yaml_files import read
 
 GROUP = "selection"  # folder of configs/
 
@@ -32,7 +34,7 @@ def selection_of(config: ClusterConfig) -> Selection | None:
         if config.selection not in groups.names(GROUP):
             raise unknown(GROUP, config.selection, [*groups.names(GROUP), "FILE.yaml"])
         path = groups.folder() / GROUP / f"{config.selection}.yaml"
-    content = groups.read(path)
+    content = read(path)
     trials, share = content.get("trials", 40), content.get("share", 0.1)
     for name, value, is_integer, bound in (
         ("trials", trials, True, Within(1, 10_000)),
@@ -59,7 +61,7 @@ def _points(config: ClusterConfig, grid: Any, path: Path) -> list[dict[str, Any]
     for name in grid:
         if name not in config.method.options:
             raise InputError(f"{place}: {unknown('parameter', name, sorted(config.method.options))}")
-    frozen = [[groups.freeze(value) for value in values] for values in grid.values()]
+    frozen = [[freeze(value) for value in values] for values in grid.values()]
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*frozen)]
 
 

@@ -20,8 +20,11 @@ from typing import Any, Literal
 
 from clustering.foundation.errors import InputError, unknown
 from runs.config import groups, overrides
+from runs.config.conversion import convert
 from runs.config.groups import Choice
 from runs.config.overrides import Grid, Value
+from runs.config.source import Described
+from runs.config.yaml_files import is_yaml, read
 
 TASKS = 500
 RULE = "highest mean accuracy, the first of equals"  # the rule of a step; part of a tuning's identity
@@ -83,7 +86,7 @@ def steps_of(protocol: str, strategy: Choice) -> tuple[TuningStep, ...]:
 
 
 def _path(protocol: str) -> pathlib.Path:
-    if protocol.endswith((".yaml", ".yml")):
+    if is_yaml(protocol):
         return pathlib.Path(protocol)
     known = groups.names("tuning")
     if protocol not in known:
@@ -94,7 +97,7 @@ def _path(protocol: str) -> pathlib.Path:
 def _read(protocol: str, strategy: Choice) -> tuple[tuple[TuningStep, ...], int]:
     """Return the steps of a protocol for a preset, else for its strategy; and the default number of tasks."""
     path = _path(protocol)
-    content = groups.read(path)
+    content = read(path)
     tasks = _count(path, content.pop("tasks", TASKS))
     known = groups.names("strategy")
     for name in content:
@@ -105,8 +108,8 @@ def _read(protocol: str, strategy: Choice) -> tuple[tuple[TuningStep, ...], int]
         return (), tasks
     if not isinstance(content[name], list):
         raise InputError(f"{path}: {name}: must be a list of steps, such as {EXAMPLE}")
-    defaults = groups.option("strategy", strategy.name).options
-    steps = [_step(path, f"{name}, step {i}", step, defaults, tasks) for i, step in enumerate(content[name], 1)]
+    kind = groups.described("strategy", strategy.plugin)
+    steps = [_step(path, f"{name}, step {i}", step, kind, tasks) for i, step in enumerate(content[name], 1)]
     fields = [field for step in steps for field in step.grids]
     for field in fields:
         if fields.count(field) > 1:
@@ -125,7 +128,7 @@ EXAMPLE = "{split: validation, grid: {weight: [0.1, 1.0]}}"
 KEYS = ("split", "grid", "at", "tasks")
 
 
-def _step(path: pathlib.Path, place: str, written: Any, options: Mapping[str, Any], tasks: int) -> TuningStep:
+def _step(path: pathlib.Path, place: str, written: Any, kind: Described, tasks: int) -> TuningStep:
     if not isinstance(written, dict) or not isinstance(written.get("grid"), dict) or not written["grid"]:
         raise InputError(f"{path}: {place}: must have a grid, such as {EXAMPLE}")
     for key in written:
@@ -138,32 +141,35 @@ def _step(path: pathlib.Path, place: str, written: Any, options: Mapping[str, An
     if not isinstance(at, dict):
         raise InputError(f"{path}: {place}: at must map fields to values, such as {{weight: 1.0}}, not {at!r}")
     for field in [*written["grid"], *at]:
-        if field not in options:
-            raise InputError(f"{path}: {place}: {unknown('field', str(field), options)}")
-    grids = {
-        field: grid_of(f"{path}: {place}: {field}", values, options[field]) for field, values in written["grid"].items()
-    }
-    fixed = {field: _coerced(f"{path}: {place}: {field}", value, options[field]) for field, value in at.items()}
+        if field not in kind.hints:
+            raise InputError(f"{path}: {place}: {unknown('field', str(field), kind.hints)}")
+    grids = {}
+    for field, values in written["grid"].items():
+        where = f"{path}: {place}: {field}"
+        if isinstance(values, list):
+            values = [_converted(where, value, field, kind) for value in values]
+        grids[field] = grid_of(where, values)
+    fixed = {field: _converted(f"{path}: {place}: {field}", value, field, kind) for field, value in at.items()}
     return TuningStep(split, _count(path, written.get("tasks", tasks)), grids, fixed)
 
 
-def grid_of(place: str, values: Any, default: Any) -> Grid:
-    """Return the distinct values of a field, converted to its type, with numbers in ascending order.
+def grid_of(place: str, values: Any) -> Grid:
+    """Return the distinct values of a field, with numbers in ascending order.
 
     Raises:
-        InputError: there are fewer than two values, or one has another type; the message starts with `where`.
+        InputError: there are fewer than two values; the message starts with `place`.
     """
     if not isinstance(values, (list, tuple)):
         raise InputError(f"{place}: must be a list of values, such as [0.1, 1.0], not {values!r}")
-    kept = list(dict.fromkeys(_coerced(place, value, default) for value in values))
+    kept = list(dict.fromkeys(values))
     if len(kept) < 2:
         raise InputError(f"{place}: at least two values are required, not {overrides.write(kept)}")
     return Grid(sorted(kept) if all(overrides.is_number(value) for value in kept) else kept)
 
 
-def _coerced(place: str, value: Any, default: Any) -> Any:
+def _converted(place: str, value: Any, field: str, kind: Described) -> Any:
     text = value if isinstance(value, str) else overrides.write(value)
-    return groups.freeze(overrides.coerce(place, Value(text, value), None if default == groups.REQUIRED else default))
+    return convert(place, Value(text, value), kind.hints[field], kind.defaults[field])
 
 
 def _count(path: pathlib.Path, value: Any) -> int:

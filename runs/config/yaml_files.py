@@ -1,85 +1,110 @@
-"""Safe YAML: plain data only (lists, mappings, strings and numbers), of limited size and depth."""
+"""YAML files of settings, read by OmegaConf: plain data of limited depth, with ${key} between the keys of a file."""
 
+import copy
+import io
 import re
-from collections.abc import Hashable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import yaml
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from clustering.files.regular import open_regular
+from clustering.foundation.errors import InputError
 
 DEEPEST = 30  # nested lists and mappings
-LARGEST = 1_000_000  # values in a file
-BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+RESOLVER = re.compile(r"(?<!\\)\$\{[^}]*[:$]")  # ${oc.env:NAME}, or a reference inside a reference
 
 
-class _Loader(BASE):  # type: ignore[misc]
-    """Loader with the rules of YAML 1.2: 1e-3 is a number, a date is a string, and duplicate keys are errors."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        keys = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in keys:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"found duplicate key {key.value}", key.start_mark
-                    )
-                keys.add(key.value)
-        return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
-
-
-_NUMBER = re.compile(r"[-+]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)([eE][-+]?\d+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_Loader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":float"))]
-    for letter, resolvers in BASE.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(f"^(?:{_NUMBER.pattern})$"), list("-+0123456789."))
+def is_yaml(name: str) -> bool:
+    """Return whether a name is the path of a YAML file."""
+    return name.endswith((".yaml", ".yml"))
 
 
 def parse_yaml(text: str) -> Any:
-    """Parse the text of a YAML file.
+    """Parse the text of a YAML file with OmegaConf, which limits the expansion of aliases. References stay as written.
 
     Raises:
-        ValueError: the text is not valid YAML, has tags or merge keys, or is too large or too deeply nested after
-            expanding its aliases.
+        ValueError: the text is not valid YAML, has tags other than YAML's own, or is too deeply nested.
+    """
+    depth = 0
+    try:
+        for event in yaml.parse(text, yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise ValueError(f"more than {DEEPEST} nested lists or mappings")
+        return OmegaConf.to_container(OmegaConf.load(io.StringIO(text)))
+    except (yaml.YAMLError, OmegaConfBaseException, OSError) as error:
+        raise ValueError(str(error)) from error
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read a YAML file of keys and values.
+
+    Raises:
+        InputError: the file does not exist or is not valid; the message names the file and the line.
     """
     try:
-        _check_events(text)
-        content = yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
-    size, depth = _measure(content, {})
-    if depth > DEEPEST:
-        raise ValueError(_TOO_DEEP)
-    if size > LARGEST:
-        raise ValueError(f"more than {LARGEST:,} values after expanding aliases")
-    return content
+        state = path.stat()
+        return copy.deepcopy(_content(path, state.st_mtime_ns, state.st_size))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file") from error
+    except OSError as error:
+        raise InputError(f"{path}: not a readable YAML file: {error}") from error
 
 
-_TOO_DEEP = f"more than {DEEPEST} nested lists or mappings"
+@lru_cache(maxsize=256)
+def _content(path: Path, changed: int, size: int) -> dict[str, Any]:
+    """Return the content of a YAML file, cached until its modification time or size changes."""
+    try:
+        with open_regular(path) as file:
+            content = parse_yaml(file.read().decode("utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: not a readable YAML file: {error}") from error
+    if content is None:
+        return {}  # a file with only comments
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise InputError(f"{path}: must consist of lines of the form `key: value`")
+    _check(content, str(path))
+    view = _view(content)
+    return {key: _resolved(value, view, f"{path}: {key}") for key, value in content.items()}
 
 
-def _check_events(text: str) -> None:
-    """Reject tags, merge keys and deep nesting before any object is constructed."""
-    depth = 0
-    event: Any
-    for event in yaml.parse(text, BASE):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise ValueError(_TOO_DEEP)
-        refused = ""
-        if getattr(event, "tag", None) is not None:
-            refused = f"the tag {event.tag} is not supported; delete it"
-        elif getattr(event, "value", None) == "<<" and event.implicit[0]:
-            refused = "the merge key << is not supported; write its lines out"
-        if refused:
-            raise ValueError(f"line {event.start_mark.line + 1}: {refused}")
+def _check(value: Any, place: str) -> None:
+    """Refuse references outside the file, so that secrets of the environment stay out of the record."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check(item, f"{place}: {key}")
+    elif isinstance(value, list):
+        for item in value:
+            _check(item, place)
+    elif isinstance(value, str) and "\0" in value:
+        raise InputError(f"{place}: {value!r} has a NUL character, which names and paths cannot have; delete it")
+    elif isinstance(value, str) and RESOLVER.search(value):
+        raise InputError(
+            f"{place}: {value!r}: only ${{key}} of a key of this file is substituted, neither variables of the "
+            r"environment nor other resolvers; write the value itself, or \${ for these characters"
+        )
 
 
-def _measure(value: Any, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of values and the depth of nesting; aliased values are counted at each place."""
-    if not isinstance(value, (dict, list)):
-        return 1, 0
-    if id(value) not in known:
-        known[id(value)] = LARGEST, DEEPEST  # a value that contains itself
-        items = [_measure(item, known) for item in (value.values() if isinstance(value, dict) else value)]
-        known[id(value)] = 1 + sum(size for size, _ in items), 1 + max((depth for _, depth in items), default=0)
-    return known[id(value)]
+def _view(content: dict[str, Any]) -> DictConfig:
+    """Return the file as references see it: `training.epochs: 4` is the key epochs below training."""
+    view = OmegaConf.create({})
+    for key, value in content.items():
+        if not any(other.startswith(f"{key}.") for other in content):
+            OmegaConf.update(view, key, value, force_add=True)
+    return view
+
+
+def _resolved(value: Any, view: DictConfig, place: str) -> Any:
+    if "$" not in str(value):
+        return value
+    try:
+        node = OmegaConf.create({"value": value})
+        node._set_parent(view)
+        return OmegaConf.to_container(node, resolve=True)["value"]  # type: ignore[call-overload, index]
+    except OmegaConfBaseException as error:
+        problem = str(error).splitlines()[0]
+        raise InputError(f"{place}: {problem}; ${{key}} names another key of this file") from error

@@ -138,7 +138,7 @@ class Console:
         try:
             with self._bar(description, total) as show:
 
-                def advance(n: int = 1, **numbers: float) -> None:
+                def advance(n: int = 1, **numbers: float | str) -> None:
                     nonlocal done, latest
                     done, latest = done + n, _spell(numbers) or latest
                     show(done, time.monotonic() - start, latest)
@@ -238,8 +238,10 @@ def _start() -> "RichProgress":
     return bars
 
 
-def _spell(numbers: Mapping[str, float]) -> str:
-    return "  ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in numbers.items())
+def _spell(numbers: Mapping[str, float | str]) -> str:
+    """The numbers by name; text as it is."""
+    spelled = {name: value if isinstance(value, str) else f"{value:.4g}" for name, value in numbers.items()}
+    return "  ".join(f"{name.replace('_', ' ')} {value}" for name, value in spelled.items())
 
 
 def _rate(done: float, seconds: float) -> str:
@@ -252,5 +254,5 @@ def _after(done: int, total: int, seconds: float) -> str:
     return f"{seconds:.0f} s{left}"
 
 
-def _ignore(n: int = 1, **numbers: float) -> None:
+def _ignore(n: int = 1, **numbers: float | str) -> None:
     pass

@@ -144,7 +144,7 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
         cls, batch: Sequence[tuple[Self, TrackedRun]], prepared: EvaluationInputs, work: Workspace
     ) -> Iterator[Computed[Evaluation] | Exception]:
         from fsl.evaluation.episodic import evaluate
-        from fsl.training.machine import resolve_device
+        from fsl.machine import resolve_device
 
         stages, (bank, shown) = [stage for stage, _ in batch], prepared
         config = stages[0].config

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fsl.weights.pretrained import Look
 
 # Increased with every change of these computations that changes results.
-TRAINING, WEIGHTS, FEATURES = 1, 1, 1
+TRAINING, WEIGHTS, FEATURES = 2, 1, 1
 
 
 class Part(NamedTuple):
@@ -93,13 +93,11 @@ class Lineage:
         return cls.on(config, _source(benchmark, "benchmark"), _source(target, "target"))
 
     @classmethod
-    def on(cls, config: TrainConfig, source: str, target_source: str = "", *, anywhere: bool = False) -> "Lineage":
+    def on(cls, config: TrainConfig, source: str, target_source: str = "") -> "Lineage":
         """Return the lineage of a config on images with these fingerprints; the images need not exist on this machine.
 
         Args:
             source: for given features, their fingerprint; empty: that of the files, which have to exist.
-            anywhere: whether the lineage is independent of this machine: a training with precision "auto" then counts
-                as float32.
         """
         if config.features is not None:
             if isinstance(config, EvaluateConfig | TuneConfig) and config.needs_images:
@@ -110,17 +108,18 @@ class Lineage:
             known = (config.split, source) if source and isinstance(config, EvaluateConfig) else ()
             files = config.feature_files
             return cls(None, "", "", None, feature_files=files, prompt=config.prompt, known_features=known)
-        lineage, target = cls._without_target(config, source, anywhere), _target(config)
+        lineage, target = cls._without_target(config, source), _target(config)
         if isinstance(config, EvaluateConfig | TuneConfig) and config.crop_pct is not None:
             lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
         return dataclasses.replace(lineage, target=(target, target_source)) if target else lineage
 
     @classmethod
-    def _without_target(cls, config: TrainConfig, source: str, anywhere: bool) -> "Lineage":
-        from fsl.training.base import precision_of
+    def _without_target(cls, config: TrainConfig, source: str) -> "Lineage":
+        from fsl.backbones import backbone_revision
+        from fsl.training import MODULES
         from fsl.weights.pretrained import Look, look_of, weights_place
 
-        training = config.training.build()
+        config.training.build()  # checks its values
         benchmark = cast("Benchmark", config.benchmark.build())
         name = config.backbone.build()
         seen = Look(benchmark.channels, benchmark.size, benchmark.mean, benchmark.std)
@@ -134,10 +133,11 @@ class Lineage:
                 given["place"] = weights_place(name) if config.pretrained == "true" else ""
             weights = key("checkpoint", {}, given, revisions(weights=WEIGHTS))
             return cls(benchmark, source, weights, seen, crop_pct=seen.crop if seen.crop < 1 else None)
-        left_open = anywhere and training.precision == "auto"
-        precision = "float32" if left_open else precision_of(training, config.device)
-        inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)], "precision": precision}
-        trained = key("checkpoint", config.training_config().result_keys(), inputs, revisions(training=TRAINING))
+        inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)]}
+        parts: dict[str, object] = {"training": TRAINING, "backbone": backbone_revision(name)}
+        if config.module is not None:
+            parts["module"] = MODULES.load(config.module)
+        trained = key("checkpoint", config.training_config().result_keys(), inputs, revisions(**parts))
         return cls(benchmark, source, trained, seen)
 
     def part(self, split: str) -> Part:

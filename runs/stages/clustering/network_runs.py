@@ -18,7 +18,7 @@ from clustering.evaluation.protocol import random_state
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
-from fsl.training.machine import resolve_device
+from fsl.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.config.network import DeepNetwork
 from runs.stages.clustering.feature_maps import points_of_map, with_map

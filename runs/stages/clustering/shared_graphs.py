@@ -11,7 +11,7 @@ from sklearn.utils.validation import has_fit_parameter
 from clustering.foundation.progress import Progress
 from clustering.graphs.neighbours import NeighbourGraph, neighbours
 from clustering.lengths import unit_rows
-from fsl.training.machine import resolve_device
+from fsl.machine import resolve_device
 
 
 class SharedGraphs:
