@@ -115,7 +115,7 @@ class Lineage:
 
     @classmethod
     def _without_target(cls, config: TrainConfig, source: str) -> "Lineage":
-        from fsl.backbones import backbone_revision
+        from fsl.backbones import BACKBONES
         from fsl.training import MODULES
         from fsl.weights.pretrained import Look, look_of, weights_place
 
@@ -134,7 +134,7 @@ class Lineage:
             weights = key("checkpoint", {}, given, revisions(weights=WEIGHTS))
             return cls(benchmark, source, weights, seen, crop_pct=seen.crop if seen.crop < 1 else None)
         inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)]}
-        parts: dict[str, object] = {"training": TRAINING, "backbone": backbone_revision(name)}
+        parts: dict[str, object] = {"training": TRAINING, "backbone": BACKBONES.load(name) if ":" in name else 1}
         if config.module is not None:
             parts["module"] = MODULES.load(config.module)
         trained = key("checkpoint", config.training_config().result_keys(), inputs, revisions(**parts))
