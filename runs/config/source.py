@@ -142,7 +142,7 @@ def supported(hint: Any) -> Any:
         return Annotated[(supported(arguments[0]), *arguments[1:])]
     if origin in (Union, types.UnionType):
         parts = [supported(part) for part in arguments]
-        return Any if Any in parts else Union[tuple(parts)]
+        return Any if Any in parts else Union[tuple(parts)]  # noqa: UP007
     if origin in (tuple, list, collections.abc.Sequence) and arguments:
         return tuple[supported(arguments[0]), ...]
     return Any
@@ -182,7 +182,7 @@ def documented(text: str, names: tuple[str, ...]) -> dict[str, str]:
 
 @functools.cache
 def is_mentioned(field: str) -> bool:
-    """Return whether a line of this project's code may define a field of this name; quicker than reading all classes."""
+    """Return whether a line of this project may define a field of this name; quicker than reading all classes."""
     line = re.compile(rf"^\s+{re.escape(field)}\s*:", flags=re.MULTILINE)
     root = Path(__file__).resolve().parents[2]
     return any(line.search(path.read_text("utf-8")) for name in PROJECT for path in (root / name).rglob("*.py"))
@@ -371,12 +371,13 @@ def _flags(module: _Module, node: ast.ClassDef) -> Iterator[tuple[str, Any]]:
     for base in _bases(module, node):
         yield from _flags(*base)
     for line in node.body:
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
-            if ast.unparse(line.annotation).startswith("ClassVar"):
-                try:
-                    yield line.target.id, module.value(line.value)
-                except _UnreadableError:
-                    continue
+        if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name) or line.value is None:
+            continue
+        if ast.unparse(line.annotation).startswith("ClassVar"):
+            try:
+                yield line.target.id, module.value(line.value)
+            except _UnreadableError:
+                continue
 
 
 def loaded(place: str, kind: Any, estimator: bool, decided: tuple[str, ...]) -> Described:

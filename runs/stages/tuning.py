@@ -15,8 +15,9 @@ from fsl.evaluation.closed_splits import closed
 from fsl.evaluation.paired import Difference
 from runs.cache import Entry, Store
 from runs.config.configs import TuneConfig
-from runs.config.groups import REQUIRED, freeze, option
+from runs.config.groups import option
 from runs.config.overrides import is_number, spell
+from runs.config.source import REQUIRED, freeze
 from runs.config.tuning_protocol import TuningStep, steps_of
 from runs.record.tracked_run import TrackedRun
 from runs.stages.evaluations import TASK_TAGS, Parent, check, evaluation

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from runs.record.noted_runs import noted_run
 
 from clustering.datasets.features import Features
 from clustering.deep.softmax_clustering import SoftmaxClustering
@@ -25,7 +26,6 @@ from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.network import DeepNetwork
 from runs.console.endings import MISTAKE, explain
 from runs.record import place
-from runs.record.noted_runs import noted_run
 from runs.stages.clustering.results import Trials
 from runs.stages.fair.results import TradeOff
 from runs.stages.tuning import CHOSEN, chosen_values

@@ -4,10 +4,10 @@ import json
 from dataclasses import dataclass
 
 import pytest
+from runs.record.unrecorded import Made
 
 from runs.config.base import identity
 from runs.record.tracked_run import TrackedRun
-from runs.record.unrecorded import Made
 from runs.stages.stage import Begun, Stage, Workspace, execute, plan_of
 from tests.runs.records import runs_of
 

@@ -3,6 +3,7 @@
 import json
 
 from runs.record.ui_views import KIND, SHARED, VIEW, first_page, set_views
+
 from tests.runs.test_tracking import start
 
 

@@ -1,8 +1,8 @@
 """Results that wait for their record, and those that do so no longer."""
 
 import pytest
-
 from runs.record.unrecorded import Unrecorded
+
 from tests.runs.test_tracking import start
 
 IDENTITY = "a" * 16
