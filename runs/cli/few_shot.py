@@ -145,8 +145,9 @@ def evaluate(settings: Settings = None, dry_run: DryRun = False, force: Force = 
     """Evaluate strategies on few-shot tasks; train first if needed.
 
     The tasks are drawn from the novel classes of a benchmark; every strategy gets the same ones. Shows the mean
-    accuracy with its 95 % interval over tasks. If no checkpoint matches, the backbone is trained; checkpoint=FILE takes the
-    weights from a file, pretrained=true timm's weights, features=FILE the features. Finished evaluations are reused.
+    accuracy with its 95 % interval over tasks. If no checkpoint matches, the backbone is trained; checkpoint=FILE takes
+    the weights from a file, pretrained=true timm's weights, features=FILE the features. Finished evaluations are
+    reused.
     """
     from runs.cli.session import Session
     from runs.stages.lineage import short

@@ -300,8 +300,8 @@ imports = typer.Typer(
     cls=Verbs,
     rich_markup_mode=None,
     help="Convert features and weights written by other programs. No code in a file is executed; a pickle that "
-    "requires it is rejected.\n\nImporting is optional for single files: transduce evaluate also accepts checkpoint=FILE and "
-    "features=FILE.",
+    "requires it is rejected.\n\nImporting is optional for single files: transduce evaluate also accepts "
+    "checkpoint=FILE and features=FILE.",
 )
 app.add_typer(imports, name="import")
 Output = Annotated[

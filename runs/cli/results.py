@@ -73,9 +73,9 @@ def table(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
-    """Show the table of an experiment or a paper from the tracked runs: transduce table NAME [key=value ...]
+    """Show the table of an experiment or a paper from the tracked runs.
 
-    Means over seeds, and the papers' claims about the table checked on the same runs. NAME is an experiment (transduce
+    transduce table NAME [key=value ...] shows means over seeds, and the papers' claims about the table checked on the same runs. NAME is an experiment (transduce
     list experiments), a YAML file of one, or a paper's table (transduce list tables), which shows the printed values
     beside the measured ones with a verdict for each cell. thesis/4.4@glyphs is that table on another benchmark with a
     small backbone. A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER sets the folder of one
@@ -224,10 +224,10 @@ def figure(
     force: Force = False,
     json: Json = False,
 ) -> int:
-    """Draw a figure of the papers from the tracked runs: transduce figure NAME[@BENCHMARK] [key=value ...]
+    """Draw a figure of the papers from the tracked runs.
 
-    The figure is saved as PDF, SVG and PNG with its caption, and logged to MLflow with the runs it shows; transduce
-    list figures shows the names. NAME@BENCHMARK draws it on another benchmark with the backbone conv4; a figure of
+    transduce figure NAME[@BENCHMARK] [key=value ...]. The figure is saved as PDF,
+    SVG and PNG with its caption, and logged to MLflow with the runs it shows; transduce list figures shows the names. NAME@BENCHMARK draws it on another benchmark with the backbone conv4; a figure of
     clustering takes NAME@DATASET. A key replaces the paper's value, as in tasks=500; root=FOLDER is the folder of the
     data. Missing runs are started with --run-missing only.
     """
@@ -411,7 +411,7 @@ def list_options(
     kinds: Annotated[list[str] | None, typer.Argument(metavar="[KIND]...", show_default=False)] = None,
     json: Json = False,
 ) -> int:
-    """List the available strategies, benchmarks, methods, datasets and tables; without KIND, all kinds."""
+    """List the available strategies, benchmarks, methods, datasets, tables and more."""
     from runs.tables.listing import KINDS
 
     chosen = []
@@ -441,10 +441,10 @@ def list_options(
     epilog=examples("config", "evaluate strategy=laplacianshot shot=1,5 > mine.yaml", "train training.epochs=5"),
 )
 def show_config(settings: Settings = None) -> int:
-    """Print the resolved settings of a verb as YAML: transduce config VERB [key=value ...]
+    """Print the resolved settings of a verb as YAML.
 
-    OmegaConf.load reads the file, and transduce VERB experiment=FILE.yaml repeats the run. Several configs differ in
-    the settings below each.
+    transduce config VERB [key=value ...]. OmegaConf.load reads the file, and transduce VERB experiment=FILE.yaml
+    repeats the run. Several configs differ in the settings below each.
     """
     verb, *words = settings or [""]
     if verb not in SCHEMAS:

@@ -14,7 +14,7 @@ from runs.config.configs import (
     as_yaml,
     top_level,
 )
-from runs.config.overrides import spell, write
+from runs.config.overrides import write
 from runs.console.output import Console
 
 if TYPE_CHECKING:
@@ -70,30 +70,29 @@ class Session:
             several = f"config 1 of {count}" if count > 1 else "config"
             self.console.write(f"# {several}\n{config.to_yaml() if count == 1 else _short_yaml(config)}")
         for i, config in enumerate(self.configs[1 : VARIED + 1], 2):
-            varying = spell(self.varying(config))
-            self.console.write(f"# config {i}: {varying}")
+            varied = " ".join(f"{key}={value}" for key, value in self.varying(config).items())
+            self.console.write(f"# config {i}: {varied}")
         if count > VARIED + 1:
             self.console.write(f"# and {count - VARIED - 1:,} more; transduce config prints all of them")
-        steps = str(plan).splitlines()
-        shown = [
-            *steps[:STEPS],
-            *([f"and {len(steps) - STEPS:,} more steps"] if len(steps) > STEPS + 1 else steps[STEPS:]),
-        ]
-        self.console.write("\n".join([f"# plan, with results in {self.store.root}", *shown]))
+        *steps, summary = str(plan).splitlines() or [""]
+        more = [f"and {len(steps) - STEPS:,} more steps"] if len(steps) > STEPS else []
+        self.console.write("\n".join([f"# plan, with results in {self.store.root}", *steps[:STEPS], *more, summary]))
         return 0
 
     def plan(self, configs: Sequence[RunConfig]) -> "Plan":
         """Return the planned steps for configs of one kind."""
-        from runs.stages import pipeline
-        from runs.stages.clustering import stage as clusterings
-        from runs.stages.fair import stage as fairness_stage
-
         fair = [config for config in configs if isinstance(config, FairConfig)]
         if fair:
-            return fairness_stage.plan(fair, self.tracker)
+            from runs.stages.fair import stage as fair_stage
+
+            return fair_stage.plan(fair, self.tracker)
         clusters = [config for config in configs if isinstance(config, ClusterConfig)]
         if clusters:
-            return clusterings.plan(clusters, self.store, self.tracker)
+            from runs.stages.clustering import stage as clustering_stage
+
+            return clustering_stage.plan(clusters, self.store, self.tracker)
+        from runs.stages import pipeline
+
         trained = [config for config in configs if isinstance(config, TrainConfig)]
         return pipeline.plan(trained, self.store, self.tracker)
 

@@ -207,8 +207,8 @@ def code_left_out() -> Iterator[None]:
 
 def as_yaml(value: Any) -> str:
     """Write a value as YAML, with quotes only if YAML requires them."""
-    if isinstance(value, Grid):
-        return json.dumps(write(value), ensure_ascii=False)
+    if isinstance(value, Grid) and any(isinstance(item, tuple) for item in value):
+        return _quoted(write(value))
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(map(_item, value)) + "]"
     if isinstance(value, Mapping):

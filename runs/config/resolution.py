@@ -309,8 +309,8 @@ def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]
             OmegaConf.update(mapping, name.removeprefix(f"{key}."), fields.pop(name), force_add=True)
         fields[key] = OmegaConf.to_container(mapping)
     for group in group_names(schema):
-        name = point.get(Target(group, ""))
-        if name is None:
+        name = point.get(Target(group, "")) or ""
+        if not name:
             name = groups.default(group, fields["benchmark"].name, fields["backbone"].name)
         choice = groups.option(group_of(schema, group), name)
         options = dict(choice.options)
