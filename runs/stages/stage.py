@@ -30,7 +30,17 @@ M = TypeVar("M")  # the content
 R = TypeVar("R")  # the result: the content and its run
 
 Empty: Mapping[str, Any] = MappingProxyType({})
-DAMAGE = (InputError, ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile)  # errors of reading a file
+DAMAGE = (
+    InputError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OSError,
+    EOFError,
+    RecursionError,
+    zipfile.BadZipFile,
+)  # errors of reading a file
 
 
 class Workspace(NamedTuple):
@@ -125,6 +135,11 @@ class Stage(ABC, Generic[P, M, R]):
     def params(self) -> Mapping[str, Any]:
         """Params of the run."""
         return set_values(self.config)
+
+    @property
+    def yaml(self) -> str:
+        """The whole config as YAML, from which the command can be repeated."""
+        return str(self.config.to_yaml())
 
     @property
     def flat(self) -> Mapping[str, Any]:
@@ -322,7 +337,7 @@ class _Execution:
             stage.kind,
             stage.key,
             lambda folder: stage.save(found.content, folder),
-            config=stage.config.to_yaml(),
+            config=stage.yaml,
             metrics=found.metrics,
             facts=facts,
         )
@@ -343,7 +358,7 @@ class _Execution:
             stage=stage.kind,
             key=stage.key,
             params=stage.params,
-            config=stage.config.to_yaml(),
+            config=stage.yaml,
             tags=stage.tags,
             flat=stage.flat,
             parent=self._parent_of(stage),
