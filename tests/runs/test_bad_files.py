@@ -278,7 +278,7 @@ def test_tokens_of_killed_commands_are_removed_and_those_of_others_kept(tmp_path
     from runs.scheduling.execution import _token, run_all
     from runs.track import Tracker
 
-    code = "import sys, os\nfrom runs.scheduling.execution import _token\nfrom runs.storage.store import Store\n"
+    code = "import sys, os\nfrom runs.scheduling.execution import _token\nfrom runs.cache import Store\n"
     code += "with _token(Store(sys.argv[1]), '.token-killed'):\n    print('there', flush=True)\n    sys.stdin.read()\n"
     command = [sys.executable, "-c", code, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:

@@ -46,7 +46,7 @@ def test_the_plan_of_many_is_the_plans_of_each(configs, trained, evaluate, track
 def test_a_plan_does_without_mlflow(trained_results, tiny_arguments, child_environment):
     code = (
         "import sys\nfrom runs.config.configs import EvaluateConfig, parse\nfrom runs.scheduling.planning import plan\n"
-        "from runs.storage.store import Store\nmade = plan(parse(EvaluateConfig, sys.argv[2:]), Store(sys.argv[1]))\n"
+        "from runs.cache import Store\nmade = plan(parse(EvaluateConfig, sys.argv[2:]), Store(sys.argv[1]))\n"
         "assert [step.state for step in made.steps] == ['cached'], made\nassert 'mlflow' not in sys.modules"
     )
     arguments = ["-c", code, str(trained_results), *tiny_arguments, "strategy=simpleshot"]
