@@ -5,6 +5,7 @@ import logging
 import multiprocessing
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +85,24 @@ def train_quietly(
             ) from error
 
 
-def accelerator_of(device: torch.device) -> dict[str, Any]:
-    """Arguments of the Trainer for one device."""
-    on_gpu = device.type == "cuda"
-    return {"accelerator": "gpu" if on_gpu else "cpu", "devices": [device.index or 0] if on_gpu else 1}
+def accelerator_of(device: torch.device, devices: int = 1) -> dict[str, Any]:
+    """Arguments of the Trainer for consecutive devices from the given one on."""
+    on_gpu, first = device.type == "cuda", device.index or 0
+    return {
+        "accelerator": "gpu" if on_gpu else "cpu",
+        "devices": list(range(first, first + devices)) if on_gpu else devices,
+    }
+
+
+def started_from_here(options: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """Options of the Trainer with which several devices get processes that this one starts, and their number.
+
+    Lightning's "ddp" would run the whole command again in each process.
+    """
+    devices = options.get("devices", 1)
+    count = len(devices) if isinstance(devices, list | tuple) else int(devices)
+    spawned = {"strategy": "ddp_spawn"} if count > 1 and options.get("strategy", "auto") in ("auto", "ddp") else {}
+    return {**options, **spawned}, count
 
 
 class silent_lightning:

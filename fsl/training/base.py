@@ -35,6 +35,9 @@ RECIPE = 2
 """Version of the training code. Increase it with any change that alters the weights, so that no old checkpoint is used
 for the new code."""
 
+OF_MACHINE = ("accelerator", "devices", "strategy", "num_nodes", "log_every_n_steps")
+"""Settings of the Trainer with which another training may go on."""
+
 __all__ = ["RECIPE", "Trained", "Training", "load_backbone", "train"]
 
 
@@ -91,7 +94,7 @@ def train(
     from pytorch_lightning.callbacks import EarlyStopping
 
     from clustering.foundation.lightning_checkpoints import best_state, checkpoints, stopped_early
-    from clustering.foundation.quiet_lightning import accelerator_of, train_quietly
+    from clustering.foundation.quiet_lightning import accelerator_of, started_from_here, train_quietly
     from fsl.training.callbacks import Reporter
     from fsl.training.data import BaseClasses
 
@@ -109,16 +112,11 @@ def train(
         network = MODULES.load(module)(backbone, len(base.class_names), benchmark, training, seed)
     network.to(memory_format=torch.channels_last)
     of = (backbone_name, benchmark.name, base.fingerprint, validation.fingerprint, dataclasses.asdict(training), seed)
-    identity = json.dumps(
-        [RECIPE, dotted(module), network.revision, *of, {k: str(v) for k, v in chosen.items()}], sort_keys=True
-    )
-    chosen = accelerator_of(place) | chosen
-    if devices > 1:
-        first = place.index or 0
-        chosen["devices"] = list(range(first, first + devices)) if place.type == "cuda" else devices
-        chosen["strategy"] = "ddp_spawn"
-        if data.batch_size % devices:
-            raise InputError(f"devices={devices}: cannot divide a batch of {data.batch_size} images; set batch_size")
+    settings = {name: str(value) for name, value in chosen.items() if name not in OF_MACHINE}
+    identity = json.dumps([RECIPE, dotted(module), network.revision, *of, settings], sort_keys=True)
+    chosen, ranks = started_from_here(accelerator_of(place, devices) | chosen)
+    if data.batch_size % ranks:
+        raise InputError(f"devices={ranks}: cannot divide a batch of {data.batch_size} images; set batch_size")
 
     folder = Path(folder).resolve()
     best, last = checkpoints(folder, **{"monitor": "val/simpleshot", "mode": "max", **(model_checkpoint or {})})
@@ -133,13 +131,14 @@ def train(
         if finished:
             progress.note(f"resuming after epoch {finished} of {folder}")
         name = f"training {backbone_name} on {benchmark.name}"
-        own: list[Callback] = [Reporter(progress if devices == 1 else quiet, name, monitor, identity)]
+        own: list[Callback] = [Reporter(progress if ranks == 1 else quiet, name, monitor, identity)]
         if training.patience is not None:
             own.append(EarlyStopping(monitor, patience=training.patience, mode=best.mode))
         own += [*callbacks, best, last]
         train_quietly(network, folder, data, "last", logger=logger or False, callbacks=own, **chosen)
         state = load_state(folder / "last.ckpt")
-        assert state is not None, "it was just written"
+        if state is None:
+            raise InputError("trainer: its settings ended the training before the first epoch was finished")
     seconds, epochs, found = time.perf_counter() - began, int(state["epoch"]) + 1, best_state(state, best)
 
     images, metrics = data.batches * data.batch_size, found["metrics"]
