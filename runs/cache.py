@@ -17,16 +17,17 @@ import json
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
-from runs.storage.disk import ENVIRONMENT, put_in_place, unwritable, watched, write_text
+from runs.storage.disk import ENVIRONMENT, is_disk_full, unwritable, watched, write_text
 from runs.storage.locks import Say, locked, silent, try_locked
 
 CONFIG, METRICS, COMPLETE = "config.yaml", "metrics.json", "complete.json"
@@ -34,7 +35,7 @@ RUNS, RUNS_NOTED = "runs.json", 50  # ids of the runs that record a result, by r
 _checked: dict[str, tuple[int, int]] = {}  # size and modification time of the files whose checksum was right
 
 
-def key(kind: str, config: Mapping[str, Any], inputs: Mapping[str, Any], revisions: Mapping[str, int]) -> str:
+def key(kind: str, config: Mapping[str, Any], inputs: Mapping[str, Any], revisions: Mapping[str, int | str]) -> str:
     """Return the key of a result: 16 hexadecimal digits of the SHA-256 of everything that can change it.
 
     Args:
@@ -51,9 +52,32 @@ def key(kind: str, config: Mapping[str, Any], inputs: Mapping[str, Any], revisio
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def revisions(**parts: object) -> dict[str, int]:
-    """Return the revisions of the parts of a computation: numbers, or plug-in classes with a `revision` (default 1)."""
-    return {name: part if isinstance(part, int) else int(getattr(part, "revision", 1)) for name, part in parts.items()}
+OWN = ("clustering", "fairness", "fsl", "runs")  # packages whose classes state their revision
+
+
+def revisions(**parts: object) -> dict[str, int | str]:
+    """Return the revisions of the parts of a computation: numbers, or plug-in classes with a `revision` (default 1).
+
+    A class of a user counts by the content of its file, so that an edited plug-in is run again.
+    """
+    return {name: part if isinstance(part, int) else _revision(part) for name, part in parts.items()}
+
+
+def _revision(kind: object) -> int | str:
+    revision, module = int(getattr(kind, "revision", 1)), str(getattr(kind, "__module__", ""))
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if module.partition(".")[0] in OWN or file is None or _installed(file):
+        return revision
+    return f"{revision} {_hash(Path(file))[:16]}"
+
+
+def _installed(file: str) -> bool:
+    return bool({"site-packages", "dist-packages"} & set(Path(file).parts))
+
+
+def raised(revisions: Mapping[str, int | str]) -> str:
+    """Return revisions above 1 and those of a user's own code as text: the tag `revisions` of a run."""
+    return ", ".join(f"{name} {revision}" for name, revision in sorted(revisions.items()) if revision != 1)
 
 
 @dataclass(frozen=True)
@@ -140,11 +164,13 @@ class Store:
             return
         with self.watched():
             for folder in (self.root / "cache", self.images, self.locks):
-                folder.mkdir(parents=True, exist_ok=True)
                 try:
+                    folder.mkdir(parents=True, exist_ok=True)
                     with tempfile.TemporaryFile(dir=folder):
                         pass
-                except PermissionError as error:
+                except OSError as error:
+                    if is_disk_full(error):
+                        raise
                     raise unwritable(error, self.root) from error
         self._prepared = True
 
@@ -188,12 +214,13 @@ class Store:
 
         Args:
             say: receives the messages.
-            held: whether the caller holds the lock; a result whose renaming was interrupted is then completed.
+            held: whether the caller holds the lock.
         """
         folder = self.cache(kind) / key
-        new = folder.with_name(f"{key}.new")
-        if held and not folder.exists() and (new / COMPLETE).is_file():
-            os.replace(new, folder)
+        if any(os.path.lexists(folder.with_name(f"{key}{ending}")) for ending in (".new", ".old")):
+            with nullcontext(True) if held else self.try_lock(kind, key) as free:
+                if free:
+                    self._tidy(folder)
         if not os.path.lexists(folder):
             return None
         try:
@@ -205,6 +232,17 @@ class Store:
             say(f"{entry.name} was computed with an earlier {older.partition('/')[0]}: computing it again")
             return None
         return entry
+
+    def _tidy(self, folder: Path) -> None:
+        """Complete the renaming of a result that was interrupted; nobody else publishes it meanwhile."""
+        new, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
+        with self.watched():
+            if not os.path.lexists(folder) and (new / COMPLETE).is_file():
+                os.replace(new, folder)
+            elif not os.path.lexists(folder) and old.exists():
+                os.replace(old, folder)
+            for left in (new, old):
+                shutil.rmtree(left, ignore_errors=True)
 
     def peek(self, kind: str, key: str) -> bool:
         """Return whether a result is in the cache, without reading its data files."""
@@ -272,7 +310,7 @@ class Store:
         folder = self.cache(kind) / key
         new = folder.with_name(f"{key}.new")
         with self.watched():
-            shutil.rmtree(new, ignore_errors=True)
+            self._tidy(folder)
             new.mkdir(parents=True)
             save(new)
             data = sorted(path.name for path in new.iterdir() if path.suffix != ".md")
@@ -290,7 +328,10 @@ class Store:
                 json.dump(complete, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
-            put_in_place(new, folder)
+            if os.path.lexists(folder):
+                os.replace(folder, folder.with_name(f"{key}.old"))
+            os.replace(new, folder)
+            shutil.rmtree(folder.with_name(f"{key}.old"), ignore_errors=True)
             shutil.rmtree(folder.with_name(f"{key}.partial"), ignore_errors=True)
         entry = _read(folder)
         return Entry(folder, entry.fingerprint, entry.metrics, entry.facts, reused=False)

@@ -38,11 +38,6 @@ def backbone_names() -> list[str]:
     return [*own, *(name for name in timm.list_models() if name not in own)]
 
 
-def backbone_revision(name: str) -> int:
-    """The attribute `revision` of a plug-in, default 1, which is that of all others."""
-    return int(getattr(BACKBONES.load(name), "revision", 1)) if ":" in name else 1
-
-
 def needed_by(name: str) -> tuple[list[str], list[str]]:
     """What loads a pickled network without this program: packages, and the file of a plug-in that is none of them."""
     packages = ["torch", "timm"]

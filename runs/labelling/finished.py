@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runs.cache import Store
-from runs.config.base import identity
+from runs.cache import Store, key
 from runs.config.label import LabelConfig
 from runs.labelling.export import export
 from runs.labelling.views import accuracy
 from runs.stages.lineage import short
+from runs.stages.stage import set_values
 
 if TYPE_CHECKING:
     from runs.labelling.session import Session
@@ -46,19 +46,19 @@ def record(
         return facts
     files = [export(session, "csv"), export(session, "parquet")]
     answers = [[item, *entry] for item, entry in sorted(session.answers.entries().items())]
-    same = identity(STAGE, config=config.result_keys(), pile=session.pile.fingerprint, answers=answers)
+    same = key(STAGE, config.result_keys(), {"pile": session.pile.fingerprint, "answers": answers}, {})
     experiment = f"{STAGE}/{session.pile.name}"
     with store.lock(STAGE, same, "this session", tracker.say):
         earlier = tracker.find(experiment, same)
         if earlier is not None:
             return {**facts, "files": list(map(str, files)), "run": str(earlier.info.run_id), "reused": True}
-        tracker.mark_orphans_killed(experiment, same)
-        run = tracker.start(
+        run = tracker.unfinished(experiment, [same]).get(same) or tracker.start(
             experiment,
             f"{short(config.strategy)} {facts['labelled']} labels",
             stage=STAGE,
-            identity=same,
-            params=config.flat(),
+            key=same,
+            params=set_values(config),
+            flat=config.flat(),
             config=config.to_yaml(),
             tags={"strategy": config.strategy.name, "session": session.folder.name, "items": len(states)},
         )

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
@@ -79,9 +80,24 @@ class Address:
                 f"{ENVIRONMENT}={self.place}: a record in memory is lost when the command ends; "
                 "set sqlite:////absolute/path.db, or unset it"
             )
+        if self.uri.startswith(("http://", "https://")):
+            self._check_server()
         if self.database and not self.own and not self.database.parent.is_dir():
             raise InputError(
                 f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; create it, or correct the path"
+            )
+        if self.database and not self.own:  # the working folder may change
+            self.uri = f"sqlite:///{self.database}" + "".join(self.uri.partition("?")[1:])
+
+    def _check_server(self) -> None:
+        try:
+            parts = urlsplit(self.uri)
+            _ = parts.port
+        except ValueError as error:  # a port that is no number, or brackets that contain no address
+            raise InputError(f"{ENVIRONMENT}={self.place}: {error}; set http://HOST:PORT") from error
+        if parts.netloc.rpartition("@")[2] != urlsplit(self.place).netloc:
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: in a user name or password, write / as %2F, ? as %3F and # as %23"
             )
 
     @functools.cached_property

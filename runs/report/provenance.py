@@ -12,7 +12,7 @@ from runs.record.query import RunRow, source_runs
 from runs.report.addresses import Names, numbered
 
 RUNS_A_PAGE = 60
-TUNING_RUN, TRAINING = "tuning_run", "training_identity"  # tags that refer to other runs
+TUNING_RUN, TRAINING = "tuning_run", "training_key"  # tags that refer to other runs
 VERBS = {  # by the stage of a run
     "checkpoint": "train",
     "tuning": "tune",
@@ -23,12 +23,12 @@ VERBS = {  # by the stage of a run
 FILES = {"root": "FOLDER", "path": "FILE", "features_root": "FOLDER", "checkpoint": "FILE", "pretrained": "FILE"}
 FINGERPRINTS = {
     "code": "commit",
-    "identity": "identity",
+    "key": "key",
     "data": "images",
     "target_data": "images of the target",
     "base_images": "base images",
     "weights": "weights",
-    "training_identity": "folder in cache/checkpoints",
+    "training_key": "folder in cache/checkpoint",
     "checkpoint": "checkpoint",
     "features": "features",
 }
@@ -157,10 +157,10 @@ class Provenance:
 
     @functools.cached_property
     def _trainings(self) -> Mapping[str, RunRow]:
-        """The newest finished training of each identity."""
+        """The newest finished training of each key."""
         found = [row for row in self._by_id.values() if row.tags.get("stage") == "checkpoint"]
         done = sorted((row for row in found if row.status == "FINISHED"), key=lambda row: row.start)
-        return {row.tags["identity"]: row for row in done if "identity" in row.tags}
+        return {row.tags["key"]: row for row in done if "key" in row.tags}
 
 
 def config_yaml(params: Mapping[str, str], stage: str = "") -> str:

@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from runs.tables.table import Table
 from runs.tables.verdicts import STATUSES, ClaimStatus, VerdictStatus
+
+if TYPE_CHECKING:
+    from runs.track import Tracker
 
 WAITING: tuple[VerdictStatus, ...] = ("not run", "cannot run here")
 
@@ -21,7 +24,7 @@ class Counts:
         runnable: of these, the cells for which this project has a config.
         found: of these, the cells with runs that count, of the user or shipped.
         reproduced: of these, the cells whose result agrees with the paper.
-        shipped: cells with shipped runs, stale ones included, also where the paper prints a dash.
+        shipped: cells with shipped runs, also where the paper prints a dash.
         own: cells with runs of the user, also where the paper prints a dash.
         statuses: number of cells for each verdict that occurs, also where the paper prints a dash.
         reasons: of the cells that were not run or cannot be run, by verdict and reason.
@@ -45,7 +48,7 @@ class Counts:
         cells = [cell for table in tables for cell in table.cells.values()]
         printed = [cell for cell in cells if cell.published]
         runnable = [cell for cell in printed if cell.config]
-        found = [cell for cell in runnable if cell.results or (cell.shipped and not cell.is_stale)]
+        found = [cell for cell in runnable if cell.results or cell.shipped]
         verdicts = [cell.verdict for cell in cells if cell.verdict]
         statuses = Counter(verdict.status for verdict in verdicts)
         claims = Counter(finding.status for table in tables for finding in table.findings)
@@ -87,3 +90,15 @@ class Counts:
                 {"verdict": status, "reason": why, "cells": count} for (status, why), count in self.reasons.items()
             ],
         }
+
+
+def all_counts(tracker: "Tracker") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the counts of each work and of all, and those of each table, as dictionaries."""
+    from runs.tables.evidence import look_up
+    from runs.tables.papers.paper import paper_table
+    from runs.tables.papers.published import published_names, works
+
+    tables = [look_up(paper_table(name), tracker) for name in published_names()]
+    by_work = {work: [table for table in tables if table.name.partition("/")[0] == work] for work in works()}
+    counts = [*(Counts.of(work, of_work) for work, of_work in by_work.items()), Counts.of("all", tables)]
+    return [one.record() for one in counts], [Counts.of(table.name, [table]).record() for table in tables]
