@@ -266,20 +266,24 @@ def default(group: str, benchmark: str = "", backbone: str = "") -> str:
     return GROUPS[group].default
 
 
-@cache
 def option(group: str, name: str) -> Choice:
     """Return the option of that name: a plug-in with the defaults of its class, or a preset.
 
     Raises:
         InputError: the name is unknown (the message suggests the closest), or its file cannot be read.
     """
+    return _preset(group, name, pathlib.Path(name)) if is_yaml(name) else _option(group, name)
+
+
+@cache
+def _option(group: str, name: str) -> Choice:
     kind = GROUPS[group]
     if len(name) > 200:
         raise InputError(f"{kind.key}={name[:40]}...: the name is too long")
     if name and name == kind.nothing:
         return Choice(group, name)
-    path = pathlib.Path(name) if is_yaml(name) else options_folder(group) / f"{name}.yaml"
-    if is_yaml(name) or (re.fullmatch(r"[\w.-]+", name) and path.is_file()):
+    path = options_folder(group) / f"{name}.yaml"
+    if re.fullmatch(r"[\w.-]+", name) and path.is_file():
         return _preset(group, name, path)
     if kind.plugins is not None:
         if ":" not in name and name not in kind.plugins.names():
