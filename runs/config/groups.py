@@ -286,7 +286,7 @@ def _option(group: str, name: str) -> Choice:
     if re.fullmatch(r"[\w.-]+", name) and path.is_file():
         return _preset(group, name, path)
     if kind.plugins is not None:
-        if ":" not in name and name not in kind.plugins.names():
+        if ":" not in name and name not in kind.plugins.table and name not in kind.plugins.names():
             raise kind.plugins.unknown(name, names(group), kind.key)
         return Choice(group, name, composed(group, name, ()))
     if kind.name == "network" and ":" in name:
