@@ -79,8 +79,8 @@ def table(
     an experiment (transduce list experiments), a YAML file of one, or a paper's table (transduce list tables), which
     shows the printed values beside the measured ones with a verdict for each cell. thesis/4.4@glyphs is that table on
     another benchmark with a small backbone. A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER
-    sets the folder of one benchmark's images. A run fills a cell only if all its keys match. Missing runs are started with
-    --run-missing only.
+    sets the folder of one benchmark's images. A run fills a cell only if all its keys match. Missing runs are started
+    with --run-missing only.
     """
     name, keys = _named(settings, "table", names("experiment"), "experiments, and transduce list tables")
     flags = Flags(yes, executor, limit_minutes)

@@ -79,7 +79,6 @@ def logged_figure(
     experiment = f"figure/{name.partition('@')[0]}"
     caption, stem = drawing.caption(results), file_stem(files_as or name)
     with store.lock("figure", key, f"the figure {name}", say), store.watched():
-        tracker.mark_orphans_killed(experiment, key)
         run = None if force else tracker.find(experiment, key)
         if run and (files := _fetch(run, stem, store, tracker)):
             return LoggedFigure(name, files, caption, run.info.run_id, True, sources)
@@ -91,7 +90,7 @@ def logged_figure(
             experiment,
             name,
             stage="figure",
-            identity=key,
+            key=key,
             params=_params(configs),
             config=_described(drawing, results),
             tags={NOTE: caption, **source_tags(sources)},

@@ -11,6 +11,7 @@ from runs.config.label import LabelConfig
 from runs.labelling.export import export
 from runs.labelling.views import accuracy
 from runs.stages.lineage import short
+from runs.stages.stage import set_values
 
 if TYPE_CHECKING:
     from runs.labelling.session import Session
@@ -52,13 +53,13 @@ def record(
         earlier = tracker.find(experiment, same)
         if earlier is not None:
             return {**facts, "files": list(map(str, files)), "run": str(earlier.info.run_id), "reused": True}
-        tracker.mark_orphans_killed(experiment, same)
         run = tracker.start(
             experiment,
             f"{short(config.strategy)} {facts['labelled']} labels",
             stage=STAGE,
-            identity=same,
-            params=config.flat(),
+            key=same,
+            params=set_values(config),
+            flat=config.flat(),
             config=config.to_yaml(),
             tags={"strategy": config.strategy.name, "session": session.folder.name, "items": len(states)},
         )

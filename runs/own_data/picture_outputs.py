@@ -17,6 +17,7 @@ from runs.config.cluster import ClusterConfig
 from runs.config.overrides import spell
 from runs.own_data.table_checks import check_page
 from runs.stages.lineage import short
+from runs.stages.stage import set_values
 from runs.storage.disk import write_text
 from runs.storage.together import Output, check_place
 
@@ -212,7 +213,6 @@ def record(
         earlier = tracker.find(experiment, result.identity)
         if earlier is not None:
             return str(earlier.info.run_id), True
-        tracker.mark_orphans_killed(experiment, result.identity)
         tags = {
             "strategy": config.strategy.name,
             "encoder": result.classifier.encoder_fingerprint_,
@@ -223,8 +223,9 @@ def record(
             experiment,
             name,
             stage=STAGE,
-            identity=result.identity,
-            params=config.flat(),
+            key=result.identity,
+            params=set_values(config),
+            flat=config.flat(),
             config=config.to_yaml(),
             tags=tags,
         )

@@ -5,11 +5,14 @@ The record is SQLite in the results folder, or what MLFLOW_TRACKING_URI names: a
 
 import errno
 import functools
+import glob
 import logging
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
@@ -77,9 +80,24 @@ class Address:
                 f"{ENVIRONMENT}={self.place}: a record in memory is lost when the command ends; "
                 "set sqlite:////absolute/path.db, or unset it"
             )
+        if self.uri.startswith(("http://", "https://")):
+            self._check_server()
         if self.database and not self.own and not self.database.parent.is_dir():
             raise InputError(
                 f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; create it, or correct the path"
+            )
+        if self.database and not self.own:  # the working folder may change
+            self.uri = f"sqlite:///{self.database}" + "".join(self.uri.partition("?")[1:])
+
+    def _check_server(self) -> None:
+        try:
+            parts = urlsplit(self.uri)
+            _ = parts.port
+        except ValueError as error:  # a port that is no number, or brackets that contain no address
+            raise InputError(f"{ENVIRONMENT}={self.place}: {error}; set http://HOST:PORT") from error
+        if parts.netloc.rpartition("@")[2] != urlsplit(self.place).netloc:
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: in a user name or password, write / as %2F, ? as %3F and # as %23"
             )
 
     @functools.cached_property
@@ -149,9 +167,11 @@ class Address:
                 # If two processes create the same database, MLflow ends one of them; a kill leaves no half-made one.
                 with locked(self.store.locks / "mlflow.db.lock", "the new record of runs", self.say):
                     if not self.database.exists():
-                        new = self.database.with_name(f"{self.database.name}.new")
-                        new.unlink(missing_ok=True)
-                        new.with_name(f"{new.name}-journal").unlink(missing_ok=True)
+                        name = self.database.name
+                        for left in self.database.parent.glob(f"{glob.escape(name)}*.new*"):
+                            left.unlink(missing_ok=True)
+                        # A name of its own each time: MLflow keeps connections by address.
+                        new = self.database.with_name(f"{name}-{secrets.token_hex(4)}.new")
                         client(tracking_uri=f"sqlite:///{new}")
                         os.replace(new, self.database)
                 return client(tracking_uri=self.uri)

@@ -129,7 +129,7 @@ def _method(name: str, options: Sequence[str], rows: Sequence[RunRow]) -> Method
     newest: dict[str, RunRow] = {}
     finished = [row for row in rows if row.status == "FINISHED"]
     for row in finished:
-        newest.setdefault(row.tags.get("identity", row.run_id), row)
+        newest.setdefault(row.tags.get("key", row.run_id), row)
     order = sorted(options, key=lambda option: (option != name, option))
     return Method(
         name,

@@ -23,12 +23,12 @@ VERBS = {  # by the stage of a run
 FILES = {"root": "FOLDER", "path": "FILE", "features_root": "FOLDER", "checkpoint": "FILE", "pretrained": "FILE"}
 FINGERPRINTS = {
     "code": "commit",
-    "identity": "identity",
+    "key": "key",
     "data": "images",
     "target_data": "images of the target",
     "base_images": "base images",
     "weights": "weights",
-    "training_identity": "folder in cache/checkpoints",
+    "training_identity": "folder in cache/checkpoint",
     "checkpoint": "checkpoint",
     "features": "features",
 }
@@ -160,7 +160,7 @@ class Provenance:
         """The newest finished training of each identity."""
         found = [row for row in self._by_id.values() if row.tags.get("stage") == "checkpoint"]
         done = sorted((row for row in found if row.status == "FINISHED"), key=lambda row: row.start)
-        return {row.tags["identity"]: row for row in done if "identity" in row.tags}
+        return {row.tags["key"]: row for row in done if "key" in row.tags}
 
 
 def config_yaml(params: Mapping[str, str], stage: str = "") -> str:

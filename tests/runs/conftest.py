@@ -157,6 +157,7 @@ def trained_results(results_of, tiny_arguments):
 def trained(tmp_path, trained_results, store):
     """A store with checkpoint and features of the tiny training, and no runs."""
     shutil.copytree(trained_results / "cache", store.root / "cache", dirs_exist_ok=True)
+    shutil.rmtree(store.cache("evaluation"))
     return store
 
 

@@ -5,13 +5,14 @@ import shutil
 import sqlite3
 from contextlib import closing
 
-from runs.record.query import RunRow
+from runs.record.query import COMMAND, RunRow
 
 
 def runs_of(tracker, experiment):
-    """All runs of an experiment that were not deleted."""
+    """All runs of an experiment that were not deleted, without the parent runs of commands."""
     found = tracker.client.get_experiment_by_name(experiment)
-    return tracker.client.search_runs([found.experiment_id]) if found else []
+    runs = tracker.client.search_runs([found.experiment_id]) if found else []
+    return [run for run in runs if run.data.tags.get("stage") != COMMAND]
 
 
 def copy_results(results, store):
@@ -36,7 +37,7 @@ def fill(tracker):
                 experiment,
                 "laplacianshot 5w1s",
                 stage="evaluation",
-                identity=f"{i % 3:016d}",
+                key=f"{i % 3:016d}",
                 params={"shot": 1, "audit": '["a", "ü\\n\t"]', "empty": "", "training": None},
                 config="",
                 tags={"benchmark": BENCHMARKS[i % 3], "split": "novel"},

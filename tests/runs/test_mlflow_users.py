@@ -1,6 +1,7 @@
 """What a user of MLflow, OmegaConf and Lightning expects of a run, by their own interfaces alone."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,13 +25,13 @@ def sweep(tmp_path_factory, tiny_arguments, empty_record):
 
 
 @pytest.fixture
-def mlflow(sweep):
+def mlflow(sweep, monkeypatch):
     import mlflow
 
-    before = mlflow.get_tracking_uri()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")  # MLflow sets it, and it would be the record of later tests
     mlflow.set_tracking_uri(sweep[1])
     yield mlflow
-    mlflow.set_tracking_uri(before)
+    mlflow.set_tracking_uri(None)
 
 
 def runs_of(mlflow, condition: str = ""):
@@ -148,8 +149,11 @@ def test_results_that_the_record_lost_are_logged_again(tmp_path, tiny_arguments,
     assert main(words) == 0
     (first,) = json.loads(capsys.readouterr().out)
     (root / "mlflow.db").unlink()
-    assert main(words) == 0
-    (again,) = json.loads(capsys.readouterr().out)
+    code = "import sys; from runs.cli import main; sys.exit(main(sys.argv[1:]))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    (again,) = json.loads(done.stdout)
     assert again["accuracy"] == first["accuracy"]
     import mlflow
 

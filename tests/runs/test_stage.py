@@ -1,45 +1,35 @@
-"""The one way to run a stage: what is reused, shared, kept, recorded; and what becomes of a stage that fails."""
+"""The one way to run a stage: what is reused, shared, cached, recorded; and what becomes of a stage that fails."""
 
 import json
+import threading
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from runs.record.unrecorded import Made
 
-from runs.config.base import identity
-from runs.record.tracked_run import TrackedRun
-from runs.stages.stage import Begun, Stage, Workspace, execute, plan_of
+from runs.cache import key
+from runs.record.query import COMMAND, PARENT
+from runs.record.tracked_run import DataUsed, TrackedRun
+from runs.stages.stage import Computed, Stage, Workspace, execute, plan_of
 from tests.runs.records import runs_of
 
-
-@dataclass(frozen=True)
-class Total:
-    """A sum."""
-
-    value: float
-
-    def save(self, path):
-        path.write_text(json.dumps(self.value))
-
-    @classmethod
-    def load(cls, path):
-        return cls(json.loads(path.read_text()))
+CONFIG = SimpleNamespace(to_yaml=lambda: "numbers: 1 2\n", flat=lambda: {"numbers": "1 2", "scale": None})
 
 
 @dataclass(frozen=True)
-class SumStage(Stage[tuple[float, ...], Total, float]):
+class SumStage(Stage[tuple[float, ...], float, float]):
     """The sum of numbers, scaled."""
 
-    kind, noun, file = "sum", "the sum", "total.json"
-    load = staticmethod(Total.load)
+    kind, noun, artifacts = "sum", "the sum", ("total.json",)
+    config = CONFIG
 
     numbers: str
     scale: float
     done: list[str]
 
     @property
-    def identity(self):
-        return identity(self.kind, numbers=self.numbers, scale=self.scale)
+    def key(self):
+        return key(self.kind, {"numbers": self.numbers, "scale": self.scale}, {}, {})
 
     @property
     def experiment(self):
@@ -53,27 +43,27 @@ class SumStage(Stage[tuple[float, ...], Total, float]):
     def shared(self):
         return self.numbers
 
-    def recorded(self, tracker, say):
-        run = tracker.find(self.experiment, self.identity)
-        return run and tracker.read(run.info.run_id, self.file, Total.load).value
+    @property
+    def params(self):
+        return {"scale": self.scale}
 
     def prepare(self, work):
         self.done.append(f"read {self.numbers}")
         return tuple(map(float, self.numbers.split()))
 
-    def begin(self, prepared, work):
-        about = {"stage": self.kind, "identity": self.identity, "params": {}, "config": "", "tags": {}}
-        return Begun(work.tracker.start(self.experiment, self.name, **about))
-
-    def run(self, begun, prepared, work):
+    def compute(self, run, prepared, work):
         self.done.append(self.name)
-        return Made(Total(self.scale * sum(prepared) / (self.scale != 0)), {})
+        total = self.scale * sum(prepared) / (self.scale != 0)
+        return Computed(total, {"total": total}, {"way": 5}, {"other/0": "f"}, [DataUsed("numbers", "all", "abc")])
 
-    def record(self, made, begun, work):
-        begun.run.log(metrics={"total": made.content.value})
+    def save(self, content, folder):
+        (folder / "total.json").write_text(json.dumps(content))
 
-    def result(self, made, begun, work):
-        return made.content.value
+    def load(self, entry):
+        return json.loads((entry.path / "total.json").read_text())
+
+    def result(self, content, entry, run_id):
+        return content
 
 
 @pytest.fixture
@@ -91,7 +81,7 @@ def stages():
 def test_what_is_finished_is_reused(stages, store, tracker, notes):
     work = Workspace(store, tracker, notes)
     first = stages(1, 2)
-    assert [step.state for step in plan_of(first, tracker).steps] == ["to do", "to do"]
+    assert [step.state for step in plan_of(first, store).steps] == ["to do", "to do"]
     results, failures = execute(first, work)
     assert (list(results.values()), failures) == ([3, 6], [])
     assert stages.done == ["read 1 2", "1 x (1 2)", "2 x (1 2)"], "what stages share is prepared once"
@@ -100,9 +90,32 @@ def test_what_is_finished_is_reused(stages, store, tracker, notes):
     assert list(again.values()) == [3, 6, 9]
     assert "reused 2, running 1" in notes
     assert stages.done[3:] == ["read 1 2", "3 x (1 2)"]
-    assert [step.state for step in plan_of(stages(3), tracker).steps] == ["cached"]
+    assert [step.state for step in plan_of(stages(3), store).steps] == ["cached"]
     execute(stages(1), work._replace(force=True))
     assert stages.done[-1] == "1 x (1 2)"
+
+
+def test_a_run_has_what_users_of_mlflow_look_for(stages, store, tracker):
+    execute(stages(1), Workspace(store, tracker))
+    (run,) = runs_of(tracker, "sum/tests")
+    tags = run.data.tags
+    assert (tags["stage"], tags["key"], tags["way"]) == ("sum", stages(1)[0].key, "5")
+    assert {"machine", "mlflow.user", "mlflow.source.name", "mlflow.source.git.commit"} <= tags.keys()
+    assert run.data.params == {"scale": "1"}
+    assert run.data.metrics == {"total": 3}
+    (used,) = run.inputs.dataset_inputs
+    assert (used.dataset.name, used.dataset.digest, used.tags[0].value) == ("numbers", "abc", "all")
+    assert {file.path for file in tracker.client.list_artifacts(run.info.run_id)} == {"config.yaml", "total.json"}
+    assert PARENT not in tags, "a command with one config has one run"
+
+
+def test_the_runs_of_a_command_have_one_parent(stages, store, tracker):
+    execute(stages(1, 2), Workspace(store, tracker))
+    execute(stages(1, 2), Workspace(store, tracker))
+    execute(stages(1, 2), Workspace(store, tracker, force=True))
+    (parent,) = {run.data.tags[PARENT] for run in runs_of(tracker, "sum/tests")}
+    found = tracker.get(parent)
+    assert (found.info.status, found.data.tags["stage"]) == ("FINISHED", COMMAND)
 
 
 def test_a_failure_stops_nothing_else(stages, store, tracker, notes):
@@ -111,20 +124,119 @@ def test_a_failure_stops_nothing_else(stages, store, tracker, notes):
     assert name == "0 x (1 2)"
     assert isinstance(error, ZeroDivisionError)
     assert "the others are kept" in notes
-    assert [run.info.status for run in runs_of(tracker, "sum/tests")] == ["FINISHED", "FAILED"]
+    runs = runs_of(tracker, "sum/tests")
+    assert sorted(run.info.status for run in runs) == ["FAILED", "FINISHED"]
+    assert tracker.get(runs[0].data.tags[PARENT]).info.status == "FAILED"
 
 
-def test_what_could_not_be_recorded_is_recorded_by_the_next_command(stages, store, tracker, notes, monkeypatch):
-    work = Workspace(store, tracker, notes)
+@pytest.mark.parametrize("method", ["log", "data", "artifact", "finish"])
+def test_what_could_not_be_recorded_is_recorded_by_the_next_command(stages, store, tracker, monkeypatch, method):
+    work = Workspace(store, tracker)
+    real = getattr(TrackedRun, method)
+
+    def broken(run, *given, **more):
+        if "way" in (more.get("tags") or {}) or method != "log":
+            raise ZeroDivisionError
+        return real(run, *given, **more)
+
     with monkeypatch.context() as patch:
-        patch.setattr(TrackedRun, "artifact", lambda *_: 1 / 0)
+        patch.setattr(TrackedRun, method, broken)
         with pytest.raises(ZeroDivisionError):
             execute(stages(1), work)
     (found,) = execute(stages(1), work)[0].values()
     assert found == 3
+    assert stages.done.count("1 x (1 2)") == 1, "it is in the cache"
+    assert [run.info.status for run in runs_of(tracker, "sum/tests")] == ["FINISHED"]
+
+
+def test_an_interrupted_run_says_why_and_the_next_command_goes_on_with_it(stages, store, tracker, notes, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SumStage, "compute", stop)
+        with pytest.raises(KeyboardInterrupt):
+            execute(stages(1, 2), Workspace(store, tracker, notes))
+    (killed,), experiment = runs_of(tracker, "sum/tests"), tracker.experiment("sum/tests")
+    assert (killed.info.status, killed.data.tags["ended"]) == ("KILLED", "interrupted by the user")
+    assert {run.info.status for run in tracker.client.search_runs([experiment])} == {"KILLED"}
+    execute(stages(1, 2), Workspace(store, tracker, notes))
+    runs = tracker.client.search_runs([experiment])
+    assert [run.info.status for run in runs] == ["FINISHED"] * 3, "both, and their parent"
+    assert killed.info.run_id in [run.info.run_id for run in runs]
+    assert "ended" not in runs[0].data.tags
+    assert "going on with the interrupted run" in notes
+
+
+def test_a_run_of_a_killed_process_is_marked_but_not_one_that_works(stages, store, tracker, notes):
+    dead, alive = stages(1, 2)
+    about = {"stage": "sum", "params": {}}
+    tracker.start("sum/tests", "dead", key=dead.key, **about)
+    tracker.start("sum/tests", "alive", key=alive.key, **about)
+    with store.lock("sum", alive.key, "the sum"):
+        execute(stages(3), Workspace(store, tracker))
+    states = {run.info.run_name: run.info.status for run in runs_of(tracker, "sum/tests")}
+    assert states == {"dead": "KILLED", "alive": "RUNNING", "3 x (1 2)": "FINISHED"}
+    assert "marked as KILLED: dead" in notes
+
+
+def test_runs_of_another_results_folder_are_left_alone(stages, store, tracker, tmp_path, monkeypatch):
+    """Two machines may have the same name and the same paths: a random id tells their folders apart."""
+    from runs.cache import Store
+    from runs.track import Tracker
+
+    uri = f"sqlite:///{store.database}"
+    other = Tracker(Store(tmp_path / "other"), uri=uri)
+    other.store.prepare()
+    other.start("sum/tests", "theirs", stage="sum", key=stages(1)[0].key, params={})
+    execute(stages(1), Workspace(store, Tracker(store, uri=uri)))
+    states = {run.info.run_name: run.info.status for run in runs_of(other, "sum/tests")}
+    assert states == {"theirs": "RUNNING", "1 x (1 2)": "FINISHED"}
+
+
+def test_two_commands_at_once_compute_a_result_once(stages, store, tracker, monkeypatch):
+    begun, real = threading.Event(), SumStage.compute
+
+    def slow(stage, run, prepared, work):
+        begun.set()
+        threading.Event().wait(0.5)  # the other one waits for the lock
+        return real(stage, run, prepared, work)
+
+    monkeypatch.setattr(SumStage, "compute", slow)
+    first = threading.Thread(target=execute, args=(stages(1), Workspace(store, tracker)))
+    second = threading.Thread(target=execute, args=(stages(1), Workspace(store, tracker)))
+    first.start()
+    assert begun.wait(60)
+    second.start()
+    first.join(60)
+    second.join(60)
     assert stages.done.count("1 x (1 2)") == 1
-    assert "recording it" in notes
-    assert not list(store.cache("unrecorded").iterdir())
+    assert [run.info.status for run in runs_of(tracker, "sum/tests")] == ["FINISHED"]
+
+
+def test_a_run_below_a_run_of_the_user(stages, store, tracker, monkeypatch):
+    monkeypatch.setenv("MLFLOW_RUN_ID", "f" * 32)
+    execute(stages(1, 2), Workspace(store, tracker))
+    assert {run.data.tags[PARENT] for run in runs_of(tracker, "sum/tests")} == {"f" * 32}
+
+
+def test_an_experiment_of_the_user(stages, store, tracker, monkeypatch):
+    from runs.record.query import read_runs
+
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
+    execute(stages(1), Workspace(store, tracker))
+    execute(stages(1), Workspace(store, tracker))
+    (run,) = runs_of(tracker, "mine")
+    assert [row.run_id for row in read_runs(tracker, "sum/")] == [run.info.run_id]
+    assert read_runs(tracker, "other/") == []
+
+
+def test_reused_results_take_one_query_of_runs(stages, store, tracker, monkeypatch):
+    execute(stages(*range(1, 9)), Workspace(store, tracker))
+    calls, real = [], tracker.client.search_runs
+    monkeypatch.setattr(tracker.client, "search_runs", lambda *a, **k: calls.append(a) or real(*a, **k), raising=False)
+    execute(stages(*range(1, 9)), Workspace(store, tracker))
+    assert len(calls) == 2, "the dead runs, and all results at once"
 
 
 def test_what_is_to_be_run_is_checked_before(stages, store, tracker):

@@ -1,7 +1,7 @@
 """Checkpoint, features, evaluation: made once, reused, made again where they are damaged or of something else."""
 
 import json
-import shutil
+import os
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from fsl.benchmarks.images import images_source
 from fsl.features.bank import FeatureBank
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TrainConfig, parse
+from runs.record.query import read_runs
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
 from runs.stages.results import in_common
@@ -30,11 +31,16 @@ def test_from_nothing_to_results(trained_results, tiny_arguments, notes):
     assert run.info.status == training.info.status == "FINISHED"
     assert run.info.run_name == "simpleshot 5w1s Tiny/conv4 s0"
     assert training.info.run_name == "Tiny/conv4 s0"
-    metrics = run.data.metrics
+    metrics, tags_data = run.data.metrics, run.data.tags["data"]
     assert metrics.keys() >= {"accuracy", "accuracy_ci95", "seconds_per_task", "iterations_mean", "seconds"}
     assert 0.5 < metrics["accuracy"] <= 1
     assert run.data.params["strategy"] == "simpleshot"
     assert run.data.params["training.epochs"] == "3"
+    assert "strategy.transform" not in run.data.params, "a default"
+    (row,) = read_runs(tracker, "evaluate/Tiny")
+    assert row.params == {name: str(value) for name, value in config.flat().items()}
+    assert [(one.dataset.name, one.dataset.digest) for one in run.inputs.dataset_inputs] == [("tiny", tags_data)]
+    assert run.data.tags["training_run"] == training.info.run_id
     tags = run.data.tags
     assert (tags["way"], tags["shot"], tags["seed"], tags["split"], tags["strategy"]) == (
         *("5", "1", "0", "novel"),
@@ -56,8 +62,10 @@ def test_from_nothing_to_results(trained_results, tiny_arguments, notes):
 
 
 def test_nothing_is_left_beside_the_checkpoint(trained_results):
-    (folder,) = Store(trained_results).cache("checkpoints").iterdir()
-    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "best.safetensors", "complete.json"]
+    (folder,) = Store(trained_results).cache("checkpoint").iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("README.md", "best.safetensors", "complete.json", "config.yaml", "metrics.json", "runs.json")
+    ]
 
 
 def test_reused_and_new_are_told_apart(trained, evaluate, configs, notes):
@@ -107,27 +115,41 @@ def test_the_same_strategy_twice_in_one_group(trained, evaluate, configs):
     assert len(results) == len({result.run_id for result in results}) == 2
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut", "other numbers"])
-def test_a_run_whose_results_are_damaged_is_evaluated_again(trained, evaluate, configs, notes, damage):
+@pytest.mark.parametrize("damage", ["missing", "cut", "empty", "one byte", "other kind", "pipe"])
+@pytest.mark.parametrize("name", ["per_task.npz", "complete.json", "metrics.json"])
+def test_a_damaged_result_is_evaluated_again(trained, evaluate, configs, notes, damage, name):
     (first,) = evaluate(configs())
-    (path,) = trained.artifacts.glob(f"**/{first.run_id}/**/per_task.npz")
-    if damage == "gone":
-        path.unlink()
-    elif damage == "cut":
-        path.write_bytes(path.read_bytes()[:100])
-    else:
-        np.savez(path, accuracies=np.zeros(40), iterations=np.zeros(40))
+    path = trained.cache("evaluation") / first.key / name
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "pipe":
+        os.mkfifo(path)
+    elif damage != "missing":
+        other = bytes([content[40] ^ 1])
+        changed = {
+            "cut": content[:-10],
+            "empty": b"",
+            "other kind": b"[]",
+            "one byte": content[:40] + other + content[41:],
+        }
+        path.write_bytes(changed[damage])
     (second,) = evaluate(configs())
     assert not second.reused
-    assert "no longer whole" in notes
+    assert "is damaged" in notes
     np.testing.assert_array_equal(second.accuracies, first.accuracies)
 
 
-def test_a_deleted_run_is_evaluated_again(trained, evaluate, configs, tracker):
+def test_a_deleted_run_is_recorded_again(trained, evaluate, configs, tracker, notes):
     (first,) = evaluate(configs())
     tracker.client.delete_run(first.run_id)
     (second,) = evaluate(configs())
-    assert not second.reused
+    assert second.reused
+    assert second.run_id != first.run_id
+    assert notes.bars == ["evaluating"], "once"
+    (run,) = runs_of(tracker, "evaluate/Tiny")
+    assert (run.info.run_id, run.info.status) == (second.run_id, "FINISHED")
+    assert run.data.metrics["accuracy"] == first.accuracy
+    assert [result.run_id for result in evaluate(configs())] == [second.run_id]
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "NaN", "wrong dimension"])
@@ -136,19 +158,14 @@ def test_a_damaged_feature_bank_is_made_again(trained, tracker, configs, notes, 
     whole = features(config, "novel", trained, tracker).fingerprint()  # the bank itself is mapped from the file
     folder = trained.cache("features") / Lineage.of(config).bank("novel")
     path = folder / "features.safetensors"
+    data = path.read_bytes()
     if damage in ("cut", "changed"):
-        data = path.read_bytes()
         path.write_bytes(data[:-10] if damage == "cut" else data[:-4] + b"abcd")
-    else:  # with a complete.json that fits: the bank itself must be checked, too
-        shutil.move(folder, trained.partial("features", folder.name) / "old")
-        partial = trained.partial("features", folder.name)
-        (partial / "old" / "features.safetensors").rename(partial / "features.safetensors")
-        bank = FeatureBank.load(partial / "features.safetensors")
-        facts = json.loads((partial / "old" / "complete.json").read_text())["facts"]
-        shutil.rmtree(partial / "old")
+    else:  # with checksums that fit: the bank itself must be checked, too
         from safetensors.torch import load_file, save_file
 
-        tensors = {key: value.clone() for key, value in load_file(partial / "features.safetensors").items()}
+        bank = FeatureBank.load(path)
+        tensors = {key: value.clone() for key, value in load_file(path).items()}
         if damage == "NaN":
             tensors["features"][3, 2] = torch.nan
         else:
@@ -158,8 +175,7 @@ def test_a_damaged_feature_bank_is_made_again(trained, tracker, configs, notes, 
             "class_names": json.dumps(bank.class_names),
             "provenance": json.dumps(dict(bank.provenance)),
         }
-        save_file(tensors, partial / "features.safetensors", header)
-        trained.publish("features", folder.name, ["features.safetensors"], facts)
+        trained.publish("features", folder.name, lambda new: save_file(tensors, new / path.name, header))
     again = features(config, "novel", trained, tracker, progress=notes)
     assert "renamed to" in notes
     assert again.fingerprint() == whole
@@ -170,17 +186,22 @@ def test_features_of_an_earlier_checkpoint_are_not_used(trained, tracker, config
     (config,) = configs()
     evaluate([config])
     lineage = Lineage.of(config)
-    old = trained.peek("checkpoints", lineage.checkpoint)
-    weights = trained.partial("checkpoints", lineage.checkpoint) / "best.safetensors"
-    retrain_a_little(old.path / "best.safetensors", weights)
-    new = trained.publish("checkpoints", lineage.checkpoint, ["best.safetensors"], {})
+    old = trained.find("checkpoint", lineage.checkpoint)
+    new = trained.publish(
+        "checkpoint",
+        lineage.checkpoint,
+        lambda folder: retrain_a_little(old.path / "best.safetensors", folder / "best.safetensors"),
+        config=old.config,
+        metrics=old.metrics,
+        facts=old.facts,
+    )
     assert new.fingerprint != old.fingerprint
     bank = features(config, "novel", trained, tracker, progress=notes)
     assert notes.bars.count("extracting features") == 2, "of the novel and of the base classes"
     assert bank.provenance["checkpoint"] == new.fingerprint
     (again,) = evaluate([config])
     assert not again.reused
-    assert "was evaluated with an earlier checkpoint" in notes
+    assert "was computed with an earlier checkpoint" in notes
 
 
 def retrain_a_little(path, target):
@@ -223,7 +244,7 @@ def test_a_damaged_checkpoint_is_trained_again(trained, tracker, tiny_arguments,
 def test_impossible_tasks_are_refused_before_anything_is_trained(store, tracker, configs, keys, words):
     with pytest.raises(InputError, match=words):
         evaluation(configs(*keys), store, tracker)
-    assert not any(store.cache("checkpoints").iterdir())
+    assert not store.cache("checkpoint").exists()
     assert not any(store.images.iterdir())
     assert not any(path.name.startswith("evaluation") for path in store.locks.iterdir())
     assert not runs_of(tracker, "evaluate/Tiny")
@@ -232,7 +253,7 @@ def test_impossible_tasks_are_refused_before_anything_is_trained(store, tracker,
 def test_what_is_no_strategy_is_refused_before_anything_is_trained(store, tracker, configs):
     with pytest.raises(InputError, match=r"NoStrategy: .*predict .*transform"):
         evaluation(configs("strategy=tiny_plugins:NoStrategy"), store, tracker)
-    assert not any(store.cache("checkpoints").iterdir())
+    assert not store.cache("checkpoint").exists()
 
 
 @pytest.mark.parametrize(
@@ -285,7 +306,7 @@ def test_a_file_of_tasks(trained, tracker, tiny_arguments, configs, evaluate, tm
     Balanced(5, 1, 5).tasks(bank.labels).first(40).save(tmp_path / "tasks.safetensors")
     (drawn,), (read,) = evaluate([config]), evaluate(configs_of_file("tasks"))
     np.testing.assert_array_equal(drawn.accuracies, read.accuracies)
-    assert read.identity != drawn.identity
+    assert read.key != drawn.key
     Balanced(5, 1, 5).tasks(torch.arange(300) % 10).first(40).save(tmp_path / "other.safetensors")
     with pytest.raises(InputError, match=r"other\.safetensors: "):
         evaluate(configs_of_file("other"))

@@ -3,8 +3,10 @@
 import base64
 import contextlib
 import math
+import os
 import re
 import shutil
+import sqlite3
 import sys
 from urllib.parse import quote
 
@@ -15,8 +17,9 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.cli import main
+from runs.record.address import quiet_mlflow
 from runs.record.code_version import code_version
-from runs.record.machine import _processor, machine_of
+from runs.record.machine import _processor
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
 from runs.track import Tracker
@@ -24,9 +27,9 @@ from tests.runs.children import together
 from tests.runs.unsteady import Unsteady
 
 
-def start(tracker, identity="a" * 16, name="laplacianshot 5w1s tiny/conv4 s0", experiment="evaluate/tiny", **more):
+def start(tracker, key="a" * 16, name="laplacianshot 5w1s tiny/conv4 s0", experiment="evaluate/tiny", **more):
     values = {"params": {"shot": 1, "strategy.weight": 0.7}, "config": "shot: 1\n", "tags": {"shot": 1}}
-    return tracker.start(experiment, name, stage="evaluation", identity=identity, **(values | more))
+    return tracker.start(experiment, name, stage="evaluation", key=key, **(values | more))
 
 
 def status(tracker, run):
@@ -42,21 +45,9 @@ def test_a_run_holds_what_it_was_given(tracker):
     assert found.data.params == {"shot": "1", "strategy.weight": "0.7"}
     assert found.data.metrics == {"accuracy": 0.5}
     tags = found.data.tags
-    assert (tags["identity"], tags["stage"], tags["shot"], tags["seed"]) == ("a" * 16, "evaluation", "1", "0")
+    assert (tags["key"], tags["stage"], tags["shot"], tags["seed"]) == ("a" * 16, "evaluation", "1", "0")
     assert tags["code"] == code_version()
     assert re.fullmatch(r".+, \d+ cores?(, .+)?", tags["machine"])
-
-
-@pytest.mark.parametrize(
-    ("tags", "expected"),
-    [
-        ({"origin": "host:/results", "machine": "a processor, 2 cores"}, "a processor, 2 cores"),
-        ({"origin": "host:/results"}, "host"),
-        ({}, ""),
-    ],
-)
-def test_the_machine_of_a_run(tags, expected):
-    assert machine_of(tags) == expected
 
 
 def test_a_processor_whose_name_is_not_utf8(tmp_path, monkeypatch):
@@ -85,7 +76,7 @@ def test_only_finished_and_not_deleted_runs_are_found_newest_first(tracker):
     assert tracker.find("evaluate/tiny", "a" * 16) is None
     first.finish()
     second.finish()
-    start(tracker, identity="b" * 16).finish()
+    start(tracker, key="b" * 16).finish()
     found = tracker.find("evaluate/tiny", "a" * 16)
     assert found.info.run_id in (first.run_id, second.run_id)
     times = {run.run_id: tracker.client.get_run(run.run_id).info.start_time for run in (first, second)}
@@ -140,7 +131,8 @@ def test_a_resumed_run_is_the_same_run_and_repeats_nothing(tracker, notes):
     for epoch in (1, 2, 3):
         run.metrics({"train_loss": 1 / epoch}, epoch)
     run.metrics({"validation_accuracy": 0.25}, 2)
-    resumed = tracker.resume(run.run_id)
+    run.stop("KILLED", "why")
+    (resumed,) = tracker.unfinished("evaluate/tiny", ["a" * 16, "b" * 16]).values()
     for epoch in (2, 3, 4):  # what was logged after the last saved state comes again
         resumed.metrics({"train_loss": 1 / epoch, "validation_accuracy": epoch / 8}, epoch)
     resumed.finish()
@@ -149,29 +141,15 @@ def test_a_resumed_run_is_the_same_run_and_repeats_nothing(tracker, notes):
     history = tracker.client.get_metric_history(run.run_id, "validation_accuracy")
     assert [(point.step, point.value) for point in history] == [(2, 0.25), (3, 0.375), (4, 0.5)]
     assert status(tracker, run) == "FINISHED"
-    assert tracker.get(run.run_id).data.tags["resumed"] == "1"
+    tags = tracker.get(run.run_id).data.tags
+    assert tags["resumed"] == "1"
+    assert "ended" not in tags
+    assert tracker.unfinished("evaluate/tiny", ["a" * 16]) == {}
 
 
 def test_a_deleted_run_is_not_resumed(tracker):
-    run = start(tracker)
-    tracker.client.delete_run(run.run_id)
-    assert tracker.resume(run.run_id) is None
-    assert tracker.resume("0" * 32) is None
-
-
-def test_dead_runs_are_marked_and_living_ones_left(tracker, store, notes):
-    dead, alive, elsewhere = start(tracker, "d" * 16), start(tracker, "e" * 16), start(tracker, "f" * 16)
-    elsewhere.log(tags={"origin": "another machine:/results"})
-    with store.lock("evaluation", "e" * 16, "x"):
-        assert tracker.mark_orphans_killed("evaluate/") == 1
-        assert tracker.mark_orphans_killed("evaluate/") == 0
-    assert [status(tracker, run) for run in (dead, alive, elsewhere)] == ["KILLED", "RUNNING", "RUNNING"]
-    assert "marked as KILLED" in notes
-    assert tracker.get(dead.run_id).data.tags["ended"] == "its process ended unexpectedly"
-    with store.lock("evaluation", "e" * 16, "x"):
-        assert tracker.mark_orphans_killed("evaluate/", "e" * 16) == 1, (
-            "who holds the lock knows that nobody else works on it"
-        )
+    tracker.client.delete_run(start(tracker).run_id)
+    assert tracker.unfinished("evaluate/tiny", ["a" * 16]) == {}
 
 
 def test_a_deleted_experiment_is_restored(tracker, store, notes):
@@ -203,7 +181,7 @@ def test_nothing_is_made_before_it_is_needed(tmp_path):
     assert not tracker.exists()
     assert tracker.find("evaluate/tiny", "a") is None
     assert read_runs(tracker, "evaluate/") == []
-    assert tracker.mark_orphans_killed() == 0
+    tracker.end_dead_runs()
     assert not any(tmp_path.iterdir())
 
 
@@ -240,6 +218,59 @@ def test_a_database_elsewhere(store, empty_record, tmp_path, monkeypatch):
     assert (store.artifacts / "evaluate" / "tiny").is_dir()
 
 
+def test_an_empty_address_is_none(store, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
+    assert Tracker(store).own
+
+
+def test_a_moved_results_folder_keeps_its_runs_and_their_files(tracker, store, tmp_path, notes):
+    run = start(tracker)
+    run.finish()
+    moved = Tracker(Store(shutil.move(store.root, tmp_path / "moved")), say=notes.note)
+    (row,) = read_runs(moved, "evaluate/")
+    assert moved.read(row.run_id, "config.yaml", lambda path: path.read_text(), row.artifact_uri) == "shot: 1\n"
+    start(moved, "b" * 16).finish()
+    assert "was moved" in notes
+    assert {row.experiment for row in read_runs(moved, "evaluate/")} == {"evaluate/tiny"}
+    assert len(list((tmp_path / "moved" / "artifacts" / "evaluate" / "tiny").glob("*/artifacts/config.yaml"))) == 2
+    assert moved.find("evaluate/tiny", "b" * 16) is not None
+
+
+@pytest.mark.parametrize("place", ["", "None"])
+def test_an_experiment_without_a_place_for_artifacts_is_named(tracker, store, place):
+    start(tracker).finish()
+    with contextlib.closing(sqlite3.connect(store.database)) as record, record:
+        record.execute("update experiments set artifact_location = nullif(?, 'None')", [place])
+    with pytest.raises(InputError, match="no place for artifacts"):
+        start(Tracker(store))
+
+
+def test_a_shared_database_has_a_place_for_artifacts_that_the_user_names(store, monkeypatch):
+    tracker = Tracker(store, uri="postgresql://host/runs")
+    monkeypatch.delenv("MLFLOW_DEFAULT_ARTIFACT_ROOT", raising=False)
+    with pytest.raises(InputError, match="MLFLOW_DEFAULT_ARTIFACT_ROOT"):
+        tracker.artifact_location("evaluate/tiny")
+    monkeypatch.setenv("MLFLOW_DEFAULT_ARTIFACT_ROOT", "s3://bucket/runs/")
+    assert tracker.artifact_location("evaluate/tiny") == "s3://bucket/runs/evaluate/tiny"
+    assert Tracker(store, uri="http://host").artifact_location("evaluate/tiny") is None
+
+
+@pytest.mark.parametrize("text", [b"SQLite format 3\0" + b"\xa5" * 5000, b"SQLite format 3\0", "pipe"])
+def test_a_damaged_database_is_named(store, text):
+    store.database.unlink()
+    os.mkfifo(store.database) if text == "pipe" else store.database.write_bytes(text)
+    with pytest.raises(InputError, match=r"mlflow\.db"):
+        Tracker(store).client  # noqa: B018
+
+
+def test_a_database_with_text_that_is_no_utf8_is_named(tracker, store, capsys):
+    start(tracker).finish()
+    with contextlib.closing(sqlite3.connect(store.database)) as record, record:
+        record.execute("update tags set value = cast(x'ff41' as text)")
+    with pytest.raises(InputError, match=r"mlflow\.db"):
+        read_runs(tracker, "")
+
+
 @pytest.mark.parametrize("uri", ["./mlruns", "file:///tmp/mlruns"])
 def test_a_folder_as_tracking_uri_is_refused(store, monkeypatch, uri):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
@@ -247,19 +278,33 @@ def test_a_folder_as_tracking_uri_is_refused(store, monkeypatch, uri):
         Tracker(store)
 
 
-def test_a_server_that_does_not_answer_is_named_at_once(store, monkeypatch):
+def test_a_server_that_does_not_answer_is_named_and_asked_once(store, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
-    with pytest.raises(InputError, match=r"http://127\.0\.0\.1:9"):
-        Tracker(store).client  # noqa: B018
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    tracker = Tracker(store)
+    with pytest.raises(InputError, match=r"http://127\.0\.0\.1:9: the record of runs cannot be reached") as first:
+        tracker.find("evaluate/tiny", "a" * 16)
+    with pytest.raises(InputError) as second:
+        read_runs(tracker, "")
+    assert second.value is first.value
+
+
+def test_what_a_user_sets_for_mlflow_counts(monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "77")
+    monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", raising=False)
+    quiet_mlflow()
+    from mlflow.environment_variables import MLFLOW_HTTP_REQUEST_MAX_RETRIES, MLFLOW_HTTP_REQUEST_TIMEOUT
+
+    assert (MLFLOW_HTTP_REQUEST_TIMEOUT.get(), MLFLOW_HTTP_REQUEST_MAX_RETRIES.get()) == (77, 3)
 
 
 @pytest.mark.slow
 def test_two_processes_on_a_new_store(tmp_path, child_environment):
     """MLflow itself: one of two processes that make one database at once dies of `duplicate column name`."""
     code = (
-        "import sys\nfrom runs.storage.store import Store\nfrom runs.record.tracking import Tracker\n"
+        "import sys\nfrom runs.cache import Store\nfrom runs.track import Tracker\n"
         "tracker = Tracker(Store(sys.argv[1]))\n"
-        "run = tracker.start('train/x', sys.argv[2], stage='s', identity=sys.argv[2], params={}, config='', tags={})\n"
+        "run = tracker.start('train/x', sys.argv[2], stage='s', key=sys.argv[2], params={}, config='', tags={})\n"
         "run.finish()"
     )
     commands = [["-c", code, str(tmp_path / "results"), name] for name in "ab"]
@@ -277,8 +322,6 @@ def test_a_store_by_another_name_is_the_same_store(tracker, store, tmp_path):
 @pytest.mark.parametrize("kind", ["empty", "foreign", "folder", "text"])
 def test_what_is_no_record_is_left_as_it_is(tmp_path, kind):
     """MLflow would fill an empty or foreign database with its own tables, and earlier runs would seem lost."""
-    import sqlite3
-
     store = Store(tmp_path)
     if kind == "folder":
         store.database.mkdir()
@@ -324,14 +367,15 @@ SECRET = "s3cr3t-pa55"
         f"sqlite:////no/such/folder/x.db?a=b&wallet_password={SECRET}&access_token={SECRET}&api_key={SECRET}",
     ],
 )
-def test_no_password_is_printed(tmp_path, monkeypatch, capsys, uri):
+def test_no_password_is_printed(tmp_path, monkeypatch, capsys, uri, tiny_arguments):
     """Nor is what MLflow and SQLAlchemy make of it an error of ours."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    assert main(["report", f"results={tmp_path}", "--debug"]) == 2
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    assert main(["evaluate", *tiny_arguments, "strategy=simpleshot", f"results={tmp_path}", "--debug"]) == 2
     out, err = capsys.readouterr()
     assert SECRET not in out + err
     assert "127.0.0.1" in err or "/no/such/folder" in err
-    assert SECRET not in "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert SECRET not in "".join(path.read_text() for path in tmp_path.rglob("*.json"))
 
 
 @pytest.mark.usefixtures("empty_record")
@@ -350,11 +394,13 @@ def test_a_missing_driver_is_named(tmp_path, monkeypatch, uri, module, package):
 
 
 @pytest.mark.usefixtures("empty_record")
-def test_user_and_password_of_an_address_are_sent_to_the_server(tmp_path):
+def test_user_and_password_of_an_address_are_sent_to_the_server(tmp_path, monkeypatch):
     with contextlib.closing(Unsteady(9, "error", b"/")) as server:
         address = server.address.replace("://", "://me:a%40b@")
         tracker = Tracker(Store(tmp_path), uri=address)
-        assert tracker.client is not None
+        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+        with pytest.raises(InputError, match="cannot be reached"):
+            tracker.client.search_experiments()
         assert tracker.place == server.address
         ((_, _, header),) = server.seen
         assert base64.b64decode(header.removeprefix("Basic ")) == b"me:a@b"
