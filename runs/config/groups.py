@@ -33,7 +33,7 @@ from fsl.benchmarks import BENCHMARKS
 from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
 from runs.config.overrides import Grid
-from runs.config.source import Described, describe, freeze, read_class
+from runs.config.source import Described, about_function, describe, freeze, read_class
 from runs.config.yaml_files import is_yaml, read
 
 SAME = "same"
@@ -356,6 +356,8 @@ def comment(group: str, name: str) -> str:
     if text := " ".join(line.lstrip("# ") for line in head):
         return text
     kind = GROUPS.get(group)
+    if kind and name in kind.own:
+        return about_function(f"{kind.own[name]}:{name}")
     return described(group, name).about if kind and kind.plugins and name in kind.plugins.table else ""
 
 
