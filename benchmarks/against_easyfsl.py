@@ -34,6 +34,7 @@ from fsl.episodes import Strategy
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import GatheredEpisodes
+from fsl.machine import keep_freed_memory
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.bd_cspn import BDCSPN
 from fsl.strategies.laplacianshot import LaplacianShot
@@ -41,7 +42,6 @@ from fsl.strategies.pt_map import PTMAP
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.tim_gd import TIMGD
 from fsl.tasks import Tasks
-from fsl.training.machine import keep_freed_memory
 from fsl.transforms import Transform, transform_features
 
 try:

@@ -23,10 +23,10 @@ from fsl.benchmarks.images import ImageSet, open_images
 from fsl.benchmarks.mini import MiniImageNet
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank, extract
+from fsl.machine import keep_freed_memory
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.training.base import Training, load_backbone, train
-from fsl.training.machine import keep_freed_memory
 from runs.config.configs import TrainConfig, parse
 
 WARM_UP = 0.09  # share of the images in which the learning rate rises

@@ -20,7 +20,7 @@ from clustering.deep.networks import small_cnn
 from clustering.deep.training import DeepTraining, train
 from clustering.foundation.streams import stream
 from clustering.metrics import accuracy, nmi
-from fsl.training.augmentation import Augmentation
+from fsl.benchmarks.augmentation import Augmentation
 
 VIEWS = Augmentation(rotation=15, translation=0.1, scale=0.15, shear=10)
 

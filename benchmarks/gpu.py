@@ -17,9 +17,9 @@ from turns import take_turns, timed
 
 from fsl.evaluation.episodic import evaluate
 from fsl.features.gathering import GatheredEpisodes
+from fsl.machine import keep_freed_memory
 from fsl.samplers.balanced import Balanced
 from fsl.strategies import STRATEGIES
-from fsl.training.machine import keep_freed_memory
 from fsl.transforms import transform_features
 
 COUNT, COMPARED = 10_000, 512

@@ -16,11 +16,11 @@ from torch import Tensor
 from turns import take_turns, threads, timed
 
 from fsl.evaluation.episodic import evaluate
+from fsl.machine import keep_freed_memory
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.tasks import Tasks
-from fsl.training.machine import keep_freed_memory
 from fsl.transforms import transform_features
 
 WEIGHT, NEIGHBOURS, ROUNDS = 0.7, 3, 5

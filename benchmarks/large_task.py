@@ -30,9 +30,9 @@ from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.sparse_graph import SparseGraph
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
+from fsl.machine import keep_freed_memory
 from fsl.samplers.whole_split import WholeSplit
 from fsl.strategies import STRATEGIES
-from fsl.training.machine import keep_freed_memory
 from runs.figures.style import COLOURS, MARKERS, new_figure, save, styled
 
 WAYS, DIMENSION, NEIGHBOURS = 227, 512, 10

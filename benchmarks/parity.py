@@ -31,13 +31,13 @@ from turns import threads
 import clustering.methods
 import fairness.methods
 from fsl.backbones import create_backbone
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import BankText, GatheredEpisodes
 from fsl.features.pictures import Pictures
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.dirichlet import Dirichlet
 from fsl.strategies import STRATEGIES
-from fsl.training.augmentation import Augmentation
 from fsl.transforms import transform_features
 
 MARGIN = 1e-4

@@ -22,10 +22,10 @@ from turns import take_turns, threads, timed
 
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
+from fsl.machine import keep_freed_memory
 from fsl.samplers.balanced import Balanced
 from fsl.strategies import STRATEGIES
 from fsl.tasks import Tasks
-from fsl.training.machine import keep_freed_memory
 from fsl.transforms import transform_features
 
 MOST = 10_000

@@ -28,12 +28,12 @@ from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.progress import Advance, Log
 from clustering.foundation.streams import stream
 from fsl.backbones import create_backbone
+from fsl.benchmarks.augmentation import Augmentation, normalise
 from fsl.benchmarks.benchmark import Decoded
 from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.listed import ListedBenchmark
-from fsl.training.augmentation import Augmentation, normalise
+from fsl.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
 from fsl.training.base import Training, train
-from fsl.training.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
 from runs.cache import Store
 from runs.console.output import Console
 from runs.track import Tracker

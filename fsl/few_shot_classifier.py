@@ -27,9 +27,9 @@ from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, check_whole,
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
 from fsl.features.arrays import as_labels, as_rows, is_arrow
 from fsl.features.prompts import PROMPTS
+from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
-from fsl.training.machine import resolve_device
 from fsl.transforms import transform_features
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ import json
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -34,7 +35,7 @@ RUNS, RUNS_NOTED = "runs.json", 50  # ids of the runs that record a result, by r
 _checked: dict[str, tuple[int, int]] = {}  # size and modification time of the files whose checksum was right
 
 
-def key(kind: str, config: Mapping[str, Any], inputs: Mapping[str, Any], revisions: Mapping[str, int]) -> str:
+def key(kind: str, config: Mapping[str, Any], inputs: Mapping[str, Any], revisions: Mapping[str, int | str]) -> str:
     """Return the key of a result: 16 hexadecimal digits of the SHA-256 of everything that can change it.
 
     Args:
@@ -51,9 +52,32 @@ def key(kind: str, config: Mapping[str, Any], inputs: Mapping[str, Any], revisio
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def revisions(**parts: object) -> dict[str, int]:
-    """Return the revisions of the parts of a computation: numbers, or plug-in classes with a `revision` (default 1)."""
-    return {name: part if isinstance(part, int) else int(getattr(part, "revision", 1)) for name, part in parts.items()}
+OWN = ("clustering", "fairness", "fsl", "runs")  # packages whose classes state their revision
+
+
+def revisions(**parts: object) -> dict[str, int | str]:
+    """Return the revisions of the parts of a computation: numbers, or plug-in classes with a `revision` (default 1).
+
+    A class of a user counts by the content of its file, so that an edited plug-in is run again.
+    """
+    return {name: part if isinstance(part, int) else _revision(part) for name, part in parts.items()}
+
+
+def _revision(kind: object) -> int | str:
+    revision, module = int(getattr(kind, "revision", 1)), str(getattr(kind, "__module__", ""))
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if module.partition(".")[0] in OWN or file is None or _installed(file):
+        return revision
+    return f"{revision} {_hash(Path(file))[:16]}"
+
+
+def _installed(file: str) -> bool:
+    return bool({"site-packages", "dist-packages"} & set(Path(file).parts))
+
+
+def raised(revisions: Mapping[str, int | str]) -> str:
+    """Return revisions above 1 and those of a user's own code as text: the tag `revisions` of a run."""
+    return ", ".join(f"{name} {revision}" for name, revision in sorted(revisions.items()) if revision != 1)
 
 
 @dataclass(frozen=True)

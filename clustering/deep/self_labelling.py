@@ -13,7 +13,7 @@ from clustering.deep.settings import Job
 from clustering.files.training_state import save_state
 from clustering.foundation.counted_epochs import CountedEpochs
 from clustering.foundation.errors import InputError
-from clustering.foundation.quiet_lightning import train_quietly
+from clustering.foundation.quiet_lightning import accelerator_of, train_quietly
 from clustering.foundation.streams import stream_key
 from clustering.optimiser.alternation import Clamp
 
@@ -132,5 +132,5 @@ def fit(job: Job, state: Mapping[str, Any] | None) -> int:
     if left <= 0:
         return module.first_epoch
     job.model.train()
-    train_quietly(module, job.device, left, job.folder)
+    train_quietly(module, job.folder, max_epochs=left, **accelerator_of(job.device))
     return module.first_epoch

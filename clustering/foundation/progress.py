@@ -6,9 +6,9 @@ from typing import Protocol
 
 
 class Advance(Protocol):
-    """Report `n` more completed units; `numbers` (a loss, an accuracy) may be shown beside the bar."""
+    """Report `n` more completed units; `numbers` (a loss, an accuracy) may be shown beside the bar, text as it is."""
 
-    def __call__(self, n: int = 1, **numbers: float) -> None: ...
+    def __call__(self, n: int = 1, **numbers: float | str) -> None: ...
 
 
 class Progress(Protocol):
@@ -42,7 +42,7 @@ class Quiet:
         pass
 
 
-def _ignore(n: int = 1, **numbers: float) -> None:
+def _ignore(n: int = 1, **numbers: float | str) -> None:
     pass
 
 

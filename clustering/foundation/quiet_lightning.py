@@ -1,6 +1,9 @@
-"""Training with Lightning without its messages, progress bars and files."""
+"""Training with Lightning without its messages and progress bars, and with checkpoints that are never half-written."""
 
+import inspect
 import logging
+import multiprocessing
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -8,44 +11,98 @@ from typing import Any
 import pytorch_lightning as lightning
 import torch
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from lightning_fabric.plugins.io.torch_io import TorchCheckpointIO
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+from pytorch_lightning.callbacks import Checkpoint
+from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
+
+from clustering.files.training_state import load_state, save_state
+from clustering.foundation.errors import InputError, unknown
 
 
 def train_quietly(
-    module: lightning.LightningModule, device: torch.device, epochs: int, folder: Path | None, **options: Any
+    module: lightning.LightningModule,
+    folder: Path | None,
+    data: lightning.LightningDataModule | None = None,
+    resume: str | None = None,
+    **options: Any,
 ) -> None:
-    """Train a module for a number of epochs; output and stored files are left to the module and its callbacks.
+    """Train a module with Lightning's Trainer, without Lightning's own output.
 
     The global random state of torch is restored afterwards.
 
     Args:
-        device: device of this process.
+        module: the module.
         folder: directory for files of Lightning.
-        options: arguments of Lightning's `Trainer`, such as `devices` for several processes.
+        data: its inputs, if the module does not bring them.
+        resume: the checkpoint to go on from; "last" for that of a ModelCheckpoint, if there is one.
+        options: arguments of the Trainer, such as `max_epochs`, `accelerator` and `callbacks`. Several devices need a
+            strategy that starts their processes from here: "ddp_spawn".
 
     Raises:
+        ChildProcessError: one of several processes was killed.
+        InputError: the Trainer does not know or accept an option, or this process cannot start others.
         KeyboardInterrupt: Ctrl-C was pressed; Lightning by itself would exit with code 1.
     """
-    on_gpu = device.type == "cuda"
-    index = (device.index or 0) if on_gpu else 0
-    with silent_lightning(), torch.random.fork_rng(devices=[index] if on_gpu else []):
-        trainer = lightning.Trainer(
-            accelerator="gpu" if on_gpu else "cpu",
-            plugins=[LightningEnvironment()],  # ignores the environment of a job scheduler
-            max_epochs=epochs,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            use_distributed_sampler=False,
-            default_root_dir=folder,
-            **{"devices": [index] if on_gpu else 1} | options,
-        )
+    known = inspect.signature(lightning.Trainer.__init__).parameters
+    for name in options:
+        if name not in known:
+            raise unknown("setting of the Trainer", name, known)
+    spawns = options.get("strategy") == "ddp_spawn"
+    if spawns and multiprocessing.current_process().daemon:
+        raise InputError("devices: this process cannot start others, because it was started as a worker; use devices=1")
+    quietly = {
+        "logger": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "enable_checkpointing": any(isinstance(one, Checkpoint) for one in options.get("callbacks", ())),
+        "use_distributed_sampler": False,
+        "num_sanity_val_steps": 0,
+        "default_root_dir": folder,
+        # the environment of a job scheduler is ignored
+        "plugins": [LightningEnvironment(), WholeFiles()],
+    }
+    on_gpu = list(range(torch.cuda.device_count())) if options.get("accelerator") == "gpu" else []
+    with silent_lightning(), torch.random.fork_rng(devices=on_gpu):
         try:
-            trainer.fit(module)
+            trainer = lightning.Trainer(**quietly | options)
+        except (MisconfigurationException, TypeError, ValueError) as error:
+            raise InputError(f"trainer: {error}") from error
+        try:
+            if spawns:
+                os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of the processes that are started
+            trainer.fit(module, datamodule=data, ckpt_path=resume, weights_only=True)
         except SystemExit as stopped:
             if not isinstance(stopped.__context__, KeyboardInterrupt):
                 raise
             raise KeyboardInterrupt from None
+        except ProcessRaisedException as error:
+            kind, _, message = str(error).strip().rpartition("clustering.foundation.errors.InputError: ")
+            raise InputError(message) if kind else error from None
+        except ProcessExitedException as error:
+            raise ChildProcessError(
+                f"a process of the training ended: {error}; the last saved state is kept"
+            ) from error
+
+
+def accelerator_of(device: torch.device) -> dict[str, Any]:
+    """Arguments of the Trainer for one device."""
+    on_gpu = device.type == "cuda"
+    return {"accelerator": "gpu" if on_gpu else "cpu", "devices": [device.index or 0] if on_gpu else 1}
+
+
+class WholeFiles(TorchCheckpointIO):
+    """Checkpoints are written to a temporary file and renamed; no code in a file is run."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        save_state(Path(path), checkpoint)
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
+        state = load_state(Path(path))
+        if state is None:
+            raise InputError(f"{path}: missing or damaged; remove it, and the training begins anew")
+        return state
 
 
 class silent_lightning:

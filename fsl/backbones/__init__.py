@@ -1,44 +1,59 @@
-"""Backbones, which map images to features: the networks of timm and those in this folder, registered with timm."""
+"""Backbones, which map images to features: networks of timm, those in this folder, registered with timm, and plug-ins.
+
+A module that registers its networks with timm (`timm.models.register_model`) makes them known under their names once
+it is imported; as a plug-in, one of them is "FILE.py:FUNCTION".
+"""
 
 import importlib
+import inspect
 import os
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
 
-from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError, unknown
+from clustering.foundation.plugins import Plugins
 
 if TYPE_CHECKING:
     from torch import nn
 
-# Name -> module that registers it with timm. To add one, write a file in this folder and add a line here.
+# Name -> function that is registered with timm. To add one, write a file in this folder and add a line here.
 OWN = {
-    "conv4": "fsl.backbones.conv4",
-    "conv6": "fsl.backbones.conv4",
-    "resnet12": "fsl.backbones.resnet12",
-    "resnet18_84": "fsl.backbones.stems",
-    "resnet50_84": "fsl.backbones.stems",
-    "wrn28_10": "fsl.backbones.wide_resnet",
-    "densenet121_84": "fsl.backbones.stems",
-    "mobilenet_84": "fsl.backbones.stems",
+    "conv4": "fsl.backbones.conv4:conv4",
+    "conv6": "fsl.backbones.conv4:conv6",
+    "resnet12": "fsl.backbones.resnet12:resnet12",
+    "resnet18_84": "fsl.backbones.stems:resnet18_84",
+    "resnet50_84": "fsl.backbones.stems:resnet50_84",
+    "wrn28_10": "fsl.backbones.wide_resnet:wrn28_10",
+    "densenet121_84": "fsl.backbones.stems:densenet121_84",
+    "mobilenet_84": "fsl.backbones.stems:mobilenet_84",
 }
+BACKBONES = Plugins("backbone", OWN, "transduce.backbones")
 
 
 def backbone_names() -> list[str]:
-    """The names of all backbones, first those of this project, then those of timm. Imports timm."""
+    """The names of all backbones, first those of this project, then plug-ins, then those of timm. Imports timm."""
     timm = registry()
-    return [*OWN, *(name for name in timm.list_models() if name not in OWN)]
+    own = BACKBONES.names()
+    return [*own, *(name for name in timm.list_models() if name not in own)]
 
 
-def backbone_code(name: str) -> str:
-    """Fingerprint of a backbone's code; the name for timm's networks, which do not change between releases."""
-    return code_fingerprint(OWN[name], follow=False) if name in OWN else name
+def needed_by(name: str) -> tuple[list[str], list[str]]:
+    """What loads a pickled network without this program: packages, and the file of a plug-in that is none of them."""
+    packages = ["torch", "timm"]
+    if ":" not in name:
+        return [*packages, *(["transduce"] if name in BACKBONES.names() else [])], []
+    module = sys.modules[BACKBONES.load(name).__module__]
+    return packages, [str(module.__file__)] if name.partition(":")[0].endswith(".py") else []
 
 
 def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = False) -> "nn.Module":
     """Create a network without classifier, with random initial weights from torch's global generator.
 
     Args:
-        name: a backbone of this project or of timm, such as "conv4" or "resnet18".
+        name: a backbone of this project or of timm, such as "conv4" or "resnet18"; or a plug-in as "FILE.py:CLASS" or
+            "package.module:CLASS", a module of torch or a function registered with timm, which is called with those of
+            `in_chans` (channels), `img_size` and `num_classes` (0) that it takes.
         channels: number of channels of the images.
         size: side of the square images in pixels.
         pretrained: use timm's weights instead, see `fsl.weights.pretrained`.
@@ -53,20 +68,25 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
     import torch
 
     timm = registry()
-    if not timm.is_model(name):
+    is_plugin = ":" in name or (name not in OWN and name in BACKBONES.names())
+    if not is_plugin and not timm.is_model(name):
         raise unknown("backbone", name, backbone_names(), "transduce list backbones")
-    if pretrained and name in OWN:
+    if pretrained and (is_plugin or name in OWN):
         raise InputError(f"backbone {name!r} has no pretrained weights in timm; use a checkpoint")
-    options = {}
-    config = timm.get_pretrained_cfg(name, allow_unregistered=True)
-    if config is not None and config.fixed_input_size:
-        options["img_size"] = size
+    arguments = {"num_classes": 0, "in_chans": channels}
     try:
-        network: nn.Module = timm.create_model(name, pretrained=pretrained, num_classes=0, in_chans=channels, **options)
+        if is_plugin:
+            network = _of_plugin(BACKBONES.load(name), {**arguments, "img_size": size})
+        else:
+            config = timm.get_pretrained_cfg(name, allow_unregistered=True)
+            fixed = {"img_size": size} if config is not None and config.fixed_input_size else {}
+            network = timm.create_model(name, pretrained=pretrained, **arguments, **fixed)
         training = network.training
         with torch.inference_mode():
             features = network.eval()(torch.zeros(1, channels, size, size))
         network.train(training)
+    except InputError:
+        raise
     except (RuntimeError, ValueError, AssertionError, TypeError) as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         raise InputError(
@@ -81,12 +101,27 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
     return network
 
 
+def _of_plugin(build: Any, arguments: Mapping[str, int]) -> "nn.Module":
+    """Call a class or function with the arguments that it takes."""
+    from torch import nn
+
+    if not (isinstance(build, type) and issubclass(build, nn.Module)) and not registry().is_model(build.__name__):
+        raise TypeError("it is neither a subclass of torch.nn.Module nor a function that is registered with timm")
+    taken = inspect.signature(build).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
+    left_out = "img_size" if takes_all and "img_size" not in taken else ""  # timm's networks of any size refuse it
+    network = build(
+        **{key: value for key, value in arguments.items() if (takes_all or key in taken) and key != left_out}
+    )
+    return cast(nn.Module, network)
+
+
 def registry() -> Any:
     """timm, with this project's networks registered."""
     # Without this setting, looking up weights on an offline machine retries for a minute.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import timm
 
-    for module in OWN.values():
-        importlib.import_module(module)  # the import registers the network
+    for place in OWN.values():
+        importlib.import_module(place.partition(":")[0])  # the import registers the network
     return timm

@@ -9,7 +9,7 @@ from clustering.foundation.fingerprint import Fingerprint as Fingerprint
 from clustering.foundation.fingerprint import fingerprint as fingerprint
 
 if TYPE_CHECKING:
-    from fsl.training.augmentation import Augmentation
+    from fsl.benchmarks.augmentation import Augmentation
 
 Split = Literal["base", "validation", "novel"]
 SPLITS: tuple[Split, ...] = get_args(Split)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.listed import ListedBenchmark
-from fsl.training.augmentation import Augmentation
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import Fingerprint
 from clustering.foundation.parameters import Above, AtLeast, Within, validate
 from clustering.foundation.streams import stream
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.encoded import EncodedPictures, Fit, read_bytes
 from fsl.benchmarks.listed import relative, size_of
 from fsl.benchmarks.split_lists import FILES, find_lists, picture_folder, pictures_under, read_list
-from fsl.training.augmentation import Augmentation
 
 RECIPE = 1  # version; increased if the same files give other images
 FEWEST = 2  # minimum number of classes of a split

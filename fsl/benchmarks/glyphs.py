@@ -20,8 +20,8 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.memory import require
 from clustering.foundation.parameters import AtLeast, validate
 from clustering.foundation.streams import stream
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split, fingerprint
-from fsl.training.augmentation import Augmentation
 
 RECIPE = 2  # increased with every change that gives other images for the same seed, so that old caches are not used
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.files.tensors import read_tensors
-from clustering.foundation.code import code_fingerprint
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress, quiet
@@ -60,14 +59,14 @@ class ImageSet:
 
 
 def images_source(benchmark: Benchmark) -> str:
-    """Identity of a benchmark's images: its source, every field but `root`, and the code of its module."""
+    """Identity of a benchmark's images: its source, every field but `root`, and its revision."""
     compared = [field for field in dataclasses.fields(benchmark) if field.compare]  # type: ignore[arg-type]
     fields = {field.name: getattr(benchmark, field.name) for field in compared}
     fields.pop("root", None)
-    code = code_fingerprint(type(benchmark).__module__, follow=False)
+    revision = getattr(benchmark, "revision", 1)
     with _named(benchmark, "source()"):
         source = benchmark.source()
-    return fingerprint(source, json.dumps(fields, default=str, sort_keys=True), code)
+    return fingerprint(source, json.dumps(fields, default=str, sort_keys=True), f"revision {revision}")
 
 
 def images_file(benchmark: Benchmark, split: Split, cache: Path) -> Path:

@@ -16,11 +16,11 @@ from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import Fingerprint
 from clustering.foundation.parameters import validate
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.catalogue import Catalogue
 from fsl.benchmarks.encoded import EncodedPictures, Fit
 from fsl.benchmarks.holdings import Place, find_places
-from fsl.training.augmentation import Augmentation
 
 RECIPE = 2  # increased with every change that gives other images for the same files
 HASHED = 1 << 28  # largest size in bytes of a file whose whole content is hashed

@@ -20,8 +20,8 @@ from clustering.files.arrays import read_arrays
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
-from fsl.training.augmentation import Augmentation
 
 RECIPE = 1  # increased with every change that gives other images for the same files
 PARTS = ("images_background", "images_evaluation")

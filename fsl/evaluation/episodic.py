@@ -1,5 +1,6 @@
 """Evaluation of strategies on tasks. All scores derive from per-task accuracies."""
 
+import dataclasses
 import functools
 import itertools
 import time
@@ -20,8 +21,8 @@ from fsl.evaluation.scores import ClassScores, Evaluation
 from fsl.evaluation.unfinished import BatchResult, Unfinished
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import BankText, GatheredEpisodes
+from fsl.machine import large_buffers_returned
 from fsl.tasks import BLOCK, Tasks, TaskSource, concatenate
-from fsl.training.machine import large_buffers_returned
 from fsl.transforms import Transform, transform_features
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _AT_ONCE = 1 << 26
 """Maximum number of values of a batch's features, inner products or probabilities: 256 MiB each in float32."""
 
 
+@torch.inference_mode(False)
 def evaluate(
     strategies: Mapping[str, Strategy],
     bank: FeatureBank,
@@ -50,6 +52,7 @@ def evaluate(
 ) -> dict[str, Evaluation]:
     """Evaluate strategies on the same tasks. Apart from the results, memory does not grow with the number of tasks.
 
+    It may be called under `torch.inference_mode`, as in Lightning's validation; strategies that train do so there, too.
     Not thread-safe: for large tasks, the function temporarily changes a setting of the memory allocator.
 
     Args:
@@ -82,6 +85,7 @@ def evaluate(
     for name, strategy in strategies.items():
         check_strategy(name, strategy)
         check_audits(audits, name, strategy)
+    bank = _trainable(bank)
     banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
     if pictures is not None and len(pictures.images) != len(bank.features):
         raise InputError(
@@ -103,6 +107,13 @@ def evaluate(
                 return {}
             advance(len(part), **{name: score.mean for name, score in going.items()})
     return {name: score.result() for name, score in going.items()}
+
+
+def _trainable(bank: FeatureBank) -> FeatureBank:
+    """The bank with copies of tensors that were made under `torch.inference_mode`, which autograd refuses."""
+    parts = {name: getattr(bank, name) for name in ("features", "labels", "base_mean", "text")}
+    copies = {name: part.clone() for name, part in parts.items() if part is not None and part.is_inference()}
+    return dataclasses.replace(bank, **copies) if copies else bank
 
 
 def check_strategy(name: str, strategy: object) -> None:

@@ -17,13 +17,13 @@ from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
+from fsl.benchmarks.augmentation import normalise
 from fsl.episodes import LOGIT_SCALE
 from fsl.evaluation.closed_splits import check_open
 from fsl.features.arrays import as_features, as_features_and_labels, as_vector
 from fsl.features.conforming import Interpolation, conform
 from fsl.features.conversion import Given, converted
-from fsl.training.augmentation import normalise
-from fsl.training.machine import resolve_device
+from fsl.machine import resolve_device
 
 if TYPE_CHECKING:
     from fsl.benchmarks.images import ImageSet

@@ -102,7 +102,7 @@ class GatheredEpisodes(Episodes):
 
     def changed(self) -> list[str]:
         """Names of shared tensors that a strategy has modified in place."""
-        return [name for name, (tensor, version) in self.made.items() if tensor._version != version]
+        return [name for name, (tensor, version) in self.made.items() if _version(tensor) != version]
 
     def transformed(self, transform: Transform) -> Episodes:
         return self if transform == self.transform else self._laid_out().transformed(transform)
@@ -164,8 +164,13 @@ class GatheredEpisodes(Episodes):
         return self._keep(name, self._gathered(self.rows[:, part]))
 
     def _keep(self, name: str, tensor: Tensor) -> Tensor:
-        self.made[name] = (tensor, tensor._version)
+        self.made[name] = (tensor, _version(tensor))
         return tensor
 
     def _gathered(self, rows: Tensor) -> Tensor:
         return self.bank.index_select(0, rows.flatten()).view(*rows.shape, self.bank.shape[1])
+
+
+def _version(tensor: Tensor) -> int:
+    """Count of changes in place; tensors made under `torch.inference_mode` have none."""
+    return -1 if tensor.is_inference() else tensor._version

@@ -24,7 +24,7 @@ from fsl.benchmarks.encoded import open_rgb, read_bytes, squared
 from fsl.features.bank import forward, suitable_batch
 from fsl.features.conforming import conform
 from fsl.features.prompts import PROMPTS, texts_of
-from fsl.training.machine import resolve_device
+from fsl.machine import resolve_device
 from fsl.weights.checkpoints import load_backbone
 from fsl.weights.open_clip_networks import PREFIX as OPEN_CLIP
 from fsl.weights.open_clip_networks import TwoTowers, open_clip_network

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from clustering.foundation.errors import InputError
+from fsl.benchmarks.augmentation import Augmentation, normalise
 from fsl.features.center_crop import CenterCrop, enlarged
 from fsl.features.conforming import Interpolation, conform
-from fsl.training.augmentation import Augmentation, normalise
 
 
 @dataclass(frozen=True, eq=False)

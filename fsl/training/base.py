@@ -1,44 +1,41 @@
-"""Base training: a backbone and a classifier are trained on the base classes with cross-entropy.
+"""Base training: a backbone and a classifier are trained on the base classes with Lightning's Trainer.
 
-The classifier is discarded, and the backbone of the epoch with the best validation accuracy is kept. Validation does
-not use the classifier: it is the nearest-prototype accuracy on tasks of the validation classes.
+The classifier is discarded, and the backbone of the epoch with the best validation is stored. Validation does not use
+the classifier, see `fsl.training.module.CrossEntropy`.
 """
 
 import dataclasses
-import functools
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from clustering.files.training_state import load_state
+from clustering.files.training_state import load_state, resumable
 from clustering.foundation.errors import InputError
-from clustering.foundation.progress import Log, Progress, quiet
+from clustering.foundation.plugins import dotted
+from clustering.foundation.progress import Progress, quiet
 from clustering.foundation.streams import stream_key
 from fsl.backbones import create_backbone
-from fsl.training.classifiers import create_classifier
-from fsl.training.machine import has_fast_bfloat16, keep_freed_memory, resolve_device, resolve_devices
-from fsl.training.settings import Setup, Trained, Training
-from fsl.weights.checkpoints import load_backbone
+from fsl.machine import resolve_device
+from fsl.training import MODULES
+from fsl.training.settings import Trained, Training
+from fsl.weights.checkpoints import load_backbone, save_backbone
 
 if TYPE_CHECKING:
+    from pytorch_lightning import Callback
+    from pytorch_lightning.loggers import Logger
+
     from fsl.benchmarks.benchmark import Benchmark
     from fsl.benchmarks.images import ImageSet
 
-RECIPE = 1
+RECIPE = 2
 """Version of the training code. Increase it with any change that alters the weights, so that no old checkpoint is used
 for the new code."""
 
-__all__ = ["RECIPE", "Trained", "Training", "keep_freed_memory", "load_backbone", "precision_of", "train"]
-
-
-def precision_of(training: Training, device: str) -> Literal["float32", "bfloat16"]:
-    """The precision of a training on a device; "auto" is resolved for this device."""
-    if training.precision != "auto":
-        return training.precision
-    return "bfloat16" if has_fast_bfloat16(resolve_device(device)) else "float32"
+__all__ = ["RECIPE", "Trained", "Training", "load_backbone", "train"]
 
 
 def train(
@@ -50,7 +47,12 @@ def train(
     seed: int,
     folder: Path,
     *,
-    log: Log | None = None,
+    module: str = "cross_entropy",
+    logger: "Logger | None" = None,
+    callbacks: "Sequence[Callback]" = (),
+    trainer: Mapping[str, Any] | None = None,
+    model_checkpoint: Mapping[str, Any] | None = None,
+    workers: int = 0,
     progress: Progress = quiet,
     device: str = "auto",
     devices: int = 1,
@@ -58,117 +60,118 @@ def train(
     """Train a backbone on the base classes, or resume after the last finished epoch in `folder`.
 
     A resumed training gives bitwise the same weights as an uninterrupted one on the same machine with the same number
-    of threads. The global random state of torch is not changed.
-
-    With several devices, each batch is divided among processes, one per device. Batches, steps and augmentation do not
-    depend on the number of devices. The weights differ by rounding and for two other reasons: batch normalisation
-    computes its statistics over the images of one device, and dropout draws different units on each device. A training
-    may resume with a different number of devices.
+    of threads and devices. The global random state of torch is not changed.
 
     Args:
         backbone_name: see `create_backbone`.
         benchmark: benchmark that defines normalisation and augmentation.
         base, validation: images of disjoint classes.
         training: hyper-parameters.
-        seed: seed of the weights, the order of images, the augmentation and the validation tasks.
-        folder: folder for `last.ckpt`, written after each epoch, and `best.safetensors`, written when validation
-            improves.
-        log: records train_loss, learning_rate, images_per_second and validation_accuracy per epoch, and step_loss and
-            step_learning_rate during an epoch.
-        progress: shows the number of processed images.
+        seed: seed of the weights, the order of images, the augmentation, dropout and the validation tasks.
+        folder: folder for `last.ckpt`, written after each epoch, `best.ckpt`, written when validation improves, and
+            finally `best.safetensors`.
+        module: Lightning module with the loss, see `fsl.training.MODULES`.
+        logger: logger of Lightning for the curves.
+        callbacks: further callbacks of Lightning.
+        trainer: arguments of Lightning's Trainer besides those that follow from the others, which they override.
+        model_checkpoint: arguments of the ModelCheckpoint of the best epoch, such as `monitor`.
+        workers: processes that prepare batches.
+        progress: shows the number of processed images, unless several processes train.
         device: "auto", "cpu", "cuda", "cuda:N".
-        devices: number of devices: consecutive GPUs from `device` on, or processes on the CPU. A script that uses
-            several needs the line `if __name__ == "__main__":`.
+        devices: number of processes among which each batch is divided: on consecutive GPUs, or on the CPU. A script
+            that uses several needs the line `if __name__ == "__main__":`.
 
     Raises:
         ChildProcessError: one of several processes was killed.
-        InputError: too few devices, fewer than 2 images of a batch per device, another training in the folder, a
-            backbone that does not accept the images, too few classes, or a loss that is not finite (the files saved
-            last remain).
+        InputError: another training in the folder, a backbone that does not accept the images, too few classes, a batch
+            that cannot be divided, a metric that is not logged, a setting that the Trainer does not accept, or a loss
+            that is not finite (the files saved last remain).
     """
-    places = resolve_devices(device, devices)
-    classes = len(base.class_names)
-    if classes < 2:
-        raise InputError(f"benchmark {benchmark.name}: training needs 2 base classes or more, not {classes}")
-    batch = min(training.batch_size, len(base))
-    if batch < 2 * devices and devices > 1:
-        raise InputError(
-            f"devices={devices}: a batch of {batch} images has fewer than 2 for some of them; "
-            f"use devices={max(1, batch // 2)} at most, or a larger batch_size"
-        )
-    precision = precision_of(training, device)
-    identity = json.dumps(
-        {
-            "backbone": backbone_name,
-            "benchmark": benchmark.name,
-            "base": base.fingerprint,
-            "validation": validation.fingerprint,
-            "training": dataclasses.asdict(training),
-            "seed": seed,
-            "precision": precision,
-            "recipe": RECIPE,
-        },
-        sort_keys=True,
-    )
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for rest in folder.glob(".*.partial.*"):  # left by a process that was killed while writing
-        rest.unlink()
-    state = _resumable(folder, identity, progress)
-    bfloat16 = precision == "bfloat16"
-    setup = Setup(backbone_name, benchmark, base, validation, training, seed, folder, identity, bfloat16)
-    work = functools.partial(_work, setup, places, state is not None)
-    standing = state["standing"] if state else None
-    finished = standing is not None and (standing["epoch"] == training.epochs or standing["stopped"])
-    if devices == 1 or finished:
-        return work(0, log, progress)
-    from fsl.training.ranks import in_ranks
-
-    return in_ranks(work, devices, "gloo" if places[0].type == "cpu" else "nccl", log, progress)
-
-
-def _work(
-    setup: Setup,
-    places: Sequence[torch.device],
-    goes_on: bool,
-    rank: int,
-    log: Log | None,
-    progress: Progress,
-) -> Trained:
-    """Work of one rank on its device. If `goes_on`, it resumes from the state in the folder."""
-    state = load_state(setup.folder / "last.ckpt") if goes_on else None
-    benchmark, classes = setup.benchmark, len(setup.base.class_names)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream_key(setup.seed, "training", "initial weights"))
-        backbone = create_backbone(setup.backbone_name, channels=benchmark.channels, size=benchmark.size)
-        head = create_classifier(setup.training.classifier, backbone.feature_size, classes)  # type: ignore[arg-type]
-
     # imported here because importing Lightning takes seconds
-    from fsl.training.classification import Job
-    from fsl.training.fitting import fit
+    from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 
-    job = Job(**vars(setup), backbone=backbone, head=head, device=places[rank], rank=rank, ranks=len(places))
-    return fit(job, state, log, progress)
+    from clustering.foundation.quiet_lightning import accelerator_of, train_quietly
+    from fsl.training.callbacks import Reporter
+    from fsl.training.data import BaseClasses
+
+    place = resolve_device(device)
+    chosen: dict[str, Any] = {
+        "max_epochs": training.epochs,
+        "precision": training.precision,
+        "check_val_every_n_epoch": min(training.validate_every, training.epochs),
+        **(trainer or {}),
+    }
+    data = BaseClasses(base, validation, benchmark, training, seed, workers)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stream_key(seed, "training", "initial weights"))
+        backbone = create_backbone(backbone_name, channels=benchmark.channels, size=benchmark.size)
+        network = MODULES.load(module)(backbone, len(base.class_names), benchmark, training, seed)
+    network.to(memory_format=torch.channels_last)
+    of = (backbone_name, benchmark.name, base.fingerprint, validation.fingerprint, dataclasses.asdict(training), seed)
+    identity = json.dumps(
+        [RECIPE, dotted(module), network.revision, *of, {k: str(v) for k, v in chosen.items()}], sort_keys=True
+    )
+    chosen = accelerator_of(place) | chosen
+    if devices > 1:
+        first = place.index or 0
+        chosen["devices"] = list(range(first, first + devices)) if place.type == "cuda" else devices
+        chosen["strategy"] = "ddp_spawn"
+        if data.batch_size % devices:
+            raise InputError(f"devices={devices}: cannot divide a batch of {data.batch_size} images; set batch_size")
+
+    folder = Path(folder).resolve()
+    kept: dict[str, Any] = {"monitor": "val/simpleshot", "mode": "max", "filename": "best", **(model_checkpoint or {})}
+    saved: dict[str, Any] = {"dirpath": folder, "enable_version_counter": False, "save_on_train_epoch_end": True}
+    best, monitor = ModelCheckpoint(**saved | kept), kept["monitor"]
+    state = resumable(folder / "last.ckpt", identity, progress.note)
+    if state is not None and not _best(state, best.state_key):
+        progress.note(f"{folder}: the checkpoint of the best epoch is damaged or missing; training begins anew")
+        (folder / "last.ckpt").unlink()
+        state = None
+    began, finished = time.perf_counter(), 0 if state is None else int(state["epoch"]) + 1
+    if state is None or not (finished >= chosen["max_epochs"] or _stopped(state)):
+        if finished:
+            progress.note(f"resuming after epoch {finished} of {folder}")
+        name = f"training {backbone_name} on {benchmark.name}"
+        own: list[Callback] = [Reporter(progress if devices == 1 else quiet, name, monitor, identity)]
+        if training.patience is not None:
+            own.append(EarlyStopping(monitor, patience=training.patience, mode=kept["mode"]))
+        own += [*callbacks, best, ModelCheckpoint(filename="last", **saved)]
+        train_quietly(network, folder, data, "last", logger=logger or False, callbacks=own, **chosen)
+        state = load_state(folder / "last.ckpt")
+        assert state is not None, "it was just written"
+    seconds, epochs, found = time.perf_counter() - began, int(state["epoch"]) + 1, _best(state, best.state_key)
+
+    images, metrics = data.batches * data.batch_size, found["metrics"]
+    path, best_epoch = folder / "best.safetensors", int(found["epoch"]) + 1
+    about = {"benchmark": benchmark.name, "mean": list(benchmark.mean), "std": list(benchmark.std), "seed": seed}
+    about |= {"epoch": best_epoch, "validation_accuracy": metrics[monitor]}
+    network.load_state_dict(found["state_dict"])
+    save_backbone(path, backbone, backbone_name, channels=benchmark.channels, size=benchmark.size, about=about)
+    return Trained(
+        path=path,
+        validation_accuracy=metrics[monitor],
+        validation_ci95=metrics.get(f"{monitor}_ci95"),
+        best_epoch=best_epoch,
+        epochs=epochs,
+        images=epochs * images,
+        images_per_second=(epochs - finished) * images / seconds,
+        resumed_at=finished,
+    )
 
 
-def _resumable(folder: Path, identity: str, progress: Progress) -> dict[str, Any] | None:
-    """The state to resume from, or None to start from the beginning."""
-    last, best = folder / "last.ckpt", folder / "best.safetensors"
-    if not last.exists():
-        return None
-    state = load_state(last)
-    if state is None or "identity" not in state:
-        progress.note(f"{last} is damaged and was discarded; training begins anew")
-        last.unlink()
-        return None
-    if state["identity"] != identity:
-        raise InputError(f"{last}: belongs to another training; choose another folder, or remove this one")
-    if state["standing"]["best_epoch"]:
-        try:
-            load_backbone(best)
-        except InputError as error:
-            progress.note(f"{error}; training begins anew")
-            last.unlink()
-            return None
-    progress.note(f"resuming after epoch {state['standing']['epoch']} of {folder}")
-    return state
+def _best(state: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The checkpoint of the best epoch; `state` itself before the first validation, nothing if it is damaged.
+
+    Args:
+        state: the last checkpoint.
+        key: key in it of the ModelCheckpoint of the best epoch.
+    """
+    path = state["callbacks"].get(key, {}).get("best_model_path")
+    return (load_state(Path(path)) or {}) if path else state
+
+
+def _stopped(state: Mapping[str, Any]) -> bool:
+    """Whether the training stopped early."""
+    stops = [part for name, part in state["callbacks"].items() if name.startswith("EarlyStopping")]
+    return any(part["wait_count"] >= part["patience"] for part in stops)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from torch import nn
 from clustering.files.tensor_headers import read_header
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
+from clustering.foundation.plugins import dotted
 from fsl.backbones import create_backbone
 
 FORMAT = "transduce backbone 1"
@@ -48,6 +50,8 @@ def load_backbone(path: Path) -> nn.Module:
     weights, header = read_tensors(path, FORMAT, _REMEDY)
     try:
         name, channels, size = header["backbone"], int(header["channels"]), int(header["size"])
+        if ":" in name and dotted(name).partition(":")[0] not in sys.modules:  # a file must not choose code to run
+            raise InputError(f"{path}: its network is the plug-in {name}; give backbone={name}, or import it first")
         details = json.loads(header["about"])
         normalisation(path, header)
         # The random initial weights are replaced; drawing them must not change the caller's random state.

@@ -161,7 +161,7 @@ def _figure(points: str, results: "Sequence[FairResult]", session: "Session") ->
     from runs.figures.trade_off import DRAWING
     from runs.stages.lineage import short_name
 
-    shown = hashlib.sha256(" ".join(result.identity for result in results).encode()).hexdigest()[:6]
+    shown = hashlib.sha256(" ".join(result.key for result in results).encode()).hexdigest()[:6]
     name, places = f"fair/{short_name(results[0].config.dataset.name)}", (session.store, session.tracker)
     files = f"fair/{short_name(Path(points).stem)}-{shown}"  # figures of other results are not overwritten
     return logged_figure(name, DRAWING, results, *places, say=session.console.note, files_as=files)

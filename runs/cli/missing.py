@@ -86,10 +86,10 @@ def _cluster_missing(
         except InputError as error:
             blocked.setdefault(str(error), {})[f"{config.method.name} on {config.dataset.name}"] = None
             continue
-        if tracker.find(stage.experiment, stage.identity):
-            finished.add(stage.identity)
+        if tracker.store.peek(stage.kind, stage.key):
+            finished.add(stage.key)
         else:
-            waiting[stage.identity] = stage
+            waiting[stage.key] = stage
     for reason, blocked_names in blocked.items():
         console.note(f"cannot be run: {', '.join(blocked_names)}: {reason}")
     if not waiting:

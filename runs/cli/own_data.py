@@ -80,7 +80,7 @@ def classify(settings: Settings = None, json: Json = False) -> int:
         run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
         for words in result.warnings:
             session.console.error(f"warning: {words}")
-        shared = {"identity": result.identity, "run": run_id, "reused": reused}
+        shared = {"key": result.key, "run": run_id, "reused": reused}
         facts.append({**shown.facts(result), **shared, **written.record()})
         results.append(result)
         for words in said(result):

@@ -1,7 +1,6 @@
 """The verbs that show and move results: table, figure, record, report, list, config, ui."""
 
 import dataclasses
-import functools
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -331,12 +330,11 @@ def export_runs(
     """Write finished runs to FILE: configs, tags, the last value of each metric, and artefacts of at most 256 kB."""
     from runs.cache import Store
     from runs.record.exports import transfer
-    from runs.stages.small_cases.outcomes import outcome_of
     from runs.track import Tracker
 
     said = console()
     tracker = Tracker(Store(results), say=said.note)
-    count = transfer.export_runs(tracker, file, experiments, functools.partial(outcome_of, say=said.note))
+    count = transfer.export_runs(tracker, file, experiments)
     said.note(f"{count:,} runs exported: {file}, {file.stat().st_size / 1e6:.1f} MB")
     return 0
 

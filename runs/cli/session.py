@@ -41,7 +41,7 @@ class Session:
     """
 
     def __init__(self, configs: Sequence[RunConfig], console: Console, results: str | None = None) -> None:
-        from fsl.training.machine import keep_freed_memory
+        from fsl.machine import keep_freed_memory
         from runs.cache import Store
         from runs.track import Tracker
 
@@ -85,12 +85,12 @@ class Session:
         if fair:
             from runs.stages.fair import stage as fair_stage
 
-            return fair_stage.plan(fair, self.tracker)
+            return fair_stage.plan(fair, self.store)
         clusters = [config for config in configs if isinstance(config, ClusterConfig)]
         if clusters:
             from runs.stages.clustering import stage as clustering_stage
 
-            return clustering_stage.plan(clusters, self.store, self.tracker)
+            return clustering_stage.plan(clusters, self.store)
         from runs.stages import pipeline
 
         trained = [config for config in configs if isinstance(config, TrainConfig)]

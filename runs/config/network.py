@@ -13,7 +13,7 @@ from clustering.deep.settings import DeepTraining
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, validate
 from fsl.backbones import create_backbone
-from fsl.training.augmentation import Augmentation
+from fsl.benchmarks.augmentation import Augmentation
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class DeepNetwork:
         epochs, batch_size, learning_rate, weight_decay, views: see `clustering.deep.settings.DeepTraining`.
         agreement: weight of the symmetric divergence between the predictions of views, for objectives that have it.
         rotation, translation, scale, shear, flip, brightness, contrast, saturation: augmentation of pictures, see
-            `fsl.training.augmentation.Augmentation`.
+            `fsl.benchmarks.augmentation.Augmentation`.
         noise: standard deviation of the normal noise added to rows, relative to the standard deviation of all values.
     """
 

@@ -75,6 +75,7 @@ class Drawing(Generic[C, F]):
         run_ids: gives the ids of the runs behind something read.
         draw: draws the figure of everything read, in order.
         caption: gives its caption.
+        revision: raise it with a change of the drawing, so that it is drawn again.
     """
 
     schema: type[C]
@@ -87,6 +88,7 @@ class Drawing(Generic[C, F]):
     run_ids: Callable[[F], Sequence[str]] = own_run_id
     draw: Callable[[Sequence[F]], "Figure"]
     caption: Callable[[Sequence[F]], str]
+    revision: int = 1
 
     def configs(self, name: str, variant: str, typed: Sequence[str], say: Say) -> list[C]:
         """The configs that it needs, each once, with the settings that were typed.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustering.foundation.code import code_fingerprint
-from runs.config.configs import RunConfig, identity
+from runs.cache import key as key_of
+from runs.config.configs import RunConfig
 from runs.config.overrides import write
 from runs.figures.drawing import AnyDrawing
 from runs.figures.style import FORMATS, save_for_print
@@ -74,8 +74,7 @@ def logged_figure(
         InputError: the results make no such figure.
     """
     sources = tuple(run_id for one in results for run_id in drawing.run_ids(one))
-    code = code_fingerprint(drawing.draw.__module__, "runs.figures.drawing", "runs.figures.style", follow=False)
-    key = identity("figure", name=files_as or name, sources=sources, code=code)
+    key = key_of("figure", {"name": files_as or name}, {"sources": sources}, {"drawing": drawing.revision})
     experiment = f"figure/{name.partition('@')[0]}"
     caption, stem = drawing.caption(results), file_stem(files_as or name)
     with store.lock("figure", key, f"the figure {name}", say), store.watched():
@@ -86,7 +85,7 @@ def logged_figure(
             say(f"the files of run {run.info.run_id} ({name}) are missing or damaged: drawing it again")
         figure = drawing.draw(results)
         configs = [one.config for one in results]
-        started = tracker.start(
+        started = tracker.unfinished(experiment, [key]).get(key) or tracker.start(
             experiment,
             name,
             stage="figure",

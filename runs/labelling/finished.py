@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runs.cache import Store
-from runs.config.base import identity
+from runs.cache import Store, key
 from runs.config.label import LabelConfig
 from runs.labelling.export import export
 from runs.labelling.views import accuracy
@@ -47,13 +46,13 @@ def record(
         return facts
     files = [export(session, "csv"), export(session, "parquet")]
     answers = [[item, *entry] for item, entry in sorted(session.answers.entries().items())]
-    same = identity(STAGE, config=config.result_keys(), pile=session.pile.fingerprint, answers=answers)
+    same = key(STAGE, config.result_keys(), {"pile": session.pile.fingerprint, "answers": answers}, {})
     experiment = f"{STAGE}/{session.pile.name}"
     with store.lock(STAGE, same, "this session", tracker.say):
         earlier = tracker.find(experiment, same)
         if earlier is not None:
             return {**facts, "files": list(map(str, files)), "run": str(earlier.info.run_id), "reused": True}
-        run = tracker.start(
+        run = tracker.unfinished(experiment, [same]).get(same) or tracker.start(
             experiment,
             f"{short(config.strategy)} {facts['labelled']} labels",
             stage=STAGE,

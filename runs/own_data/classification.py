@@ -13,15 +13,14 @@ import torch
 from numpy.typing import NDArray
 
 from clustering.files.checksums import fingerprint_of
-from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError, unknown
 from fsl.episodes import Strategy, TextUse
 from fsl.features.prompts import PROMPTS
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.named_strategies import name_of
 from fsl.picture_folders import check_apart, copies, in_both, labelled_pictures, unlabelled_pictures
-from runs.cache import Store
-from runs.config.base import content, identity
+from runs.cache import Store, key, revisions
+from runs.config.base import content
 from runs.config.classify import ClassifyConfig
 from runs.config.groups import Choice
 from runs.config.source import freeze
@@ -47,7 +46,7 @@ class Classified:
         probabilities: (N, K) class probabilities.
         warnings: warnings about the result.
         broken: error messages of pictures that could not be read.
-        identity: identity of the result.
+        key: key of the result.
     """
 
     config: ClassifyConfig
@@ -57,7 +56,7 @@ class Classified:
     probabilities: NDArray[np.floating]
     warnings: tuple[str, ...]
     broken: tuple[str, ...]
-    identity: str
+    key: str
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -157,15 +156,17 @@ def classify(
         probabilities=probabilities,
         warnings=tuple(messages),
         broken=(*(support.broken if support else ()), *query.broken),
-        identity=identity(
+        key=key(
             STAGE,
-            config=config.result_keys(),
-            support=[labels, support.digests] if support else None,
-            query=[_relative(config, query.paths), query.digests],
-            **names,
-            classifier=content("classifier", config.classifier, "a saved one") if config.classifier else None,
-            encoder=classifier.encoder_fingerprint_,
-            code=code_fingerprint("fsl.few_shot_classifier", type(strategy).__module__),
+            config.result_keys(),
+            {
+                "support": [labels, support.digests] if support else None,
+                "query": [_relative(config, query.paths), query.digests],
+                **names,
+                "classifier": content("classifier", config.classifier, "a saved one") if config.classifier else None,
+                "encoder": classifier.encoder_fingerprint_,
+            },
+            revisions(strategy=type(strategy)),
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from clustering.foundation.errors import InputError
 from fsl.features.prompts import texts_of
 from fsl.picture_folders import digests
 from runs.cache import Store
-from runs.config.base import identity
+from runs.cache import key as key_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,7 +73,7 @@ def encode(
         InputError: a picture cannot be read, or with `skip`, none can be read.
     """
     contents = digests(files)
-    key = identity("pictures", encoder=encoder.fingerprint, pictures=contents)
+    key = key_of("features", {}, {"encoder": encoder.fingerprint, "pictures": contents}, {})
     if (key, *files) not in known:
         known[key, *files] = _encode(files, contents, key, encoder, store, progress, skip)
     return known[key, *files]
@@ -93,7 +94,8 @@ def encode_names(
     Raises:
         InputError: the network has no text tower.
     """
-    key = identity("class names", encoder=encoder.fingerprint, texts=texts_of(names, prompts), prompts=len(prompts))
+    texts = {"encoder": encoder.fingerprint, "texts": texts_of(names, prompts), "prompts": len(prompts)}
+    key = key_of("features", {}, texts, {})
     with store.lock("features", key, "the features of these class names", progress.note):
         known = _cached(store, key, progress)
         if known is not None:
@@ -111,17 +113,17 @@ def _cached(store: Store, key: str, progress: "Progress") -> "Tensor | None":
     try:
         return read_tensors(entry.path / FILE, FORMAT, "the features are computed again")[0]["features"]
     except InputError as error:
-        progress.note(str(error))
-        store.put_aside(entry.path, progress.note)
+        store.put_aside(entry.path, str(error), progress.note)
     return None
 
 
 def _keep(features: "Tensor", store: Store, key: str, facts: dict[str, Any]) -> None:
     """Write features to the cache."""
-    partial = store.partial("features", key, fresh=True)
-    with store.watched():
-        write_tensors(partial / FILE, {"features": features}, {"format": FORMAT})
-    store.publish("features", key, [FILE], facts)
+
+    def save(folder: Path) -> None:
+        write_tensors(folder / FILE, {"features": features}, {"format": FORMAT})
+
+    store.publish("features", key, save, facts=facts)
 
 
 def _encode(

@@ -88,7 +88,7 @@ def write_clusters_file(result: "Clustered", store: Store) -> Path:
     confidence = np.full(len(labels), np.nan) if trials.confidence is None else trials.confidence
     chances = ("" if np.isnan(sure) else f"{sure:.4f}" for sure in confidence.tolist())
     lines = zip(data.names, map(str, labels), chances, strict=True)
-    name = f"{FOLDER}-{short(config.method)}-{result.n_clusters}-{result.identity[:6]}.csv"
+    name = f"{FOLDER}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}.csv"
     path = Path(config.output) if config.output else store.root / "clusters" / name
     with store.watched():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def write_outputs(result: "Classified", store: Store, command: "Command", progre
     from runs.own_data.page import method_name
 
     config, classifier = result.config, result.classifier
-    name = f"{_name(config)}-{short(config.strategy)}-{result.identity[:6]}.csv"
+    name = f"{_name(config)}-{short(config.strategy)}-{result.key[:6]}.csv"
     rows = Path(config.output).expanduser() if config.output is not None else store.root / "classified" / name
     page = ContactSheet(
         title=Path(result.source).expanduser().resolve().name,
@@ -126,7 +126,7 @@ def write_outputs(result: "Classified", store: Store, command: "Command", progre
             "network": f"{classifier.backbone} ({classifier.encoder_fingerprint_})" if classifier.backbone else "none",
             "labelled pictures": f"{len(classifier.support_):,}",
             **_prompts(result),
-            "identity": result.identity,
+            "identity": result.key,
             "settings": spell(config.strategy.options),
             "transform": classifier.strategy_.transform,
         },
@@ -202,15 +202,15 @@ def said(result: "Classified") -> list[str]:
 def record(
     result: "Classified", written: "Written", store: Store, tracker: "Tracker", seconds: float
 ) -> tuple[str, bool]:
-    """Record the result as a run, unless a run with its identity exists; return its id, and whether it existed."""
+    """Record the result as a run, unless a run with its key exists; return its id, and whether it existed."""
     from runs.own_data.classification import STAGE
 
     config = result.config
     experiment = f"{STAGE}/{_name(config)}"
     network = Path(result.classifier.backbone or "features").name
     name = f"{short(config.strategy)} {len(result.classes)} classes {network}"
-    with store.lock(STAGE, result.identity, "this classification", tracker.say):
-        earlier = tracker.find(experiment, result.identity)
+    with store.lock(STAGE, result.key, "this classification", tracker.say):
+        earlier = tracker.find(experiment, result.key)
         if earlier is not None:
             return str(earlier.info.run_id), True
         tags = {
@@ -219,11 +219,11 @@ def record(
             "pictures": len(result.query.files),
             "classes": len(result.classes),
         }
-        run = tracker.start(
+        run = tracker.unfinished(experiment, [result.key]).get(result.key) or tracker.start(
             experiment,
             name,
             stage=STAGE,
-            key=result.identity,
+            key=result.key,
             params=set_values(config),
             flat=config.flat(),
             config=config.to_yaml(),

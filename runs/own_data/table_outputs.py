@@ -147,7 +147,7 @@ def _write(
         rows = Path(config.output)
     else:
         stem, ending = stem_and_ending(contents.file.path)
-        name = f"{stem}-{short(config.method)}-{result.n_clusters}-{result.identity[:6]}{ending}"
+        name = f"{stem}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}{ending}"
         rows = store.root / "clusters" / name
     made = page(
         contents=contents,
@@ -157,7 +157,7 @@ def _write(
         output=rows.name,
         facts={
             "run in MLflow": result.run_id,
-            "identity": result.identity,
+            "identity": result.key,
             "seed": str(config.seed),
             "columns": "not scaled" if config.dataset.options["scale"] is None else "in their standard deviations",
             **facts,

@@ -99,6 +99,12 @@ class TrackedRun:
         """Store a copy of a file as an artifact of the run."""
         self._client.log_artifact(self.run_id, str(path), folder)
 
+    def network(self, network: Any, name: str, packages: Sequence[str], code: Sequence[str] = ()) -> None:
+        """Log a network as the run's model `name`; see `runs.record.models.log_network`."""
+        from runs.record.models import log_network
+
+        log_network(self._client, self.run_id, network, name, packages, code)
+
     def finish(self) -> None:
         """Mark the run FINISHED. This must be the last call, after everything is recorded."""
         self._client.set_terminated(self.run_id, "FINISHED")

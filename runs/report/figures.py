@@ -10,15 +10,13 @@ from runs.figures.logged import file_stem
 from runs.figures.papers import DRAWN, drawing, listed
 from runs.figures.style import save
 from runs.record.exports.exported import ExportedRuns
-from runs.record.exports.transfer import CONFIG
-from runs.record.query import NOTE, RunRow, source_runs
+from runs.record.query import NOTE, RunRow
 from runs.record.run_folders import RunFolders
 from runs.report.addresses import slug
-from runs.stages.small_cases.outcomes import stale_now
 from runs.storage.locks import silent
 from runs.track import Tracker
 
-STAGE, TUNING = "figure", "tuning"  # the tags of runs that hold figures, and of tunings
+STAGE = "figure"  # the tag of runs that hold figures
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,6 @@ class Figure:
         missing: the reason why there is no drawing.
         state: "can be drawn", or why it cannot.
         shipped: whether the drawing comes from the shipped record.
-        stale: why the present code may not repeat the runs behind a shipped drawing; empty if it repeats them.
     """
 
     name: str
@@ -45,7 +42,6 @@ class Figure:
     missing: str = ""
     state: str = ""
     shipped: bool = False
-    stale: str = ""
 
     @property
     def path(self) -> str:
@@ -65,11 +61,9 @@ def read_figures(
     """
     drawn = {row.name: _drawn(row, tracker) for row in _newest(rows)}
     if shipped:
-        by_id = {run.run_id: run for run in shipped.runs}
         for row in _newest(shipped.runs):
             if row.name not in drawn:
-                stale = _why_stale(row, by_id, shipped)
-                drawn[row.name] = replace(_drawn(row, shipped), shipped=True, stale=stale)
+                drawn[row.name] = replace(_drawn(row, shipped), shipped=True)
     found: dict[str, list[Figure]] = {}
     for known in listed():
         name, about = known["name"], known["about"]
@@ -101,18 +95,6 @@ def _drawn(row: RunRow, folders: RunFolders) -> Figure:
             svg = ""
     missing = "" if svg else f"{file} of run {row.run_id} is gone or damaged"
     return Figure(row.name, "", svg, row.tags.get(NOTE, ""), row.run_id, missing)
-
-
-def _why_stale(row: RunRow, by_id: Mapping[str, RunRow], shipped: ExportedRuns) -> str:
-    """Why the present code may not repeat a run that a shipped figure was drawn from; empty if it repeats all."""
-    for run_id in source_runs(row.tags):
-        if run_id not in by_id:
-            return f"run {run_id}, which it was drawn from, is not in the shipped record"
-        if by_id[run_id].tags.get("stage") == TUNING:
-            continue  # it chose among its trials, which are sources too
-        if why := stale_now(by_id[run_id], shipped.files[run_id].get(CONFIG)):
-            return f"the code has changed since run {run_id}, and {why}"
-    return ""
 
 
 def formulas(figures: Mapping[str, Sequence[Figure]], tracker: Tracker) -> dict[str, list[Figure]]:

@@ -1,6 +1,7 @@
 """The papers' tables and the experiments, filled from the record of the user and from the shipped record."""
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,13 +9,12 @@ from pathlib import PurePath
 
 from clustering.foundation.errors import InputError
 from runs.config import groups
-from runs.config.configs import ClusterConfig, EvaluateConfig, parse
+from runs.config.configs import ClusterConfig, EvaluateConfig, TuneConfig, parse
 from runs.config.overrides import write
 from runs.config.resolution import accepts
 from runs.record.exports.exported import ExportedRuns
 from runs.record.query import RunRow
 from runs.report.addresses import slug
-from runs.stages.small_cases.outcomes import evaluated_with
 from runs.tables.evidence import look_up, look_up_shipped
 from runs.tables.filling import Record
 from runs.tables.grid import clusterings_table, table_of
@@ -25,6 +25,30 @@ from runs.tables.table import Table
 from runs.track import Tracker
 
 RESULTS = ("evaluate/", "cluster/", "fair/")  # beginnings of the experiments that tables show
+
+
+@functools.cache
+def evaluated_with(known: str) -> type[EvaluateConfig]:
+    """Return the schema of evaluations with given weights, whose file may not be here.
+
+    Args:
+        known: hash of the weights: the tag `weights` of a run.
+    """
+
+    class TuneWithWeights(TuneConfig):
+        @property
+        def weights(self) -> str:
+            return known
+
+    class WithWeights(EvaluateConfig):
+        @property
+        def weights(self) -> str:
+            return known
+
+        def tuning_config(self) -> TuneConfig:
+            return TuneWithWeights(**vars(super().tuning_config()))
+
+    return WithWeights
 
 
 @dataclass(frozen=True)
@@ -116,7 +140,7 @@ class Source:
         self.networks = [network for network in networks if network.benchmark in known]
 
     def fills(self, empty: Table) -> bool:
-        """Whether a run fills a cell and is not stale. This check is faster than verdicts and claims; most tables have
+        """Whether a run fills a cell. This check is faster than verdicts and claims; most tables have
         no runs."""
         return any(cell.results for cell in self.record.filled(empty).cells.values())
 

@@ -12,7 +12,7 @@ from runs.record.query import RunRow, source_runs
 from runs.report.addresses import Names, numbered
 
 RUNS_A_PAGE = 60
-TUNING_RUN, TRAINING = "tuning_run", "training_identity"  # tags that refer to other runs
+TUNING_RUN, TRAINING = "tuning_run", "training_key"  # tags that refer to other runs
 VERBS = {  # by the stage of a run
     "checkpoint": "train",
     "tuning": "tune",
@@ -28,7 +28,7 @@ FINGERPRINTS = {
     "target_data": "images of the target",
     "base_images": "base images",
     "weights": "weights",
-    "training_identity": "folder in cache/checkpoint",
+    "training_key": "folder in cache/checkpoint",
     "checkpoint": "checkpoint",
     "features": "features",
 }
@@ -157,7 +157,7 @@ class Provenance:
 
     @functools.cached_property
     def _trainings(self) -> Mapping[str, RunRow]:
-        """The newest finished training of each identity."""
+        """The newest finished training of each key."""
         found = [row for row in self._by_id.values() if row.tags.get("stage") == "checkpoint"]
         done = sorted((row for row in found if row.status == "FINISHED"), key=lambda row: row.start)
         return {row.tags["key"]: row for row in done if "key" in row.tags}

@@ -74,6 +74,6 @@ def _cores(device: str) -> int:
     """Return the number of cores that share the CPU seconds of a run; a run on a GPU records wall-clock time."""
     import torch
 
-    from fsl.training.machine import resolve_device
+    from fsl.machine import resolve_device
 
     return torch.get_num_threads() if resolve_device(device).type == "cpu" else 1

@@ -169,7 +169,7 @@ def _at(folder: str) -> Iterator[None]:
 def _use(cores: int | None) -> None:
     import torch
 
-    from fsl.training.machine import keep_freed_memory
+    from fsl.machine import keep_freed_memory
 
     keep_freed_memory()
     if cores is not None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fsl.weights.pretrained import Look
 
 CHECKPOINT = "best.safetensors"  # the file of the backbone in its folder
+CROSS_ENTROPY = "cross_entropy"  # the module of a training if the config names none
+MODEL = "model"  # name of the network in MLflow: mlflow.pytorch.load_model("runs:/<id>/model")
 
 
 def checkpoint(
@@ -83,14 +85,10 @@ class TrainingStage(Stage[None, "Trained | None", Entry]):
     def tags(self) -> dict[str, Any]:
         return common_tags(self.config, self.lineage)
 
-    def prepare(self, work: Workspace) -> None:
-        from fsl.training.machine import resolve_devices
-
-        resolve_devices(self.config.device, self.config.devices)  # checks their number before images are decoded
-
     def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> "Computed[Trained | None]":
         """Train the network, or resume an interrupted training."""
-        from fsl.training.base import precision_of, train
+        from fsl.training.base import train
+        from runs.stages.trainer_parts import BEST, callbacks_of, logger_of
 
         config, benchmark, started = self.config, self.lineage.benchmark, time.monotonic()
         images = {split: images_of(benchmark, split, work.store, work.progress) for split in ("base", "validation")}
@@ -103,7 +101,11 @@ class TrainingStage(Stage[None, "Trained | None", Entry]):
                 config.training.build(),
                 config.seed,
                 work.store.working(self.kind, self.key, force=work.force),
-                log=run,
+                module=config.module or CROSS_ENTROPY,
+                logger=logger_of(run.run_id, work.tracker.uri, config.logger),
+                callbacks=callbacks_of(config.callbacks),
+                trainer=config.trainer,
+                model_checkpoint=config.callbacks.get(BEST),
                 progress=work.progress,
                 device=config.device,
                 devices=config.devices,
@@ -113,15 +115,12 @@ class TrainingStage(Stage[None, "Trained | None", Entry]):
             "epochs": trained.epochs,
             "images": trained.images,
             "best_validation_accuracy": trained.validation_accuracy,  # the curve has no "best_"
-            "best_validation_accuracy_ci95": trained.validation_ci95,
             "images_per_second": trained.images_per_second,
             "seconds": time.monotonic() - started,  # of a resumed training since its resumption
         }
-        tags = {
-            "base_images": images["base"].fingerprint,
-            "precision": precision_of(config.training.build(), config.device),
-            "devices": config.devices,
-        }
+        if trained.validation_ci95 is not None:
+            metrics["best_validation_accuracy_ci95"] = trained.validation_ci95
+        tags = {"base_images": images["base"].fingerprint, "devices": config.devices}
         data = [DataUsed(benchmark.name, split, found.fingerprint) for split, found in images.items()]
         return Computed(trained, metrics, tags, data=data)
 
@@ -129,7 +128,8 @@ class TrainingStage(Stage[None, "Trained | None", Entry]):
         assert content is not None, "only a new network is saved"
         working = folder.with_name(f"{self.key}.partial")
         shutil.copyfile(working / CHECKPOINT, folder / CHECKPOINT)
-        accuracy = f"{100 * content.validation_accuracy:.2f} ± {100 * content.validation_ci95:.2f} %"
+        spread = "" if content.validation_ci95 is None else f" ± {100 * content.validation_ci95:.2f}"
+        accuracy = f"{100 * content.validation_accuracy:.2f}{spread} %"
         facts = {
             "stage": self.kind,
             "benchmark": self.lineage.benchmark.name,
@@ -145,6 +145,13 @@ class TrainingStage(Stage[None, "Trained | None", Entry]):
     def load(self, entry: Entry) -> None:
         if not (entry.path / CHECKPOINT).is_file():
             raise ValueError(f"{CHECKPOINT} is missing")
+
+    def log(self, run: TrackedRun, content: "Trained | None", entry: Entry) -> None:
+        from fsl.backbones import needed_by
+        from fsl.weights.checkpoints import load_backbone
+
+        network = load_backbone(entry.path / CHECKPOINT)
+        run.network(network, MODEL, *needed_by(self.config.backbone.build()))
 
     def result(self, content: "Trained | None", entry: Entry, run_id: str) -> Entry:
         return dataclasses.replace(entry, run=run_id)

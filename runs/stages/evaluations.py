@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.scores import Evaluation
-from runs.cache import Entry, Store
+from runs.cache import Entry, Store, raised
 from runs.config.configs import EvaluateConfig
 from runs.config.overrides import spell, write
 from runs.record.tracked_run import TrackedRun
 from runs.stages.banks import features, pictures
 from runs.stages.given_features import check_transform
-from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, recipe, short
+from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, short
 from runs.stages.preflight import preflight, tasks_of
 from runs.stages.results import PER_TASK, Result, Tuned
+from runs.stages.revisions import revisions_of
 from runs.stages.stage import Computed, Stage, Workspace, execute
 from runs.track import Tracker
 
@@ -121,12 +122,11 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
     def tags(self) -> dict[str, Any]:
         config, lineage = self.config, self.lineage
         strategy, options = config.strategy.kind, config.sampler.options
-        target = lineage.target[1] if lineage.target else ""
         tuned = {"tuning_key": self.tuned.key, "tuning_run": self.tuned.run_id} if self.tuned else {}
         return {
             **common_tags(config, lineage),
             **tuned,
-            "recipe": recipe(self.asked, lineage.source, target),
+            "revisions": raised(revisions_of(self.asked)),
             "strategy": short(config.strategy),
             "sampler": config.sampler.name,
             **{name: options[name] for name in TASK_TAGS if name in options},
@@ -148,7 +148,7 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
         cls, batch: Sequence[tuple[Self, TrackedRun]], prepared: EvaluationInputs, work: Workspace
     ) -> Iterator[Computed[Evaluation] | Exception]:
         from fsl.evaluation.episodic import evaluate
-        from fsl.training.machine import resolve_device
+        from fsl.machine import resolve_device
 
         stages, (bank, shown) = [stage for stage, _ in batch], prepared
         config = stages[0].config

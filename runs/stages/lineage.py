@@ -13,6 +13,7 @@ from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfi
 from runs.config.tuning_protocol import RULE, steps_of
 from runs.record.tracked_run import DataUsed
 from runs.stages.given_features import given_fingerprint
+from runs.stages.revisions import revisions_of
 
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark, Decoded, Split
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fsl.weights.pretrained import Look
 
 # Increased with every change of these computations that changes results.
-TRAINING, WEIGHTS, FEATURES, EVALUATION = 1, 1, 1, 1
+TRAINING, WEIGHTS, FEATURES = 2, 1, 1
 
 
 class Part(NamedTuple):
@@ -92,13 +93,11 @@ class Lineage:
         return cls.on(config, _source(benchmark, "benchmark"), _source(target, "target"))
 
     @classmethod
-    def on(cls, config: TrainConfig, source: str, target_source: str = "", *, anywhere: bool = False) -> "Lineage":
+    def on(cls, config: TrainConfig, source: str, target_source: str = "") -> "Lineage":
         """Return the lineage of a config on images with these fingerprints; the images need not exist on this machine.
 
         Args:
             source: for given features, their fingerprint; empty: that of the files, which have to exist.
-            anywhere: whether the lineage is independent of this machine: a training with precision "auto" then counts
-                as float32.
         """
         if config.features is not None:
             if isinstance(config, EvaluateConfig | TuneConfig) and config.needs_images:
@@ -109,17 +108,18 @@ class Lineage:
             known = (config.split, source) if source and isinstance(config, EvaluateConfig) else ()
             files = config.feature_files
             return cls(None, "", "", None, feature_files=files, prompt=config.prompt, known_features=known)
-        lineage, target = cls._without_target(config, source, anywhere), _target(config)
+        lineage, target = cls._without_target(config, source), _target(config)
         if isinstance(config, EvaluateConfig | TuneConfig) and config.crop_pct is not None:
             lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
         return dataclasses.replace(lineage, target=(target, target_source)) if target else lineage
 
     @classmethod
-    def _without_target(cls, config: TrainConfig, source: str, anywhere: bool) -> "Lineage":
-        from fsl.training.base import precision_of
+    def _without_target(cls, config: TrainConfig, source: str) -> "Lineage":
+        from fsl.backbones import BACKBONES
+        from fsl.training import MODULES
         from fsl.weights.pretrained import Look, look_of, weights_place
 
-        training = config.training.build()
+        config.training.build()  # checks its values
         benchmark = cast("Benchmark", config.benchmark.build())
         name = config.backbone.build()
         seen = Look(benchmark.channels, benchmark.size, benchmark.mean, benchmark.std)
@@ -133,10 +133,11 @@ class Lineage:
                 given["place"] = weights_place(name) if config.pretrained == "true" else ""
             weights = key("checkpoint", {}, given, revisions(weights=WEIGHTS))
             return cls(benchmark, source, weights, seen, crop_pct=seen.crop if seen.crop < 1 else None)
-        left_open = anywhere and training.precision == "auto"
-        precision = "float32" if left_open else precision_of(training, config.device)
-        inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)], "precision": precision}
-        trained = key("checkpoint", config.training_config().result_keys(), inputs, revisions(training=TRAINING))
+        inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)]}
+        parts: dict[str, object] = {"training": TRAINING, "backbone": BACKBONES.load(name) if ":" in name else 1}
+        if config.module is not None:
+            parts["module"] = MODULES.load(config.module)
+        trained = key("checkpoint", config.training_config().result_keys(), inputs, revisions(**parts))
         return cls(benchmark, source, trained, seen)
 
     def part(self, split: str) -> Part:
@@ -171,14 +172,14 @@ class Lineage:
         inputs = {"features": self.bank(config.split)}
         if config.tuned:
             inputs["tuning"] = self.tuning(config.tuning_config())
-        return key("evaluation", config.result_keys(), inputs, _revisions(config))
+        return key("evaluation", config.result_keys(), inputs, revisions_of(config))
 
     def tuning(self, config: TuneConfig) -> str:
         """Return the key of a tuning."""
         steps = steps_of(config.tuning, config.strategy)
         inputs = {"features": {step.split: self.bank(step.split) for step in steps}}
         keys = config.result_keys() | {"steps": [step.as_dict() for step in steps], "rule": RULE}
-        return key("tuning", keys, inputs, _revisions(config))
+        return key("tuning", keys, inputs, revisions_of(config))
 
     def made_of(self, split: str) -> tuple[str, ...]:
         """Return the names of the cached results on which results on a split depend; none for given features."""
@@ -215,20 +216,6 @@ class Lineages:
         if isinstance(found, InputError):
             raise found
         return found
-
-
-def recipe(config: EvaluateConfig, source: str, target_source: str = "") -> str:
-    """Return the key shared by evaluations on these images that differ only in seed, machine or audits.
-
-    It is the key for seed 0 without audits, and independent of the machine: results computed on a GPU are also
-    found on a computer without one.
-    """
-    first = config.replace(seed=0, task_seed=None, audit=())
-    return Lineage.on(first, source, target_source, anywhere=True).evaluation(first)
-
-
-def _revisions(config: EvaluateConfig | TuneConfig) -> dict[str, int]:
-    return revisions(strategy=config.strategy.kind, sampler=config.sampler.kind, evaluation=EVALUATION)
 
 
 def _source(benchmark: "Benchmark", group: str = "") -> str:
@@ -291,7 +278,7 @@ def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:
         "seed": config.seed,
         "data": lineage.source,
         **({"target_data": lineage.target[1]} if lineage.target else {}),
-        "training_identity": lineage.checkpoint,
+        "training_key": lineage.checkpoint,
     }
 
 

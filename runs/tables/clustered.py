@@ -98,7 +98,7 @@ def as_json(result: "Clustered", files: "Written | None") -> dict[str, Any]:
         "selected": None if selected is None else dict(result.trials.settings[result.trials.setting[selected]]),
         "n_clusters": result.n_clusters,
         "points": result.shape[0],
-        "identity": result.identity,
+        "key": result.key,
         "run": result.run_id,
         "reused": result.reused,
         **({} if files is None else files.record()),

@@ -1,13 +1,13 @@
-"""Fill cells with tracked clusterings of the same config, points, selection and code, for any seed."""
+"""Fill cells with tracked clusterings of the same config, points, selection and revisions, for any seed."""
 
 import math
 import sys
 from collections.abc import Callable, Sequence
 
-from clustering.foundation.errors import InputError
+from runs.cache import raised
 from runs.config.configs import ClusterConfig, FairConfig
 from runs.record.query import RunRow
-from runs.stages.small_cases.outcomes import recipe_of, why_stale
+from runs.stages.revisions import revisions_of
 from runs.tables.table import SeedResult
 
 STAGES = {"clustering": "cluster/", "fair": "fair/"}
@@ -15,16 +15,10 @@ STAGES = {"clustering": "cluster/", "fair": "fair/"}
 
 
 class Clusterings:
-    """Finished clusterings of the record, fair ones included. Add the newest first.
+    """Finished clusterings of the record, fair ones included. Add the newest first."""
 
-    Args:
-        small_cases: whether small cases decide on runs of other code; if not, these runs are left out.
-    """
-
-    def __init__(self, *, small_cases: bool = False) -> None:
-        self._small_cases = small_cases
+    def __init__(self) -> None:
         self._by_dataset: dict[tuple[str, str], list[RunRow]] = {}
-        self._recipes: dict[tuple[str, str], str] = {}
 
     def add(self, run: RunRow) -> None:
         """Add a run that is older than those before."""
@@ -47,25 +41,21 @@ class Clusterings:
             notes: list to which the runs left out are added, with the reason.
         """
         chosen: dict[int, SeedResult] = {}
-        points: dict[bool, str] = {}  # of the newest run that counts, and of the newest one that is stale
+        newest = ""  # fingerprint of the points of the newest run
         left_out: list[str] = []
-        stage = "fair" if isinstance(config, FairConfig) else "clustering"
-        text, keys = config.to_yaml(), _result_keys(config)
+        stage, keys = "fair" if isinstance(config, FairConfig) else "clustering", _result_keys(config)
+        wanted: tuple[str, str] | None = None
         for run in self._by_dataset.get((stage, config.dataset.name), []):
             seed, data = run.params.get("seed", ""), run.tags.get("data", "")
-            if not is_seed(seed) or (seeds and seed not in seeds):
+            if not is_seed(seed) or (seeds and seed not in seeds) or int(seed) in chosen:
                 continue
-            same_code = run.tags.get("recipe") == self._recipe(config, text, run)
-            if not same_code:  # a run with this config, by any version of the code?
-                if any(run.params.get(name) != value for name, value in keys.items()):
-                    continue
-                if not self._small_cases:
-                    left_out.append(run.run_id)
-                    continue
-            stale = "" if same_code else why_stale(config, run)
-            newest = points.setdefault(bool(stale), data)
-            if int(seed) in chosen and (stale or not chosen[int(seed)].stale):
+            if any(run.params.get(name) != value for name, value in keys.items()):
                 continue
+            wanted = wanted or (raised(revisions_of(config)), _tried(config))
+            if (run.tags.get("revisions", ""), run.tags.get("selected_from", "")) != wanted:
+                left_out.append(run.run_id)
+                continue
+            newest = newest or data
             value, printed = values(run)
             if not abs(value) < sys.float_info.max:
                 continue
@@ -73,26 +63,19 @@ class Clusterings:
                 notes.append(f"{where}: run {run.run_id} left out, on other points than the newest run")
                 continue
             chosen[int(seed)] = SeedResult(
-                int(seed), value, math.nan, 0, run.run_id, run.artifact_uri, as_printed=printed, stale=stale
+                int(seed), value, math.nan, 0, run.run_id, run.artifact_uri, as_printed=printed
             )
         if left_out and not chosen:
             why = "the code or the selection has changed since; cluster again"
             notes.append(f"{where}: run {left_out[0]} left out, {why}")
         return tuple(chosen[seed] for seed in sorted(chosen))
 
-    def _recipe(self, config: ClusterConfig | FairConfig, text: str, run: RunRow) -> str:
-        """Recipe of the runs of a config on the points of a run; "?", which no run has, if it cannot be built here.
 
-        Args:
-            text: the config as YAML.
-        """
-        key = (text, run.tags.get("data", ""))
-        if key not in self._recipes:
-            try:
-                self._recipes[key] = recipe_of(config, run)
-            except InputError:
-                self._recipes[key] = "?"
-        return self._recipes[key]
+def _tried(config: ClusterConfig | FairConfig) -> str:
+    """The settings from which labels select, as in the tag `selected_from` of its runs."""
+    from runs.stages.clustering.fitting import selection_for, tried
+
+    return "" if isinstance(config, FairConfig) else tried(selection_for(config))
 
 
 def _result_keys(config: ClusterConfig | FairConfig) -> dict[str, str]:

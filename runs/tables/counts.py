@@ -24,7 +24,7 @@ class Counts:
         runnable: of these, the cells for which this project has a config.
         found: of these, the cells with runs that count, of the user or shipped.
         reproduced: of these, the cells whose result agrees with the paper.
-        shipped: cells with shipped runs, stale ones included, also where the paper prints a dash.
+        shipped: cells with shipped runs, also where the paper prints a dash.
         own: cells with runs of the user, also where the paper prints a dash.
         statuses: number of cells for each verdict that occurs, also where the paper prints a dash.
         reasons: of the cells that were not run or cannot be run, by verdict and reason.
@@ -48,7 +48,7 @@ class Counts:
         cells = [cell for table in tables for cell in table.cells.values()]
         printed = [cell for cell in cells if cell.published]
         runnable = [cell for cell in printed if cell.config]
-        found = [cell for cell in runnable if cell.results or (cell.shipped and not cell.is_stale)]
+        found = [cell for cell in runnable if cell.results or cell.shipped]
         verdicts = [cell.verdict for cell in cells if cell.verdict]
         statuses = Counter(verdict.status for verdict in verdicts)
         claims = Counter(finding.status for table in tables for finding in table.findings)

@@ -1,8 +1,8 @@
 """Fill the cells of a table with runs of the record.
 
-A run fills a cell if every key that can change its result agrees with the config of the cell, and if this code would
-compute the same again: it is the code of the run or, for a shipped run, gives the same in a small case. The seed may be
-any where none is asked for. Tags only pre-filter. Of several such runs of one seed the newest counts.
+A run fills a cell if every key that can change its result agrees with the config of the cell, and so do the revisions
+of the classes that computed it. The seed may be any where none is asked for. Tags only pre-filter. Of several such runs
+of one seed the newest counts.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runs.cache import raised
 from runs.config.configs import PLACES, EvaluateConfig, top_level
 from runs.config.groups import SAME
 from runs.config.overrides import values
@@ -21,8 +22,7 @@ from runs.record.exports.exported import ExportedRuns
 from runs.record.query import RunRow, Tags, read_runs
 from runs.record.run_folders import RunFolders
 from runs.stages.given_features import given_fingerprint
-from runs.stages.lineage import recipe
-from runs.stages.small_cases.outcomes import why_stale
+from runs.stages.revisions import revisions_of
 from runs.tables.clusterings import STAGES, Clusterings, is_seed
 from runs.tables.run_files import RunFiles
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
@@ -44,15 +44,14 @@ class Record:
 
     Args:
         runs: newest first.
-        tracker: their record. Of a shipped record, cells get stale runs too, as `shipped`.
+        tracker: their record.
 
     Attributes:
         files: the files of its runs.
     """
 
     def __init__(self, runs: Iterable[RunRow], tracker: RunFolders) -> None:
-        self._shipped = isinstance(tracker, ExportedRuns)
-        self._clusterings, self.files = Clusterings(small_cases=self._shipped), RunFiles(tracker)
+        self._clusterings, self.files = Clusterings(), RunFiles(tracker)
         self._by_keys: dict[str, list[RunRow]] = {}
         self._alike: dict[tuple[str, ...], list[tuple[Mapping[str, str], RunRow]]] = {}
         for run in runs:
@@ -93,7 +92,7 @@ class Record:
             known = [run for run in runs[place] if not asked or run.params.get("seed") in asked]
             on = images[_data(of_cell)]
             where, say = f"{row}, {column}", notes.append
-            results = _one_by_seed(cells[place], known, on, column.metric, where, say, small_cases=self._shipped)
+            results = _one_by_seed(cells[place], known, on, column.metric, where, say)
             near = None if results else self._near(of_cell, column.metric)
             cells[place] = dataclasses.replace(_with(cells[place], results), near=near)
         for place, cell in table.cells.items():
@@ -156,9 +155,8 @@ def differences(other: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[st
 
 
 def _with(cell: Cell, results: Sequence[SeedResult]) -> Cell:
-    """The cell with the results that count, or if there are none with the stale ones as shipped."""
-    counting = tuple(result for result in results if not result.stale)
-    return dataclasses.replace(cell, results=counting, shipped=() if counting else tuple(results))
+    """The cell with its results."""
+    return dataclasses.replace(cell, results=tuple(results))
 
 
 def _one_by_seed(
@@ -168,30 +166,22 @@ def _one_by_seed(
     metric: str,
     where: str,
     say: Callable[[str], None],
-    *,
-    small_cases: bool,
 ) -> tuple[SeedResult, ...]:
-    """One result a seed; `runs` are newest first. The recipe of a run covers the keys, the images, the training and the
-    code.
-
-    Args:
-        small_cases: whether small cases decide on runs of other code; if not, these runs are left out.
-    """
+    """One result a seed; `runs` are newest first."""
     config = cell.few_shot
     assert config is not None
     chosen: dict[int, SeedResult] = {}
     aside: dict[str, list[str]] = {}  # by reason
-    wanted = recipe(config, *images) if runs else ""
+    wanted = raised(revisions_of(config)) if runs else ""
     for run in runs:
         seed, tags, metrics = run.params.get("seed", ""), run.tags, _numbers(run)
-        same_code = tags.get("recipe") == wanted
         if not is_seed(seed):
             aside.setdefault("without a seed", []).append(run.run_id)
         elif _images(run) != images:
             aside.setdefault("on other images than the newest run", []).append(run.run_id)
-        elif not same_code and not small_cases:
+        elif tags.get("revisions", "") != wanted:
             aside.setdefault("the code has changed since, or a file it names; evaluate again", []).append(run.run_id)
-        elif int(seed) in chosen and not chosen[int(seed)].stale:
+        elif int(seed) in chosen:
             aside.setdefault(f"{chosen[int(seed)].run_id} is newer (seed {seed})", []).append(run.run_id)
         elif metric not in metrics:
             aside.setdefault(f"without {metric}", []).append(run.run_id)
@@ -200,10 +190,7 @@ def _one_by_seed(
         else:
             width, scored = (metrics.get(name, math.nan) for name in (f"{metric}_ci95", cell.scored))
             tasks = int(metrics.get("tasks", 0))
-            stale = "" if same_code else why_stale(config, run)
-            result = SeedResult(int(seed), metrics[metric], width, tasks, run.run_id, run.artifact_uri, scored, stale)
-            if stale and result.seed in chosen:
-                continue
+            result = SeedResult(int(seed), metrics[metric], width, tasks, run.run_id, run.artifact_uri, scored)
             chosen[result.seed] = result
             if config.tuned:
                 values = " ".join(f"{name}={run.params.get(f'strategy.{name}')}" for name in config.strategy.grids)

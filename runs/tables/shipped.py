@@ -1,14 +1,13 @@
 """The shipped record: the project's own runs, which tables show beside those of the user.
 
-A checkout has them in `reproduction/record.jsonl.gz`. A shipped run fills a cell if the keys of its config agree and
-either its code is the present one, or the present code gives the same in a small case of the run. Other shipped runs
-are shown as stale. Where the user has no run, the shipped ones that are not stale are compared with the paper.
+A checkout has them in `reproduction/record.jsonl.gz`. A shipped run fills a cell if the keys of its config, its data
+and the revisions of its classes agree. Where the user has no run, the shipped ones are compared with the paper.
 """
 
 import dataclasses
 import functools
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from runs.record.exports.exported import ExportedRuns
@@ -17,8 +16,6 @@ from runs.tables.table import Cell, Table
 
 PLACE = Path(__file__).resolve().parents[2] / "reproduction" / "record.jsonl.gz"
 COMMIT = 10  # digits of a commit that are shown
-DIGITS = 8  # of the id of a run
-NAMED = 3  # runs named for one reason
 
 
 def shipped_runs() -> ExportedRuns | None:
@@ -44,13 +41,13 @@ def beside(own: Table, shipped: Table, runs: ExportedRuns) -> Table:
     """The user's table with the shipped results beside its own.
 
     A cell without runs of the user gets the verdict of the shipped ones, and a claim that they do not decide gets the
-    finding of the shipped ones. Stale ones, which `shipped` has apart from its results, give neither.
+    finding of the shipped ones.
     """
     cells = {}
     for place, cell in own.cells.items():
         other = shipped.cells[place]
         verdict = cell.verdict if cell.results or not other.results else other.verdict
-        cells[place] = dataclasses.replace(cell, shipped=other.results or other.shipped, verdict=verdict)
+        cells[place] = dataclasses.replace(cell, shipped=other.results, verdict=verdict)
     if not any(cell.shipped for cell in cells.values()):
         return own
     decided = {(one.claim, one.setting) for one in own.findings if one.status != "not run"}
@@ -61,9 +58,9 @@ def beside(own: Table, shipped: Table, runs: ExportedRuns) -> Table:
 
 
 def with_origin(table: Table, runs: ExportedRuns) -> Table:
-    """The table with remarks on the commits and machines of its shipped runs, and on stale ones."""
+    """The table with remarks on the commits and machines of its shipped runs."""
     cells = table.cells.values()
-    return dataclasses.replace(table, notes=(*table.notes, _origin(cells, runs), *_stale(cells, runs)))
+    return dataclasses.replace(table, notes=(*table.notes, _origin(cells, runs)))
 
 
 def _origin(cells: Collection[Cell], runs: ExportedRuns) -> str:
@@ -73,14 +70,3 @@ def _origin(cells: Collection[Cell], runs: ExportedRuns) -> str:
     commits = sorted({tag.get("code", "unknown")[:COMMIT] for tag in tags})
     machines = sorted({machine_of(tag) or "unknown" for tag in tags})
     return f"shipped: runs of commit {', '.join(commits)} on {'; '.join(machines)}"
-
-
-def _stale(cells: Collection[Cell], runs: ExportedRuns) -> Iterator[str]:
-    """The stale runs that are shown, by the reason."""
-    names = {run.run_id: f"{run.run_id[:DIGITS]} ({run.name})" for run in runs.runs}
-    by_reason: dict[str, dict[str, None]] = {}
-    for result in (result for cell in cells for result in cell.shipped if result.stale):
-        by_reason.setdefault(result.stale, {})[names[result.run_id]] = None
-    for reason, stale in by_reason.items():
-        more = f" and {len(stale) - NAMED:,} more" if len(stale) > NAMED else ""
-        yield f"stale: {', '.join(list(stale)[:NAMED])}{more}; the code has changed since, and {reason}"

@@ -79,7 +79,6 @@ class SeedResult:
         run_id: MLflow's id of the run.
         artifacts: URI of its files.
         as_printed: the metric by which the paper scored, where it is another one; else NaN.
-        stale: why a run of other code does not count; empty for a run that counts.
     """
 
     seed: int
@@ -89,7 +88,6 @@ class SeedResult:
     run_id: str
     artifacts: str = ""
     as_printed: float = math.nan
-    stale: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,8 +126,7 @@ class Cell:
         config: config of its runs, for one of the seeds; None where no method here makes it.
         obstacle: why `config` is None, or what is missing before it can be run.
         results: the runs that fill it, one for each seed; empty where it was not run.
-        shipped: the runs of the shipped record that fill it, one for each seed, or stale ones if no others do; see
-            `runs.tables.shipped`.
+        shipped: the runs of the shipped record that fill it, one for each seed; see `runs.tables.shipped`.
         published: the printed number, in the printed unit; None where nothing is printed.
         scored: name in the runs of the metric that the paper printed, where it is not the metric of the column; for a
             fair clustering, `on_path` in words.
@@ -166,11 +163,6 @@ class Cell:
     def fair(self) -> FairConfig | None:
         """The config, if it is one of a fair clustering."""
         return self.config if isinstance(self.config, FairConfig) else None
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether the shipped runs are stale, so that nothing is judged by them."""
-        return any(result.stale for result in self.shipped)
 
     @property
     def value(self) -> float:

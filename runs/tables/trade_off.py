@@ -158,7 +158,7 @@ def as_json(result: "FairResult", figure: "LoggedFigure", files: "Written | None
         "objective": result.kind,
         "n_clusters": result.n_clusters,
         "points": result.shape[0],
-        "identity": result.identity,
+        "key": result.key,
         "run": result.run_id,
         "picture": str(figure.files[0]),
         "reused": result.reused,

@@ -8,7 +8,7 @@ from torch import Tensor
 from torchvision.transforms import RandomResizedCrop, v2
 
 from clustering.foundation.errors import InputError
-from fsl.training.augmentation import Augmentation, normalise
+from fsl.benchmarks.augmentation import Augmentation, normalise
 
 
 def images(count: int = 8, channels: int = 1, side: int = 28, seed: int = 0) -> Tensor:

@@ -14,9 +14,9 @@ import torch
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import quiet
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, fingerprint
 from fsl.benchmarks.images import open_images
-from fsl.training.augmentation import Augmentation
 
 
 @dataclass(frozen=True)

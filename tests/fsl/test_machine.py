@@ -8,7 +8,7 @@ import torch
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import quiet
-from fsl.training.machine import has_fast_bfloat16, resolve_device
+from fsl.machine import has_fast_bfloat16, resolve_device
 
 
 def test_devices_by_name() -> None:
@@ -31,7 +31,7 @@ def test_bfloat16_on_a_processor_without_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 FAULTS = """
 import os, resource, torch
-from fsl.training.machine import keep_freed_memory, large_buffers_returned
+from fsl.machine import keep_freed_memory, large_buffers_returned
 def use(times):
     for _ in range(times):
         torch.ones(12_000_000)  # 48 MB: more than glibc keeps by itself

@@ -1,211 +1,107 @@
 """Base training on a few images: it learns, resumes exactly, and says what is wrong."""
 
 import dataclasses
-import shutil
+import math
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
+import pytorch_lightning as lightning
 import torch
 import yaml
 from torch import Tensor, nn
 from torch.nn import functional
+from torchvision.transforms import v2
 
-from clustering.files.training_state import load_state, save_state
+from clustering.files.training_state import load_state
 from clustering.foundation.errors import InputError
-from clustering.foundation.progress import quiet
-from fsl.benchmarks.benchmark import Decoded
-from fsl.benchmarks.images import ImageSet
 from fsl.features.bank import extract
-from fsl.training.augmentation import Augmentation
-from fsl.training.base import Trained, Training, load_backbone, train
-from fsl.training.classifiers import create_classifier
-
-
-@dataclass(frozen=True)
-class Tiny:
-    """16-pixel patterns under noise, a few of each class."""
-
-    name: ClassVar[str] = "tiny"
-    channels: ClassVar[int] = 1
-    size: ClassVar[int] = 16
-    mean: ClassVar[tuple[float, ...]] = (0.5,)
-    std: ClassVar[tuple[float, ...]] = (0.3,)
-    augmentation: ClassVar[Augmentation] = Augmentation(rotation=10, translation=0.1)
-
-    def source(self) -> str:
-        return "tiny"
-
-    def read(self, split: str) -> Decoded:
-        raise AssertionError("train is handed its images")
-
-
-def images(classes: int, each: int, seed: int) -> ImageSet:
-    generator = torch.Generator().manual_seed(seed)
-    patterns = torch.randint(0, 256, (classes, 1, 16, 16), generator=generator).repeat_interleave(each, dim=0)
-    noise = torch.randint(-80, 80, patterns.shape, generator=generator)
-    labels = torch.arange(classes).repeat_interleave(each)
-    pixels = (patterns + noise).clamp(0, 255).to(torch.uint8)
-    return ImageSet(pixels, labels, tuple(map(str, range(classes))), f"{classes} {each} {seed}")
-
+from fsl.training.base import Trained, Training
+from fsl.training.data import BaseClasses
+from fsl.training.module import CosineClassifier, CrossEntropy, schedule
+from fsl.weights.checkpoints import load_backbone
+from tests.fsl.small_training import BASE, SHORT, VALIDATION, Curves, Shown, Tiny, assert_same, images, run, weights
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "training"
-BASE, VALIDATION = images(6, 12, 0), images(5, 8, 1)
-SHORT = Training(
-    epochs=4,
-    batch_size=16,
-    learning_rate=0.05,
-    schedule="one_cycle",
-    warmup=1,
-    validate_every=2,
-    validation_tasks=20,
-    precision="float32",
-)
-
-
-class Curves:
-    """Keeps what is logged; can stop a training the hard way after some batches or at an epoch's log."""
-
-    def __init__(self, stop_after_batches: int | None = None, error: type[BaseException] = RuntimeError) -> None:
-        self.rows: list[tuple[int, dict[str, float]]] = []
-        self.notes: list[str] = []
-        self.left, self.error = stop_after_batches, error
-
-    def metrics(self, values: Mapping[str, float], step: int) -> None:
-        self.rows.append((step, dict(values)))
-
-    def epochs(self, name: str) -> dict[int, float]:
-        return {step: values[name] for step, values in self.rows if name in values}
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    @contextmanager
-    def track(self, description: str, total: int) -> Iterator[Any]:
-        self.total, self.count = total, 0
-
-        def advance(n: int = 1, **numbers: float) -> None:
-            self.count += n
-            if self.left is not None:
-                self.left -= 1
-                if self.left < 0:
-                    raise self.error("stop")
-
-        yield advance
-
-
-def run(folder: Path, training: Training = SHORT, curves: Curves | None = None, **changes: Any) -> Trained:
-    given: dict[str, Any] = {"backbone_name": "conv4", "base": BASE, "validation": VALIDATION, "seed": 3}
-    given |= changes
-    return train(
-        benchmark=Tiny(),
-        training=training,
-        folder=folder,
-        log=curves,
-        progress=curves or quiet,
-        device="cpu",
-        **given,
-    )
-
-
-def weights(folder: Path) -> dict[str, Tensor]:
-    state = load_state(folder / "last.ckpt")
-    assert state is not None
-    best = {f"best.{key}": value for key, value in load_backbone(folder / "best.safetensors").state_dict().items()}
-    return {**state["weights"], **best}
-
-
-def assert_same(one: Path, other: Path) -> None:
-    first, second = weights(one), weights(other)
-    assert first.keys() == second.keys()
-    assert [key for key in first if not torch.equal(first[key], second[key])] == []
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trained, Curves]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trained, Curves, Shown]:
     """An uninterrupted training."""
-    folder, curves = tmp_path_factory.mktemp("whole"), Curves()
-    return folder, run(folder, curves=curves), curves
+    folder, curves, shown = tmp_path_factory.mktemp("whole"), Curves(), Shown()
+    return folder, run(folder, shown=shown, logger=curves, trainer={"log_every_n_steps": 1}), curves, shown
 
 
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, Path], None]:
-    """Put what a training left that was stopped after so many batches, 4 an epoch, into a folder."""
-
-    @cache
-    def left(batches: int) -> Path:
-        folder = tmp_path_factory.mktemp("stopped")
-        with pytest.raises(RuntimeError, match="stop"):
-            run(folder, curves=Curves(stop_after_batches=batches))
-        return folder
-
-    def put(batches: int, folder: Path) -> None:
-        shutil.copytree(left(batches), folder, dirs_exist_ok=True)
-
-    return put
+def stopped(batches: int, folder: Path) -> None:
+    """Stop a training after so many batches, 4 an epoch."""
+    with pytest.raises(RuntimeError, match="stop"):
+        run(folder, shown=Shown(stop_after=batches), trainer={"log_every_n_steps": 1})
 
 
-def test_learns_and_tells(whole: tuple[Path, Trained, Curves]) -> None:
-    folder, trained, curves = whole
-    losses = list(curves.epochs("train_loss").values())
-    assert list(curves.epochs("train_loss")) == [1, 2, 3, 4]
+def test_learns_and_tells(whole: tuple[Path, Trained, Curves, Shown]) -> None:
+    folder, trained, curves, shown = whole
+    losses = list(curves.values("train/loss_epoch").values())
+    assert len(losses) == 4
     assert losses[-1] < losses[0]
-    assert list(curves.epochs("validation_accuracy")) == [2, 4]
-    assert trained.validation_accuracy == max(curves.epochs("validation_accuracy").values()) > 0.5
-    assert trained.validation_accuracy == curves.epochs("validation_accuracy")[trained.best_epoch]
+    assert list(curves.values("train/loss_step")) == list(range(16))
+    assert list(curves.values("val/simpleshot")) == list(curves.values("val/laplacianshot")) == [7, 15]
+    assert trained.validation_accuracy == pytest.approx(max(curves.values("val/simpleshot").values()))
+    assert trained.validation_accuracy > 0.5
     assert (trained.epochs, trained.images, trained.resumed_at) == (4, 4 * 64, 0)
-    assert curves.count == curves.total == 4 * 64
-    assert all(speed > 0 for speed in curves.epochs("images_per_second").values())
-    assert list(curves.epochs("learning_rate").values())[-1] < 0.05 / 10
-    assert list(curves.epochs("step_loss")) == [4, 8, 12, 16]
-    assert sorted(file.name for file in folder.iterdir()) == ["best.safetensors", "last.ckpt"]
+    assert shown.count == shown.total == 4 * 64
+    last = f"{100 * curves.values('val/simpleshot')[15]:.2f} %"
+    assert shown.numbers[-1]["validation after epoch 4:"] == last
+    assert sorted(file.name for file in folder.iterdir()) == ["best.ckpt", "best.safetensors", "last.ckpt"]
 
 
-def test_best_is_a_backbone_to_use(whole: tuple[Path, Trained, Curves]) -> None:
+def test_the_last_epoch_is_validated(tmp_path: Path) -> None:
+    curves = Curves()
+    run(tmp_path, replace(SHORT, epochs=3), logger=curves)
+    assert list(curves.values("val/simpleshot")) == [7, 11]
+
+
+def test_best_is_a_backbone_to_use(whole: tuple[Path, Trained, Curves, Shown]) -> None:
     backbone = load_backbone(whole[1].path)
     assert not backbone.training
     assert (backbone.feature_size, backbone.channels, backbone.size) == (64, 1, 16)
-    assert backbone.about["benchmark"] == "tiny"
     assert backbone.about["epoch"] == whole[1].best_epoch
-    features = extract(backbone, VALIDATION, mean=Tiny.mean, std=Tiny.std, device="cpu")
-    assert features.shape == (40, 64)
+    assert extract(backbone, VALIDATION, mean=Tiny.mean, std=Tiny.std, device="cpu").shape == (40, 64)
 
 
-def test_same_seed_same_weights_other_seed_other_weights(whole: tuple[Path, Trained, Curves], tmp_path: Path) -> None:
+def test_same_seed_same_weights_other_seed_other_weights(
+    whole: tuple[Path, Trained, Curves, Shown], tmp_path: Path
+) -> None:
     torch.manual_seed(12345)  # the caller's random state plays no part
     state = torch.get_rng_state()
     run(tmp_path / "same")
     assert torch.equal(state, torch.get_rng_state())
     assert_same(whole[0], tmp_path / "same")
     run(tmp_path / "other", replace(SHORT, epochs=2), seed=4)
-    other = weights(tmp_path / "other")
-    assert not torch.equal(other["head.weight"], weights(whole[0])["head.weight"])
+    assert not torch.equal(weights(tmp_path / "other")["head.weight"], weights(whole[0])["head.weight"])
 
 
 @pytest.mark.parametrize("batches", [1, 6, 9])
-def test_resumed_equals_uninterrupted(
-    whole: tuple[Path, Trained, Curves], stopped: Callable[[int, Path], None], tmp_path: Path, batches: int
-) -> None:
+def test_resumed_equals_uninterrupted(whole: tuple[Path, Trained, Curves, Shown], tmp_path: Path, batches: int) -> None:
     """Stopped in the middle of epoch 1, 2 and 3 (4 batches each): goes on after the last finished one."""
     stopped(batches, tmp_path)
-    curves = Curves()
-    trained = run(tmp_path, curves=curves)
+    shown = Shown()
+    trained = run(tmp_path, shown=shown, trainer={"log_every_n_steps": 1})
     assert trained.resumed_at == batches // 4
-    assert list(curves.epochs("train_loss")) == list(range(trained.resumed_at + 1, 5))
-    assert curves.count == curves.total == (4 - trained.resumed_at) * 64
+    assert shown.count == shown.total == (4 - trained.resumed_at) * 64
     assert_same(whole[0], tmp_path)
-    assert trained.validation_accuracy == whole[1].validation_accuracy
-    assert trained.images == whole[1].images
+    assert replace(trained, path=Path(), images_per_second=0, resumed_at=0) == replace(
+        whole[1], path=Path(), images_per_second=0
+    )
 
 
-def test_many_interruptions_with_dropout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rate", ["step", "cosine"])
+def test_many_interruptions_with_dropout_and_workers(
+    tmp_path: Path, rate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """torch's own generator, which dropout draws from, is part of what must be the same."""
 
     def with_dropout(name: str, *, channels: int, size: int) -> nn.Module:
@@ -216,12 +112,12 @@ def test_many_interruptions_with_dropout(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("fsl.training.base.create_backbone", with_dropout)
     monkeypatch.setattr("fsl.weights.checkpoints.create_backbone", with_dropout)
-    training = replace(SHORT, epochs=3, batch_size=24)  # 3 batches an epoch
+    training = replace(SHORT, epochs=3, batch_size=24, schedule=rate, milestones=(2,))  # 3 batches an epoch
     run(tmp_path / "whole", training)
-    for _ in range(2):
+    for workers in (0, 1):
         with pytest.raises(RuntimeError, match="stop"):
-            run(tmp_path / "parts", training, Curves(stop_after_batches=4))
-    assert run(tmp_path / "parts", training).resumed_at == 2
+            run(tmp_path / "parts", training, Shown(stop_after=4), workers=workers)
+    assert run(tmp_path / "parts", training, workers=1).resumed_at == 2
     assert_same(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -229,40 +125,31 @@ def test_interrupt_is_an_interrupt(tmp_path: Path) -> None:
     """Lightning alone would exit with code 1."""
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, curves=Curves(stop_after_batches=5, error=KeyboardInterrupt))
+        run(tmp_path, shown=Shown(stop_after=5, error=KeyboardInterrupt))
     assert signal.getsignal(signal.SIGINT) is handler
     assert run(tmp_path).resumed_at == 1
 
 
-def test_what_a_killed_writer_left_is_removed(whole: tuple[Path, Trained, Curves]) -> None:
-    folder, _, _ = whole
-    rest = folder / ".0a1b2c3d.partial.last.ckpt"
-    rest.touch()
-    run(folder)
-    assert not rest.exists()
-
-
-def test_a_finished_training_is_not_repeated(whole: tuple[Path, Trained, Curves]) -> None:
+def test_a_finished_training_is_not_repeated(whole: tuple[Path, Trained, Curves, Shown]) -> None:
     before = (whole[0] / "last.ckpt").stat().st_mtime_ns
-    again = run(whole[0])
-    assert dataclasses.replace(again, images_per_second=0, resumed_at=0) == replace(whole[1], images_per_second=0)
+    again = run(whole[0], trainer={"log_every_n_steps": 1})
+    assert replace(again, images_per_second=0, resumed_at=0) == replace(whole[1], images_per_second=0)
     assert (whole[0] / "last.ckpt").stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "no best"])
 def test_damaged_checkpoints_are_discarded_with_a_note(
-    whole: tuple[Path, Trained, Curves], stopped: Callable[[int, Path], None], tmp_path: Path, damage: str
+    whole: tuple[Path, Trained, Curves, Shown], tmp_path: Path, damage: str
 ) -> None:
     stopped(9, tmp_path)
-    last, best = tmp_path / "last.ckpt", tmp_path / "best.safetensors"
-    content = last.read_bytes()
+    last, content = tmp_path / "last.ckpt", (tmp_path / "last.ckpt").read_bytes()
     if damage == "no best":
-        best.unlink()
+        (tmp_path / "best.ckpt").unlink()
     else:
         last.write_bytes({"truncated": content[: len(content) // 2], "empty": b"", "foreign": b"hello"}[damage])
-    curves = Curves()
-    assert run(tmp_path, curves=curves).resumed_at == 0
-    assert any("begins anew" in note for note in curves.notes)
+    shown = Shown()
+    assert run(tmp_path, shown=shown, trainer={"log_every_n_steps": 1}).resumed_at == 0
+    assert any("begins anew" in note for note in shown.notes)
     assert_same(whole[0], tmp_path)
 
 
@@ -276,20 +163,7 @@ def test_no_code_runs_from_a_checkpoint(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_full_disk_keeps_the_last_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_state(tmp_path / "last.ckpt", {"identity": "old"})
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        save_state(tmp_path / "last.ckpt", {"identity": "new"})
-    assert load_state(tmp_path / "last.ckpt") == {"identity": "old"}
-    assert [file.name for file in tmp_path.iterdir()] == ["last.ckpt"]
-
-
-def test_another_training_in_the_folder(whole: tuple[Path, Trained, Curves]) -> None:
+def test_another_training_in_the_folder(whole: tuple[Path, Trained, Curves, Shown]) -> None:
     with pytest.raises(InputError, match=r"last\.ckpt: .*another training"):
         run(whole[0], replace(SHORT, learning_rate=0.01))
 
@@ -297,30 +171,19 @@ def test_another_training_in_the_folder(whole: tuple[Path, Trained, Curves]) -> 
 def test_early_stopping(tmp_path: Path) -> None:
     """At a learning rate of almost nothing no validation is better than the first."""
     training = replace(SHORT, epochs=9, validate_every=1, patience=2, learning_rate=1e-12, momentum=0.0, warmup=0)
-    curves = Curves()
     flat = images(5, 8, 1)
     flat.images.zero_()  # all features equal: the accuracy cannot change
-    trained = run(tmp_path, training, curves, validation=flat)
+    trained = run(tmp_path, training, validation=flat)
     assert (trained.epochs, trained.best_epoch) == (3, 1)
     assert run(tmp_path, training, validation=flat).resumed_at == 3
 
 
-def test_divergence_names_step_and_epoch_and_keeps_the_state(
-    stopped: Callable[[int, Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_divergence_names_step_and_epoch_and_keeps_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped(6, tmp_path)
     kept = (tmp_path / "last.ckpt").read_bytes()
-    calls = 0
-
-    def broken(pixels: Tensor, *_: object) -> Tensor:
-        nonlocal calls
-        calls += 1
-        return pixels.float() * (float("nan") if calls == 3 else 1)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("fsl.training.classification.normalise", broken)
-        with pytest.raises(InputError, match=r"nan .*step 3 of epoch 2 \(epoch 1 is kept\); .*learning_rate"):
-            run(tmp_path)
+    monkeypatch.setattr("fsl.training.module.normalise", lambda pixels, *_: pixels.float() * float("nan"))
+    with pytest.raises(InputError, match=r"nan .*step 4 of epoch 2 \(epoch 1 is kept\); .*learning_rate"):
+        run(tmp_path, trainer={"log_every_n_steps": 1})
     assert (tmp_path / "last.ckpt").read_bytes() == kept
 
 
@@ -330,64 +193,106 @@ def test_divergence_in_the_last_step_is_not_saved(tmp_path: Path, monkeypatch: p
     def step(self: torch.optim.SGD, closure: Any = None) -> None:
         closure()
         for group in self.param_groups:
-            for weights in group["params"]:
-                weights.data.fill_(float("inf"))
+            for parameter in group["params"]:
+                parameter.data.fill_(float("inf"))
 
-    with monkeypatch.context() as patch:
-        patch.setattr(torch.optim.SGD, "step", step)
-        with pytest.raises(InputError, match=r"weights .*epoch 1 \(nothing is kept\)"):
-            run(tmp_path, replace(SHORT, batch_size=72))  # one batch an epoch
+    monkeypatch.setattr(torch.optim.SGD, "step", step)
+    with pytest.raises(InputError, match=r"weights .*epoch 1 \(nothing is kept\)"):
+        run(tmp_path, replace(SHORT, batch_size=72))  # one batch an epoch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_label_smoothing_is_the_papers(tmp_path: Path) -> None:
+def test_label_smoothing_is_the_papers() -> None:
     """0.9 on the true class and 0.1 / (K - 1) on each other."""
-    from fsl.training.classification import Classification, Job
-
-    backbone, head = nn.Flatten(), nn.Linear(256, 6)
-    job = Job(
-        "",
-        Tiny(),
-        BASE,
-        VALIDATION,
-        replace(SHORT, jitter=0.0),
-        seed=0,
-        folder=tmp_path,
-        identity="",
-        bfloat16=False,
-        backbone=backbone,
-        head=head,
-        device=torch.device("cpu"),
-    )
-    module = Classification(job, None)
-    module.configure_optimizers()
+    backbone = nn.Flatten()
+    backbone.feature_size = 256
+    module = CrossEntropy(backbone, 6, Tiny(), SHORT)
     rows = torch.arange(0, 72, 7)
     pixels = (BASE.images[rows] / 255 - 0.5) / 0.3
     target = torch.full((len(rows), 6), 0.1 / 5).scatter(1, BASE.labels[rows, None], 0.9)
-    expected = -(target * head(pixels.flatten(1)).log_softmax(1)).sum(1).mean()
-    torch.testing.assert_close(module.training_step(rows, 0), expected)
+    expected = -(target * module.head(pixels.flatten(1)).log_softmax(1)).sum(1).mean()
+    torch.testing.assert_close(module.loss(BASE.images[rows], BASE.labels[rows]), expected)
 
 
 def test_cosine_classifier_compares_directions_only() -> None:
-    classifier = create_classifier("cosine", 7, 5)
+    classifier = CosineClassifier(7, 5, bias=False)
     features = torch.randn(9, 7, generator=torch.Generator().manual_seed(0))
     logits = classifier(features)
     expected = functional.cosine_similarity(features[:, None], classifier.weight[None], dim=2)
     torch.testing.assert_close(logits, 10 * expected)
-    torch.testing.assert_close(classifier(features * torch.arange(1, 10)[:, None]), logits)
     assert classifier(features.bfloat16()).dtype == torch.float32
 
 
-def test_training_with_the_cosine_classifier_learns_and_resumes(tmp_path: Path) -> None:
-    training = replace(SHORT, classifier="cosine")
-    curves = Curves()
-    run(tmp_path / "whole", training, curves)
-    losses = curves.epochs("train_loss")
-    assert losses[max(losses)] < losses[min(losses)]
-    with pytest.raises(RuntimeError, match="stop"):
-        run(tmp_path / "part", training, Curves(stop_after_batches=6))
-    assert run(tmp_path / "part", training).resumed_at == 1
-    assert_same(tmp_path / "whole", tmp_path / "part")
+def rates(**settings: Any) -> list[float]:
+    """The rate of each step of 4 epochs of 5 steps, relative to its peak."""
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.05)
+    scheduler = schedule(optimizer, replace(SHORT, epochs=4, **settings), 5, 4)
+    found = []
+    for _ in range(20):
+        found.append(optimizer.param_groups[0]["lr"] / 0.05)
+        optimizer.step()
+        scheduler.step()
+    return found
+
+
+def test_schedules_are_torchs_with_a_linear_warmup() -> None:
+    assert rates(schedule="step", warmup=0, milestones=(2, 3)) == pytest.approx([1] * 10 + [0.1] * 5 + [0.01] * 5)
+    warm = rates(schedule="step", warmup=1, milestones=(2,))
+    assert warm == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, *[1] * 5, *[0.1] * 10])
+    cosine = rates(schedule="cosine", warmup=0)
+    assert cosine == pytest.approx([(1 + math.cos(math.pi * step / 20)) / 2 for step in range(20)])
+    cycle = rates(schedule="one_cycle", warmup=1)
+    assert cycle[0] == pytest.approx(1 / 25)
+    assert max(cycle) == cycle[4] == pytest.approx(1)
+    assert cycle[-1] < 1e-4
+
+
+def test_batches_depend_on_seed_and_epoch_alone() -> None:
+    def batches(transform: Any, workers: int = 0) -> list[Tensor]:
+        benchmark = Tiny()
+        data = BaseClasses(BASE, VALIDATION, benchmark, SHORT, 5, workers)
+        data.transform = transform
+        return [images for images, _ in data.train_dataloader()]
+
+    own = v2.Compose([v2.RandomHorizontalFlip(), v2.RandomRotation(20)])
+    for transform in (Tiny.augmentation, own):
+        state = torch.get_rng_state()
+        first, again = batches(transform), batches(transform, workers=1)
+        assert torch.equal(state, torch.get_rng_state())
+        assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
+        assert not torch.equal(first[0], first[1])
+
+
+def test_settings_of_the_trainer_and_own_parts(tmp_path: Path) -> None:
+    class Ends(lightning.Callback):
+        epochs = 0
+
+        def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
+            self.epochs += 1
+
+    ends = Ends()
+    part = {"max_epochs": 2, "limit_train_batches": 3, "accumulate_grad_batches": 2, "precision": "bf16-mixed"}
+    best = {"monitor": "val/laplacianshot"}
+    trained = run(tmp_path / "one", trainer=part, callbacks=[ends], model_checkpoint=best)
+    assert (ends.epochs, trained.epochs) == (2, 2)
+    module = "tests.fsl.test_training:Squared"
+    squared = run(tmp_path / "two", replace(SHORT, epochs=2), module=module)
+    plain = run(tmp_path / "three", replace(SHORT, epochs=2))
+    assert not torch.equal(*(load_backbone(made.path).state_dict()["blocks.0.0.weight"] for made in (squared, plain)))
+    with pytest.raises(InputError, match="max_epochs"):
+        run(tmp_path / "four", trainer={"max_epoch": 2})
+    with pytest.raises(InputError, match=r"trainer: .*precision"):
+        run(tmp_path / "five", trainer={"precision": "12-bit"})
+    with pytest.raises(InputError, match="val/simpleshot"):
+        run(tmp_path / "six", model_checkpoint={"monitor": "val/simplesho"})
+
+
+class Squared(CrossEntropy):
+    """Another loss."""
+
+    def loss(self, images: Tensor, labels: Tensor) -> Tensor:
+        target = functional.one_hot(labels, self.head.out_features).float()
+        return functional.mse_loss(self.head(self(images)), target)
 
 
 @pytest.mark.parametrize(
@@ -398,6 +303,7 @@ def test_training_with_the_cosine_classifier_learns_and_resumes(tmp_path: Path) 
         ("learning_rate", 0),
         ("schedule", "stairs"),
         ("classifier", "forest"),
+        ("precision", "auto"),
         ("crop", 0),
         ("jitter", 1.5),
         ("patience", 0),
@@ -431,11 +337,9 @@ def test_bad_images(tmp_path: Path) -> None:
         run(tmp_path, validation=images(5, 1, 0))
 
 
-def test_foreign_checkpoints(whole: tuple[Path, Trained, Curves], tmp_path: Path) -> None:
+def test_foreign_checkpoints(whole: tuple[Path, Trained, Curves, Shown], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.safetensors: "):
         load_backbone(tmp_path / "none.safetensors")
-    with pytest.raises(InputError, match=r"last\.ckpt: truncated"):
-        load_backbone(whole[0] / "last.ckpt")
     short = tmp_path / "short.safetensors"
     short.write_bytes(whole[1].path.read_bytes()[:-100])
     with pytest.raises(InputError, match=r"short\.safetensors: truncated"):
@@ -445,11 +349,28 @@ def test_foreign_checkpoints(whole: tuple[Path, Trained, Curves], tmp_path: Path
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))
 def test_option_files_build_trainings(name: str) -> None:
     content = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text())
-    fields = [field.name for field in dataclasses.fields(Training)]
-    if name == "default":
-        assert list(content) == fields
-    else:  # what differs from the default
-        assert content.pop("base") == "default"
-        assert set(content) <= set(fields)
-    built = Training(**{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()})
-    assert name != "default" or built == Training()
+    content.pop("base", None)
+    fields = {field.name for field in dataclasses.fields(Training)}
+    assert set(content) <= fields
+    Training(**{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()})
+
+
+class Fails(lightning.Callback):
+    """Fails at the beginning of the third epoch."""
+
+    def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
+        if trainer.current_epoch == 2:
+            raise InputError("stop")
+
+
+@pytest.mark.slow
+def test_two_processes_resume_bitwise(tmp_path: Path) -> None:
+    """Two processes on the CPU, which meet by gloo."""
+    training = replace(SHORT, epochs=3, validate_every=1)
+    assert run(tmp_path / "whole", training, devices=2).images == 3 * 64
+    with pytest.raises(InputError, match=r"^stop$"):
+        run(tmp_path / "parts", training, devices=2, callbacks=[Fails()])
+    assert run(tmp_path / "parts", training, devices=2).resumed_at == 2
+    assert_same(tmp_path / "whole", tmp_path / "parts")
+    with pytest.raises(InputError, match="devices=2: cannot divide a batch of 15 images"):
+        run(tmp_path / "odd", replace(training, batch_size=15), devices=2)

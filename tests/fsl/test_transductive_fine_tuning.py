@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from clustering.foundation.errors import InputError
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.episodes import Episodes
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank, extract
@@ -20,7 +21,6 @@ from fsl.strategies import transductive_fine_tuning
 from fsl.strategies.entropy_min import EntropyMin
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
-from fsl.training.augmentation import Augmentation
 from tests.oracles.fine_tuning_loop import fine_tuned
 
 CLASSES, EACH, SIDE = 5, 12, 8

@@ -8,9 +8,9 @@ import tiny_plugins
 import torch
 
 from clustering.foundation.errors import InputError
+from fsl.benchmarks.augmentation import normalise
 from fsl.evaluation.closed_splits import ClosedSplitError, closed
 from fsl.features.conforming import conform
-from fsl.training.augmentation import normalise
 from fsl.training.base import load_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from fsl.backbones import OWN
-from fsl.training.augmentation import Augmentation
+from fsl.benchmarks.augmentation import Augmentation
 from runs.config import groups
 from runs.config.configs import EvaluateConfig, TrainConfig, parse
 from runs.config.groups import option

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs.record.exports.outcome import SMALL_CASE
 
 from runs.record.exports.exported import ExportedRuns, write_runs
-from runs.record.exports.outcome import SMALL_CASE
 from runs.record.query import NOTE, SOURCES, RunRow, source_runs, source_tags
 from runs.record.tracked_run import TAG_LENGTH
 from runs.report.figures import Figure, read_figures

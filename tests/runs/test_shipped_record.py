@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from runs.record.exports.outcome import SMALL_CASE
+from runs.stages.small_cases.outcomes import recipe_of
 
 from clustering.deep.fair_assignment import FairAssignment
 from clustering.foundation.errors import InputError
@@ -15,10 +17,8 @@ from fsl.episodes import Episodes, Predictions
 from fsl.strategies.zero_shot import ZeroShot
 from runs.cli import main
 from runs.record.exports.exported import ExportedRuns, write_runs
-from runs.record.exports.outcome import SMALL_CASE
 from runs.record.exports.transfer import import_runs
 from runs.record.query import read_runs
-from runs.stages.small_cases.outcomes import recipe_of
 from runs.tables.counts import Counts
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, footnotes, records

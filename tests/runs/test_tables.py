@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fsl.training.machine import has_fast_bfloat16, resolve_device
+from fsl.machine import has_fast_bfloat16, resolve_device
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.output import Console
 from runs.figures.accuracy import accuracy_figure

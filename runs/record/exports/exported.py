@@ -20,7 +20,6 @@ from typing import Any, Protocol
 from clustering.files.atomic import replacing
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
-from runs.record.exports.outcome import SMALL_CASE, Outcome
 from runs.record.exports.svg import check_svg
 from runs.record.query import NOTE, RunRow, Tags
 from runs.record.run_folders import RunFolders
@@ -238,8 +237,6 @@ def _parse(entry: Mapping[str, Any]) -> tuple[RunRow, dict[str, bytes]]:
     metrics = {_matching(name, NAME): _number(value) for name, value in entry["metrics"].items()}
     files = {_matching(name, FILE_NAME): _content(name, encoded) for name, encoded in entry["files"].items()}
     tags = _texts(entry["tags"])
-    if SMALL_CASE in tags:
-        Outcome.parse(tags[SMALL_CASE])
     row = RunRow(
         run_id,
         _text(entry["name"], 1000),

@@ -1,11 +1,9 @@
 """Export finished runs of a record to a file, and import such a file into a record."""
 
 import dataclasses
-import functools
 import io
 import math
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from urllib.request import url2pathname
 
@@ -14,7 +12,6 @@ import numpy as np
 from clustering.files.arrays import read_arrays
 from clustering.foundation.errors import InputError
 from runs.record.exports.exported import LARGEST_FILE, ExportedRuns, is_exported, without_folders, write_runs
-from runs.record.exports.outcome import SMALL_CASE
 from runs.record.query import RunRow, read_runs
 from runs.stages.clustering.results import TRIALS
 from runs.stages.results import PER_TASK
@@ -23,21 +20,13 @@ from runs.storage.together import check_place
 from runs.track import Tracker
 
 EXPORTED = "exported_run"  # tag of an imported run: its id in the record that it was exported from
-CONFIG = "config.yaml"
 LEFT_OUT = (".png", ".pdf")  # suffixes of pictures; a figure also has an SVG file, which is exported
 LARGE = ("trace", "confidence")  # arrays of scores
 STATUSES = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 
 
-OutcomeOf = Callable[[RunRow, bytes | None], str | None]
-"""Gives the text of the outcome of a run's small case, from the run and its config."""
-
-
-def export_runs(tracker: Tracker, path: Path, prefix: str = "", outcome_of: OutcomeOf | None = None) -> int:
+def export_runs(tracker: Tracker, path: Path, prefix: str = "") -> int:
     """Write the finished runs of the experiments whose name starts with `prefix` to a file.
-
-    Args:
-        outcome_of: see `runs.stages.small_cases.outcomes`; None: runs keep the outcomes that they have.
 
     Returns:
         The number of runs.
@@ -49,29 +38,17 @@ def export_runs(tracker: Tracker, path: Path, prefix: str = "", outcome_of: Outc
     if not runs:
         named = f" in experiments named {prefix}...; change experiments=, or" if prefix else ";"
         raise InputError(f"{tracker.place}: no finished run{named} give another folder with results=FOLDER")
-    check_place("FILE", path)  # before the outcomes are computed
+    check_place("FILE", path)
     if path.exists() and path.stat().st_size and not is_exported(path):
         raise InputError(f"FILE={path}: exists, and does not contain exported runs; give another name, or move it")
     here = {run.tags.get(EXPORTED, run.run_id): run for run in runs}  # an imported run keeps its first id
-    rows = [_exported(run_id, run, tracker, outcome_of) for run_id, run in here.items()]
+    rows = [_exported(run_id, run) for run_id, run in here.items()]
     return write_runs(path, rows, lambda row: _files(tracker, here[row.run_id]), tracker.say)
 
 
-def _exported(run_id: str, run: RunRow, tracker: Tracker, outcome_of: OutcomeOf | None) -> RunRow:
+def _exported(run_id: str, run: RunRow) -> RunRow:
     tags = {name: text for name, text in run.tags.items() if name != EXPORTED}
-    outcome = outcome_of(run, _config(tracker, run)) if outcome_of else None
-    if outcome is not None:
-        tags[SMALL_CASE] = outcome
     return dataclasses.replace(run, run_id=run_id, tags=tags)
-
-
-def _config(tracker: Tracker, run: RunRow) -> bytes | None:
-    """Return the config of a run without folders of this machine; None if it is missing or no text."""
-    try:
-        text = tracker.read(run.run_id, CONFIG, functools.partial(Path.read_text, encoding="utf-8"), run.artifact_uri)
-    except ValueError:
-        return None
-    return without_folders(text).encode()
 
 
 def import_runs(exported: ExportedRuns, tracker: Tracker) -> int:
@@ -104,7 +81,7 @@ def import_runs(exported: ExportedRuns, tracker: Tracker) -> int:
 
 
 def _add(row: RunRow, files: dict[str, bytes], tracker: Tracker) -> None:
-    with tracker.watched(), tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         created = tracker.client.create_run(
             tracker.experiment(row.experiment), start_time=row.start, run_name=row.name, tags={EXPORTED: row.run_id}
         )

@@ -1,24 +1,26 @@
 """The stage of a clustering: all trials of a method on the points of a config, as one run in the record."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from clustering.evaluation.protocol import Selection
-from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError
-from runs.config.base import identity
+from runs.cache import Entry, key
 from runs.config.cluster import ClusterConfig
 from runs.config.overrides import write
 from runs.config.selections import selection_of
-from runs.record.unrecorded import Made
+from runs.record.tracked_run import TrackedRun
 from runs.stages.clustering.results import TRIALS, Clustered, Trials
 from runs.stages.clustering.trials import fit_all, known_to_method
 from runs.stages.lineage import short
 from runs.stages.points import Points, PointsStage, Problem
-from runs.stages.stage import Begun, Workspace
+from runs.stages.revisions import revisions_of
+from runs.stages.stage import Computed, Workspace
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
@@ -36,8 +38,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
         selection: the trials from which labels select, and their share of labels; None: no selection by labels.
     """
 
-    kind, noun, verb, file = "clustering", "the clustering", "cluster", TRIALS
-    load = staticmethod(Trials.load)
+    kind, noun, verb, artifacts = "clustering", "the clustering", "cluster", (TRIALS,)
 
     selection: Selection | None
 
@@ -51,34 +52,18 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
             InputError: a wrong value, or missing files.
         """
         source: Any = config.dataset.build()
-        return cls(config, source.source() if data is None else data, source, _selection(config))
+        return cls(config, source.source() if data is None else data, source, selection_for(config))
 
     @property
-    def identity(self) -> str:
-        return identity(
-            self.kind, config=self.config.result_keys(), data=self.data, selection=self._chosen_from, code=self._code
-        )
+    def key(self) -> str:
+        inputs = {"data": self.data, "selection": self._chosen_from}
+        return key(self.kind, self.config.result_keys(), inputs, revisions_of(self.config))
 
     @property
     def _chosen_from(self) -> list[Any] | None:
         if self.selection is None:
             return None
         return [self.selection.trials, self.selection.share, *map(dict, self.selection.settings)]
-
-    @property
-    def _code(self) -> str:
-        """Fingerprint of the code that computes the labels, reads the points, and draws known labels and pairs."""
-        kinds = (self.config.method.kind, type(self.source))
-        modules = {kind.__module__ for kind in kinds}
-        if self.config.learns:
-            modules |= {"clustering.deep.self_labelling", "runs.stages.clustering.network_inputs"}
-        if self.config.asked_labels() is not None:
-            modules.add("clustering.evaluation.known_labels")
-        if self.config.links is not None:
-            modules.add("clustering.evaluation.known_links")
-        if self.config.map_points is not None:
-            modules.add("runs.stages.clustering.feature_maps")
-        return code_fingerprint("clustering.evaluation.protocol", "clustering.sweeps", *sorted(modules))
 
     def read(self) -> "Dataset":
         """Read the points, in their order."""
@@ -92,7 +77,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
         if getattr(self.source, "root", None):  # reading files may take a while
             work.progress.note(f"reading {short(self.config.dataset)}")
         data = self.read()
-        return Points(data, SharedGraphs(data.values, work.store.graphs, work.progress))
+        return Points(data, SharedGraphs(data.values, work.progress))
 
     def problem(self, data: "Dataset", work: Workspace) -> Problem:
         """Return the input of the method besides the points.
@@ -113,36 +98,33 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
                 f"{self.name}: {int(data.told.sum()):,} points whose class the features were learned with are not "
                 "judged"
             )
-        return Problem(data.values.shape, clusters, known, described=_described(data))
+        return Problem(clusters, known, _described(data))
 
-    def begin(self, prepared: Points, work: Workspace) -> Begun:
-        problem = self.problem(prepared.data, work)
-        tried = "" if self.selection is None else write(tuple(map(str, map(dict, self.selection.settings))))
-        return Begun(self.start(prepared.shape, problem.clusters, work.tracker, selected_from=tried), problem)
+    @property
+    def tags(self) -> Mapping[str, Any]:
+        return {**super().tags, "selected_from": tried(self.selection)}
 
-    def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
-        problem, (data, graphs), since = begun.state, prepared, time.perf_counter()
+    def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed[Trials]:
+        problem, (data, graphs), since = self.problem(prepared.data, work), prepared, time.perf_counter()
         trials = fit_all(
             self.config, self.selection, data, problem.known, graphs, problem.clusters, work.progress, self.name
         )
-        return Made(trials, {"seconds": time.perf_counter() - since})
+        numbers = {"seconds": time.perf_counter() - since, "trials": len(trials.setting), **problem.described}
+        lost = problem.clusters - int(trials.clusters[trials.chosen])
+        if lost > 0 and "n_clusters" in self.config.method.build().get_params():
+            work.progress.note(f"{self.name}: {lost} of {problem.clusters} clusters have no points; {LOST} may mend it")
+        return self.computed(trials, prepared, problem.clusters, trials.metrics() | numbers)
 
-    def record(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
-        trials = made.content
-        numbers = {"seconds": made.facts["seconds"], "trials": len(trials.setting), **begun.state.described}
-        begun.run.log(metrics=trials.metrics() | numbers)
+    def save(self, content: Trials, folder: Path) -> None:
+        content.save(folder / TRIALS)
+
+    def load(self, entry: Entry) -> Trials:
+        return Trials.load(entry.path / TRIALS)
 
     def found(
         self, content: Trials, run_id: str, shape: tuple[int, int], n_clusters: int, *, reused: bool
     ) -> Clustered:
-        return Clustered(self.config, self.identity, run_id, reused, shape, n_clusters, content)
-
-    def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
-        super().close(made, begun, work)
-        trials, clusters = made.content, begun.state.clusters
-        lost = clusters - int(trials.clusters[trials.chosen])
-        if lost > 0 and "n_clusters" in self.config.method.build().get_params():
-            work.progress.note(f"{self.name}: {lost} of {clusters} clusters have no points; {LOST} may mend it")
+        return Clustered(self.config, self.key, run_id, reused, shape, n_clusters, content)
 
 
 def _described(data: "Dataset") -> dict[str, float]:
@@ -192,7 +174,12 @@ def _check(config: ClusterConfig, clusters: int) -> None:
         method.check_prior()
 
 
-def _selection(config: ClusterConfig) -> Selection | None:
+def tried(selection: Selection | None) -> str:
+    """Return the settings from which labels select, as text; empty without a selection."""
+    return "" if selection is None else write(tuple(map(str, map(dict, selection.settings))))
+
+
+def selection_for(config: ClusterConfig) -> Selection | None:
     """Return the selection by labels; None if labels or pairs are given to the method, or it learns features."""
     informed = config.asked_labels() is not None or config.links is not None or config.coarse is not None
     return None if config.learns or informed else selection_of(config)

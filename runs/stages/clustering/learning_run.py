@@ -1,7 +1,7 @@
 """The stage of a clustering that learns features: an interrupted training is resumed, and its weights are stored."""
 
 import contextlib
-import tempfile
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,20 +15,18 @@ from torch import Tensor
 
 from clustering.evaluation.protocol import scores
 from fsl.features.bank import FeatureBank
-from runs.record.noted_runs import noted_run
 from runs.record.tracked_run import TrackedRun
-from runs.record.unrecorded import Made
 from runs.stages.clustering.fitting import ClusteringStage
-from runs.stages.clustering.results import TRIALS, Trials
-from runs.stages.points import Points
-from runs.stages.stage import Begun, Workspace
+from runs.stages.clustering.results import Trials
+from runs.stages.points import Points, Problem
+from runs.stages.stage import Computed, Workspace
 from runs.storage.disk import write_text
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
     from clustering.evaluation.known_labels import KnownLabels
 
-NETWORK, BANK, NOTE, FORCED = "network.safetensors", "features.safetensors", "run.json", "forced"
+NETWORK, BANK = "network.safetensors", "features.safetensors"
 SPENT = "seconds.txt"  # seconds of a training up to its last logged values
 WATCHED = ("acc_hungarian", "nmi")
 """Scores during the training, in the record as `watched_...`, for information only; no selection uses them."""
@@ -41,37 +39,30 @@ class Learned(NamedTuple):
         features: (N, D) features.
         labels: (N,) clusters 0..K-1.
         told: (N,) mask of points with known class, which are excluded when clusterings of the features are scored.
-        about: facts stored with the weights.
     """
 
     features: Tensor
     labels: NDArray[Any]
     told: NDArray[np.bool_] | None
-    about: Mapping[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
 class LearningRun:
-    """A training. Weights and features are in the store's checkpoints and features, under the identity of the stage.
+    """A training that may resume: its files are in a folder of the cache until the result is published.
 
-    Attributes:
-        run: run in the record.
-        folder: folder of the weights, complete or incomplete.
-        finished: whether the training is complete, so that an interrupted run only has to be recorded.
-        since: time at which the training started or resumed, as `time.perf_counter()`.
-        before: seconds before the last interruption.
+    Args:
+        run: the run in the record.
+        folder: the folder.
     """
 
-    run: TrackedRun
-    folder: Path
-    finished: bool
-    since: float
-    before: float
+    def __init__(self, run: TrackedRun, folder: Path) -> None:
+        self.run, self.folder = run, folder
+        self.before = _spent(folder / SPENT)
+        self._since = time.perf_counter()
 
     @property
     def seconds(self) -> float:
         """Duration of the training in seconds, with the parts before interruptions."""
-        return self.before + time.perf_counter() - self.since
+        return self.before + time.perf_counter() - self._since
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
         """Log values to the run's live curves, and store the time spent so far beside the weights."""
@@ -81,7 +72,7 @@ class LearningRun:
 
 @dataclass(frozen=True)
 class LearningStage(ClusteringStage):
-    """One config whose method learns features.
+    """One config whose method learns features. Weights and features are files of the result.
 
     Attributes:
         remedy: advice for clusters without points, used in a message.
@@ -89,84 +80,62 @@ class LearningStage(ClusteringStage):
 
     remedy: ClassVar[str]
 
-    def begin(self, prepared: Points, work: Workspace) -> Begun:
-        """Resume the run of an interrupted training, or start a new run."""
-        store, key, problem = work.store, self.identity, self.problem(prepared.data, work)
-        forced = store.cache("checkpoints") / f"{key}.partial" / FORCED  # so that an interrupted one is resumed
-        if work.force and not forced.exists():
-            store.partial("checkpoints", key, fresh=True)
-            forced.touch()
-        finished = None if forced.exists() else store.find("checkpoints", key, work.progress.note)
-        folder = store.partial("checkpoints", key) if finished is None else finished.path
-        said = f"{', '.join(WATCHED)} along the training: nothing selects by them"
+    @property
+    def tags(self) -> Mapping[str, Any]:
+        return {**super().tags, "watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"}
 
-        def start() -> TrackedRun:
-            return self.start(prepared.shape, problem.clusters, work.tracker, watched=said)
-
-        run = noted_run(folder / NOTE, self.name, work.tracker, start)
-        before = _spent(folder / SPENT)
-        training = LearningRun(run, folder, finished is not None, time.perf_counter(), before)
-        return Begun(run, problem._replace(training=training))
-
-    def keep(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
-        learned, problem = made.facts["learned"], begun.state
-        self._keep_bank(learned, problem.clusters, made.facts["data"], work)
-        if not problem.training.finished:
-            about = {"run": begun.run.run_id, **learned.about}
-            work.store.publish("checkpoints", self.identity, [NETWORK], about)
-
-    def record(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
-        with work.store.watched(), tempfile.TemporaryDirectory() as folder:
-            made.content.save(Path(folder) / TRIALS)
-            begun.run.artifact(Path(folder) / TRIALS)
-        sizes = self._sizes(made, begun)
-        numbers = {"seconds": begun.state.training.seconds, "trials": 1, "empty_clusters": int((sizes == 0).sum())}
-        numbers |= begun.state.described
-        tags = {"features": str(self._bank(work)), "sizes": " ".join(map(str, sizes))}
-        begun.run.log(metrics=made.content.metrics() | numbers, tags=tags)
-
-    def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
-        for rest in ("last.ckpt", FORCED, SPENT):
-            (work.store.cache("checkpoints") / self.identity / rest).unlink(missing_ok=True)
-        sizes, bank = self._sizes(made, begun), self._bank(work)
+    def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed[Trials]:
+        """Train, or resume an interrupted training."""
+        problem = self.problem(prepared.data, work)
+        learning = LearningRun(run, work.store.working(self.kind, self.key, force=work.force))
+        trials, learned = self.learn(learning, problem, prepared, work)
+        sizes = np.bincount(learned.labels, minlength=problem.clusters)
         if lost := int((sizes == 0).sum()):
             work.progress.note(
                 f"{self.name}: {lost} of {len(sizes)} clusters have no points; {self.remedy} may mend it"
             )
+        with work.store.watched():
+            self._bank(learned, problem.clusters, prepared.data).save(learning.folder / BANK)
+        numbers = {"seconds": learning.seconds, "trials": 1, "empty_clusters": lost, **problem.described}
+        bank = work.store.cache(self.kind) / self.key / BANK
+        tags = {"features": str(bank), "sizes": " ".join(map(str, sizes))}
+        return self.computed(trials, prepared, problem.clusters, trials.metrics() | numbers, **tags)
+
+    def learn(
+        self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace
+    ) -> tuple[Trials, Learned]:
+        """Train in the folder of `learning`, and leave the weights there in the file `NETWORK`."""
+        raise NotImplementedError
+
+    def save(self, content: Trials, folder: Path) -> None:
+        super().save(content, folder)
+        for name in (NETWORK, BANK):
+            os.link(folder.with_name(f"{self.key}.partial") / name, folder / name)
+
+    def report(self, content: Trials, work: Workspace) -> None:
+        bank = work.store.cache(self.kind) / self.key / BANK
         work.progress.note(f"learned features: {bank} (transduce cluster dataset=features path={bank} method=kmeans)")
 
-    def _sizes(self, made: Made[Trials], begun: Begun) -> NDArray[np.int64]:
-        """Return the (K,) sizes of the clusters."""
-        return np.bincount(made.facts["learned"].labels, minlength=begun.state.clusters)
-
-    def _bank(self, work: Workspace) -> Path:
-        return work.store.cache("features") / self.identity / BANK
-
-    def _keep_bank(self, learned: Learned, clusters: int, data: "Dataset", work: Workspace) -> None:
-        """Store the features as a feature bank; if the classes are unknown, its labels are the clusters."""
-        store, config, classes, told = work.store, self.config, data.labels, learned.told
-        with store.lock("features", self.identity, f"the features of {self.name}", work.progress.note):
-            bank = FeatureBank(
-                learned.features,
-                torch.from_numpy(np.asarray(learned.labels if classes is None else classes, dtype=np.int64)),
-                tuple(f"cluster {k}" for k in range(clusters)) if classes is None else data.class_names,
-                learned.features.double().mean(0).float(),
-                {
-                    "dataset": config.dataset.name,
-                    "network": config.network.name,
-                    "method": config.method.name,
-                    "seed": str(config.seed),
-                    "run": self.identity,
-                    "labels": "clusters found" if classes is None else "classes",
-                    "told": "0" if told is None else str(int(told.sum())),
-                    "links": str(config.links or 0),
-                },
-                None if told is None else torch.from_numpy(told),
-            )
-            partial = store.partial("features", self.identity, fresh=True)
-            with store.watched():
-                bank.save(partial / BANK)
-            store.publish("features", self.identity, [BANK], {"run": self.identity, "points": len(bank.features)})
+    def _bank(self, learned: Learned, clusters: int, data: "Dataset") -> FeatureBank:
+        """Return the features as a feature bank; if the classes are unknown, its labels are the clusters."""
+        config, classes, told = self.config, data.labels, learned.told
+        return FeatureBank(
+            learned.features,
+            torch.from_numpy(np.asarray(learned.labels if classes is None else classes, dtype=np.int64)),
+            tuple(f"cluster {k}" for k in range(clusters)) if classes is None else data.class_names,
+            learned.features.double().mean(0).float(),
+            {
+                "dataset": config.dataset.name,
+                "network": config.network.name,
+                "method": config.method.name,
+                "seed": str(config.seed),
+                "run": self.key,
+                "labels": "clusters found" if classes is None else "classes",
+                "told": "0" if told is None else str(int(told.sum())),
+                "links": str(config.links or 0),
+            },
+            None if told is None else torch.from_numpy(told),
+        )
 
 
 def _spent(note: Path) -> float:

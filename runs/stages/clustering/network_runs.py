@@ -3,7 +3,6 @@
 import dataclasses
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,20 +15,19 @@ from clustering.deep.networks import Classifier, features, predictions
 from clustering.deep.prior import checked_prior
 from clustering.deep.training import train
 from clustering.evaluation.protocol import random_state
-from clustering.files.tensors import read_tensors, write_tensors
+from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
-from fsl.training.machine import resolve_device
+from fsl.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.config.network import DeepNetwork
-from runs.record.unrecorded import Made
 from runs.stages.clustering.feature_maps import points_of_map, with_map
-from runs.stages.clustering.learning_run import NETWORK, Learned, LearningStage, watched_scores
+from runs.stages.clustering.learning_run import NETWORK, Learned, LearningRun, LearningStage, watched_scores
 from runs.stages.clustering.network_inputs import Inputs, check_fits, inputs_of
 from runs.stages.clustering.results import Trials
 from runs.stages.clustering.trials import judged, told, told_points
 from runs.stages.points import Points, Problem
-from runs.stages.stage import Begun, Workspace
+from runs.stages.stage import Workspace
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
@@ -66,40 +64,34 @@ class NetworkStage(LearningStage):
 
     remedy = "another seed, fewer clusters, known labels or another prior"
 
-    def begin(self, prepared: Points, work: Workspace) -> Begun:
-        resolve_device(self.config.device)
-        network: DeepNetwork = self.config.network.build()
-        check_fits(network, inputs_of(network, prepared.data))
-        return super().begin(prepared, work)
-
-    def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
-        """Train the network, or resume an interrupted training."""
-        problem: Problem = begun.state
-        data, known, learning, network = prepared.data, problem.known, problem.training, self.config.network.build()
+    def learn(
+        self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace
+    ) -> tuple[Trials, Learned]:
+        data, known, network = prepared.data, problem.known, self.config.network.build()
         inputs, device = inputs_of(network, data), resolve_device(self.config.device)
+        check_fits(network, inputs)
         mapped = points_of_map(self.config, told_points(known), data.values.shape[0])
-        if learning.finished:  # interrupted between the training and its mark in the record
-            model = _loaded(learning.folder / NETWORK, network, inputs, problem.clusters)
-        else:
-            model = self._trained(problem, network, inputs, data, work)
+        model = self._trained(learning, problem, network, inputs, data, work)
         log_p = predictions(model, inputs.points, inputs.prepare, device)
         labels = log_p.argmax(1).numpy() if known is None else np.where(known.known, known.labels, log_p.argmax(1))
         trials = _trials(self.config, model, log_p, labels, data, known, learning.seconds)
         made_of = features(model, inputs.points, inputs.prepare, device)
-        learned = Learned(made_of, labels, told_points(known), {"epochs": network.epochs})
-        trials = with_map(trials, learned, mapped, data.labels, self.config.seed)
-        return Made(trials, {"learned": learned, "data": data, "log_p": log_p})
-
-    def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
-        super().close(made, begun, work)
-        _say_doubts(self, made.facts["log_p"], begun.state.known, work.progress)
+        learned = Learned(made_of, labels, told_points(known))
+        _say_doubts(self, log_p, known, work.progress)
+        return with_map(trials, learned, mapped, data.labels, self.config.seed), learned
 
     def _trained(
-        self, problem: Problem, network: DeepNetwork, inputs: Inputs, data: "Dataset", work: Workspace
+        self,
+        learning: LearningRun,
+        problem: Problem,
+        network: DeepNetwork,
+        inputs: Inputs,
+        data: "Dataset",
+        work: Workspace,
     ) -> Classifier:
         from sklearn.exceptions import ConvergenceWarning
 
-        clusters, known, learning, progress = problem.clusters, problem.known, problem.training, work.progress
+        clusters, known, progress = problem.clusters, problem.known, work.progress
         method = told(self.config)
         objective = method.network_objective()
         if hasattr(objective, "agreement"):
@@ -163,16 +155,6 @@ def _say_doubts(stage: LearningStage, log_p: Tensor, known: "KnownLabels | None"
         taken = "1 step" if steps == 1 else f"{steps} steps"
         remedy = f"it took {taken}, and most need some hundred: give more, as epochs={-(-ENOUGH // each)}"
     progress.note(f"{stage.name}: do not rely on this result: {' and '.join(doubts)}; {remedy}")
-
-
-def _loaded(path: Path, network: DeepNetwork, inputs: Inputs, clusters: int) -> Classifier:
-    """Return a classifier with the weights of a file."""
-    weights, _ = read_tensors(path, FORMAT, "give the command again with --force")
-    with torch.random.fork_rng(devices=[]):
-        backbone = network.backbone(inputs.channels, inputs.size)()
-        model = Classifier(backbone, inputs.prepare(inputs.points[:2]), clusters, torch.Generator())
-    model.load_state_dict(weights)
-    return model.eval()
 
 
 def _trials(

@@ -1,6 +1,5 @@
 """The neighbour graphs of one data set, each built once for all methods that use it."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils.validation import has_fit_parameter
 from clustering.foundation.progress import Progress
 from clustering.graphs.neighbours import NeighbourGraph, neighbours
 from clustering.lengths import unit_rows
-from fsl.training.machine import resolve_device
+from fsl.machine import resolve_device
 
 
 class SharedGraphs:
@@ -20,12 +19,10 @@ class SharedGraphs:
 
     Args:
         values: (N, D) float32.
-        cache: folder in which neighbours are cached by fingerprint.
     """
 
-    def __init__(self, values: Any, cache: Path, progress: Progress) -> None:
+    def __init__(self, values: Any, progress: Progress) -> None:
         self._values = values
-        self._cache = cache
         self._progress = progress
         self._built: dict[tuple[Any, ...], NeighbourGraph] = {}
 
@@ -64,6 +61,6 @@ class SharedGraphs:
                 advance(finished - before)
                 before = finished
 
-            found = neighbours(rows, k, symmetry=symmetry, cache=self._cache, done=done)
+            found = neighbours(rows, k, symmetry=symmetry, done=done)
             advance(points - before)
         return found

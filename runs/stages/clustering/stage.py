@@ -61,12 +61,12 @@ def clustering(
     progress: Progress = quiet,
     force: bool = False,
 ) -> list[Clustered]:
-    """Return the trials of each config, in order; finished ones are taken from the record.
+    """Return the trials of each config, in order; finished ones are taken from the cache.
 
     Each config has a run of its own. If a method fails, the others are run and recorded before its error is raised.
 
     Args:
-        force: cluster again, even if the result is in the record.
+        force: cluster again, even if the result is in the cache.
 
     Raises:
         InputError: wrong values or missing files; raised before anything is clustered.
@@ -76,16 +76,16 @@ def clustering(
     results, failures = execute(stages, Workspace(store, tracker, progress, force))
     if failures:
         raise failures[0][1]
-    return [dataclasses.replace(results[stage.identity], config=stage.config) for stage in stages]
+    return [dataclasses.replace(results[stage.key], config=stage.config) for stage in stages]
 
 
 def recorded_clustering(config: ClusterConfig, tracker: Tracker, say: Say = silent) -> Clustered | None:
-    """Return the clustering of a config from the record; None if it is missing or damaged.
+    """Return the clustering of a config from the cache; None if it is missing or damaged.
 
     Args:
-        say: function that reports a damaged run.
+        say: function that reports a damaged result.
     """
-    return stage_of(config).recorded(tracker, say)
+    return stage_of(config).find(tracker.store, tracker)
 
 
 def points_of(config: ClusterConfig) -> "Dataset":
@@ -93,13 +93,13 @@ def points_of(config: ClusterConfig) -> "Dataset":
     return stage_of(config).read()
 
 
-def plan(configs: Sequence[ClusterConfig], store: Store, tracker: Tracker) -> Plan:
+def plan(configs: Sequence[ClusterConfig], store: Store) -> Plan:
     """Return the plan of these configs.
 
     Raises:
         InputError: as `clustering`, as far as it can be checked without reading points.
     """
-    return plan_of([stage_of(config) for config in configs], tracker)
+    return plan_of([stage_of(config) for config in configs], store)
 
 
 def say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:

@@ -8,14 +8,13 @@ import numpy as np
 import torch
 
 from clustering.foundation.progress import quiet
-from runs.record.unrecorded import Made
 from runs.stages.clustering.feature_maps import points_of_map, with_map
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.learning_run import NETWORK, Learned, LearningRun, LearningStage, watched_scores
 from runs.stages.clustering.results import Trials
 from runs.stages.clustering.trials import fit_all, known_coarse, told_points
-from runs.stages.points import Points
-from runs.stages.stage import Begun, Workspace
+from runs.stages.points import Points, Problem
+from runs.stages.stage import Workspace
 
 
 @dataclass(frozen=True)
@@ -24,11 +23,10 @@ class StepwiseStage(LearningStage):
 
     remedy = "another penalty, more labels, or bounds nearer to the sizes that you expect"
 
-    def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
-        """Fit the method of a config, or resume an interrupted fit."""
-        clusters, known, training = begun.state.clusters, begun.state.known, begun.state.training
-        learning: LearningRun = training
-        (data, graphs), fitted = prepared, list[Any]()
+    def learn(
+        self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace
+    ) -> tuple[Trials, Learned]:
+        clusters, known, (data, graphs), fitted = problem.clusters, problem.known, prepared, list[Any]()
         config, folder, labels = self.config, learning.folder, None if known is None else known.labels
         told = told_points(known, known_coarse(config, data, known))
         mapped = points_of_map(config, told, data.values.shape[0])
@@ -40,17 +38,15 @@ class StepwiseStage(LearningStage):
             )
         (model,) = fitted
         trials = dataclasses.replace(trials, seconds=trials.seconds + np.array([0.0, 0.0, learning.before]))
-        if not learning.finished:
-            with work.store.watched():
-                keep_method(folder / NETWORK, model, config.method.plugin)
+        with work.store.watched():
+            keep_method(folder / NETWORK, model, config.method.plugin)
         features = torch.from_numpy(model.transform(data.values)).float()
-        learned = Learned(features, model.labels_, told, {"steps": model.n_iter_})
-        trials = with_map(trials, learned, mapped, data.labels, config.seed)
-        return Made(trials, {"learned": learned, "data": data})
+        learned = Learned(features, model.labels_, told)
+        return with_map(trials, learned, mapped, data.labels, config.seed), learned
 
-    def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
-        super().close(made, begun, work)
+    def report(self, content: Trials, work: Workspace) -> None:
+        super().report(content, work)
         work.progress.note(
-            f"learned method: {work.store.cache('checkpoints') / self.identity / NETWORK} (runs.stages.clustering."
+            f"learned method: {work.store.cache(self.kind) / self.key / NETWORK} (runs.stages.clustering."
             "learned_methods.learned_method of this file clusters other points)"
         )

@@ -9,25 +9,25 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clustering.evaluation.protocol import random_state
-from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from clustering.methods import with_known
 from fairness.methods import METHODS, UNFAIR, kind_of
 from fairness.trade_off import path_weights
-from runs.cache import Store
-from runs.config.base import identity
+from runs.cache import Entry, Store, key
 from runs.config.fair import FairConfig
-from runs.record.unrecorded import Made
+from runs.record.tracked_run import TrackedRun
 from runs.scheduling.planning import Plan
 from runs.stages.fair.report import trade_off_of
 from runs.stages.fair.results import PATH, FairResult, TradeOff
 from runs.stages.lineage import short
-from runs.stages.points import Points, PointsStage, Problem
-from runs.stages.stage import Begun, Workspace, execute, plan_of
+from runs.stages.points import Points, PointsStage
+from runs.stages.revisions import revisions_of
+from runs.stages.stage import Computed, Workspace, execute, plan_of
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
@@ -47,8 +47,7 @@ class FairStage(PointsStage[FairConfig, TradeOff, FairResult]):
     """
 
     kind = verb = "fair"
-    noun, file = "the fair clustering", PATH
-    load = staticmethod(TradeOff.load)
+    noun, artifacts = "the fair clustering", (PATH,)
 
     clusters: int
     method: Any
@@ -67,55 +66,47 @@ class FairStage(PointsStage[FairConfig, TradeOff, FairResult]):
         return cls(config, source.source() if data is None else data, source, _clusters(config, source), method)
 
     @property
-    def identity(self) -> str:
+    def key(self) -> str:
         keys = self.config.result_keys() | {"n_clusters": self.clusters}
         if not self.weighted:
             del keys["fairness_weight"]
-        return identity(self.kind, config=keys, data=self.data, code=self._code)
+        return key(self.kind, keys, {"data": self.data}, revisions_of(self.config))
 
     @property
     def weighted(self) -> bool:
         """Whether the method has a path of weights."""
         return hasattr(self.method, "path")
 
-    @property
-    def _code(self) -> str:
-        """Fingerprint of the code that computes the labels and makes the points."""
-        modules = {type(self.method).__module__, type(self.source).__module__}
-        return code_fingerprint("fairness.trade_off", "fairness.methods", *sorted(modules))
-
     def prepare(self, work: Workspace) -> Points:
         from runs.stages.clustering.shared_graphs import SharedGraphs
 
         data = self.source.read()
-        return Points(data, SharedGraphs(data.values, work.store.graphs, work.progress))
+        return Points(data, SharedGraphs(data.values, work.progress))
 
-    def begin(self, prepared: Points, work: Workspace) -> Begun:
-        sensitive = ", ".join(prepared.data.sensitive)
-        return Begun(
-            self.start(prepared.shape, self.clusters, work.tracker, sensitive=sensitive),
-            Problem(prepared.shape, self.clusters),
-        )
-
-    def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[TradeOff]:
+    def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed[TradeOff]:
         since = time.perf_counter()
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             found = trade_off_on(self, prepared.data, prepared.graphs, work.progress)
         _pass_on(said, self, work.progress)
-        return Made(found, {"seconds": time.perf_counter() - since})
+        numbers = found.best() | {"seconds": time.perf_counter() - since}
+        return self.computed(found, prepared, self.clusters, numbers, sensitive=", ".join(prepared.data.sensitive))
 
-    def record(self, made: Made[TradeOff], begun: Begun, work: Workspace) -> None:
-        found = made.content
-        for step in range(len(found.weights)):
-            begun.run.metrics(found.metrics(step), step)
-        begun.run.log(metrics=found.best() | {"seconds": float(made.facts["seconds"])})
+    def save(self, content: TradeOff, folder: Path) -> None:
+        content.save(folder / PATH)
+
+    def load(self, entry: Entry) -> TradeOff:
+        return TradeOff.load(entry.path / PATH)
+
+    def log(self, run: TrackedRun, content: TradeOff, entry: Entry) -> None:
+        for step in range(len(content.weights)):
+            run.metrics(content.metrics(step), step)
 
     def found(
         self, content: TradeOff, run_id: str, shape: tuple[int, int], n_clusters: int, *, reused: bool
     ) -> FairResult:
         clusters = content.group_counts.shape[2]
-        return FairResult(self.config, self.identity, run_id, reused, shape, clusters, kind_of(self.method), content)
+        return FairResult(self.config, self.key, run_id, reused, shape, clusters, kind_of(self.method), content)
 
 
 def _clusters(config: FairConfig, source: "FairSource") -> int:
@@ -134,31 +125,31 @@ def fair_clustering(
     progress: Progress = quiet,
     force: bool = False,
 ) -> tuple[list[FairResult], list[Exception]]:
-    """Return the trade-offs of the configs, in order, and the errors; finished trade-offs are taken from the record.
+    """Return the trade-offs of the configs, in order, and the errors; finished trade-offs are taken from the cache.
 
     Each config has a run of its own. If a method fails, the others are run and recorded, and its error is returned with
     their results.
 
     Args:
-        force: cluster again, even if the result is in the record.
+        force: cluster again, even if the result is in the cache.
 
     Raises:
         InputError: wrong values or missing files; raised before anything is clustered.
     """
     stages = [FairStage.on(config) for config in configs]
     results, failures = execute(stages, Workspace(store, tracker, progress, force))
-    made = {stage.identity: stage for stage in stages if stage.identity in results}
-    found = [dataclasses.replace(results[identity], config=stage.config) for identity, stage in made.items()]
+    made = {stage.key: stage for stage in stages if stage.key in results}
+    found = [dataclasses.replace(results[name], config=stage.config) for name, stage in made.items()]
     return found, [error for _, error in failures]
 
 
 def recorded_fair(config: FairConfig, tracker: Tracker, say: Say = silent) -> FairResult | None:
-    """Return the fair clustering of a config from the record; None if it is missing or damaged.
+    """Return the fair clustering of a config from the cache; None if it is missing or damaged.
 
     Args:
-        say: function that reports a damaged run.
+        say: function that reports a damaged result.
     """
-    return FairStage.on(config).recorded(tracker, say)
+    return FairStage.on(config).find(tracker.store, tracker)
 
 
 def points_of(config: FairConfig) -> "FairDataset":
@@ -167,13 +158,13 @@ def points_of(config: FairConfig) -> "FairDataset":
     return data
 
 
-def plan(configs: Sequence[FairConfig], tracker: Tracker) -> Plan:
+def plan(configs: Sequence[FairConfig], store: Store) -> Plan:
     """Return the plan of these configs.
 
     Raises:
         InputError: as `fair_clustering`, as far as it can be checked without reading points.
     """
-    return plan_of([FairStage.on(config) for config in configs], tracker)
+    return plan_of([FairStage.on(config) for config in configs], store)
 
 
 def estimator(config: FairConfig) -> Any:

@@ -40,13 +40,11 @@ def measured(table: Table, cell: Cell, column: Column) -> str:
 
 
 def shipped(table: Table, cell: Cell, column: Column) -> str:
-    """Mean and interval of the shipped runs, by the paper's scoring where that is another one, and a mark if they are
-    stale; empty without any."""
+    """Mean and interval of the shipped runs, by the paper's scoring where that is another one; empty without any."""
     if not cell.shipped:
         return ""
     filled = dataclasses.replace(cell, results=cell.shipped)
-    text = scored(filled, column) or measured(table, filled, column)
-    return f"{text} stale" if cell.is_stale else text
+    return scored(filled, column) or measured(table, filled, column)
 
 
 def scored(cell: Cell, column: Column) -> str:

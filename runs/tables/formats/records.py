@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from runs.config.configs import identity
+from runs.cache import key
 from runs.tables.formats import wording
 from runs.tables.papers.paper import keys_of
 from runs.tables.table import Cell, Column, Row, Table
@@ -41,8 +41,6 @@ def _record(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any
         # Mean over the seeds of the shipped runs.
         "shipped": _finite(column.scale * replace(cell, results=cell.shipped).value),
         "shipped_runs": tuple(result.run_id for result in cell.shipped),
-        # Why the shipped runs do not count.
-        "stale": next((result.stale for result in cell.shipped if result.stale), ""),
         # The metric by which the paper scored, if it is not that of the column, and the result by it.
         "scored": cell.scored,
         "scored_as_printed": _finite(column.scale * cell.as_printed),
@@ -61,7 +59,7 @@ def _record(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any
         "sampler": tasks.sampler.name if tasks else "",
         "shot": tasks.sampler.options.get("shot") if tasks else None,
         # Identity of the config; equal for cells that the same runs fill.
-        "config": identity("cell", keys=keys_of(cell.config)) if cell.config else "",
+        "config": key("cell", keys_of(cell.config), {}, {}) if cell.config else "",
     }
 
 

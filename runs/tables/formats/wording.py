@@ -153,7 +153,7 @@ def runs(table: Table, digits: int | None = None) -> list[str]:
     for (row, column), cell in table.cells.items():
         if cell.results or cell.shipped:
             ids = " ".join(result.run_id[:digits] for result in cell.results or cell.shipped)
-            ids += "" if cell.results else " (shipped, stale)" if cell.is_stale else " (shipped)"
+            ids += "" if cell.results else " (shipped)"
             by_row.setdefault(row, {}).setdefault(ids, []).append(column)
     return [f"{row}: {'; '.join(_in_columns(table, of_row))}" for row, of_row in by_row.items()]
 
@@ -204,11 +204,6 @@ def legend(table: Table) -> list[str]:
         lines.append(f"corrected target: replaces the printed number; from {' and '.join(sorted(sources))}")
     if any(cell.shipped for cell in cells):
         lines.append("shipped: the result of the runs that the project ships, scored as in the paper")
-    if any(cell.is_stale for cell in cells):
-        lines.append(
-            "stale: the code has changed since the shipped run and may give another result now; the number has no "
-            "verdict"
-        )
     if has_runs:
         lines.append("here: the result of the runs in this record; difference: here minus the target")
     other = {place: cell for place, cell in table.cells.items() if numbers.scored(cell, place[1])}

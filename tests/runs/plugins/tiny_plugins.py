@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from clustering.foundation.streams import stream
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.strategies.simpleshot import SimpleShot
-from fsl.training.augmentation import Augmentation
 
 CLASSES = {"base": 8, "validation": 6, "novel": 7}
 

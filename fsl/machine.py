@@ -1,14 +1,13 @@
-"""Properties of the machine: devices, fast number formats and memory allocator."""
+"""Devices by name, and the memory allocator."""
 
 import ctypes
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import torch
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.usable_cores import usable_cores
 
 
 def resolve_device(name: str) -> torch.device:
@@ -28,46 +27,6 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
-def resolve_devices(name: str, count: int) -> tuple[torch.device, ...]:
-    """`count` consecutive GPUs from the named one on, or the CPU repeated `count` times.
-
-    Returns:
-        One device per process, in the order of ranks. Rank 0, which validates, saves and reports progress, uses the
-        first.
-
-    Raises:
-        InputError: see `resolve_device`; also if there are fewer than `count` GPUs or cores.
-    """
-    first = resolve_device(name)
-    if count == 1:
-        return (first,)
-    if first.type == "cpu":
-        cores = usable_cores()
-        if count > cores:
-            raise InputError(
-                f"devices={count} with device={name}: each process needs a core, but only {cores} "
-                f"{'is' if cores == 1 else 'are'} available; use devices={cores} at most"
-            )
-        return (first,) * count
-    start, available = first.index or 0, torch.cuda.device_count()
-    if first.type != "cuda" or start + count > available:
-        raise InputError(
-            f"devices={count} with device={name}: this machine has {available} GPU{'s' * (available != 1)}; "
-            f"use devices={max(1, available - start)}, or device=cpu"
-        )
-    return tuple(torch.device("cuda", index) for index in range(start, start + count))
-
-
-def has_fast_bfloat16(device: torch.device) -> bool:
-    """Whether the device has bfloat16 instructions, which makes bfloat16 faster than float32; emulation does not."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_capability(device) >= (8, 0)
-    if device.type != "cpu":
-        return False
-    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
-
-
 def keep_freed_memory() -> bool:
     """Make the C library keep the memory of freed tensors for later tensors.
 
@@ -82,13 +41,6 @@ def keep_freed_memory() -> bool:
     # the trim threshold is a C int, so its maximum is 2 GiB
     _kept = _mallopt(_MMAP_MAX, 0) and _mallopt(_TRIM_THRESHOLD, 2**31 - 1)
     return _kept
-
-
-def return_freed_memory() -> None:
-    """Return kept memory to the kernel. Use it between different kinds of work, so that their peaks do not add up."""
-    if _kept:
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager
