@@ -139,7 +139,7 @@ def agreed(console: Console, flags: Flags) -> bool:
 
 
 def _show_plan(missing: "Missing", console: Console) -> None:
-    from runs.console.spans import duration
+    from runs.console.output import duration
 
     for failure in missing.blocked:
         console.note(f"cannot be run: {failure}")

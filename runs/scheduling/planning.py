@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig
 from runs.config.tuning_protocol import steps_of
-from runs.console.spans import duration
+from runs.console.output import duration
 from runs.scheduling.durations import Durations
 from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, short, train_name
 from runs.track import Tracker
