@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from importlib import metadata
 
 from clustering.foundation.errors import InputError, unknown
-from clustering.foundation.usable_cores import start_no_more_threads
+from clustering.foundation.usable_cores import set_up_threads
 from runs.cli.flags import parse_flags
 from runs.console.endings import FAILED, explain
 from runs.console.output import Console
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in words
     _make_streams_writable()
     _interrupt_on_termination()
-    start_no_more_threads()
+    set_up_threads()
     console = Console()
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # finds strategy=mymodule:MyStrategy; last, so that installed packages go first
