@@ -20,14 +20,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
-from runs.storage.disk import ENVIRONMENT, is_disk_full, put_in_place, unwritable, watched, write_text
+from runs.storage.disk import ENVIRONMENT, is_disk_full, unwritable, watched, write_text
 from runs.storage.locks import Say, locked, silent, try_locked
 
 CONFIG, METRICS, COMPLETE = "config.yaml", "metrics.json", "complete.json"
@@ -214,12 +214,13 @@ class Store:
 
         Args:
             say: receives the messages.
-            held: whether the caller holds the lock; a result whose renaming was interrupted is then completed.
+            held: whether the caller holds the lock.
         """
         folder = self.cache(kind) / key
-        new = folder.with_name(f"{key}.new")
-        if held and not folder.exists() and (new / COMPLETE).is_file():
-            os.replace(new, folder)
+        if any(os.path.lexists(folder.with_name(f"{key}{ending}")) for ending in (".new", ".old")):
+            with nullcontext(True) if held else self.try_lock(kind, key) as free:
+                if free:
+                    self._tidy(folder)
         if not os.path.lexists(folder):
             return None
         try:
@@ -231,6 +232,17 @@ class Store:
             say(f"{entry.name} was computed with an earlier {older.partition('/')[0]}: computing it again")
             return None
         return entry
+
+    def _tidy(self, folder: Path) -> None:
+        """Complete the renaming of a result that was interrupted; nobody else publishes it meanwhile."""
+        new, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
+        with self.watched():
+            if not os.path.lexists(folder) and (new / COMPLETE).is_file():
+                os.replace(new, folder)
+            elif not os.path.lexists(folder) and old.exists():
+                os.replace(old, folder)
+            for left in (new, old):
+                shutil.rmtree(left, ignore_errors=True)
 
     def peek(self, kind: str, key: str) -> bool:
         """Return whether a result is in the cache, without reading its data files."""
@@ -298,7 +310,7 @@ class Store:
         folder = self.cache(kind) / key
         new = folder.with_name(f"{key}.new")
         with self.watched():
-            shutil.rmtree(new, ignore_errors=True)
+            self._tidy(folder)
             new.mkdir(parents=True)
             save(new)
             data = sorted(path.name for path in new.iterdir() if path.suffix != ".md")
@@ -316,7 +328,10 @@ class Store:
                 json.dump(complete, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
-            put_in_place(new, folder)
+            if os.path.lexists(folder):
+                os.replace(folder, folder.with_name(f"{key}.old"))
+            os.replace(new, folder)
+            shutil.rmtree(folder.with_name(f"{key}.old"), ignore_errors=True)
             shutil.rmtree(folder.with_name(f"{key}.partial"), ignore_errors=True)
         entry = _read(folder)
         return Entry(folder, entry.fingerprint, entry.metrics, entry.facts, reused=False)

@@ -1,11 +1,9 @@
-"""The command `transduce`: the table of verbs, and their exit codes.
+"""The command `transduce`: its verbs, exit codes, and what holds for every verb.
 
-To add a verb, write a file in this folder with FLAGS, `usage(settings)` and `run(flags, console)`, and add a line to
-VERBS. The optional KEYS lists keys that may be written as flags.
-Import slow packages inside functions: a verb checks its arguments before it loads them.
+To add a verb, write a function with a docstring and annotated parameters in a file of this folder, and register it with
+`@app.command`. Import slow packages inside the function: a verb checks its arguments before it loads them.
 """
 
-import importlib
 import io
 import os
 import signal
@@ -15,58 +13,48 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import metadata
+from typing import Annotated
 
-from clustering.foundation.errors import InputError, unknown
+import typer
+
+from clustering.foundation.errors import InputError
 from clustering.foundation.usable_cores import set_up_threads
-from runs.cli.flags import parse_flags
-from runs.console.endings import FAILED, explain
+from runs.cli import clustering, few_shot, own_data, results
+from runs.cli.app import QUIET, app
+from runs.console.endings import FAILED, MISTAKE, explain
 from runs.console.output import Console
 from runs.record.passwords import without_passwords
 
-VERBS = {
-    "quickstart": ("runs.cli.quickstart", "train, evaluate and report on the embedded benchmark, in a few minutes"),
-    "train": ("runs.cli.train", "train a backbone on the base classes of a benchmark"),
-    "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; train first if needed"),
-    "tune": ("runs.cli.tune", "choose a strategy's parameters on base and validation classes"),
-    "classify": (
-        "runs.cli.classify",
-        "classify your own pictures, from a few labelled ones of each class or class names",
-    ),
-    "label": ("runs.cli.label", "label a pile of pictures or rows on a page, from a few labels to all"),
-    "next": ("runs.cli.next", "list the items of a pile to label next, without a page"),
-    "cluster": ("runs.cli.cluster", "cluster a dataset or your own table, and compare methods"),
-    "fair": ("runs.cli.fair", "cluster with balanced groups: each cluster approaches the groups' proportions"),
-    "compare": ("runs.cli.compare", "compare strategies with a reference on the same tasks"),
-    "table": ("runs.cli.table", "show the table of an experiment or a paper from the tracked runs"),
-    "figure": ("runs.cli.figure", "draw a figure of the papers from the tracked runs"),
-    "record": ("runs.cli.record", "export finished runs to a file, or import those of another machine"),
-    "report": ("runs.cli.report", "write all tracked runs as a static site"),
-    "data": ("runs.cli.data", "check a benchmark's files, or show where to get them"),
-    "import": ("runs.cli.importing", "convert features and weights written by other programs"),
-    "tasks": ("runs.cli.tasks", "write the tasks of a config to a file"),
-    "list": ("runs.cli.listing", "list the available strategies, benchmarks, methods, datasets and tables"),
-    "completion": ("runs.cli.completion", "print the shell code that completes verbs, keys and options"),
-    "ui": ("runs.cli.ui", "open the MLflow UI on the tracked runs"),
-}
 RESUMABLE = ("quickstart", "train", "evaluate", "tune", "cluster", "fair", "compare", "table", "figure", "record")
 """Verbs that continue an interrupted run when the same command is given again."""
+INTERRUPTED = 130
+ORDER = (few_shot, own_data, clustering, results)  # importing them registers their verbs
 
-DONE, INTERRUPTED = 0, 130
 
-USAGE = """\
-usage: transduce VERB [key=value ...] [--flag ...]
+def _show_version(asked: bool) -> None:
+    if asked:
+        try:
+            version = metadata.version("transduce")
+        except metadata.PackageNotFoundError:
+            version = "(not installed)"
+        Console().write(f"transduce {version}")
+        raise typer.Exit()
 
-Transductive few-shot learning and clustering: train, evaluate, compare. Every run is tracked in MLflow.
 
-verbs:
-{verbs}
+@app.callback(epilog="The help of a verb, transduce VERB --help, lists its keys, their defaults and examples.")
+def transduce(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no messages.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Transductive few-shot learning and clustering: train, evaluate, compare. Every run is tracked in MLflow.
 
-  transduce VERB --help    its keys, their defaults and examples
-  transduce --version
-
-A key with several values (shot=1,5) starts one run for each value. Finished runs are reused; rerun the same command
-to resume an interrupted one.
-"""
+    A key with several values (shot=1,5) starts one run for each value. Finished runs are reused; rerun the same command
+    to resume an interrupted one.
+    """
+    QUIET[0] = quiet
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,10 +72,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # finds strategy=mymodule:MyStrategy; last, so that installed packages go first
     with warnings.catch_warnings():
-        if not debug and not sys.warnoptions and "PYTEST_CURRENT_TEST" not in os.environ:
+        if not debug and not sys.warnoptions:
             warnings.simplefilter("ignore")  # users cannot act on deprecation warnings between libraries
         try:
-            return _dispatch(words)
+            code = app(args=_arranged(words, console), prog_name="transduce", standalone_mode=False) or 0
+            if code == INTERRUPTED:
+                console.error(_interrupted(words))
+            return int(code)
         except KeyboardInterrupt:
             console.error(_interrupted(words))
             return INTERRUPTED
@@ -98,11 +89,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Exception as error:
             if debug:
                 sys.stderr.write(without_passwords(traceback.format_exc()))
-            text, code = explain(error)
+            text, code = _explained(error)
             console.error(f"transduce: {text}")
             if code == FAILED and not debug:
                 console.error("Run the command again with --debug to see the traceback.")
             return code
+
+
+def _arranged(words: Sequence[str], console: Console) -> list[str]:
+    """Return the words with the flags of every verb first, and the habits of Hydra's users in this program's form."""
+    first = [word for word in words if word in ("--quiet", "-q", "--debug")]
+    others = [word for word in words if word not in first]
+    if not others or others[0] == "help":
+        others[:1] = ["--help"]
+    for word in ("-m", "--multirun"):
+        if word in others:
+            others.remove(word)
+            console.error(f"{word} is not needed: a key with several values starts one run for each")
+    shows = [word for word in others if word == "--cfg" or word.startswith("--cfg=")]
+    if shows:
+        at = others.index(shows[0])
+        kind = others[at + 1 : at + 2] if shows[0] == "--cfg" else []
+        others = ["config", *others[:at], *others[at + 1 + (kind in (["job"], ["all"])) :]]
+    return [*first, *others]
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """Return the message for an error and the exit code, also for those of the command line itself."""
+    if isinstance(error, InputError) or not hasattr(error, "format_message"):
+        return explain(error)
+    return error.format_message() or type(error).__name__, MISTAKE
 
 
 def _interrupt_on_termination() -> None:
@@ -130,48 +146,18 @@ def _make_streams_writable() -> None:
             getattr(sys, name).reconfigure(errors="replace")
 
 
-def _dispatch(arguments: list[str]) -> int:
-    words = [word for word in arguments if word != "--debug"]
-    if not words or words[0] in ("--help", "-h", "help"):
-        width = max(map(len, VERBS))
-        Console().write(USAGE.format(verbs="\n".join(f"  {v:{width}}  {VERBS[v][1]}" for v in VERBS)))
-        return DONE
-    if words[0] == "--version":
-        Console().write(f"transduce {_version()}")
-        return DONE
-    verb, rest = words[0], words[1:]
-    if verb not in VERBS:
-        if verb.startswith("-") or "=" in verb:
-            raise InputError(f"the verb must come first: transduce VERB {verb} ...; verbs: {', '.join(VERBS)}")
-        raise unknown("verb", verb, VERBS)
-    module = importlib.import_module(VERBS[verb][0])
-    if verb == "completion" and "COMP_LINE" in os.environ:
-        rest = []  # bash appends the command and the word, which are part of the line
-    flags = parse_flags(verb, module.FLAGS, rest, getattr(module, "KEYS", ()))
-    if flags.help:
-        Console().write(module.usage(flags.settings))
-        return DONE
-    return int(module.run(flags, Console(quiet=flags.quiet, as_json=flags.json)))
-
-
-def _version() -> str:
-    try:
-        return metadata.version("transduce")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
-
-
 def _interrupted(words: Sequence[str]) -> str:
-    if not words or words[0] not in RESUMABLE:
+    verb = next((word for word in words if not word.startswith("-")), "")
+    if verb not in RESUMABLE:
         return "\ntransduce: interrupted."
     advice = "\nRerun the same command to continue."
     trains = any(word.startswith("network=") and word != "network=none" for word in words)
-    if words[0] == "fair":
+    if verb == "fair":
         return (
             "\ntransduce: interrupted. Finished runs are kept. All weights of a path are one run; the interrupted run "
             f"starts again from its first weight.{advice}"
         )
-    if words[0] == "cluster" and not trains:
+    if verb == "cluster" and not trains:
         return (
             "\ntransduce: interrupted. Finished runs are kept. All starts and settings of a method are one run; the "
             f"interrupted run starts again, but training of a network resumes.{advice}"
@@ -182,4 +168,4 @@ def _interrupted(words: Sequence[str]) -> str:
     )
 
 
-__all__ = ["VERBS", "main"]
+__all__ = ["app", "main"]

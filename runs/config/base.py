@@ -8,7 +8,7 @@ import math
 import os
 import re
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -108,17 +108,16 @@ class RunConfig:
 
     def to_yaml(self) -> str:
         """Return the config as YAML text, readable with `OmegaConf.load` and with `experiment=FILE.yaml`."""
-        lines = []
-        for group, choice in self.choices().items():
-            if choice.options:
-                lines.append(f"{group}:\n{BELOW}name: {as_yaml(choice.name)}\n")
-                lines += [f"{BELOW}{name}: {as_yaml(value)}\n" for name, value in choice.options.items()]
-            else:
-                lines.append(f"{group}: {as_yaml(choice.name)}\n")
-        for field in top_level(type(self)):
-            if (value := getattr(self, field.name)) != {}:
-                lines.append(f"{field.name}: {as_yaml(value)}\n")
-        return "".join(lines)
+        return "".join(f"{key}:{_block(value)}\n" for key, value in self.nested().items())
+
+    def nested(self) -> dict[str, Any]:
+        """Return all keys; a group with fields is a mapping of its name and its fields."""
+        chosen = {
+            group: {"name": choice.name, **choice.options} if choice.options else choice.name
+            for group, choice in self.choices().items()
+        }
+        values = {field.name: getattr(self, field.name) for field in top_level(type(self))}
+        return chosen | {name: value for name, value in values.items() if value != {}}
 
     def _items(self) -> Iterable[tuple[str, Any]]:
         for group, choice in self.choices().items():
@@ -208,8 +207,8 @@ def code_left_out() -> Iterator[None]:
 
 def as_yaml(value: Any) -> str:
     """Write a value as YAML, with quotes only if YAML requires them."""
-    if isinstance(value, Grid):
-        return json.dumps(write(value), ensure_ascii=False)
+    if isinstance(value, Grid) and any(isinstance(item, tuple) for item in value):
+        return _quoted(write(value))
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(map(_item, value)) + "]"
     if isinstance(value, Mapping):
@@ -217,6 +216,25 @@ def as_yaml(value: Any) -> str:
     if isinstance(value, float) and math.isinf(value):
         return ".inf" if value > 0 else "-.inf"
     return _quoted(write(value)) if isinstance(value, str) else write(value)
+
+
+def to_yaml(configs: Sequence[RunConfig]) -> str:
+    """Return several configs of one verb as one YAML text: what they share, and below `each` what differs."""
+    first, *others = [config.nested() for config in configs]
+    if not others:
+        return configs[0].to_yaml()
+    shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
+    lines = [f"{key}:{_block(value)}\n" for key, value in shared.items()]
+    for config in (first, *others):
+        lines.append(f"- {as_yaml({key: value for key, value in config.items() if key not in shared})}\n")
+    return "".join([*lines[: len(shared)], "each:\n", *lines[len(shared) :]])
+
+
+def _block(value: Any) -> str:
+    """Return a value after its key; a mapping on lines of its own."""
+    if not isinstance(value, Mapping):
+        return f" {as_yaml(value)}"
+    return "".join(f"\n{BELOW}{key}: {as_yaml(item)}" for key, item in value.items())
 
 
 def _item(value: Any) -> str:

@@ -89,8 +89,8 @@ def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignm
     content = read(path)
     if "defaults" in content:
         raise InputError(
-            f"{path}: there is no list of defaults; write each option as a line of its own, as `strategy: laplacianshot`, "
-            "its fields below it as `strategy: {name: laplacianshot, weight: 0.5}`, and several options as "
+            f"{path}: there is no list of defaults; write each option as a line, as `strategy: laplacianshot`, its "
+            "fields below it as `strategy: {name: laplacianshot, weight: 0.5}`, and several options as "
             "`strategy: [simpleshot, laplacianshot]`"
         )
     each = content.pop("each", [{}])
@@ -117,7 +117,7 @@ def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignm
 
 
 def _leaves(settings: Mapping[str, Any], path: pathlib.Path, above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield nested settings in dotted form: `strategy: {name: a, weight: 1}` are the keys strategy and strategy.weight."""
+    """Yield nested settings in dotted form: `strategy: {name: a, weight: 1}` is strategy=a strategy.weight=1."""
     groups_by_key = {group.key: group for group in GROUPS.values()}
     for name, value in settings.items():
         key = f"{above}.{name}" if above else str(name)
@@ -309,8 +309,8 @@ def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]
             OmegaConf.update(mapping, name.removeprefix(f"{key}."), fields.pop(name), force_add=True)
         fields[key] = OmegaConf.to_container(mapping)
     for group in group_names(schema):
-        name = point.get(Target(group, ""))
-        if name is None:
+        name = point.get(Target(group, "")) or ""
+        if not name:
             name = groups.default(group, fields["benchmark"].name, fields["backbone"].name)
         choice = groups.option(group_of(schema, group), name)
         options = dict(choice.options)

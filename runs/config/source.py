@@ -104,9 +104,10 @@ def read_class(place: str, estimator: bool = False, decided: tuple[str, ...] = (
 
 def describe(kind: type, estimator: bool = False, decided: tuple[str, ...] = ()) -> Described:
     """Return a class that has been imported, as `read_class` describes one of this project."""
+    rows: dict[str, tuple[Any, Any]]
     if estimator:
         try:
-            hints = typing.get_type_hints(kind.__init__, include_extras=True)
+            hints = typing.get_type_hints(kind.__init__, include_extras=True)  # type: ignore[misc]
         except NameError:  # annotations with names imported for type checkers only
             hints = {}
         rows = {
@@ -142,9 +143,9 @@ def supported(hint: Any) -> Any:
         return Annotated[(supported(arguments[0]), *arguments[1:])]
     if origin in (Union, types.UnionType):
         parts = [supported(part) for part in arguments]
-        return Any if Any in parts else Union[tuple(parts)]
+        return Any if Any in parts else Union[tuple(parts)]  # noqa: UP007
     if origin in (tuple, list, collections.abc.Sequence) and arguments:
-        return tuple[supported(arguments[0]), ...]
+        return tuple[supported(arguments[0]), ...]  # type: ignore[misc]
     return Any
 
 
@@ -182,7 +183,7 @@ def documented(text: str, names: tuple[str, ...]) -> dict[str, str]:
 
 @functools.cache
 def is_mentioned(field: str) -> bool:
-    """Return whether a line of this project's code may define a field of this name; quicker than reading all classes."""
+    """Return whether a line of this project may define a field of this name; quicker than reading all classes."""
     line = re.compile(rf"^\s+{re.escape(field)}\s*:", flags=re.MULTILINE)
     root = Path(__file__).resolve().parents[2]
     return any(line.search(path.read_text("utf-8")) for name in PROJECT for path in (root / name).rglob("*.py"))
@@ -236,7 +237,8 @@ class _Module:
         for node in self.tree.body:
             if isinstance(node, ast.ClassDef) and node.name == name:
                 return self, node
-        return self.imported(name, lambda module, original: module.find(original))
+        found: tuple[_Module, ast.ClassDef] = self.imported(name, lambda module, original: module.find(original))
+        return found
 
     def imported(self, name: str, use: Any) -> Any:
         """Return what `use` finds in the module from which a name is imported."""
@@ -268,9 +270,9 @@ class _Module:
                 return OPERATORS[type(node.op)](self._value(node.left), self._value(node.right))
             case ast.Subscript():
                 return self._value(node.value)[self._value(node.slice)]
-            case ast.Call(func=ast.Name()) if node.func.id in CALLED:
+            case ast.Call(func=ast.Name(id=called)) if called in CALLED:
                 named = {str(keyword.arg): self._value(keyword.value) for keyword in node.keywords}
-                return CALLED[node.func.id](*map(self._value, node.args), **named)
+                return CALLED[called](*map(self._value, node.args), **named)
         raise _UnreadableError(f"{self.name}: {ast.unparse(node)}")
 
 
@@ -284,11 +286,11 @@ class _Names(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         for node in self.module.tree.body:
-            targets: list[ast.expr] = node.targets if isinstance(node, ast.Assign) else []
-            if isinstance(node, ast.AnnAssign) and node.value is not None:
-                targets = [node.target]
+            if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+                continue
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-                self[name] = self.module.value(node.value)  # type: ignore[union-attr, arg-type]
+                self[name] = self.module.value(node.value)
                 return self[name]
         self[name] = self.module.imported(name, lambda module, original: module.names[original])
         return self[name]
@@ -371,12 +373,13 @@ def _flags(module: _Module, node: ast.ClassDef) -> Iterator[tuple[str, Any]]:
     for base in _bases(module, node):
         yield from _flags(*base)
     for line in node.body:
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
-            if ast.unparse(line.annotation).startswith("ClassVar"):
-                try:
-                    yield line.target.id, module.value(line.value)
-                except _UnreadableError:
-                    continue
+        if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name) or line.value is None:
+            continue
+        if ast.unparse(line.annotation).startswith("ClassVar"):
+            try:
+                yield line.target.id, module.value(line.value)
+            except _UnreadableError:
+                continue
 
 
 def loaded(place: str, kind: Any, estimator: bool, decided: tuple[str, ...]) -> Described:

@@ -10,6 +10,7 @@ from runs.config.label import LabelConfig
 from runs.labelling.export import export
 from runs.labelling.views import accuracy
 from runs.stages.lineage import short
+from runs.stages.stage import set_values
 
 if TYPE_CHECKING:
     from runs.labelling.session import Session
@@ -56,7 +57,8 @@ def record(
             f"{short(config.strategy)} {facts['labelled']} labels",
             stage=STAGE,
             key=same,
-            params=config.flat(),
+            params=set_values(config),
+            flat=config.flat(),
             config=config.to_yaml(),
             tags={"strategy": config.strategy.name, "session": session.folder.name, "items": len(states)},
         )

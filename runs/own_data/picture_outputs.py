@@ -17,6 +17,7 @@ from runs.config.cluster import ClusterConfig
 from runs.config.overrides import spell
 from runs.own_data.table_checks import check_page
 from runs.stages.lineage import short
+from runs.stages.stage import set_values
 from runs.storage.disk import write_text
 from runs.storage.together import Output, check_place
 
@@ -223,7 +224,8 @@ def record(
             name,
             stage=STAGE,
             key=result.key,
-            params=config.flat(),
+            params=set_values(config),
+            flat=config.flat(),
             config=config.to_yaml(),
             tags=tags,
         )

@@ -86,6 +86,8 @@ class Address:
             raise InputError(
                 f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; create it, or correct the path"
             )
+        if self.database and not self.own:  # the working folder may change
+            self.uri = f"sqlite:///{self.database}" + "".join(self.uri.partition("?")[1:])
 
     def _check_server(self) -> None:
         try:

@@ -109,6 +109,10 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
         return batch_key(self.config, self.lineage)
 
     @property
+    def yaml(self) -> str:
+        return self.asked.to_yaml()
+
+    @property
     def flat(self) -> dict[str, Any]:
         """The values used, and the values from which the tuned ones were chosen."""
         grids = {f"tuning.{field}": write(grid) for field, grid in self.asked.strategy.grids.items()}

@@ -30,7 +30,17 @@ M = TypeVar("M")  # the content
 R = TypeVar("R")  # the result: the content and its run
 
 Empty: Mapping[str, Any] = MappingProxyType({})
-DAMAGE = (InputError, ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile)  # errors of reading a file
+DAMAGE = (
+    InputError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OSError,
+    EOFError,
+    RecursionError,
+    zipfile.BadZipFile,
+)  # errors of reading a file
 
 
 class Workspace(NamedTuple):
@@ -125,6 +135,11 @@ class Stage(ABC, Generic[P, M, R]):
     def params(self) -> Mapping[str, Any]:
         """Params of the run."""
         return set_values(self.config)
+
+    @property
+    def yaml(self) -> str:
+        """The whole config as YAML, from which the command can be repeated."""
+        return str(self.config.to_yaml())
 
     @property
     def flat(self) -> Mapping[str, Any]:
@@ -274,12 +289,12 @@ class _Execution:
                 continue
             run_id = recorded.get(entry.name, "")
             if not run_id and held:
-                run_id = self._record(stage, content, entry, self._start(stage))
+                run_id = self._record(stage, content, entry, *self._runs([stage]))
             elif not run_id:
                 what = f"{stage.noun} of {stage.name}"
                 with self.work.store.lock(stage.kind, stage.key, what, self.work.progress.note):
                     again = tracker.recorded([(stage.experiment, entry, stage.parent_run)])
-                    run_id = again.get(entry.name) or self._record(stage, content, entry, self._start(stage))
+                    run_id = again.get(entry.name) or self._record(stage, content, entry, *self._runs([stage]))
             results[stage.key] = stage.result(content, entry, run_id)
         return results
 
@@ -300,8 +315,7 @@ class _Execution:
             return {}
         work, results = self.work, {}
         with ExitStack() as guards:
-            runs = self._resumed(batch)
-            started = [(stage, runs.get(stage.key) or self._start(stage)) for stage in batch]
+            started = list(zip(batch, self._runs(batch), strict=True))
             for _, run in started:
                 guards.enter_context(run.guarded())
             published = []
@@ -323,18 +337,19 @@ class _Execution:
             stage.kind,
             stage.key,
             lambda folder: stage.save(found.content, folder),
-            config=stage.config.to_yaml(),
+            config=stage.yaml,
             metrics=found.metrics,
             facts=facts,
         )
 
-    def _resumed(self, batch: Sequence[Stage[Any, Any, Any]]) -> dict[str, TrackedRun]:
-        """Resume the unfinished runs of the batch, by key."""
-        keys, first = {stage.key: stage.name for stage in batch}, batch[0]
-        runs = self.work.tracker.unfinished(first.experiment, list(keys), first.parent_run)
-        for key in runs:
-            self.work.progress.note(f"going on with the interrupted run of {keys[key]}")
-        return runs
+    def _runs(self, batch: Sequence[Stage[Any, Any, Any]]) -> list[TrackedRun]:
+        """Return a run for each stage: its unfinished one, or a new one."""
+        keys, first = [stage.key for stage in batch], batch[0]
+        runs = self.work.tracker.unfinished(first.experiment, keys, first.parent_run)
+        for stage in batch:
+            if stage.key in runs:
+                self.work.progress.note(f"going on with the interrupted run of {stage.name}")
+        return [runs.get(stage.key) or self._start(stage) for stage in batch]
 
     def _start(self, stage: Stage[Any, Any, Any]) -> TrackedRun:
         return self.work.tracker.start(
@@ -343,7 +358,7 @@ class _Execution:
             stage=stage.kind,
             key=stage.key,
             params=stage.params,
-            config=stage.config.to_yaml(),
+            config=stage.yaml,
             tags=stage.tags,
             flat=stage.flat,
             parent=self._parent_of(stage),

@@ -193,7 +193,8 @@ class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
         held: dict[str, Any] = {}
         with closed("novel"):
             for step in self.steps:
-                trials = self._trials(step, held, step.split, step.tasks, run_id, progress)
+                force = self.work.force and chosen is None
+                trials = self._trials(step, held, step.split, step.tasks, run_id, progress, force=force)
                 curve = self._curve(step, trials, chosen)
                 found.append(curve)
                 held |= curve.chosen.values
@@ -250,13 +251,22 @@ class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
         return Curve(step, trials, best, own)
 
     def _trials(
-        self, step: TuningStep, held: Mapping[str, Any], split: str, tasks: int, run_id: str, progress: Progress
+        self,
+        step: TuningStep,
+        held: Mapping[str, Any],
+        split: str,
+        tasks: int,
+        run_id: str,
+        progress: Progress,
+        *,
+        force: bool = False,
     ) -> tuple[Trial, ...]:
         """Return the trials of all combinations of a step's values on tasks of a split, with other fields at `held`."""
         points = list(self.config.strategy.at({**self._defaults, **step.at, **held, **step.grids}).points())
         configs = [self.config.trial(point, split, tasks) for point in points]
         parent = Parent(self.experiment, run_id, tuple(step.grids))
-        results = evaluation(configs, self.work.store, self.work.tracker, progress=progress, parent=parent)
+        store, tracker = self.work.store, self.work.tracker
+        results = evaluation(configs, store, tracker, progress=progress, parent=parent, force=force)
         values = [{field: point.options[field] for field in step.grids} for point in points]
         return tuple(Trial(given, result) for given, result in zip(values, results, strict=True))
 

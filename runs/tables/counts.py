@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from runs.tables.table import Table
 from runs.tables.verdicts import STATUSES, ClaimStatus, VerdictStatus
+
+if TYPE_CHECKING:
+    from runs.track import Tracker
 
 WAITING: tuple[VerdictStatus, ...] = ("not run", "cannot run here")
 
@@ -87,3 +90,15 @@ class Counts:
                 {"verdict": status, "reason": why, "cells": count} for (status, why), count in self.reasons.items()
             ],
         }
+
+
+def all_counts(tracker: "Tracker") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the counts of each work and of all, and those of each table, as dictionaries."""
+    from runs.tables.evidence import look_up
+    from runs.tables.papers.paper import paper_table
+    from runs.tables.papers.published import published_names, works
+
+    tables = [look_up(paper_table(name), tracker) for name in published_names()]
+    by_work = {work: [table for table in tables if table.name.partition("/")[0] == work] for work in works()}
+    counts = [*(Counts.of(work, of_work) for work, of_work in by_work.items()), Counts.of("all", tables)]
+    return [one.record() for one in counts], [Counts.of(table.name, [table]).record() for table in tables]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,10 @@ from numpy.typing import NDArray
 from runs.stages.fair.results import FairResult
 from runs.stages.fair.series import Series, fronts, series_of
 from runs.stages.lineage import short
+
+if TYPE_CHECKING:
+    from runs.figures.logged import LoggedFigure
+    from runs.own_data.page import Written
 
 Varying = Callable[..., Mapping[str, str]]
 KINDS = {"kmeans": "K-means", "kmedian": "K-median", "ncut": "normalised cut"}
@@ -134,3 +139,28 @@ def _spread(one: Series, name: str, form: str, deviation_form: str) -> list[str]
 
 def _number(value: float, form: str) -> str:
     return "" if math.isnan(value) else f"{value:{form}}"
+
+
+def as_json(result: "FairResult", figure: "LoggedFigure", files: "Written | None") -> dict[str, Any]:
+    """Return a result as a dictionary for JSON."""
+    trade_off = result.found
+    finite = [
+        {name: value for name, value in trade_off.metrics(step).items() if math.isfinite(value)}
+        for step in range(len(trade_off.weights))
+    ]
+    return {
+        "config": result.config.as_json(),
+        "weights": finite,
+        "best": trade_off.fairest,
+        "groups": dict(zip(trade_off.group_names.tolist(), trade_off.group_sizes.tolist(), strict=True)),
+        "target": trade_off.target.tolist(),
+        "data_balance": trade_off.data_balance,
+        "objective": result.kind,
+        "n_clusters": result.n_clusters,
+        "points": result.shape[0],
+        "key": result.key,
+        "run": result.run_id,
+        "picture": str(figure.files[0]),
+        "reused": result.reused,
+        **({} if files is None else files.record()),
+    }

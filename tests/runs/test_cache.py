@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import math
 import os
+import shutil
 import threading
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs import cache
 from runs.cache import Store, key, revisions
-from runs.storage import disk, locks
+from runs.storage import locks
 from runs.storage.disk import write_text
 from tests.runs.children import started
 
@@ -295,7 +296,7 @@ def test_a_killed_owner_frees_its_lock(store, child_environment):
 def test_a_kill_while_a_finished_folder_is_replaced(store, monkeypatch, after):
     """One of both is found afterwards, whole, and nothing is left beside it when it is published again."""
     publish(store, text="old")
-    real = disk.os.replace
+    real, delete = os.replace, shutil.rmtree
 
     def stop():
         raise SystemExit
@@ -305,19 +306,16 @@ def test_a_kill_while_a_finished_folder_is_replaced(store, monkeypatch, after):
             stop()
         real(source, target)
 
-    if after == "the new one is there":
-        delete = disk.shutil.rmtree
-        monkeypatch.setattr(
-            disk.shutil,
-            "rmtree",
-            lambda path, **_: stop() if ".old-" in str(path) else delete(path, ignore_errors=True),
-        )
-    else:
-        monkeypatch.setattr(disk.os, "replace", replace)
-    with pytest.raises(SystemExit):
-        publish(store, text="new")
-    monkeypatch.undo()
-    found = Store(store.root).find("checkpoint", KEY, held=True)
+    with monkeypatch.context() as patch:
+        if after == "the new one is there":
+            patch.setattr("shutil.rmtree", lambda path, **_: stop() if str(path).endswith(".old") else delete(path))
+            patch.setattr(Store, "_tidy", lambda *_: None)
+        else:
+            patch.setattr("os.replace", replace)
+        with pytest.raises(SystemExit):
+            publish(store, text="new")
+    found = Store(store.root).find("checkpoint", KEY)
+    assert [path.name for path in store.cache("checkpoint").iterdir()] == [KEY]
     assert (found.path / "file").read_text() == ("old" if after == "the new one is whole" else "new")
     publish(store, text="newest")
     assert (store.find("checkpoint", KEY).path / "file").read_text() == "newest"

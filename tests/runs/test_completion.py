@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from runs.cli.completion import completions
 
 from fsl.strategies import STRATEGIES
 from runs.cli import VERBS, main
-from runs.cli.completion import completions
 
 
 def test_each_part_of_a_command_is_completed() -> None:

@@ -3,13 +3,13 @@
 import typing
 
 import pytest
+from runs.config.timm_names import check_backbone
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import mismatch
 from runs.config import groups
 from runs.config import timm_names as networks
 from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, parse
-from runs.config.timm_names import check_backbone
 
 FILES = [(group, path.stem) for group in groups.GROUPS for path in sorted((groups.folder() / group).glob("*.yaml"))]
 

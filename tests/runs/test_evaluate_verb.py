@@ -52,7 +52,7 @@ def test_the_audit_is_kept_apart(trained, tracker, grid):
 def test_an_audit_that_a_strategy_cannot_have_is_refused_before_training(store, tracker, grid):
     with pytest.raises(InputError, match="simpleshot"):
         evaluation(grid("audit=directed_with_self"), store, tracker)
-    assert not any(store.cache("checkpoints").iterdir())
+    assert not store.cache("checkpoint").exists()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_missing_class_names_are_noticed_before_training(store, tracker, tiny_ar
     typed = [item for item in tiny_arguments if "named" not in settings[0] or not item.startswith("query=")]
     with pytest.raises(InputError, match=message):
         evaluation(parse(EvaluateConfig, [*typed, *settings]), store, tracker)
-    assert not any(store.cache("checkpoints").iterdir())
+    assert not store.cache("checkpoint").exists()
 
 
 def test_several_audits_are_named_in_the_output(trained, tiny_arguments, capsys):

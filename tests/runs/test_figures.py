@@ -147,7 +147,7 @@ def test_plots_that_were_not_run_stay_empty_and_the_others_are_named(read):
 
 def test_the_objective_of_the_first_task_is_drawn_until_it_stops(trained, tracker, needed):
     configs = needed(TRACED, "seed=0,1", f"checkpoint={trained.root}/weights.safetensors")
-    (weights,) = trained.cache("checkpoints").glob("*/best.safetensors")
+    (weights,) = trained.cache("checkpoint").glob("*/best.safetensors")
     shutil.copy(weights, trained.root / "weights.safetensors")  # for both seeds, so that nothing is trained
     results = evaluation(configs, trained, tracker)
     drawing = papers.drawing("thesis/4.2")
@@ -295,7 +295,7 @@ def test_what_is_missing_is_run_when_told_so(trained, typed, capsys, monkeypatch
 
 @pytest.mark.slow
 def test_one_that_fails_does_not_stop_the_others(trained, typed, capsys):
-    (weights,) = trained.cache("checkpoints").glob("*/best.safetensors")
+    (weights,) = trained.cache("checkpoint").glob("*/best.safetensors")
     (trained.root / "broken.safetensors").write_bytes(b"no weights")
     files = f"checkpoint={trained.root}/broken.safetensors,{weights}"
     assert main(["figure", *typed(TRACED, files), "--run-missing", "-y"]) == 2

@@ -29,7 +29,7 @@ def store(trained):
 
 def test_it_stands_beside_strategies_on_features(tuned, store, tracker, notes):
     first, second = evaluation(tuned, store, tracker, progress=notes)
-    assert first.identity != second.identity
+    assert first.key != second.key
     assert first.class_names == second.class_names
     assert first.classes.asked.tolist() == second.classes.asked.tolist(), "the same tasks"
     assert first.iterations.tolist() == [2] * 6
@@ -37,7 +37,7 @@ def test_it_stands_beside_strategies_on_features(tuned, store, tracker, notes):
     assert second.seconds_per_task > 0
     assert np.isfinite(first.accuracies).all()
     assert [result.reused for result in evaluation(tuned, store, tracker)] == [True, True]
-    assert not (store.cache("evaluations") / f"{first.identity}.partial").exists()
+    assert not (store.cache("evaluation") / f"{first.key}.partial").exists()
 
 
 @pytest.fixture(

@@ -185,12 +185,13 @@ def pictures(tmp_path, monkeypatch):
 
 
 def add_network(store):
-    folder = store.partial("checkpoints", "0123456789abcdef", fresh=True)
     about = {"benchmark": "mini", "mean": [0.5] * 3, "std": [0.25] * 3}
-    save_backbone(
-        folder / FILE, create_backbone("conv4", channels=3, size=32), "conv4", channels=3, size=32, about=about
-    )
-    return store.publish("checkpoints", "0123456789abcdef", [FILE], {}).path / FILE
+    backbone = create_backbone("conv4", channels=3, size=32)
+
+    def save(folder):
+        save_backbone(folder / FILE, backbone, "conv4", channels=3, size=32, about=about)
+
+    return store.publish("checkpoint", "0123456789abcdef", save).path / FILE
 
 
 def test_networks_that_are_here(pictures, tmp_path, store, monkeypatch, capsys):
@@ -256,11 +257,11 @@ def test_an_unfinished_results_folder_has_no_networks(tmp_path):
 def test_a_damaged_header_is_no_network_and_the_others_are_named_by_their_folder(store):
     path = add_network(store)
     for number, about in enumerate(["[1]", "[" * 9999, "7"]):
-        folder = store.cache("checkpoints") / f"{number}"
+        folder = store.cache("checkpoint") / f"{number}"
         shutil.copytree(path.parent, folder)
         write_tensors(folder / FILE, {"x": torch.zeros(1)}, {"backbone": "conv4", "about": about})
     assert [found.path for found in trained_networks(store)] == [path]
-    shutil.copytree(path.parent, store.cache("checkpoints") / "another")
+    shutil.copytree(path.parent, store.cache("checkpoint") / "another")
     assert f"1 more in {store.cache('checkpoints')}" in networks_here(store)
 
 

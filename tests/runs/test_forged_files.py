@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from runs.record.noted_runs import noted_run
 
 from clustering.datasets.features import Features
 from clustering.deep.softmax_clustering import SoftmaxClustering
@@ -25,7 +24,6 @@ from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.network import DeepNetwork
 from runs.console.endings import MISTAKE, explain
-from runs.record import place
 from runs.stages.clustering.results import Trials
 from runs.stages.fair.results import TradeOff
 from runs.stages.tuning import CHOSEN, chosen_values
@@ -93,7 +91,7 @@ def test_a_choice_that_is_none(said):
     assert chosen_values(config, {CHOSEN: said}) is None
 
 
-@pytest.mark.parametrize("text", ["[" * 5000, '{"identity": "x", "files": {"a": {"size": 1, "sha256": "HASH"}}}'])
+@pytest.mark.parametrize("text", ["[" * 5000, '{"key": "x", "files": {"a": {"size": 1, "sha256": "HASH"}}}'])
 def test_a_folder_of_the_cache_whose_note_is_none(tmp_path, text):
     import hashlib
 
@@ -101,8 +99,9 @@ def test_a_folder_of_the_cache_whose_note_is_none(tmp_path, text):
     folder.mkdir(parents=True)
     (folder / "a").write_text("a")
     (folder / "complete.json").write_text(text.replace("HASH", hashlib.sha256(b"a").hexdigest()))
-    assert Store(tmp_path).peek("features", "x") is None
-    assert Store(tmp_path).facts("features") in ([], [{}])
+    assert not Store(tmp_path).peek("features", "x")
+    assert Store(tmp_path).facts("features") == []
+    assert Store(tmp_path).find("features", "x") is None
 
 
 @pytest.mark.parametrize("kind", [Trials, TradeOff])
@@ -152,30 +151,6 @@ def test_an_objective_that_is_no_objective():
 def test_a_class_is_no_formula_to_a_spreadsheet(monkeypatch):
     monkeypatch.setattr(differences, "class_records", lambda comparison: [{"class": "=1+1", "difference": -0.5}])
     assert differences.classes_as_csv([None]).splitlines() == ["class,difference", "'=1+1,-0.5"]
-
-
-@pytest.mark.parametrize("text", ["[1]", "5", "[" * 5000])
-def test_a_note_of_a_run_that_is_none(tmp_path, text):
-    class Begun:
-        run_id = "new"
-
-    (tmp_path / "run.json").write_text(text)
-    assert noted_run(tmp_path / "run.json", "own", Tracker(Store(tmp_path)), Begun).run_id == "new"
-
-
-def test_waiting_for_a_database_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(place, "SILENCE", 0.01)
-    monkeypatch.setattr(place, "PATIENCE", 0.02)
-    with sqlite3.connect(tmp_path / "mlflow.db", isolation_level=None) as holder:
-        holder.execute("create table alembic_version (version_num)")
-        holder.execute("begin exclusive")
-        said: list[str] = []
-        with (
-            pytest.raises(InputError, match="another process"),
-            Tracker(Store(tmp_path), say=said.append).opened(),
-        ):
-            pass
-    assert "waiting" in said[0]
 
 
 def test_equations_without_a_solution_are_a_mistake(tmp_path):

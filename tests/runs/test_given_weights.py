@@ -64,7 +64,7 @@ def test_weights_that_are_nan_are_refused_by_the_file_that_holds_them(store, tra
     (config,) = parse(EvaluateConfig, [*arguments[:-1], f"checkpoint={tmp_path}/nan.pth"])
     with pytest.raises(InputError, match=r"nan\.pth: "):
         evaluation([config], store, tracker)
-    assert not any(store.cache("checkpoints").iterdir())
+    assert not store.cache("checkpoint").exists()
 
 
 @pytest.mark.parametrize(("mean", "words"), [(0.1, "name the benchmark that it was trained on"), ("x", "is damaged")])
@@ -75,7 +75,7 @@ def test_a_checkpoint_of_images_normalised_otherwise_is_refused(store, tracker, 
     (config,) = parse(EvaluateConfig, [*arguments[:-1], f"checkpoint={tmp_path}/best.safetensors"])
     with pytest.raises(InputError, match=rf"best\.safetensors: .*{words}"):
         evaluation([config], store, tracker)
-    assert not any(store.cache("checkpoints").iterdir())
+    assert not store.cache("checkpoint").exists()
 
 
 def test_no_training_is_recorded_and_the_evaluation_says_what_it_stands_on(store, tracker, config, weights):
@@ -86,7 +86,7 @@ def test_no_training_is_recorded_and_the_evaluation_says_what_it_stands_on(store
     assert run.params["checkpoint"] == str(weights)
     assert not any(name.startswith("training") for name in run.params)
     assert (run.tags["training"], len(run.tags["weights"])) == ("", 16)
-    entry = store.peek("checkpoints", Lineage.of(config).checkpoint)
+    entry = store.find("checkpoint", Lineage.of(config).checkpoint)
     assert run.tags["checkpoint"] == entry.fingerprint
     assert entry.facts["imported"] == "model_best.pth.tar"
     (again,) = evaluation([config], store, tracker)
@@ -135,7 +135,7 @@ def test_weights_of_another_network_are_refused_before_images_are_read(store, tr
         evaluation(configs, store, tracker, progress=notes)
     assert notes.bars == []
     assert not list(store.images.iterdir())
-    assert not any(store.cache("checkpoints").glob("*/complete.json"))
+    assert not any(store.cache("checkpoint").glob("*/complete.json"))
 
 
 def test_a_missing_file_is_named(arguments):
@@ -148,7 +148,7 @@ def test_the_plan_trains_nothing_and_needs_no_validation_images(store, tracker, 
     made = plan([config], store, tracker)
     assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
     assert made.runs == 1
-    assert not list(store.cache("checkpoints").iterdir())
+    assert not store.cache("checkpoint").exists()
     evaluation([config], store, tracker)
     made = plan([config.replace(tasks=41)], store, tracker)
     assert [(step.stage, step.state) for step in made.steps if step.state == "cached"] == [

@@ -49,7 +49,7 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def base(place, trained_results):
     """A results folder with a finished training, its features and an evaluation."""
-    shutil.copy(next(trained_results.glob("cache/checkpoints/*/best.safetensors")), place / "net.safetensors")
+    shutil.copy(next(trained_results.glob("cache/checkpoint/*/best.safetensors")), place / "net.safetensors")
     return trained_results
 
 

@@ -10,9 +10,9 @@ import urllib.request
 import numpy as np
 import pandas as pd
 import pytest
+from runs.cli.completion import completions
 
 from runs.cli import main
-from runs.cli.completion import completions
 from tests.runs.children import started, until
 
 

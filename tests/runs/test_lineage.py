@@ -1,4 +1,4 @@
-"""What is part of the identity of a checkpoint, of features and of an evaluation, and what is not."""
+"""What is part of the key of a checkpoint, of features and of an evaluation, and what is not."""
 
 import pytest
 
@@ -12,21 +12,22 @@ def test_a_seed_of_its_own_gives_other_tasks_and_another_training(configs):
 
 
 @pytest.mark.parametrize("key", ["device=auto", "batch=7", "results=elsewhere"])
-def test_how_it_is_run_is_no_part_of_the_identity(configs, key):
+def test_how_it_is_run_is_no_part_of_the_key(configs, key):
     (config,), (other,) = configs(), configs(key)
     assert Lineage.of(config).evaluation(config) == Lineage.of(other).evaluation(other)
 
 
 @pytest.mark.parametrize("key", ["shot=2", "tasks=41", "split=validation", "epochs=4", "noise=61.0", "way=4"])
-def test_what_changes_the_result_is_part_of_the_identity(configs, key):
+def test_what_changes_the_result_is_part_of_the_key(configs, key):
     (config,), (other,) = configs(), configs(key)
     assert Lineage.of(config).evaluation(config) != Lineage.of(other).evaluation(other)
 
 
-def test_other_images_and_other_code_are_part_of_the_identity(configs, monkeypatch):
+def test_other_images_and_revisions_are_part_of_the_key(configs, monkeypatch):
     import tiny_plugins
 
     import runs.stages.lineage
+    from fsl.samplers.balanced import Balanced
 
     (config,) = configs()
     before = Lineage.of(config)
@@ -38,7 +39,17 @@ def test_other_images_and_other_code_are_part_of_the_identity(configs, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(tiny_plugins.Tiny, "std", (0.3,))
         assert Lineage.of(config).checkpoint != before.checkpoint
-    monkeypatch.setattr(runs.stages.lineage, "code_fingerprint", lambda *names: "other code of " + names[-1])
-    assert Lineage.of(config).checkpoint == before.checkpoint, "hours of training are not thrown away for an edit"
-    assert Lineage.of(config).bank("novel") != bank
-    assert Lineage.of(config).evaluation(config) != evaluated
+    for kind in (config.strategy.kind, Balanced):
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "revision", 2, raising=False)
+            assert Lineage.of(config).evaluation(config) != evaluated
+            assert Lineage.of(config).bank("novel") == bank, "hours of training are not thrown away"
+    for part in ("TRAINING", "FEATURES", "EVALUATION"):
+        with monkeypatch.context() as patch:
+            patch.setattr(runs.stages.lineage, part, 2)
+            assert Lineage.of(config).evaluation(config) != evaluated
+
+
+def test_a_preset_and_its_values_have_one_key(configs):
+    (preset,), (typed,) = configs("shot=1"), configs("sampler=balanced", "sampler.shot=1")
+    assert Lineage.of(preset).evaluation(preset) == Lineage.of(typed).evaluation(typed)

@@ -66,7 +66,7 @@ def commands(trained, tiny_arguments, tmp_path, how):
         (tmp_path / part / name).mkdir(parents=True)
         pixels = np.full((32, 32, 3), (200, 40, 40) if name == "red" else (40, 40, 190), dtype=np.uint8)
         Image.fromarray(pixels).save(tmp_path / part / name / f"{part}.png")
-    network = next(trained.cache("checkpoints").glob("*/best.safetensors"))
+    network = next(trained.cache("checkpoint").glob("*/best.safetensors"))
     pictures = [f"support={tmp_path}/support", f"query={tmp_path}/query", f"backbone={network}"]
     small = ["dataset=spirals", "arms=3", "points=30"]
     return {

@@ -11,8 +11,8 @@ from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig, parse
 from runs.record import query as record
-from runs.record.query import finished, read_runs
-from runs.record.server import address, serve, served
+from runs.record.query import read_runs
+from runs.record.server import address, first_page, serve, served
 from runs.report.site import build_report
 from runs.stages.pipeline import evaluation
 from runs.track import Tracker
@@ -41,7 +41,7 @@ def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_pa
             if f"http://127.0.0.1:{port}" in log.read_text():
                 break
             time.sleep(0.1)
-        assert f"MLflow UI: http://127.0.0.1:{port} (press Ctrl-C to stop)" in log.read_text()
+        assert f"MLflow UI: http://127.0.0.1:{port} (press Ctrl-C to stop)" in log.read_text(), "no run: the first page"
         with pytest.raises(InputError, match=f"port {port}: "):
             served(Tracker(store), port=port).__enter__()
         child.send_signal(number)
@@ -82,7 +82,7 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     for old, new in zip(first, again, strict=True):
         np.testing.assert_array_equal(old.accuracies, new.accuracies)
         assert new.run_id == old.run_id
-    run = tracker.find("evaluate/Tiny", first[0].identity)
+    run = tracker.find("evaluate/Tiny", first[0].key)
     assert capsys.readouterr().out == "", "MLflow writes nothing between results"
     assert run.info.run_name == "simpleshot 5w1s Tiny/conv4 s0"
     assert run.data.metrics["accuracy"] == pytest.approx(first[0].accuracy)
@@ -90,8 +90,8 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     assert not trained.artifacts.exists()
     assert not trained.database.exists()
     assert tracker.address(run.info.run_id).endswith(f"/runs/{run.info.run_id}")
-    dead = tracker.start("evaluate/Tiny", "x", stage="evaluation", identity="d", params={}, config="", tags={})
-    assert tracker.mark_orphans_killed() == 1
+    dead = tracker.start("evaluate/Tiny", "x", stage="evaluation", key="d", params={})
+    tracker.end_dead_runs()
     assert tracker.get(dead.run_id).info.status == "KILLED"
     site = build_report(trained, tracker).parent
     assert "polyline" in (site / "methods" / "laplacianshot.html").read_text(), "the server gives the traces"
@@ -105,16 +105,14 @@ def test_many_runs_are_the_same_from_a_server_and_from_its_database(server, stor
     child, port, folder = server
     wait_for(child, port)
     by_server = Tracker(store, uri=f"http://127.0.0.1:{port}")
-    by_sql = Tracker(store, uri=f"sqlite:///{folder}/server.db")
+    by_file = Tracker(store, uri=f"sqlite:///{folder}/server.db")
     fill(by_server)
     monkeypatch.setattr(record, "PAGE", 3)
-    for tags in ({}, {"benchmark": ["it's", "glyphs"]}, {"note": [""]}, {"identity": [f"{i:016d}" for i in range(9)]}):
-        rows = [read_runs(tracker, "evaluate/", tags=tags, statuses=STATUSES) for tracker in (by_server, by_sql)]
+    for tags in ({}, {"benchmark": ["it's", "glyphs"]}, {"note": [""]}, {"key": [f"{i:016d}" for i in range(9)]}):
+        rows = [read_runs(tracker, "evaluate/", tags=tags, statuses=STATUSES) for tracker in (by_server, by_file)]
         assert rows[0], tags
         alike(*rows)
-    found = [finished(tracker, ["train/glyphs"], ["0" * 16, "x"]) for tracker in (by_server, by_sql)]
-    alike(*(list(rows.values()) for rows in found))
-    row = found[0]["0" * 16]
+    row = read_runs(by_server, "train/", statuses=["KILLED"])[0]
     assert by_server.download(row.run_id, "config.yaml", folder).read_text() == ""
     assert row.artifact_uri.startswith("mlflow-artifacts:")
 
@@ -129,6 +127,16 @@ def test_ports_that_cannot_be(tmp_path, port):
 def test_a_host_that_is_not_here(tmp_path):
     with pytest.raises(InputError, match=r"203\.0\.113\.1"):
         serve(Store(tmp_path / "results"), host="203.0.113.1", port=free_port())
+
+
+def test_the_first_page_is_that_of_the_newest_run(tracker):
+    assert first_page(tracker, "http://host") == "http://host"
+    for experiment in ("evaluate/a", "cluster/b"):
+        tracker.start(experiment, "x", stage="x", key="x", params={}).finish()
+    expected = tracker.experiment("cluster/b")
+    assert first_page(tracker, "http://host") == f"http://host/#/experiments/{expected}/runs"
+    kind = tracker.client.get_experiment(expected).tags["mlflow.experimentKind"]
+    assert kind == "custom_model_development", "not the pages for language models"
 
 
 def test_addresses():

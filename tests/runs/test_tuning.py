@@ -136,7 +136,9 @@ def test_the_record_has_a_parent_with_a_child_for_every_value(tuned, tracker, co
         assert run.data.metrics.keys() >= {"accuracy", "accuracy_ci95"}
         assert tracker.download(run.info.run_id, "per_task.npz", tmp_path)
     assert runs_of(tracker, "evaluate/Tiny") == []
-    steps = json.loads(tracker.download(parent.info.run_id, "tuning.json", tmp_path).read_text())
+    written = json.loads(tracker.download(parent.info.run_id, "tuning.json", tmp_path).read_text())
+    assert written["chosen"] == found.tuned.values
+    steps = written["steps"]
     assert [step["chosen"] for step in steps] == [dict(curve.chosen.values) for curve in found.curves]
     assert tracker.download(parent.info.run_id, "tuning.png", tmp_path).read_bytes().startswith(b"\x89PNG")
     assert found.picture.is_file()
@@ -163,13 +165,13 @@ def test_a_finished_tuning_is_used_again(tuned, tracker, config, notes):
 
 def test_another_checkpoint_is_tuned_anew(tuned, tracker, config, notes):
     first = tune(config, tuned, tracker)
-    folder = tuned.cache("checkpoints") / Lineage.of(config).checkpoint
+    folder = tuned.cache("checkpoint") / Lineage.of(config).checkpoint
     record = json.loads((folder / "complete.json").read_text())
-    record["files"]["best.safetensors"]["content"] = "other weights"  # as training on another machine would give
+    record["fingerprint"] = "other weights"  # as training on another machine would give
     (folder / "complete.json").write_text(json.dumps(record))
     second = tune(config, tuned, tracker, progress=notes)
     assert second.tuned.run_id != first.tuned.run_id
-    assert "was tuned with an earlier checkpoint" in notes
+    assert "was computed with an earlier checkpoint" in notes
 
 
 @pytest.mark.parametrize("tag", ["", "[3]", "{}", '{"weight": 0.2, "neighbours": 2}'])
@@ -178,12 +180,19 @@ def test_a_tag_that_says_no_choice(config, tag):
     assert tuning.chosen_values(config, {"chosen": tag}) is None
 
 
-@pytest.mark.slow
-def test_a_choice_that_was_tampered_with_is_made_again(tuned, tracker, config):
+@pytest.mark.parametrize("text", ["", "[3]", '{"chosen": {"weight": 0.2, "neighbours": 2}, "steps": []}'])
+def test_a_choice_that_was_tampered_with_is_made_again(tuned, tracker, config, notes, text):
+    """Also if the checksums fit."""
     first = tune(config, tuned, tracker)
-    tracker.client.set_tag(first.tuned.run_id, "chosen", "[3]")
-    second = tune(config, tuned, tracker)
-    assert second.tuned.run_id != first.tuned.run_id
+    entry = tuned.find("tuning", first.tuned.key)
+
+    def save(folder):
+        (folder / "tuning.json").write_text(text)
+
+    tuned.publish("tuning", entry.key, save, config=entry.config, metrics=entry.metrics, facts=entry.facts)
+    second = tune(config, tuned, tracker, progress=notes)
+    assert "is damaged" in notes
+    assert not second.reused
     assert second.tuned.values == first.tuned.values
 
 
@@ -208,7 +217,7 @@ def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, note
     monkeypatch.undo()
     found = tune(config, trained, tracker, progress=notes)
     assert found.tuned.run_id == parent.info.run_id
-    assert "going on with the interrupted tuning" in notes
+    assert "going on with the interrupted run" in notes
     assert done < {run.info.run_id for run in children(tracker, parent.info.run_id)}
     assert tracker.get(parent.info.run_id).info.status == "FINISHED"
     assert "ended" not in tracker.get(parent.info.run_id).data.tags
@@ -234,10 +243,9 @@ def test_from_nothing_a_tuning_trains_and_never_opens_novel_classes(store, track
 
     monkeypatch.setattr(tiny_plugins.Tiny, "read", read)
     assert tune(config, store, tracker).tuned.values
-    splits = {
-        json.loads((path / "complete.json").read_text())["facts"]["split"] for path in store.cache("features").iterdir()
-    }
-    assert splits == {"base", "validation"}
+    lineage = Lineage.of(config)
+    banks = {path.name for path in store.cache("features").iterdir()}
+    assert banks == {lineage.bank(split) for split in ("base", "validation")}
 
 
 def test_a_tuning_that_asks_for_novel_classes_raises(trained, tracker, config, monkeypatch):
@@ -262,7 +270,7 @@ def test_a_value_that_a_step_holds_is_checked_before_anything_is_trained(store, 
     (tmp_path / "short.yaml").write_text(PROTOCOL.replace("at: {weight: 1.0}", "at: {weight: -1.0}"))
     with pytest.raises(InputError, match=r"short\.yaml: .*weight"):
         tune(config, store, tracker)
-    assert not store.peek("checkpoints", Lineage.of(config).checkpoint)
+    assert not store.peek("checkpoint", Lineage.of(config).checkpoint)
 
 
 def test_the_novel_curve_comes_after_the_choice_and_changes_nothing(trained, tracker, typed, shortest, monkeypatch):
@@ -293,14 +301,14 @@ def test_evaluate_takes_what_was_chosen_by_reference(trained, tracker, shortest,
     assert found.reused
     assert result.tuned == found.tuned
     run = tracker.get(result.run_id)
-    assert (run.data.tags["tuning_identity"], run.data.tags["tuning_run"]) == (found.tuned.identity, found.tuned.run_id)
+    assert (run.data.tags["tuning_key"], run.data.tags["tuning_run"]) == (found.tuned.key, found.tuned.run_id)
     assert run.data.params["tuning"].endswith("short.yaml")
     for field, value in found.tuned.values.items():
         assert run.data.params[f"strategy.{field}"] == str(value)
         assert result.settled.strategy.options[field] == value
     (by_hand,) = evaluation([result.settled.replace(tuning=None)], trained, tracker)
     np.testing.assert_array_equal(result.accuracies, by_hand.accuracies)
-    assert by_hand.identity != result.identity
+    assert by_hand.key != result.key
     (again,) = evaluation(evaluated(), trained, tracker)
     assert again.reused
     (forced,) = evaluation(evaluated(), trained, tracker, force=True)
@@ -317,12 +325,17 @@ def test_config_yaml_of_a_tuned_evaluation_finds_it_again(tuned, tracker, evalua
 
 def test_an_evaluation_with_values_of_an_earlier_tuning_is_not_used(tuned, tracker, evaluated, notes):
     (result,) = evaluation(evaluated(), tuned, tracker)
-    other = {**result.tuned.values, "weight": 3.0 if result.tuned.values["weight"] != 3.0 else 0.01}
-    tracker.client.set_tag(result.tuned.run_id, "chosen", json.dumps(other))
+    other = {**result.tuned.values, "weight": 3.0 if result.tuned.values["weight"] != 3.0 else 0.7}
+    entry = tuned.find("tuning", result.tuned.key)
+
+    def save(folder):
+        (folder / "tuning.json").write_text(json.dumps({"chosen": other, "steps": []}))
+
+    tuned.publish("tuning", entry.key, save, config=entry.config, metrics=entry.metrics, facts=entry.facts)
     (again,) = evaluation(evaluated(), tuned, tracker, progress=notes)
     assert not again.reused
     assert again.tuned.values == other
-    assert "values of an earlier tuning" in notes
+    assert "computed with an earlier tuning" in notes
 
 
 def test_what_has_nothing_to_tune_is_evaluated_as_it_is(trained, tracker, evaluated, notes):

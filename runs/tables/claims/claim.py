@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from clustering.foundation.errors import unknown
-from runs.config.groups import freeze
+from runs.config.source import freeze
 from runs.tables.papers.printed import Value
 from runs.tables.papers.published import read_published
 from runs.tables.table import Cell, SeedResult, Table

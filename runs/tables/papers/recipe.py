@@ -32,6 +32,7 @@ from typing import Any, cast
 from clustering.foundation.errors import InputError
 from runs.config import groups, overrides
 from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConfig, group_of
+from runs.config.yaml_files import read
 from runs.tables.papers.printed import PublishedColumn, PublishedRow
 from runs.tables.papers.published import published_table as read_published
 from runs.tables.papers.recipe_checks import WEIGHT, check_paths, check_words
@@ -128,7 +129,7 @@ def recipe_of(name: str) -> Recipe:
     path = groups.folder() / GROUP / f"{name}.yaml"
     if not path.is_file():
         return Recipe()
-    content = groups.read(path)
+    content = read(path)
     printed = read_published(name)
     try:
         check_words(content, [item.name for item in dataclasses.fields(Recipe)], printed)

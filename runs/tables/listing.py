@@ -1,71 +1,14 @@
-"""`transduce list`: list the available options of each group."""
+"""The options of every group as rows, for `transduce list`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from clustering.deep import OBJECTIVES
-from clustering.foundation.errors import InputError, unknown
-from runs.cli.flags import Flags, describe
+from clustering.foundation.errors import InputError
 from runs.config import groups
 from runs.config.groups import GROUPS
-from runs.console.output import Console
 from runs.figures import papers
-from runs.tables.papers.published import published_names, published_table, works
-
-FLAGS = ("json",)
-ABOUT = """\
-usage: transduce list [KIND ...] [--flag ...]
-
-List the options of each group with a description. KIND is one or several of
-{kinds}; default: all.
-transduce table takes the names of tables (those of the papers) and of experiments. backbone= also
-accepts timm models that are not listed here. "trained" lists the networks in the results folder.
-
-{works}
-
-flags:
-{flags}
-
-examples:
-  transduce list
-  transduce list tables
-  transduce list strategies --json
-"""
-
-
-def usage(settings: Sequence[str]) -> str:
-    """Return the help of this verb."""
-    titles = "\n".join(f"  {work:12} {title}" for work, title in works().items())
-    return ABOUT.format(kinds=", ".join(KINDS), works=f"tables of:\n{titles}", flags=describe(FLAGS))
-
-
-def run(flags: Flags, console: Console) -> int:
-    """Show the requested kinds."""
-    requested = []
-    for name in flags.settings:
-        if "=" in name:
-            raise InputError(f"{name!r}: list takes names only, as in `transduce list tables`")
-        kinds = [kind for kind in KINDS if name in (kind, *ALSO[kind])]
-        if not kinds:
-            raise unknown("kind", name, KINDS)
-        requested += kinds
-    listings = {kind: KINDS[kind]() for kind in requested or KINDS}
-    if console.as_json:
-        console.json(listings)
-        return 0
-    for kind, rows in listings.items():
-        if rows:
-            spelt = [{key: _spell(value) for key, value in row.items()} for row in rows]
-            console.table(spelt, title=kind, right=("cells", "runnable", "quoted"))
-        else:
-            console.write(f"{kind}: none\n")
-    return 0
-
-
-def _spell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "?" if value is None else str(value)
+from runs.tables.papers.published import published_names, published_table
 
 
 def _strategies() -> list[dict[str, Any]]:
@@ -174,23 +117,4 @@ KINDS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "experiments": _files("experiment"),
     "tables": _tables,
     "figures": papers.listed,
-}
-ALSO = {  # alternative names of a kind
-    "strategies": ("strategy",),
-    "samplers": ("sampler",),
-    "benchmarks": ("benchmark",),
-    "backbones": ("backbone",),
-    "trainings": ("training",),
-    "tunings": ("tuning",),
-    "datasets": ("dataset",),
-    "methods": ("method",),
-    "fair_datasets": ("fair_dataset",),
-    "fair_methods": ("fair_method",),
-    "networks": ("network",),
-    "objectives": ("objective",),
-    "trained": ("checkpoints", "checkpoint"),
-    "selections": ("selection",),
-    "experiments": ("experiment",),
-    "tables": ("table",),
-    "figures": ("figure",),
 }

@@ -1,0 +1,389 @@
+"""The verbs for one's own data: classify, label, next, data, import."""
+
+import csv
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clustering.foundation.errors import InputError, unknown
+from runs.cli.app import Json, NoBrowser, Settings, Verb, Verbs, app, console, examples, one, takes
+from runs.config import groups
+from runs.config.classify import ClassifyConfig, without_shift
+from runs.config.configs import TrainConfig, parse
+from runs.config.label import LabelConfig, NextConfig
+from runs.config.overrides import split
+from runs.console.output import Console
+
+if TYPE_CHECKING:
+    from runs.own_data.picture_features import Pictures
+
+LAPLACIANSHOT, RIDGE = {"strategy": "laplacianshot"}, {"strategy": "smoothed_ridge"}
+THEN = {
+    "benchmark": "transduce data check benchmark",
+    "dataset": "transduce cluster dataset",
+    "fair_dataset": "transduce fair dataset",
+}  # beginning of the command that reads the files, by the group of the data
+PLACES = {"root": "FOLDER", "path": "FILE"}  # keys that name the files of data
+INCOMPLETE = 2
+
+
+@app.command(
+    cls=takes(ClassifyConfig, defaults=LAPLACIANSHOT),
+    epilog=examples(
+        "classify",
+        "--support labelled --query rest --backbone timm:vit_small_patch14_dinov2",
+        "--support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5",
+        "--support labelled --query rest --backbone best.safetensors --strategy simpleshot,laplacianshot,tim_adm",
+        "--query rest --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
+        "--query-features pictures.parquet --text-features names.npy --classes names.txt",
+        "--support labelled --query rest --backbone best.safetensors --save animals.safetensors",
+        "--classifier animals.safetensors --query new",
+    ),
+)
+def classify(settings: Settings = None, json: Json = False) -> int:
+    """Classify your own pictures, from a few labelled ones of each class or class names.
+
+    support is a folder with one subfolder of pictures for each class; classes are class names, a,b,c or a text file;
+    query is a folder of pictures to classify. The backbone is a network of timm, a checkpoint of this project, or, for
+    class names, a network of open_clip; it is not trained. The predictions, with the probability of every class, are
+    written as a CSV file and as a page of thumbnails, least certain first. Several strategies are compared.
+
+    shift is false unless you set it, because your pictures may have other class proportions than the support. A
+    transductive strategy classifies all pictures jointly, so the label of one may depend on the others. A classifier
+    saved with --save classifies later pictures one by one, by the nearest prototype at the time of saving.
+    """
+    configs = _classify_configs(settings or [])
+    for config in configs:
+        config.check_places()
+    other = _other_strategy(configs[0], settings or [])
+
+    from runs.cli.session import Session
+    from runs.own_data import shown
+    from runs.own_data.classification import classify as classified
+    from runs.own_data.page import Command
+    from runs.own_data.picture_outputs import check_outputs, record, said, write_outputs
+
+    session = Session(configs, console(as_json=json))
+    for config in configs:
+        check_outputs(config)
+    command = Command("classify", tuple(settings or ()))
+    results, facts = [], []
+    known: dict[tuple[str, ...], Pictures] = {}
+    for config in configs:
+        since = time.perf_counter()
+        result = classified(config, session.store, session.console, other=other, known=known)
+        written = write_outputs(result, session.store, command, session.console)
+        run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
+        for words in result.warnings:
+            session.console.error(f"warning: {words}")
+        shared = {"key": result.key, "run": run_id, "reused": reused}
+        facts.append({**shown.facts(result), **shared, **written.record()})
+        results.append(result)
+        for words in said(result):
+            session.console.note(words)
+        session.console.note(f"predictions: {written.rows}")
+        items = "thumbnails" if config.query is not None else "rows"
+        session.console.note(f"{items} by class: {written.page.resolve().as_uri()}")
+        if config.save is not None:
+            session.console.note(f"classifier: {config.save}")
+    if json:
+        session.console.json(facts if len(facts) > 1 else facts[0])
+    elif len(results) > 1:
+        shown.compare(results, session.console)
+    else:
+        shown.show(results[0], session.console)
+    return session.close()
+
+
+def _classify_configs(settings: Sequence[str]) -> list[ClassifyConfig]:
+    """Read the settings as one config, or one for each strategy.
+
+    Raises:
+        InputError: another key or a field has several values, or several strategies would write to one file.
+    """
+    configs = [without_shift(config, settings) for config in parse(ClassifyConfig, settings, LAPLACIANSHOT)]
+    first = configs[0]
+    same_otherwise = all(config.replace(strategy=first.strategy) == first for config in configs)
+    if not same_otherwise or len({config.strategy.name for config in configs}) < len(configs):
+        raise InputError("classify accepts several strategies, but only one value of every other key")
+    for name in ("save", "output"):
+        if len(configs) > 1 and getattr(first, name) is not None:
+            raise InputError(
+                f"{name}= names one file, but there are {len(configs)} strategies; give one strategy, or omit {name}="
+            )
+    return configs
+
+
+def _other_strategy(config: ClassifyConfig, settings: Sequence[str]) -> bool:
+    """Return whether the settings name a strategy that replaces the one of a saved classifier.
+
+    Raises:
+        InputError: the settings give fields of a strategy for a saved classifier without naming a strategy.
+    """
+    if config.classifier is None:
+        return False
+    if any(split(setting)[0] == "strategy" for setting in settings):
+        return True
+    if config.strategy != _classify_configs([])[0].strategy:
+        raise InputError("a saved classifier already has its strategy's parameters; to change them, give strategy= too")
+    return False
+
+
+@app.command(
+    cls=takes(LabelConfig, defaults=RIDGE, positional=("pile",)),
+    epilog=examples(
+        "label",
+        "pictures --backbone timm:vit_small_patch14_dinov2",
+        "pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
+        "table.parquet --features emb --show text,image --classes spam,ham",
+        "features.npy --pictures pictures",
+        "pictures --backbone best.safetensors --finish",
+    ),
+)
+def label(
+    settings: Settings = None,
+    finish: Annotated[bool, typer.Option("--finish", help="Record the session as a run, without the page.")] = False,
+    no_browser: NoBrowser = False,
+    json: Json = False,
+) -> int:
+    """Label a pile of pictures or rows on a page, from a few labels to all.
+
+    The pile, named first, is a folder of pictures, a table with a column of features, or a file of features. The page
+    shows a few items at a time, and one key gives a class. After each batch, the strategy labels the whole pile anew,
+    and the page shows the predictions of each class, least certain first, their estimated accuracy, and the next items.
+
+    Every answer is on the disk before the page says so. The same command continues a session; several people can work
+    on one page. Ctrl-C ends the page and records the session as a run. The page listens on this machine only, and its
+    address contains a secret; with --host, other machines that know the address can read the pile and answer.
+    """
+    words = settings or []
+    _no_more_words(words, "label", "a pile")
+    config = one([without_shift(config, words) for config in parse(LabelConfig, words, RIDGE)], "label")
+    if json and not finish:
+        raise InputError("--json writes the facts of a session that --finish records; add --finish, or omit it")
+    config.check_places()
+
+    from runs.cli.session import Session
+    from runs.labelling.opening import label as open_page
+
+    place = Session([config], console(as_json=json))
+    facts = open_page(config, place.store, place.tracker, place.console, finish=finish, browse=not no_browser)
+    if json:
+        place.console.json(facts)
+    return place.close()
+
+
+def _no_more_words(settings: Sequence[str], verb: str, takes: str) -> None:
+    word = next((word for word in settings if "=" not in word), None)
+    if word is not None:
+        raise InputError(f"{word!r}: transduce {verb} takes {takes}, and keys with =")
+
+
+@app.command(
+    "next",
+    cls=takes(NextConfig, defaults=RIDGE, positional=("pile", "labels")),
+    epilog=examples(
+        "next",
+        "pictures labels.csv -n 20 --backbone timm:vit_small_patch14_dinov2",
+        "table.parquet labels.csv --features emb --csv > next.csv",
+        "features.npy --selection typicality",
+    ),
+)
+def next_items(
+    settings: Settings = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Write the result as CSV.")] = False,
+    json: Json = False,
+) -> int:
+    """List the items of a pile to label next, without a page.
+
+    The most important first, with the present prediction of each. The labels so far, named second, are a CSV file with
+    a column id (the path of a picture in the folder, or the number of a row, from 0) and a column label, such as the
+    export of transduce label. -n is the number of items.
+    """
+    words = settings or []
+    _no_more_words(words, "next", "a pile and labels")
+    config = one([without_shift(config, words) for config in parse(NextConfig, words, RIDGE)], "next")
+    if json and as_csv:
+        raise InputError("--json and --csv are both given; omit one of them")
+    config.check_places()
+    from runs.labelling.next_items import cells, next_rows
+
+    said = console(as_json=json)
+    rows = next_rows(config, said)
+    names = ("id", "predicted", "probability")
+    if json:
+        said.json(rows)
+    elif as_csv:
+        table = csv.writer(sys.stdout, lineterminator="\n")
+        table.writerows([names, *(cells(row, "") for row in rows)])
+    else:
+        said.table([dict(zip(names, cells(row, "-"), strict=True)) for row in rows], right=("probability",))
+    return 0
+
+
+data = typer.Typer(
+    cls=Verbs,
+    rich_markup_mode=None,
+    help="Check a benchmark's files, or show where to get them.",
+)
+app.add_typer(data, name="data")
+
+
+@data.command(
+    cls=takes(TrainConfig),
+    epilog=examples("data check", "benchmark=mini root=FOLDER", "benchmark=cub root=CUB_200_2011 --json"),
+)
+def check(settings: Settings = None, json: Json = False) -> int:
+    """Read every picture of a benchmark; the exit code is 2 if some are missing, superfluous or broken.
+
+    Counts classes and pictures, and lists missing, superfluous and broken ones, and pictures that occur in two splits,
+    which are no error: some benchmarks were published with them. Prints a fingerprint of the pictures, which does not
+    depend on the file format, and names the published copy if the fingerprint is known.
+    """
+    keys = settings or []
+    _no_more_words(keys, "data check", "no words, but benchmark=NAME root=FOLDER")
+    chosen = one(parse(TrainConfig, keys), "data check").benchmark
+    for key in keys:
+        name = split(key)[0].removeprefix("benchmark.")
+        if name not in ("benchmark", *chosen.options):
+            raise unknown("key", name, ("benchmark", *chosen.options))
+    from fsl.benchmarks.survey import survey
+    from runs.tables.survey import as_json, show
+
+    said = console(as_json=json)
+    checked = survey(chosen.build(), said)
+    if json:
+        said.json(as_json(chosen.name, checked))
+    else:
+        show(checked, said)
+    if not checked.sound:
+        root = chosen.options.get("root")
+        said.error(f"transduce: benchmark {chosen.name}: {root} is not complete and correct; see above")
+        return INCOMPLETE
+    return 0
+
+
+@data.command(cls=Verb, epilog=examples("data where", "mini", "shuttle"))
+def where(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = False) -> int:
+    """Show where to get the files of a benchmark or a data set, and which folder root= must name."""
+    known = {option: group for group in reversed(THEN) for option in groups.names(group)}
+    if name not in known and ":" not in name:
+        raise unknown("data set", name, known)
+    group = known.get(name, "benchmark")
+    chosen = groups.option(group, name)
+    from fsl.benchmarks.listed import ListedBenchmark
+
+    description: dict[str, str] = {group: name, "about": groups.comment(group, name)}
+    if issubclass(chosen.kind, ListedBenchmark):
+        description |= {"from": chosen.kind.catalogue.home, "root": f"a folder with {chosen.kind.catalogue.wanted}"}
+    elif place := next((key for key in PLACES if key in chosen.options), None):
+        description[place] = groups.comments(group, name).get(place, "")
+    else:
+        description["from"] = f"this {'benchmark' if group == 'benchmark' else 'data set'} needs no files"
+    if json:
+        console(as_json=True).json(description)
+        return 0
+    lines = [
+        description["about"] or name,
+        *(f"{key}: {description[key]}" for key in ("from", *PLACES) if description.get(key)),
+        *(f"then: {THEN[group]}={name} {key}={value}" for key, value in PLACES.items() if key in description),
+    ]
+    console().write("\n".join(lines))
+    return 0
+
+
+imports = typer.Typer(
+    cls=Verbs,
+    rich_markup_mode=None,
+    help="Convert features and weights written by other programs. No code in a file is executed; a pickle that "
+    "requires it is rejected.\n\nImporting is optional for single files: transduce evaluate also accepts "
+    "checkpoint=FILE and features=FILE.",
+)
+app.add_typer(imports, name="import")
+Output = Annotated[
+    str | None, typer.Option(help="The file to write; default: the name of FILE with .safetensors, here.")
+]
+
+
+@imports.command(
+    cls=Verb,
+    epilog=examples(
+        "import features",
+        "output.plk",
+        "features.npz split=validation output=validation.safetensors",
+        "clip.parquet column=embedding label_column=category",
+        "images.npy labels=labels.csv text_features=text.npy classes=names.txt",
+        "pictures --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
+    ),
+)
+def features(
+    file: Annotated[Path, typer.Argument(metavar="FILE|FOLDER")],
+    split: Annotated[str, typer.Option(help="The split of the images: base, validation or novel.")] = "novel",
+    labels: Annotated[str | None, typer.Option(help="File with one label per picture.")] = None,
+    classes: Annotated[str | None, typer.Option(help="File with the class names, one a line.")] = None,
+    text_features: Annotated[str | None, typer.Option(help="File with one row per class name.")] = None,
+    logit_scale: Annotated[float | None, typer.Option(help="Factor of the cosines of pictures and names.")] = None,
+    column: Annotated[str | None, typer.Option(help="Array or column of the features, or a pattern: emb_*.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Array or column of the labels.")] = None,
+    text_column: Annotated[str | None, typer.Option(help="Array or column of the text features.")] = None,
+    prompt: Annotated[int | None, typer.Option(min=0, help="Number of a prompt, from 0, of text_by_prompt.")] = None,
+    backbone: Annotated[str | None, typer.Option(help="Of a FOLDER: timm:NAME, open_clip:NAME or FILE.")] = None,
+    pretrained: Annotated[str | None, typer.Option(help="Of a FOLDER: weights of the backbone.")] = None,
+    prompts: Annotated[
+        str | None, typer.Option(help="Of a FOLDER: file of templates, such as a photo of a {}.")
+    ] = None,
+    output: Output = None,
+    json: Json = False,
+) -> int:
+    """Convert features that another program extracted to a feature bank.
+
+    Reads SimpleShot's output.plk, the pickles of S2M2 and PT-MAP, and .npy, .npz, .pt, .safetensors and .parquet files.
+    An .npz, .pt or .safetensors has arrays features (N, D) and labels (N,), optionally with the split in the name, and
+    optionally class_names, text (K, D), logit_scale and base_mean. A .parquet has a column of lists, or columns of
+    floats, and a column of labels. A FOLDER with one subfolder of pictures per class is encoded by a network.
+    """
+    values: dict[str, Any] = {
+        "split": split,
+        "labels": labels,
+        "classes": classes,
+        "text_features": text_features,
+        "output": output,
+        "logit_scale": logit_scale,
+        "column": column,
+        "label_column": label_column,
+        "text_column": text_column,
+        "prompt": prompt,
+        "backbone": backbone,
+        "pretrained": pretrained,
+        "prompts": prompts,
+    }
+    from runs.own_data.importing import import_features
+
+    said = console(as_json=json)
+    return _say(import_features(file.expanduser(), values, said), said)
+
+
+@imports.command(cls=Verb, epilog=examples("import checkpoint", "model_best.pth.tar --backbone conv4 --benchmark mini"))
+def checkpoint(
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    backbone: Annotated[str, typer.Option(help="The network of the weights.")] = "conv4",
+    benchmark: Annotated[str, typer.Option(help="The benchmark it was trained on: sets size and channels.")] = "mini",
+    output: Output = None,
+    json: Json = False,
+) -> int:
+    """Convert the weights of another program to the parameter names of this project."""
+    from runs.own_data.importing import import_checkpoint
+
+    return _say(import_checkpoint(file.expanduser(), backbone, benchmark, output), console(as_json=json))
+
+
+def _say(facts: dict[str, Any], said: Console) -> int:
+    if said.as_json:
+        said.json(facts)
+    else:
+        said.table([{"": key, "is": str(value)} for key, value in facts.items()])
+    return 0

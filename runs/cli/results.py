@@ -1,0 +1,468 @@
+"""The verbs that show and move results: table, figure, record, report, list, config, ui."""
+
+import dataclasses
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clustering.foundation.errors import InputError, unknown
+from runs.cli.app import (
+    WIDTH,
+    DryRun,
+    Force,
+    Json,
+    NoBrowser,
+    Results,
+    RunMissing,
+    Settings,
+    Verb,
+    Verbs,
+    Yes,
+    app,
+    console,
+    examples,
+    open_browser,
+)
+from runs.cli.flags import Flags
+from runs.config.configs import (
+    SCHEMAS,
+    ClusterConfig,
+    EvaluateConfig,
+    FairConfig,
+    TuneConfig,
+    parse,
+    to_yaml,
+)
+from runs.config.groups import names
+from runs.config.overrides import command
+from runs.console.output import Console
+
+if TYPE_CHECKING:
+    from runs.cache import Store
+    from runs.cli.session import Session
+    from runs.figures.drawing import AnyDrawing
+    from runs.tables.table import Config, Table
+
+Executor = Annotated[str, typer.Option(help="Where to run missing jobs: local, or dask://HOST:PORT.")]
+LimitMinutes = Annotated[
+    float | None, typer.Option(help="Start no job that would end more than this number of minutes from now.")
+]
+WARNINGS = 5  # warnings about single runs that `report` prints; the others are counted
+LISTS = ("claims", "reasons")  # counts that are shown as JSON only
+
+
+@app.command(
+    epilog=examples(
+        "table",
+        "quickstart",
+        "all_strategies tasks=1000 --run-missing -y",
+        "thesis/4.1 mini.root=FOLDER",
+        "thesis/4.4@glyphs --run-missing --limit-minutes 30",
+    )
+)
+def table(
+    settings: Settings = None,
+    run_missing: RunMissing = False,
+    yes: Yes = False,
+    executor: Executor = "local",
+    limit_minutes: LimitMinutes = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> int:
+    """Show the table of an experiment or a paper from the tracked runs.
+
+    transduce table NAME [key=value ...] shows means over seeds, and the papers' claims about the table checked on the same runs. NAME is an experiment (transduce
+    list experiments), a YAML file of one, or a paper's table (transduce list tables), which shows the printed values
+    beside the measured ones with a verdict for each cell. thesis/4.4@glyphs is that table on another benchmark with a
+    small backbone. A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER sets the folder of one
+    benchmark's images. A run fills a cell only if all its keys match. Missing runs are started with --run-missing only.
+    """
+    name, keys = _named(settings, "table", names("experiment"), "experiments, and transduce list tables")
+    flags = Flags(yes, executor, limit_minutes)
+    if not run_missing and (limit_minutes or executor != "local"):
+        raise InputError("--executor and --limit-minutes only apply to missing runs; add --run-missing")
+    shown = _empty(name, keys)
+    from runs.cli.missing import run_missing as start_missing
+    from runs.cli.session import Session
+    from runs.tables.evidence import look_up
+
+    said = console(as_json=json)
+    session = Session(shown.configs, said, results=_results(shown, keys))
+    if dry_run:
+        return Session(_planned(shown, name, keys, said), said).show_plan()
+    code = start_missing(shown.configs, session.store, session.tracker, said, flags) if run_missing else 0
+    shown = look_up(shown, session.tracker)
+    show_table(shown, ["table", name, *keys, "--run-missing"], session.store, said)
+    return code
+
+
+def show_table(table: "Table", words: Sequence[str], store: "Store", said: Console) -> None:
+    """Print a table; save it in every format if there is any result.
+
+    Args:
+        words: the verb and settings that run the missing cells.
+    """
+    from runs.storage.disk import write_text
+    from runs.tables.formats import FILES, records, terminal
+    from runs.tables.papers.paper import is_paper, lacking_folders
+
+    if said.as_json:
+        said.json(records.as_json(table))
+    else:
+        terminal.show(table, said)
+    for note in table.notes:
+        said.note(note)
+    if table.missing:
+        of_paper = is_paper(table.name)
+        waiting = [cell.config for cell in table.missing if cell.config and (cell.obstacle or not of_paper)]
+        lacking = {folder for config in waiting for folder in lacking_folders(config)}
+        if not of_paper and len(lacking) == 1:  # its keys have no names of data sets
+            lacking = {lacking.pop().rpartition(".")[2]}
+        shipped = any(cell.shipped for cell in table.missing)
+        cells = "cells without runs of your own" if shipped else "missing cells"
+        said.note(f"{len(table.missing)} {cells} can be run: {command(['transduce', *words, *sorted(lacking)])}")
+    if any(cell.results for cell in table.cells.values()):
+        with store.watched():
+            store.tables.mkdir(parents=True, exist_ok=True)
+            for ending, text in FILES.items():
+                write_text(store.tables / f"{table.file_name}.{ending}", text(table))
+        *others, last = (f".{ending}" for ending in FILES)
+        said.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
+
+
+def _planned(table: "Table", name: str, settings: Sequence[str], said: Console) -> "Sequence[Config]":
+    """Return the configs of a table that can be planned; for a paper's table, those with given folders of data.
+
+    Raises:
+        InputError: no config can be planned; the message names the folders.
+    """
+    from runs.tables.papers.paper import is_paper, lacking_folders
+
+    if not is_paper(name):
+        return table.configs
+    folders = sorted({folder for config in table.configs for folder in lacking_folders(config)})
+    planned = [config for config in table.configs if not lacking_folders(config)]
+    if folders:
+        words = command(["transduce", "table", name, *settings, *folders, "--dry-run"])
+        if not planned:
+            raise InputError(f"{name}: the folders of its data are not given; add them: {words}")
+        left_out = len(table.configs) - len(planned)
+        said.note(
+            f"{left_out} of {len(table.configs)} runs are skipped, because the folders of their data are not given; "
+            f"add them: {words}"
+        )
+    return planned
+
+
+def _named(settings: Sequence[str] | None, verb: str, known: Sequence[str], others: str) -> tuple[str, list[str]]:
+    """Return the name that a verb takes, and the settings."""
+    words = [word for word in settings or () if "=" not in word]
+    if len(words) != 1:
+        raise InputError(
+            f"give the name of one {verb}: transduce {verb} NAME; names are {', '.join(known)}; see {others}"
+        )
+    return words[0], [setting for setting in settings or () if "=" in setting]
+
+
+def _empty(name: str, settings: Sequence[str]) -> "Table":
+    from runs.tables.papers.paper import is_paper, paper_table
+
+    if is_paper(name):
+        from runs.tables.papers.published import published_names
+
+        if name.partition("@")[0] not in published_names():
+            raise unknown("table", name, [*published_names(), *names("experiment")])
+        found = paper_table(name, settings)
+    else:
+        from runs.config.resolution import accepts
+        from runs.tables.grid import clusterings_table, table_of
+
+        known = name if name in names("experiment") else Path(name).stem
+        typed = [f"experiment={name}", *settings]
+        if accepts(ClusterConfig, name) and not accepts(EvaluateConfig, name):
+            found = clusterings_table(known, parse(ClusterConfig, typed))
+        else:
+            found = table_of(known, parse(EvaluateConfig, typed))
+    seeds = {config.seed for config in found.configs}
+    if len(seeds) > 1 or any(setting.startswith("seed=") for setting in settings):
+        return dataclasses.replace(found, seeds=tuple(sorted(seeds)))
+    return found
+
+
+def _results(table: "Table", settings: Sequence[str]) -> str | None:
+    """Return the folder of results, also for a table without configs.
+
+    Raises:
+        InputError: a table without configs gets a setting other than results=.
+    """
+    if table.configs:
+        return table.configs[0].results
+    for setting in settings:
+        if not setting.startswith("results="):
+            raise InputError(f"{setting}: no cell of {table.name} can be run here; only results= may be given")
+    return settings[-1].partition("=")[2] if settings else None
+
+
+@app.command(
+    epilog=examples(
+        "figure",
+        "thesis/4.1@glyphs tasks=500 --run-missing -y",
+        "thesis/2.1 root=FOLDER --run-missing -y",
+        "thesis/2.2@digits --run-missing -y",
+        "thesis/4.2@mini root=FOLDER checkpoint=model_best.pth.tar --run-missing -y",
+    )
+)
+def figure(
+    settings: Settings = None,
+    run_missing: RunMissing = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    force: Force = False,
+    json: Json = False,
+) -> int:
+    """Draw a figure of the papers from the tracked runs.
+
+    transduce figure NAME[@BENCHMARK] [key=value ...]. The figure is saved as PDF,
+    SVG and PNG with its caption, and logged to MLflow with the runs it shows; transduce list figures shows the names. NAME@BENCHMARK draws it on another benchmark with the backbone conv4; a figure of
+    clustering takes NAME@DATASET. A key replaces the paper's value, as in tasks=500; root=FOLDER is the folder of the
+    data. Missing runs are started with --run-missing only.
+    """
+    from runs.figures.papers import DRAWN, OWN, drawing
+
+    name, typed = _named(settings, "figure", [*DRAWN, *OWN], "transduce list figures")
+    number, at, benchmark = name.partition("@")
+    if at and not benchmark:
+        raise InputError(f"{name}: no benchmark after @; write {number}, or {number}@BENCHMARK")
+    said = console(as_json=json)
+    drawn = drawing(number)
+    configs = drawn.configs(name, benchmark, typed, said.note)
+    from runs.cli.session import Session
+
+    session = Session(configs, said)
+    if dry_run:
+        return session.show_plan()
+    failures = _make(drawn, configs, session, Flags(yes)) if run_missing else []
+    results = _read(drawn, configs, session)
+    advice = command(["transduce", "figure", *(settings or ()), "--run-missing"])
+    if not results:
+        raise failures[0] if failures else InputError(f"the record has no run for this figure; start them: {advice}")
+    if len(results) < len(configs):
+        said.note(f"to start the missing runs: {advice}")
+    from runs.figures.logged import logged_figure
+
+    found = logged_figure(name, drawn, results, session.store, session.tracker, say=said.note, force=force)
+    if json:
+        said.json(vars(found) | {"files": [str(path) for path in found.files]})
+    else:
+        said.write(textwrap.fill(found.caption, WIDTH))
+    said.note(f"{'reused' if found.reused else 'saved'}: {found.files[0].with_suffix('')}.pdf, .svg and .png")
+    session.close()
+    if failures:
+        raise failures[0]
+    return 0
+
+
+def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", flags: Flags) -> list[Exception]:
+    """Run the configs without a complete result, after confirmation, and return the errors of failed runs."""
+    from runs.cli.missing import agreed
+    from runs.storage.locks import silent
+
+    missing = [config for config in configs if drawing.read(config, session.tracker, silent) is None]
+    if not missing:
+        return []
+    said = session.console
+    for line in str(session.plan(missing)).splitlines():
+        said.note(line)
+    if not agreed(said, flags):
+        return []
+    failures: list[Exception] = []
+    for config in missing:
+        try:
+            failures += session.run(config)
+        except Exception as error:
+            said.error(f"failed: {_name(config)}: {error}")
+            failures.append(error)
+    return failures
+
+
+def _name(config: EvaluateConfig | TuneConfig | ClusterConfig | FairConfig) -> str:
+    from runs.stages.lineage import cluster_name, evaluate_name
+
+    return cluster_name(config) if isinstance(config, (ClusterConfig, FairConfig)) else evaluate_name(config)
+
+
+def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session") -> list[Any]:
+    """Return the recorded results of the configs, and report the configs without one."""
+    results = []
+    for config in configs:
+        result = drawing.read(config, session.tracker, session.console.note)
+        if result is None:
+            session.console.note(f"not run, or incomplete: {_name(config)}")
+        else:
+            results.append(result)
+    return results
+
+
+record = typer.Typer(
+    cls=Verbs,
+    rich_markup_mode=None,
+    help="Export finished runs to a file, or import those of another machine.\n\nNo code in a file is executed.",
+)
+app.add_typer(record, name="record")
+
+
+@record.command(
+    "export", cls=Verb, epilog=examples("record export", "runs.jsonl.gz", "fair.jsonl.gz experiments=fair/")
+)
+def export_runs(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file to write; it is compressed if it ends in .gz.")
+    ],
+    experiments: Annotated[
+        str, typer.Option(help="Only experiments whose name starts with this text, such as cluster/mnist.")
+    ] = "",
+    results: Results = None,
+) -> int:
+    """Write finished runs to FILE: configs, tags, the last value of each metric, and artefacts of at most 256 kB."""
+    from runs.cache import Store
+    from runs.record.exports import transfer
+    from runs.track import Tracker
+
+    said = console()
+    tracker = Tracker(Store(results), say=said.note)
+    count = transfer.export_runs(tracker, file, experiments)
+    said.note(f"{count:,} runs exported: {file}, {file.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+@record.command("import", cls=Verb, epilog=examples("record import", "runs.jsonl.gz"))
+def import_runs(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by record export.")],
+    results: Results = None,
+) -> int:
+    """Add the runs of FILE to the record, where they fill tables like its own. Existing runs are skipped."""
+    from runs.cache import Store
+    from runs.record.exports import transfer
+    from runs.record.exports.exported import ExportedRuns
+    from runs.track import Tracker
+
+    said = console()
+    tracker = Tracker(Store(results), say=said.note)
+    exported = ExportedRuns(file)
+    added = transfer.import_runs(exported, tracker)
+    said.note(f"{added:,} runs imported to {tracker.place}; {len(exported.runs) - added:,} were there before")
+    return 0
+
+
+@app.command(cls=Verb, epilog=examples("report", "", "--open", "--counts"))
+def report(
+    results: Results = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the site in a browser.")] = False,
+    counts: Annotated[bool, typer.Option("--counts", help="Print the numbers of cells by verdict, no site.")] = False,
+    json: Json = False,
+) -> int:
+    """Write all tracked runs as a static site.
+
+    The tables of each paper with the printed values beside those of the shipped runs and of your own, each method with
+    its results, and for every number a link to its run, in the folder report/ of the results. --counts prints how many
+    cells of the papers' tables have a printed number, shipped runs and runs of your own, and each verdict; with --json
+    also for each table.
+    """
+    if results == "":
+        raise InputError("results= is empty; give a folder, or omit it")
+    if json and not counts:
+        raise InputError("--json prints the counts; add --counts, or omit --json for the site")
+    if open_page and counts:
+        raise InputError("--counts writes no site to open; omit --open or --counts")
+    from runs.cache import Store
+    from runs.report.site import build_report
+    from runs.tables.counts import all_counts
+    from runs.track import Tracker
+
+    said, store = console(as_json=json), Store(results)
+    warnings: list[str] = []  # many runs may have lost their files
+    tracker = Tracker(store, say=warnings.append)
+    if counts:
+        by_work, by_table = all_counts(tracker)
+        if json:
+            said.json({"works": by_work, "tables": by_table})
+            return 0
+        rows = [{key: str(value or "") for key, value in row.items() if key not in LISTS} for row in by_work]
+        said.table(rows, title="cells of the papers' tables, by verdict", right=list(rows[0])[1:])
+        return 0
+    page = build_report(store, tracker, say=said.note).as_uri()
+    for warning in warnings[:WARNINGS]:
+        said.note(warning)
+    if len(warnings) > WARNINGS:
+        said.note(f"and {len(warnings) - WARNINGS:,} more such warnings")
+    said.write(page)
+    if open_page:
+        open_browser(page, said.note)
+    return 0
+
+
+@app.command("list", epilog=examples("list", "", "tables", "strategies --json"))
+def list_options(
+    kinds: Annotated[list[str] | None, typer.Argument(metavar="[KIND]...", show_default=False)] = None,
+    json: Json = False,
+) -> int:
+    """List the available strategies, benchmarks, methods, datasets, tables and more."""
+    from runs.tables.listing import KINDS
+
+    chosen = []
+    for name in kinds or KINDS:
+        if "=" in name:
+            raise InputError(f"{name!r}: list takes names only, as in `transduce list tables`")
+        if name not in KINDS and not (fits := [kind for kind in KINDS if kind in (f"{name}s", f"{name[:-1]}ies")]):
+            raise unknown("kind", name, KINDS)
+        chosen.append(name if name in KINDS else fits[0])
+    listings = {kind: KINDS[kind]() for kind in chosen}
+    said = console(as_json=json)
+    if json:
+        said.json(listings)
+        return 0
+    words = {True: "yes", False: "no", None: "?"}
+    for kind, rows in listings.items():
+        spelt = [{k: words[v] if v is None or isinstance(v, bool) else str(v) for k, v in row.items()} for row in rows]
+        if rows:
+            said.table(spelt, title=kind, right=("cells", "runnable", "quoted"))
+        else:
+            said.write(f"{kind}: none\n")
+    return 0
+
+
+@app.command(
+    "config",
+    epilog=examples("config", "evaluate strategy=laplacianshot shot=1,5 > mine.yaml", "train training.epochs=5"),
+)
+def show_config(settings: Settings = None) -> int:
+    """Print the resolved settings of a verb as YAML.
+
+    transduce config VERB [key=value ...]. OmegaConf.load reads the file, and transduce VERB experiment=FILE.yaml
+    repeats the run. Several configs differ in the settings below each.
+    """
+    verb, *words = settings or [""]
+    if verb not in SCHEMAS:
+        raise unknown("verb", verb, SCHEMAS) if verb else InputError(f"name a verb: {', '.join(SCHEMAS)}")
+    console().write(to_yaml(parse(SCHEMAS[verb], words)))
+    return 0
+
+
+@app.command(cls=Verb, epilog=examples("ui", "", "port=5001"))
+def ui(
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; 0.0.0.0 admits other machines, without a password.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port.")] = 5000,
+    no_browser: NoBrowser = False,
+    results: Results = None,
+) -> int:
+    """Open the MLflow UI on the tracked runs, at the experiment with the newest result. Ctrl-C stops the server."""
+    from runs.cache import Store
+    from runs.record.server import serve
+
+    serve(Store(results), host=host, port=port, browse=not no_browser, say=console().error)
+    return 0
