@@ -44,15 +44,15 @@ class Clusterings:
         newest = ""  # fingerprint of the points of the newest run
         left_out: list[str] = []
         stage, keys = "fair" if isinstance(config, FairConfig) else "clustering", _result_keys(config)
-        revisions: str | None = None
+        wanted: tuple[str, str] | None = None
         for run in self._by_dataset.get((stage, config.dataset.name), []):
             seed, data = run.params.get("seed", ""), run.tags.get("data", "")
             if not is_seed(seed) or (seeds and seed not in seeds) or int(seed) in chosen:
                 continue
             if any(run.params.get(name) != value for name, value in keys.items()):
                 continue
-            revisions = raised(revisions_of(config)) if revisions is None else revisions
-            if run.tags.get("revisions", "") != revisions:
+            wanted = wanted or (raised(revisions_of(config)), _tried(config))
+            if (run.tags.get("revisions", ""), run.tags.get("selected_from", "")) != wanted:
                 left_out.append(run.run_id)
                 continue
             newest = newest or data
@@ -66,9 +66,16 @@ class Clusterings:
                 int(seed), value, math.nan, 0, run.run_id, run.artifact_uri, as_printed=printed
             )
         if left_out and not chosen:
-            why = "the code has changed since; cluster again"
+            why = "the code or the selection has changed since; cluster again"
             notes.append(f"{where}: run {left_out[0]} left out, {why}")
         return tuple(chosen[seed] for seed in sorted(chosen))
+
+
+def _tried(config: ClusterConfig | FairConfig) -> str:
+    """The settings from which labels select, as in the tag `selected_from` of its runs."""
+    from runs.stages.clustering.fitting import selection_for, tried
+
+    return "" if isinstance(config, FairConfig) else tried(selection_for(config))
 
 
 def _result_keys(config: ClusterConfig | FairConfig) -> dict[str, str]:

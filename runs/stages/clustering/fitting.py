@@ -52,7 +52,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
             InputError: a wrong value, or missing files.
         """
         source: Any = config.dataset.build()
-        return cls(config, source.source() if data is None else data, source, _selection(config))
+        return cls(config, source.source() if data is None else data, source, selection_for(config))
 
     @property
     def key(self) -> str:
@@ -102,8 +102,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
 
     @property
     def tags(self) -> Mapping[str, Any]:
-        tried = "" if self.selection is None else write(tuple(map(str, map(dict, self.selection.settings))))
-        return {**super().tags, "selected_from": tried}
+        return {**super().tags, "selected_from": tried(self.selection)}
 
     def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed[Trials]:
         problem, (data, graphs), since = self.problem(prepared.data, work), prepared, time.perf_counter()
@@ -175,7 +174,12 @@ def _check(config: ClusterConfig, clusters: int) -> None:
         method.check_prior()
 
 
-def _selection(config: ClusterConfig) -> Selection | None:
+def tried(selection: Selection | None) -> str:
+    """Return the settings from which labels select, as text; empty without a selection."""
+    return "" if selection is None else write(tuple(map(str, map(dict, selection.settings))))
+
+
+def selection_for(config: ClusterConfig) -> Selection | None:
     """Return the selection by labels; None if labels or pairs are given to the method, or it learns features."""
     informed = config.asked_labels() is not None or config.links is not None or config.coarse is not None
     return None if config.learns or informed else selection_of(config)
