@@ -144,7 +144,7 @@ class Session:
         order = {group: i for i, group in enumerate((*config.choices(), ""))}
         keys = sorted(
             dict.fromkeys(key for flat in flats for key in flat),
-            key=lambda key: order[key.partition(".")[0] if "." in key or key in order else ""],
+            key=lambda key: order.get(key.partition(".")[0], order[""]),
         )
         varying = {}
         for key in keys:

@@ -214,7 +214,7 @@ def set_values(config: RunConfig) -> dict[str, Any]:
                 values[f"{group}.{name}"] = flat[f"{group}.{name}"]
     for field in top_level(type(config)):
         if getattr(config, field.name) != field.default:
-            values[field.name] = flat[field.name]
+            values |= {name: flat[name] for name in flat if name == field.name or name.startswith(f"{field.name}.")}
     return values
 
 

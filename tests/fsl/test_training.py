@@ -19,10 +19,11 @@ from torchvision.transforms import v2
 
 from clustering.files.training_state import load_state
 from clustering.foundation.errors import InputError
+from fsl.backbones.cosine import CosineClassifier
 from fsl.features.bank import extract
 from fsl.training.base import Trained, Training
 from fsl.training.data import BaseClasses
-from fsl.training.module import CosineClassifier, CrossEntropy, schedule
+from fsl.training.module import CrossEntropy, schedule
 from fsl.weights.checkpoints import load_backbone
 from tests.fsl.small_training import BASE, SHORT, VALIDATION, Curves, Shown, Tiny, assert_same, images, run, weights
 
@@ -331,7 +332,7 @@ def test_bad_combinations() -> None:
 
 
 def test_bad_images(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"2 base classes .*1"):
+    with pytest.raises(InputError, match="2 base classes"):
         run(tmp_path, base=images(1, 20, 0))
     with pytest.raises(InputError, match=r"validation .*2 classes"):
         run(tmp_path, validation=images(5, 1, 0))
