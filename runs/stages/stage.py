@@ -21,8 +21,8 @@ from runs.cache import Entry, Store
 from runs.config.base import RunConfig, group_of, top_level
 from runs.config.groups import option
 from runs.console.endings import explain
+from runs.plan import Plan, PlannedStage, State
 from runs.record.address import RecordUnreachable
-from runs.scheduling.planning import Plan, PlannedStage, State
 from runs.track import COMMAND, PARENT, DataUsed, TrackedRun, Tracker
 
 P = TypeVar("P")  # what several stages share, such as features
@@ -424,7 +424,7 @@ def plan_of(stages: Sequence[Stage[Any, Any, Any]], store: Store) -> Plan:
     for stage in {stage.key: stage for stage in stages}.values():
         known = store.peek(stage.kind, stage.key)
         state: State = "cached" if known else "to do"
-        steps.append(PlannedStage(stage.kind, stage.name, stage.key, state, 0 if known else None, 0 if known else 1))
+        steps.append(PlannedStage(stage.kind, stage.name, stage.key, state, 0 if known else 1))
     return Plan(tuple(steps))
 
 
