@@ -39,7 +39,7 @@ def filled(tracker: Tracker, tmp_path: Path) -> Tracker:
         "cluster/digits",
         "kmeans digits s0",
         stage="clustering",
-        identity="0123456789abcdef",
+        key="0123456789abcdef",
         params={"dataset.root": "/data/of mine/x", "seed": 0},
         config="root: /data/points.npz\n",
         tags={"method": "kmeans"},
@@ -76,7 +76,7 @@ def test_imported_runs_are_those_exported(filled: Tracker, other: Tracker, tmp_p
 
 def test_of_a_figure_the_svg_file_and_the_caption_are_exported(tracker: Tracker, tmp_path: Path) -> None:
     run = tracker.start(
-        "figure/thesis/3.1", "thesis/3.1", stage="figure", identity="0" * 16, params={}, config="", tags={NOTE: "A"}
+        "figure/thesis/3.1", "thesis/3.1", stage="figure", key="0" * 16, params={}, config="", tags={NOTE: "A"}
     )
     for suffix in ("svg", "png", "pdf"):
         (tmp_path / f"drawing.{suffix}").write_bytes(b"<svg xmlns='http://www.w3.org/2000/svg'/>")
@@ -100,7 +100,7 @@ NOISE = np.random.default_rng(0).random(100_000)
 def test_large_arrays_that_no_table_needs_are_left_out(
     tracker: Tracker, tmp_path: Path, name: str, kept: str, left_out: str
 ) -> None:
-    run = tracker.start("cluster/a", "a", stage="clustering", identity="0" * 16, params={}, config="", tags={})
+    run = tracker.start("cluster/a", "a", stage="clustering", key="0" * 16, params={}, config="", tags={})
     values = np.arange(300).reshape(3, 100) % 7
     np.savez_compressed(tmp_path / name, **{kept: values, left_out: NOISE})
     assert (tmp_path / name).stat().st_size > LARGEST_FILE
@@ -114,7 +114,7 @@ def test_large_arrays_that_no_table_needs_are_left_out(
 
 
 def test_the_tasks_of_the_trials_of_a_tuning_are_left_out(tracker: Tracker, tmp_path: Path) -> None:
-    run = tracker.start("tune/mini", "a", stage="evaluation", identity="0" * 16, params={}, config="", tags={})
+    run = tracker.start("tune/mini", "a", stage="evaluation", key="0" * 16, params={}, config="", tags={})
     np.savez_compressed(tmp_path / PER_TASK, accuracies=np.zeros(10))
     run.artifact(tmp_path / PER_TASK)
     run.finish()
@@ -170,7 +170,7 @@ def test_runs_of_folders_with_any_name_come_back(tracker: Tracker, other: Tracke
     """The experiment of `classify` has the name of the user's folder, and its page that of the output."""
     experiment, file = "classify/été, my photos (2)", tmp_path / "my result [1].html"
     file.write_text("page")
-    run = tracker.start(experiment, "a", stage="classify", identity="0" * 16, params={}, config="", tags={})
+    run = tracker.start(experiment, "a", stage="classify", key="0" * 16, params={}, config="", tags={})
     run.artifact(file)
     run.finish()
     assert export_runs(tracker, tmp_path / "runs.jsonl") == 1
@@ -229,7 +229,7 @@ def test_an_export_replaces_only_files(filled: Tracker, tmp_path: Path, kind: st
     make[kind](path)
     before = path.lstat()
     with pytest.raises(InputError, match=r"runs\.jsonl"):
-        export_runs(filled, path, outcome_of=_interrupt)  # said before outcomes are computed
+        export_runs(filled, path)
     assert path.lstat().st_ino == before.st_ino
 
 

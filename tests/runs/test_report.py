@@ -190,7 +190,7 @@ def test_every_number_leads_to_its_run(report, recorded, tracker):
         entry = pages[posixpath.normpath(posixpath.join("methods", link.partition("#")[0]))]
         assert f"run-{result.run_id}" in entry.anchors
         tags = runs[result.run_id].tags
-        for fingerprint in (result.identity, tags["data"], tags["checkpoint"], tags["features"], tags["code"]):
+        for fingerprint in (result.key, tags["data"], tags["checkpoint"], tags["features"], tags["code"]):
             assert f"<code>{fingerprint}</code>" in entry.text
     table = pages["experiments/tiny.html"]
     assert {link.partition("#run-")[2] for link in table.links} >= {result.run_id for result in recorded}
@@ -213,9 +213,7 @@ def test_failed_interrupted_and_deleted_runs(store, tracker, recorded):
     def made(name, status, reason):
         tags = {"strategy": "simpleshot"}
         params = {"strategy": "simpleshot"}
-        run = tracker.start(
-            "evaluate/Tiny", name, stage="evaluation", identity=name, params=params, config="", tags=tags
-        )
+        run = tracker.start("evaluate/Tiny", name, stage="evaluation", key=name, params=params, config="", tags=tags)
         run.stop(status, reason)
         return run.run_id
 
@@ -273,7 +271,7 @@ def test_hundreds_of_runs_are_cut_into_pages(store, tracker, recorded, monkeypat
     """The rows of the record many times over, as the database would give them."""
     rows = read_runs(tracker, "")
     copies = [
-        dataclasses.replace(row, run_id=f"{i:04}{row.run_id[4:]}", tags={**row.tags, "identity": f"{i}{j}"})
+        dataclasses.replace(row, run_id=f"{i:04}{row.run_id[4:]}", tags={**row.tags, "key": f"{i}{j}"})
         for i in range(RUNS_A_PAGE)
         for j, row in enumerate(rows)
     ]
@@ -291,14 +289,14 @@ def test_what_is_not_finished_fills_no_cell(store, tracker, recorded):
     """A newer run of the same config that failed after it had logged its accuracy; and a tuning's trial."""
     (row,) = [row for row in read_runs(tracker, "evaluate/") if row.run_id == recorded[0].run_id]
     own = {key: value for key, value in row.tags.items() if not key.startswith("mlflow.")}
-    trial = {PARENT: "0" * 32, "identity": "f" * 16}
+    trial = {PARENT: "0" * 32, "key": "f" * 16}
     for experiment, status, more in (("evaluate/Tiny", "FAILED", {}), ("tune/Tiny", "FINISHED", trial)):
-        tags = {"identity": row.tags["identity"], **more}
+        tags = {"key": row.tags["key"], **more}
         run = tracker.start(
             experiment,
             row.name,
             stage="evaluation",
-            identity=tags["identity"],
+            key=tags["key"],
             params=row.params,
             config="",
             tags={**own, **tags},

@@ -55,7 +55,7 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(store, tracker, note
     given = ["dataset=features", f"path={bank}", "method=kmeans", "selection=null", "starts=2"]
     (learned,) = clustering(parse(ClusterConfig, given), store, tracker)
     assert learned.shape == (120, 8)
-    kept = bank.parents[2] / "checkpoints" / result.identity / "network.safetensors"
+    kept = bank.with_name("network.safetensors")
     assert f"learned method: {kept}" in notes
     model, points = learned_method(kept), points_of(result.config).values
     features = FeatureBank.load(bank).features
@@ -101,7 +101,7 @@ def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(store, t
 def test_pairs_take_the_place_of_labels(store, tracker):
     short = ("points=15", "supervised_steps=10", "steps=10")
     few, many = clustering(asked("links=1,300", *short), store, tracker)
-    assert few.identity != many.identity
+    assert few.key != many.key
     assert many.trials.scores["nmi"][0] > 0.9, "all that follows from them is known"
     assert few.trials.scores["nmi"][0] < 0.5
     (without,) = clustering(asked("points=15", "steps=1", "selection=null"), store, tracker)
@@ -115,7 +115,7 @@ def test_coarse_labels_of_half_the_points_and_the_others_are_judged(store, track
         store,
         tracker,
     )
-    assert len({one.identity for one in (plain, coarse, both)}) == 3
+    assert len({one.key for one in (plain, coarse, both)}) == 3
     assert both.config.coarse == ("0", "2")
     true = points_of(both.config).labels
     told = known_coarse(both.config, points_of(both.config), known_labels(both.config, points_of(both.config)))
@@ -157,7 +157,7 @@ def test_features_are_not_judged_by_points_whose_class_they_were_learned_with(st
     told = told_points(known, known_coarse(config, data, known))
     assert bank.provenance["told"] == str(0 if told is None else told.sum())
     assert bank.provenance["links"] == str(config.links or 0)
-    given = ["dataset=features", f"path={store.cache('features') / learned.identity / 'features.safetensors'}"]
+    given = ["dataset=features", f"path={store.cache('clustering') / learned.key / 'features.safetensors'}"]
     (found,) = clustering(parse(ClusterConfig, [*given, "method=kmeans", "starts=2"]), store, tracker, progress=notes)
     judged = np.ones(120, dtype=bool) if told is None else ~told
     expected = [scores(one[judged], data.labels[judged])["nmi"] for one in found.trials.labels]
@@ -180,14 +180,14 @@ def test_a_method_of_ones_own_is_one_if_it_has_all_that_is_needed(store, tracker
     (found,) = clustering(parse(ClusterConfig, [*given, "method=tiny_steps:Signs"]), store, tracker, progress=notes)
     steps = tracker.client.get_metric_history(found.run_id, "loss")
     assert [point.step for point in steps] == [1, 2, 3]
-    weights = store.cache("checkpoints") / found.identity / "network.safetensors"
+    weights = store.cache("clustering") / found.key / "network.safetensors"
     points = points_of(found.config).values
     with pytest.raises(InputError, match="method='tiny_steps:Signs'"):
         learned_method(weights)
     model = learned_method(weights, "tiny_steps:Signs")
     np.testing.assert_array_equal(model.transform(points)[:, 0] > 0, found.trials.labels[0] == 1)
     (plain,) = clustering(parse(ClusterConfig, [*given, "method=tiny_steps:Counting"]), store, tracker)
-    assert not (store.cache("checkpoints") / plain.identity).exists()
+    assert not (store.cache("clustering") / plain.key / "network.safetensors").exists()
     np.testing.assert_array_equal(plain.trials.labels, found.trials.labels)
 
 
