@@ -69,12 +69,12 @@ def table(
 ) -> int:
     """Show the table of an experiment or a paper from the tracked runs.
 
-    transduce table NAME [key=value ...] shows means over seeds, and the papers' claims about the table checked on the same runs. NAME is an experiment (transduce
-    list experiments), a YAML file of one, or a paper's table (transduce list tables), which shows the printed values
-    beside the measured ones with a verdict for each cell. thesis/4.4@glyphs is that table on another benchmark with a
-    small backbone. A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER sets the folder of one
-    benchmark's images. A run fills a cell only if all its keys match. Missing runs are started with --run-missing only,
-    several at once: parallel.n_jobs=4, parallel.backend=dask or submitit.
+    transduce table NAME [key=value ...] shows means over seeds, and checks the papers' claims on the same runs. NAME is
+    an experiment (transduce list experiments), a YAML file of one, or a paper's table (transduce list tables), which
+    shows the printed values beside the measured ones with a verdict for each cell. thesis/4.4@glyphs is that table on
+    another benchmark with a small backbone. A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER
+    sets the folder of one benchmark's images. A run fills a cell only if all its keys match. Missing runs are started
+    with --run-missing only, several at once: parallel.n_jobs=4, parallel.backend=dask or submitit.
     """
     name, keys = _named(settings, "table", names("experiment"), "experiments, and transduce list tables")
     from runs.parallel import Parallel
@@ -225,10 +225,10 @@ def figure(
 ) -> int:
     """Draw a figure of the papers from the tracked runs.
 
-    transduce figure NAME[@BENCHMARK] [key=value ...]. The figure is saved as PDF,
-    SVG and PNG with its caption, and logged to MLflow with the runs it shows; transduce list figures shows the names. NAME@BENCHMARK draws it on another benchmark with the backbone conv4; a figure of
-    clustering takes NAME@DATASET. A key replaces the paper's value, as in tasks=500; root=FOLDER is the folder of the
-    data. Missing runs are started with --run-missing only.
+    transduce figure NAME[@BENCHMARK] [key=value ...] saves it as PDF, SVG and PNG with its caption, and logs it to
+    MLflow with the runs it shows; transduce list figures shows the names. NAME@BENCHMARK draws it on another benchmark
+    with the backbone conv4; a figure of clustering takes NAME@DATASET. A key replaces the paper's value, as in
+    tasks=500; root=FOLDER is the folder of the data. Missing runs are started with --run-missing only.
     """
     from runs.figures.papers import DRAWN, OWN, drawing
 

@@ -151,6 +151,9 @@ class Stage(ABC, Generic[P, M, R]):
         """Return the inputs, computed or read once for all stages that share them. An error ends the command."""
         return None  # type: ignore[return-value]
 
+    def check(self, prepared: P) -> None:
+        """Raise an error of the user's that can be seen before a run is started."""
+
     def compute(self, run: TrackedRun, prepared: P, work: Workspace) -> Computed[M]:
         """Return the content. Curves may be logged to the run meanwhile."""
         raise NotImplementedError
@@ -311,6 +314,7 @@ class _Execution:
 
     def _compute(self, batch: Sequence[Stage[Any, Any, Any]], prepared: Any) -> dict[str, Any]:
         """Start runs, compute the results, publish them to the cache, and record them."""
+        batch = [stage for stage in batch if self._passes(stage, prepared)]
         if not batch:
             return {}
         work, results = self.work, {}
@@ -330,6 +334,14 @@ class _Execution:
                 results[stage.key] = stage.result(content, entry, run_id)
                 stage.report(content, work)
         return results
+
+    def _passes(self, stage: Stage[Any, Any, Any], prepared: Any) -> bool:
+        try:
+            stage.check(prepared)
+        except Exception as error:
+            self._fail(stage, error)
+            return False
+        return True
 
     def _publish(self, stage: Stage[Any, Any, Any], found: Computed[Any]) -> Entry:
         facts = {"tags": dict(found.tags), "inputs": dict(found.inputs), "data": [list(used) for used in found.data]}

@@ -127,7 +127,7 @@ def test_jitter_of_a_grey_image(field: str) -> None:
         assert 59.9 < float(changed.min()) < 75
         assert 125 < float(changed.max()) < 140.1
     else:
-        torch.testing.assert_close(changed, grey)
+        torch.testing.assert_close(changed, grey, rtol=0, atol=0.01)  # torchvision's weights sum to 0.9999
 
 
 @pytest.mark.parametrize(("field", "value"), [("rotation", -1), ("crop", 0), ("scale", "big"), ("contrast", 2)])
