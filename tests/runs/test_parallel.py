@@ -172,9 +172,8 @@ def test_jobs_on_a_dask_cluster(trained, tracker, configs, run, child_environmen
     address = f"tcp://127.0.0.1:{port}"
     dask = Parallel("dask", address=address)
     with log, started(scheduler, child_environment, output=log), contextlib.ExitStack() as stack:
-        with distributed.Client(address, timeout=60, set_as_default=False):
-            with pytest.raises(InputError, match="workers"):
-                run(configs(), dask)
+        with distributed.Client(address, timeout=60, set_as_default=False), pytest.raises(InputError, match="workers"):
+            run(configs(), dask)
         for name in ("one", "two"):
             command = [*worker, "--local-directory", str(tmp_path / name), address]
             stack.enter_context(started(command, child_environment, output=log))
