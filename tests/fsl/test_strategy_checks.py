@@ -29,7 +29,7 @@ def test_both_name_all_that_is_missing(refuse):
         InputError, match=r"transductive: ClassVar.*assumes_balance: ClassVar.*tests/templates/strategy.py"
     ):
         refuse(SelfTraining())
-    with pytest.raises(InputError, match="predict.*transform.*transductive"):
+    with pytest.raises(InputError, match=r"predict.*transform.*transductive"):
         refuse(object())
     with pytest.raises(InputError, match=r"SimpleShot\(\), not the class"):
         refuse(SimpleShot)
