@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import NoneType
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -436,6 +436,33 @@ class Strategy(Protocol):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of every query of a batch of tasks."""
         ...
+
+
+EXAMPLE = "tests/templates/strategy.py in the source of transduce, and the section 'Add a part' of CONTRIBUTING.md"
+
+
+def check_strategy(name: str, strategy: object) -> None:
+    """Check that an object is a strategy, whether it is part of this project or a plug-in.
+
+    Args:
+        name: name of the strategy in messages.
+
+    Raises:
+        InputError: something is missing; the message names all of it, and an example.
+    """
+    missing = [] if callable(getattr(strategy, "predict", None)) else ["a method predict(self, episodes)"]
+    if getattr(strategy, "transform", None) not in get_args(Transform):
+        missing.append(f"a field transform, one of {', '.join(get_args(Transform))}")
+    for variable, meaning in (
+        ("transductive", "may a prediction depend on the other queries?"),
+        ("assumes_balance", "does it assume equally many queries of each class?"),
+    ):
+        if not isinstance(getattr(strategy, variable, None), bool):
+            missing.append(f"{variable}: ClassVar[bool] = True or False ({meaning})")
+    if isinstance(strategy, type):
+        missing = [f"its parentheses: an object, {strategy.__name__}(), not the class"]
+    if missing:
+        raise InputError(f"strategy {name} lacks {'; '.join(missing)}. A complete one is {EXAMPLE}")
 
 
 def check_evidence(strategy: Strategy, episodes: Episodes) -> None:

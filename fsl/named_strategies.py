@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from clustering.foundation.errors import InputError
-from fsl.episodes import Strategy
+from fsl.episodes import Strategy, check_strategy
 from fsl.strategies import STRATEGIES
 
 ANY_MIX = "soft_slk"  # a transductive strategy for queries with any class proportions
@@ -18,7 +18,7 @@ def named(choice: str | Strategy) -> Strategy:
     unchanged.
 
     Raises:
-        InputError: the name is unknown, or the object is not a strategy.
+        InputError: the name is unknown, or as `check_strategy`.
     """
     if isinstance(choice, str):
         kind = STRATEGIES.load(choice)
@@ -26,8 +26,7 @@ def named(choice: str | Strategy) -> Strategy:
             **({SHIFT: False} if SHIFT in (field.name for field in dataclasses.fields(kind)) else {})
         )
         return strategy
-    if isinstance(choice, type) or not hasattr(choice, "predict") or not hasattr(choice, "transductive"):
-        raise InputError(f"strategy must be a name, or a strategy such as LaplacianShot(), not {choice!r}")
+    check_strategy(getattr(choice, "__name__", type(choice).__name__), choice)
     return choice
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clustering.files.regular import open_regular
+from clustering.files.regular import open_regular, read_text
 from clustering.foundation.errors import InputError
 from runs.storage.disk import ENVIRONMENT, is_disk_full, unwritable, watched, write_text
 from runs.storage.locks import Say, locked, silent, try_locked
@@ -112,7 +112,7 @@ class Entry:
     @property
     def config(self) -> str:
         """The config as YAML."""
-        return (self.path / CONFIG).read_text(encoding="utf-8")
+        return read_text(self.path / CONFIG)
 
     def run_id(self, record: str) -> str:
         """Return the id of the run that records the result in a record; empty if none is noted."""

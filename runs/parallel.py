@@ -8,7 +8,7 @@ that was interrupted goes on with what is in the cache.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -140,6 +140,8 @@ def _run(
             yield job
 
     count = _at_once(parallel, jobs)
+    jobs = _on_gpus(jobs) if parallel.backend == "loky" and count != 1 else jobs
+    waiting[:] = jobs
     one = parallel.backend == "loky" and count == 1
     work = (joblib.delayed(perform)(job, console if one else None, parallel.backend, one) for job in begun())
     done: set[str] = set()
@@ -169,6 +171,24 @@ def _at_once(parallel: Parallel, jobs: Sequence[Job]) -> int:
         if torch.cuda.is_available():
             return min(len(jobs), int(torch.cuda.device_count()))
     return min(len(jobs), max(1, int(joblib.cpu_count()) // 2))
+
+
+def _on_gpus(jobs: Sequence[Job]) -> list[Job]:
+    """Return jobs with device=auto on the GPUs of this machine in turn, if there are several."""
+    import torch
+
+    if (gpus := torch.cuda.device_count()) < 2:
+        return list(jobs)
+    return [
+        replace(
+            job,
+            arguments=tuple(
+                tuple(f"device=cuda:{i % gpus}" if word == "device=auto" else word for word in words)
+                for words in job.arguments
+            ),
+        )
+        for i, job in enumerate(jobs)
+    ]
 
 
 @contextmanager

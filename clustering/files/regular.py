@@ -29,6 +29,17 @@ def open_regular(path: str | Path) -> BufferedReader:
         raise
 
 
+def read_text(path: str | Path) -> str:
+    """The text of a file in UTF-8.
+
+    Raises:
+        OSError: as `open_regular`.
+        UnicodeDecodeError: the file is not in UTF-8.
+    """
+    with open_regular(path) as file:
+        return file.read().decode("utf-8")
+
+
 def head_of(path: str | Path, size: int = 1 << 16) -> bytes:
     """The first bytes of a file, which identify its format; empty if there is no file."""
     if not os.path.isfile(path):

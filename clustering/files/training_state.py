@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from clustering.files.atomic import replacing
+from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 
 
@@ -21,10 +22,12 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
 def load_state(path: Path) -> dict[str, Any] | None:
     """What `save_state` wrote, or None if the file is missing or damaged. Runs no code from the file."""
     try:
-        with zipfile.ZipFile(path) as archive:  # verifies checksums, which torch writes but does not check
-            if archive.testzip() is not None:
-                return None
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        with open_regular(path) as file:
+            with zipfile.ZipFile(file) as archive:  # verifies checksums, which torch writes but does not check
+                if archive.testzip() is not None:
+                    return None
+            file.seek(0)
+            state = torch.load(file, map_location="cpu", weights_only=True)
     except (
         OSError,
         EOFError,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
-from fsl.episodes import LARGEST_GRAM, Predictions, Strategy, check_evidence
+from fsl.episodes import LARGEST_GRAM, Predictions, Strategy, check_evidence, check_strategy
 from fsl.evaluation.audits import AUDITS, check_audits
 from fsl.evaluation.scores import ClassScores, Evaluation
 from fsl.evaluation.unfinished import BatchResult, Unfinished
@@ -114,17 +114,6 @@ def _trainable(bank: FeatureBank) -> FeatureBank:
     parts = {name: getattr(bank, name) for name in ("features", "labels", "base_mean", "text")}
     copies = {name: part.clone() for name, part in parts.items() if part is not None and part.is_inference()}
     return dataclasses.replace(bank, **copies) if copies else bank
-
-
-def check_strategy(name: str, strategy: object) -> None:
-    """Check that an object is a strategy.
-
-    Raises:
-        InputError: the object has no method `predict`, or no known transform.
-    """
-    known = get_args(Transform)
-    if getattr(strategy, "transform", None) not in known or not callable(getattr(strategy, "predict", None)):
-        raise InputError(f"strategy {name}: requires a method predict and a field transform, one of {', '.join(known)}")
 
 
 def _work(

@@ -14,6 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 
+LARGEST = 1 << 18  # bytes of a file
 DEEPEST = 30  # nested lists and mappings
 RESOLVER = re.compile(r"(?<!\\)(?:\\\\)*\$\{[^}]*[:$]")  # ${oc.env:NAME}, or a reference inside a reference
 
@@ -62,7 +63,11 @@ def _content(path: Path, changed: int, size: int) -> dict[str, Any]:
     """Return the content of a YAML file, cached until its modification time or size changes."""
     try:
         with open_regular(path) as file:
-            content = parse_yaml(file.read().decode("utf-8"))
+            if size > LARGEST:
+                raise InputError(f"{path}: has {size:,} bytes, more than the {LARGEST:,} of a file of settings")
+            content = parse_yaml(file.read(LARGEST).decode("utf-8"))
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"{path}: not a readable YAML file: {error}") from error
     if content is None:

@@ -38,8 +38,12 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
         raise InputError(f"labels: {path}: cannot be read ({error.strerror}); give a CSV file") from error
     except UnicodeDecodeError as error:
         raise InputError(f"labels: {path}: is not text in UTF-8; save it as CSV UTF-8") from error
-    lines = csv.reader(io.StringIO(text))
-    header = [name.strip().lower() for name in next(lines, [])]
+    try:
+        reader = csv.reader(io.StringIO(text))
+        lines = [(reader.line_num, cells) for cells in reader]
+    except csv.Error as error:
+        raise InputError(f"labels: {path}: cannot be read as CSV ({error}); save it again as CSV UTF-8") from error
+    header = [name.strip().lower() for name in (lines[0][1] if lines else [])]
     places = [next((header.index(name) for name in names if name in header), None) for names in (ITEMS, LABELS)]
     if None in places:
         raise InputError(
@@ -51,8 +55,8 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
     rows |= {as_text(title, "./"): row for title, row in rows.items()}
     known = {as_text(name): name for name in classes}
     found = np.full(len(pile), UNKNOWN, dtype=np.int64)
-    for cells in lines:
-        line = f"labels: {path}: line {lines.line_num}"
+    for number, cells in lines[1:]:
+        line = f"labels: {path}: line {number}"
         name = cells[label].strip() if len(cells) > label else ""
         if not name:
             continue

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -58,6 +59,8 @@ class Journal:
         self.path = path
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
+            if not stat.S_ISREG(os.fstat(self._handle).st_mode):
+                raise InputError(f"{path}: not a regular file (a device or pipe); move it elsewhere")
             whole = _read(self._handle)
             self.lines = _parsed(path, whole)
             self._size = whole.rfind(b"\n") + 1

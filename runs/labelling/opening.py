@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.files.regular import read_text
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from fsl.episodes import Strategy
@@ -181,7 +182,7 @@ def _open(session: Session, config: LabelConfig, console: "Console", browse: boo
     folder = session.folder
     earlier = None
     with suppress(OSError, ValueError, KeyError, TypeError):
-        earlier = int(json.loads((folder / PAGE).read_text())["port"])
+        earlier = int(json.loads(read_text(folder / PAGE))["port"])
     token = secret_of(folder)
     opened = listen(config.host, config.port, earlier)
     port = int(opened.getsockname()[1])
@@ -201,5 +202,5 @@ def _open(session: Session, config: LabelConfig, console: "Console", browse: boo
 def _page_of(folder: Path) -> str | None:
     """Address of the page of the process that has the session open; None if it cannot be read."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return str(json.loads((folder / PAGE).read_text())["page"])
+        return str(json.loads(read_text(folder / PAGE))["page"])
     return None

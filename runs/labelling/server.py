@@ -17,6 +17,7 @@ from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from clustering.files.regular import read_text
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.encoded import open_rgb, read_bytes
 from runs.labelling import views
@@ -177,8 +178,8 @@ def _http_error(request: Request, error: Exception) -> Response:
 def secret_of(folder: Path) -> str:
     """The token of a session, made at its first start, so that an open page can go on after a restart."""
     path = folder / "token"
-    with contextlib.suppress(OSError):
-        token = path.read_text().strip()
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        token = read_text(path).strip()
         if len(token) >= 32:
             return token
     token = secrets.token_urlsafe(32)

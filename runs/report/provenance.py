@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -69,7 +70,7 @@ class ListedRun:
             return ""
         given = {name.rpartition(".")[2] for name, text in params.items() if text != "None"}
         files = [f"{key}={value}" for key, value in FILES.items() if key in given]
-        return " ".join(["transduce", verb, "experiment=run.yaml", *files])
+        return shlex.join(["transduce", verb, "experiment=run.yaml", *files])
 
     @property
     def machine(self) -> str:

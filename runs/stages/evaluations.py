@@ -263,8 +263,8 @@ def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, pro
 def _stages(
     configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None
 ) -> list[EvaluationStage]:
+    from fsl.episodes import check_strategy
     from fsl.evaluation.audits import check_audits
-    from fsl.evaluation.episodic import check_strategy
 
     lineages, stages = Lineages(), []
     for config, chosen in zip(configs, tuned, strict=True):

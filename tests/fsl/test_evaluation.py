@@ -259,7 +259,7 @@ def test_a_faulty_strategy_is_named_with_its_fault(fault: str) -> None:
 def test_a_strategy_without_transform_is_named() -> None:
     bank = make_bank()
     for strategy in (object(), Faulty("", transform="XX")):
-        with pytest.raises(InputError, match="strategy mine: requires"):
+        with pytest.raises(InputError, match="strategy mine lacks"):
             evaluate({"mine": strategy}, bank, Balanced(query=10).tasks(bank.labels), 20)  # type: ignore[dict-item]
 
 

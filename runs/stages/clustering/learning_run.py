@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.evaluation.protocol import scores
+from clustering.files.regular import read_text
 from fsl.features.bank import FeatureBank
 from runs.record.tracked_run import TrackedRun
 from runs.stages.clustering.fitting import ClusteringStage
@@ -141,7 +142,7 @@ class LearningStage(ClusteringStage):
 def _spent(note: Path) -> float:
     """Return the seconds stored in a file; 0 if it is missing or unreadable."""
     with contextlib.suppress(OSError, ValueError):
-        return float(note.read_text())
+        return float(read_text(note))
     return 0.0
 
 
