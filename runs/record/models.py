@@ -2,6 +2,7 @@
 
 import logging
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,14 +22,15 @@ def log_network(
         packages: requirements for loading it, in the form of pip. Others are not searched for, which takes long.
         code: Python files that define the network, if no package does.
     """
-    import mlflow.pytorch
+    with warnings.catch_warnings(action="ignore"):  # about type hints of MLflow's own
+        import mlflow.pytorch
     from mlflow.entities import LoggedModelOutput, LoggedModelStatus
 
     logging.getLogger("mlflow.pytorch").setLevel(logging.ERROR)  # hides a warning about pickles
     run = client.get_run(run_id)
     if run.outputs is not None and run.outputs.model_outputs:
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         path = Path(folder) / name
         form, files = mlflow.pytorch.SERIALIZATION_FORMAT_PICKLE, list(code) or None
         mlflow.pytorch.save_model(
