@@ -8,6 +8,7 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from lightning_utilities.core.rank_zero import rank_zero_only
 from pytorch_lightning import callbacks
 from pytorch_lightning.loggers import MLFlowLogger
+from pytorch_lightning.loggers.logger import rank_zero_experiment
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.plugins import Plugins
@@ -67,6 +68,12 @@ class RunLogger(MLFlowLogger):
     def __init__(self, logged: Mapping[str, int], **arguments: Any) -> None:
         super().__init__(**arguments)
         self._logged = dict(logged)
+
+    @property
+    @rank_zero_experiment
+    def experiment(self) -> Any:
+        """MLflow's client. Lightning's own would make this record that of the whole process and of its children."""
+        return self._mlflow_client
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
