@@ -22,7 +22,9 @@ def log_network(
         packages: requirements for loading it, in the form of pip. Others are not searched for, which takes long.
         code: Python files that define the network, if no package does.
     """
-    with warnings.catch_warnings(action="ignore"):  # about type hints of MLflow's own
+    with warnings.catch_warnings():  # about types of MLflow itself
+        warnings.simplefilter("ignore")
+        import mlflow.pyfunc
         import mlflow.pytorch
     from mlflow.entities import LoggedModelOutput, LoggedModelStatus
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytorch_lightning as lightning
+from lightning_fabric.loggers.logger import rank_zero_experiment
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from lightning_utilities.core.rank_zero import rank_zero_only
 from pytorch_lightning import callbacks
 from pytorch_lightning.loggers import MLFlowLogger
-from pytorch_lightning.loggers.logger import rank_zero_experiment
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.plugins import Plugins
