@@ -156,7 +156,7 @@ def compare(benchmark: Noise, each: int, folder: Path, turns: int, device: str) 
     run = tracker.start(
         "train/noise", f"{benchmark.size} pixels", stage="checkpoint", key="none", params={}, config="", tags={}
     )
-    logger = logger_of(run.run_id, tracker.uri, {})
+    logger = logger_of(run, tracker.uri, {})
     base = noise(folder / "base.safetensors", benchmark.size, 64, each)
     validation = noise(folder / "validation.safetensors", benchmark.size, 5, 20)
     training = Training(epochs=1, batch_size=128, schedule="cosine", validation_tasks=1)

@@ -32,7 +32,7 @@ def log_network(
     run = client.get_run(run_id)
     if run.outputs is not None and run.outputs.model_outputs:
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         path = Path(folder) / name
         form, files = mlflow.pytorch.SERIALIZATION_FORMAT_PICKLE, list(code) or None
         mlflow.pytorch.save_model(

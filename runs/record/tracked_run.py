@@ -39,6 +39,11 @@ class TrackedRun:
         self._undefined: set[str] = set()
         self._finished = False
 
+    @property
+    def last_steps(self) -> Mapping[str, int]:
+        """The last recorded step of each metric."""
+        return self._seen
+
     def metrics(self, values: Mapping[str, float], step: int) -> None:
         """Record values of one step, in one call."""
         new = {name: float(value) for name, value in values.items() if step > self._seen.get(name, -1)}

@@ -102,7 +102,7 @@ class TrainingStage(Stage[None, "Trained | None", Entry]):
                 config.seed,
                 work.store.working(self.kind, self.key, force=work.force),
                 module=config.module or CROSS_ENTROPY,
-                logger=logger_of(run.run_id, work.tracker.uri, config.logger),
+                logger=logger_of(run, work.tracker.uri, config.logger),
                 callbacks=callbacks_of(config.callbacks),
                 trainer=config.trainer,
                 model_checkpoint=config.callbacks.get(BEST),

@@ -1,16 +1,18 @@
-"""Callbacks and logger of a training, from the keys `callbacks.*` and `logger.*` of its config."""
+"""Callbacks and logger of a training, from the keys `callbacks.*` and `logger.*` of its config. Imports Lightning."""
 
-import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytorch_lightning as lightning
+from lightning_fabric.loggers.logger import rank_zero_experiment
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+from lightning_utilities.core.rank_zero import rank_zero_only
+from pytorch_lightning import callbacks
+from pytorch_lightning.loggers import MLFlowLogger
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.plugins import Plugins
-from runs.record.address import ENVIRONMENT
-
-if TYPE_CHECKING:
-    from pytorch_lightning import Callback
-    from pytorch_lightning.loggers import Logger
+from runs.record.tracked_run import TrackedRun
 
 CALLBACKS = Plugins("callback", {}, "transduce.callbacks")
 BEST = "model_checkpoint"  # of the best epoch, which the training itself creates
@@ -20,7 +22,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def callbacks_of(chosen: Mapping[str, Any]) -> "list[Callback]":
+def callbacks_of(chosen: Mapping[str, Any]) -> list[lightning.Callback]:
     """Return the callbacks of a config; the learning rate is monitored if nothing else is said.
 
     Args:
@@ -30,9 +32,6 @@ def callbacks_of(chosen: Mapping[str, Any]) -> "list[Callback]":
     Raises:
         InputError: Lightning has no callback of that name, or the class does not take the arguments.
     """
-    import pytorch_lightning as lightning
-    from lightning_fabric.utilities.exceptions import MisconfigurationException
-
     made = []
     for name, given in ({"learning_rate_monitor": True} | dict(chosen)).items():
         if name == BEST or given in (False, None):
@@ -51,8 +50,6 @@ def callbacks_of(chosen: Mapping[str, Any]) -> "list[Callback]":
 
 
 def _of_lightning(name: str) -> Any:
-    from pytorch_lightning import callbacks
-
     known = {kind: getattr(callbacks, kind) for kind in callbacks.__all__}
     wanted = name.title().replace("_", "")
     if wanted not in known:
@@ -60,29 +57,41 @@ def _of_lightning(name: str) -> Any:
     return known[wanted]
 
 
-def logger_of(run_id: str, uri: str, chosen: Mapping[str, Any]) -> "Logger":
-    """Return Lightning's logger of an MLflow run, which leaves the end of the run to its stage.
+class RunLogger(MLFlowLogger):
+    """Lightning's logger of an MLflow run. The stage ends the run; an epoch that is repeated is not logged twice.
+
+    Args:
+        logged: the last step of each metric that was logged before a resumption.
+        arguments: arguments of MLFlowLogger.
+    """
+
+    def __init__(self, logged: Mapping[str, int], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._logged = dict(logged)
+
+    @property
+    @rank_zero_experiment
+    def experiment(self) -> Any:
+        """MLflow's client. Lightning's own would make this record that of the whole process and of its children."""
+        return self._mlflow_client
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        new = {name: value for name, value in metrics.items() if step is None or step > self._logged.get(name, -1)}
+        if new:
+            super().log_metrics(new, step)
+
+    def finalize(self, status: str = "success") -> None:
+        pass
+
+
+def logger_of(run: TrackedRun, uri: str, chosen: Mapping[str, Any]) -> RunLogger:
+    """Return the logger of a run.
 
     Raises:
         InputError: MLFlowLogger does not take an argument.
     """
-    from pytorch_lightning.loggers import MLFlowLogger
-
-    class RunLogger(MLFlowLogger):
-        @property
-        def experiment(self) -> Any:
-            before = os.environ.get(ENVIRONMENT)
-            try:
-                return super().experiment
-            finally:  # Lightning sets it, and it would be the record of whatever comes later in this process
-                os.environ.pop(ENVIRONMENT, None)
-                if before is not None:
-                    os.environ[ENVIRONMENT] = before
-
-        def finalize(self, status: str = "success") -> None:
-            pass
-
     try:
-        return RunLogger(run_id=run_id, tracking_uri=uri, **chosen)
+        return RunLogger(run.last_steps, run_id=run.run_id, tracking_uri=uri, **chosen)
     except TypeError as error:
         raise InputError(f"logger: {error}") from error

@@ -38,17 +38,18 @@ def stop_at(where, stop, change):
     """The program calls `stop` at that place."""
     import fsl.evaluation.episodic
     import fsl.features.bank
+    from clustering.foundation.lightning_checkpoints import WholeFiles
     from runs.record.tracked_run import TrackedRun
 
-    record = TrackedRun.metrics
+    write = WholeFiles.save_checkpoint
 
-    def metrics(self, values, step):
-        record(self, values, step)
-        if "train_loss" in values and step == 2:
+    def save_checkpoint(self, checkpoint, path, storage_options=None):
+        if checkpoint["epoch"] == 1:
             stop()  # logged, but the state of this epoch is not saved yet
+        write(self, checkpoint, path, storage_options)
 
     owner, name, value = {
-        "training": (TrackedRun, "metrics", metrics),
+        "training": (WholeFiles, "save_checkpoint", save_checkpoint),
         "publishing": (TrackedRun, "finish", stop),  # the checkpoint is in its place, its run is not marked yet
         "extraction": (fsl.features.bank, "extract", stop),
         "recording": (fsl.evaluation.scores.np, "savez_compressed", stop),
@@ -97,10 +98,10 @@ def test_training(interrupt_at, store, tracker, config, notes, number):
     (training,) = runs_of(tracker, "train/Tiny")
     assert training.info.run_id == dead.info.run_id
     assert training.info.status == "FINISHED"
-    curve = tracker.client.get_metric_history(training.info.run_id, "train_loss")
-    assert [point.step for point in curve] == [1, 2, 3]
-    steps = [point.step for point in tracker.client.get_metric_history(training.info.run_id, "step_loss")]
-    assert len(steps) == len(set(steps))
+    for name in ("train/loss_epoch", "val/simpleshot"):
+        steps = [point.step for point in tracker.client.get_metric_history(training.info.run_id, name)]
+        assert steps
+        assert len(steps) == len(set(steps))
 
 
 @pytest.mark.parametrize("number", [HERE, KILLED])

@@ -47,8 +47,10 @@ def test_from_nothing_to_results(trained_results, tiny_arguments, notes):
         "simpleshot",
     )
     assert tags["data"] == training.data.tags["data"] == images_source(config.benchmark.build())
-    curve = tracker.client.get_metric_history(training.info.run_id, "train_loss")
-    assert [point.step for point in curve] == [1, 2, 3]
+    curve = tracker.client.get_metric_history(training.info.run_id, "train/loss_epoch")
+    assert len(curve) == 3
+    assert tracker.client.get_metric_history(training.info.run_id, "val/laplacianshot")
+    assert len(training.outputs.model_outputs) == 1
     assert training.data.metrics["best_validation_accuracy"] > 0.2
     # The config in the run is enough to run it again.
     text = tracker.download(run.info.run_id, "config.yaml", store.tables.parent)
