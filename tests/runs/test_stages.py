@@ -352,3 +352,8 @@ def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkey
     assert [run.info.status for run in runs_of(tracker, "evaluate/Tiny")] == ["FAILED"]
     assert not evaluate(configs())[0].reused
     assert evaluate(configs())[0].reused
+
+
+def test_a_batch_that_devices_cannot_divide(store, evaluate, configs):
+    with pytest.raises(InputError, match=r"devices=3: .*32"):
+        evaluate(configs("devices=3"))
