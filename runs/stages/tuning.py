@@ -86,7 +86,7 @@ def tune(
     """
     work = Workspace(store, tracker, progress, force)
     stage = TuningStage(config, Lineage.of(config), work)
-    results, failures = execute([stage], work, check=stage.check)
+    results, failures = execute([stage], work, check=stage.check_steps)
     if failures:
         raise failures[0][1]
     chosen, reused = results[stage.key]
@@ -229,7 +229,7 @@ class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
         with self.work.store.watched(), tempfile.TemporaryDirectory() as folder:
             run.artifact(Path(shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)))
 
-    def check(self, batches: Sequence[object]) -> None:
+    def check_steps(self, batches: Sequence[object]) -> None:
         """Check before the first step that every step can run; nothing is checked if there is nothing to do."""
         if not batches:
             return
