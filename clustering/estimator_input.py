@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
@@ -65,6 +64,8 @@ def checked_rows(
     name = type(estimator).__name__
     check_no_dates(X)
     kinds = [np.float32, np.float64]
+    from sklearn.utils.validation import validate_data  # slow to import
+
     values = validate_data(
         estimator,
         X,

@@ -1,7 +1,6 @@
 """Messages and exit codes for errors that end a command or a job."""
 
 import errno
-import sqlite3
 from collections.abc import Iterator
 
 from clustering.foundation.errors import InputError
@@ -40,10 +39,10 @@ def _explained(error: BaseException) -> tuple[str, int]:
                 "continue, or choose another folder with results=FOLDER",
                 MISTAKE,
             )
-        if isinstance(cause, sqlite3.DatabaseError):
+        if type(cause).__module__ == "sqlite3" and isinstance(cause, Exception):
             remedy = (
                 "another process is writing to it; rerun the same command later"
-                if getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+                if "locked" in str(cause)
                 else "move it elsewhere, or choose another folder with results=FOLDER"
             )
             return f"the database of runs cannot be used ({cause}); {remedy}", MISTAKE

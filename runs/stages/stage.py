@@ -169,7 +169,9 @@ class Stage(ABC, Generic[P, M, R]):
             except RecordUnreachable:
                 raise  # the others could not be recorded either
             except Exception as error:
-                computed = error
+                computed = work.tracker.failure(error) or error  # of Lightning's logger
+                if isinstance(computed, RecordUnreachable):
+                    raise computed from error
             yield computed
 
     @abstractmethod

@@ -25,7 +25,6 @@ from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import Cell, Column, SeedResult
 from runs.tables.verdicts import Tolerance
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
 ENCODERS = ("clip_rn50", "clip_vitb32", "clip_vitl14", "georsclip_vitb32", "remoteclip_vitb32", "skyclip50_vitl14")
 PROMPTS = 106
 CLASSES = 19

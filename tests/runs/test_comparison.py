@@ -230,9 +230,8 @@ def test_a_dry_run_makes_nothing(trained, typed, capsys):
     ("arguments", "words"),
     [
         (["strategy=simpleshot"], "same tasks"),
-        (["reference=a", "reference=b"], "twice"),
         (["reference=a,b"], "one strategy"),
-        (["reference="], "no value"),
+        (["reference="], "a value is empty"),
         (["reference=laplacian"], "'laplacianshot'"),
         (["referense=simpleshot"], "referense"),
     ],

@@ -26,7 +26,6 @@ from runs.tables.papers.published import figures
 from runs.track import Tracker
 from tests.runs.records import copy_results, runs_of
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
 TUNED, TRACED = "thesis/4.1@tiny_plugins:Tiny", "thesis/4.2@tiny_plugins:Tiny"
 PROTOCOL = """\
 tasks: 30

@@ -104,13 +104,13 @@ def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(asked, s
 def test_the_seconds_of_a_training_are_those_of_all_its_parts(asked, store, tracker, notes):
     with pytest.raises(KeyboardInterrupt):
         clustering(asked(), store, tracker, progress=Stopping(200))
-    (spent,) = store.cache("checkpoints").glob("*.partial/seconds.txt")
+    (spent,) = store.cache("clustering").glob("*.partial/seconds.txt")
     assert float(spent.read_text()) > 0
     spent.write_text("1000.5")
     (resumed,) = clustering(asked(), store, tracker, progress=notes)
     assert 1000.5 < resumed.trials.metrics()["seconds_optimise"] < 2000
     assert tracker.get(resumed.run_id).data.metrics["seconds"] > 1000.5
-    assert not list(store.cache("checkpoints").rglob("seconds.txt"))
+    assert not list(store.cache("clustering").rglob("seconds.txt"))
 
 
 def test_a_result_that_is_far_from_sure_or_from_the_prior_is_warned_of(asked, store, tracker, notes):

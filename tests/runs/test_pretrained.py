@@ -75,7 +75,7 @@ def test_nothing_is_trained_and_the_run_says_what_it_stands_on(store, tracker, c
     (run,) = read_runs(tracker, "evaluate/Tiny")
     assert run.name == evaluate_name(config) == "simpleshot 5w1s Tiny/test_vit pretrained s0"
     assert run.tags["weights"].startswith("timm ")
-    assert run.tags["checkpoint"] == store.peek("checkpoint", Lineage.of(config).checkpoint).fingerprint
+    assert run.tags["checkpoint"] == store.find("checkpoint", Lineage.of(config).checkpoint).fingerprint
     assert not any(name.startswith("training") for name in run.params)
     (again,) = evaluation([config], store, tracker)
     assert again.reused

@@ -431,5 +431,5 @@ def test_a_value_to_try_that_cannot_be_is_named_with_its_protocol(store, typed, 
     assert main([verb, *typed(f"results={store.root}")]) == 2
     said = capsys.readouterr().err
     assert "weight" in said
-    assert f"tuning={tmp_path / 'short.yaml'} tries weight: " in said
+    assert f"{tmp_path / 'short.yaml'}: laplacianshot" in said
     assert not store.root.exists()
