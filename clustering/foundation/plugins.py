@@ -130,6 +130,6 @@ def _installed(group: str) -> dict[str, str]:
 
 
 @functools.cache
-def _entry_points() -> metadata.EntryPoints:
+def _entry_points() -> Any:
     """All entry points. The search takes some ten milliseconds."""
     return metadata.entry_points()
