@@ -216,11 +216,11 @@ def set_values(config: RunConfig) -> dict[str, Any]:
             defaults = Empty
         for name, value in choice.options.items():
             if name not in defaults or defaults[name] != value:
-                values[f"{group}.{name}"] = flat[f"{group}.{name}"]
+                values[f"{group}.{name}"] = flat.get(f"{group}.{name}")
     for field in top_level(type(config)):
         if getattr(config, field.name) != field.default:
             values |= {name: flat[name] for name in flat if name == field.name or name.startswith(f"{field.name}.")}
-    return values
+    return {name: value for name, value in values.items() if name in flat}
 
 
 S = TypeVar("S", bound=Stage[Any, Any, Any])
