@@ -21,9 +21,9 @@ from fsl.strategies import STRATEGIES
 from fsl.weights.checkpoints import save_backbone
 from runs.cache import Store
 from runs.cli import main
-from runs.config.classify import ClassifyConfig
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.output import Console, _after
+from runs.own_data.classify_config import ClassifyConfig
 from runs.own_data.trained_networks import FILE, networks_here, trained_networks
 from runs.stages.clustering import trials as clustering_trials
 from runs.stages.lineage import Lineage, evaluate_name
