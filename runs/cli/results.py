@@ -26,7 +26,6 @@ from runs.cli.app import (
     examples,
     open_browser,
 )
-from runs.cli.flags import Flags
 from runs.config.configs import (
     SCHEMAS,
     ClusterConfig,
@@ -46,10 +45,7 @@ if TYPE_CHECKING:
     from runs.figures.drawing import AnyDrawing
     from runs.tables.table import Config, Table
 
-Executor = Annotated[str, typer.Option(help="Where to run missing jobs: local, or dask://HOST:PORT.")]
-LimitMinutes = Annotated[
-    float | None, typer.Option(help="Start no job that would end more than this number of minutes from now.")
-]
+LimitMinutes = Annotated[float | None, typer.Option(help="Start no job after this number of minutes.")]
 WARNINGS = 5  # warnings about single runs that `report` prints; the others are counted
 LISTS = ("claims", "reasons")  # counts that are shown as JSON only
 
@@ -67,7 +63,6 @@ def table(
     settings: Settings = None,
     run_missing: RunMissing = False,
     yes: Yes = False,
-    executor: Executor = "local",
     limit_minutes: LimitMinutes = None,
     dry_run: DryRun = False,
     json: Json = False,
@@ -79,12 +74,14 @@ def table(
     shows the printed values beside the measured ones with a verdict for each cell. thesis/4.4@glyphs is that table on
     another benchmark with a small backbone. A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER
     sets the folder of one benchmark's images. A run fills a cell only if all its keys match. Missing runs are started
-    with --run-missing only.
+    with --run-missing only, several at once: parallel.n_jobs=4, parallel.backend=dask or submitit.
     """
     name, keys = _named(settings, "table", names("experiment"), "experiments, and transduce list tables")
-    flags = Flags(yes, executor, limit_minutes)
-    if not run_missing and (limit_minutes or executor != "local"):
-        raise InputError("--executor and --limit-minutes only apply to missing runs; add --run-missing")
+    from runs.parallel import Parallel
+
+    parallel, keys = Parallel.of(keys)
+    if not run_missing and (limit_minutes is not None or parallel != Parallel()):
+        raise InputError("parallel.* and --limit-minutes only apply to missing runs; add --run-missing")
     shown = _empty(name, keys)
     from runs.cli.missing import run_missing as start_missing
     from runs.cli.session import Session
@@ -94,7 +91,9 @@ def table(
     session = Session(shown.configs, said, results=_results(shown, keys))
     if dry_run:
         return Session(_planned(shown, name, keys, said), said).show_plan()
-    code = start_missing(shown.configs, session.store, session.tracker, said, flags) if run_missing else 0
+    code = 0
+    if run_missing:
+        code = start_missing(shown.configs, session, parallel, yes=yes, limit_minutes=limit_minutes)
     shown = look_up(shown, session.tracker)
     show_table(shown, ["table", name, *keys, "--run-missing"], session.store, said)
     return code
@@ -245,7 +244,7 @@ def figure(
     session = Session(configs, said)
     if dry_run:
         return session.show_plan()
-    failures = _make(drawn, configs, session, Flags(yes)) if run_missing else []
+    failures = _make(drawn, configs, session, yes=yes) if run_missing else []
     results = _read(drawn, configs, session)
     advice = command(["transduce", "figure", *(settings or ()), "--run-missing"])
     if not results:
@@ -266,7 +265,7 @@ def figure(
     return 0
 
 
-def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", flags: Flags) -> list[Exception]:
+def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", *, yes: bool) -> list[Exception]:
     """Run the configs without a complete result, after confirmation, and return the errors of failed runs."""
     from runs.cli.missing import agreed
     from runs.storage.locks import silent
@@ -277,7 +276,7 @@ def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", fla
     said = session.console
     for line in str(session.plan(missing)).splitlines():
         said.note(line)
-    if not agreed(said, flags):
+    if not agreed(said, yes=yes):
         return []
     failures: list[Exception] = []
     for config in missing:

@@ -85,7 +85,7 @@ def test_a_question_is_answered(monkeypatch, capsys, typed, meant):
 def test_the_time_left_needs_no_record():
     code = (
         "import sys\nfrom runs.console.output import _after\nassert _after(1, 3, 60.0) == '60 s, about 2 min left'\n"
-        "assert not {'runs.record.query', 'runs.storage.store', 'runs.stages.lineage'} & set(sys.modules)"
+        "assert not {'runs.record.query', 'runs.cache', 'runs.stages.lineage'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from clustering.foundation.code import code_fingerprint
 from PIL import Image
 
-from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from runs.cli import main

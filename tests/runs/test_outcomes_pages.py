@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from runs.record.exports.outcome import SMALL_CASE
 
 from runs.record.exports.exported import ExportedRuns, write_runs
-from runs.record.exports.outcome import SMALL_CASE
 from runs.report.outcomes import Outcomes
 from runs.report.papers import Reader
 from runs.report.rendering import Renderer
