@@ -13,7 +13,7 @@ import typer
 from clustering.foundation.errors import InputError
 from runs.cli.app import DryRun, Force, Json, Settings, app, console, examples, takes
 from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
-from runs.config.overrides import spell, values
+from runs.config.overrides import spell, split, values
 from runs.console.output import Console
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def _tunable(configs: Sequence[TuneConfig], said: Console) -> list[TuneConfig]:
 )
 def compare(
     settings: Settings = None,
-    reference: Annotated[str | None, typer.Option(help="The reference strategy; default: the first.")] = None,
+    reference: Annotated[list[str] | None, typer.Option(help="The reference strategy; default: the first.")] = None,
     by_class: Annotated[
         bool, typer.Option("--by-class", help="Also show classes with the largest differences.")
     ] = False,
@@ -317,9 +317,12 @@ def compare(
     return session.close()
 
 
-def _reference(text: str | None) -> str | None:
-    if text is None:
+def _reference(texts: list[str] | None) -> str | None:
+    if not texts:
         return None
+    if len(texts) > 1:
+        raise InputError("reference= is given twice; give one reference strategy")
+    _, text = split(f"reference={texts[0]}")
     given = values("reference", text)
     if len(given) > 1:
         raise InputError("reference= takes one strategy, not several; the others are compared with it")
