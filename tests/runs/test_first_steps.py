@@ -262,4 +262,4 @@ def test_a_damaged_header_is_no_network_and_the_others_are_named_by_their_folder
         write_tensors(folder / FILE, {"x": torch.zeros(1)}, {"backbone": "conv4", "about": about})
     assert [found.path for found in trained_networks(store)] == [path]
     shutil.copytree(path.parent, store.cache("checkpoint") / "another")
-    assert f"1 more in {store.cache('checkpoints')}" in networks_here(store)
+    assert f"1 more in {store.cache('checkpoint')}" in networks_here(store)
