@@ -126,10 +126,4 @@ def _cause(error: BaseException) -> str:
 @functools.cache
 def _installed(group: str) -> dict[str, str]:
     """Plug-ins of installed packages."""
-    return {point.name: point.value for point in _entry_points().select(group=group)}
-
-
-@functools.cache
-def _entry_points() -> Any:
-    """All entry points. The search takes some ten milliseconds."""
-    return metadata.entry_points()
+    return {point.name: point.value for point in metadata.entry_points(group=group)}

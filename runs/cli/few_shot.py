@@ -1,7 +1,6 @@
 """The few-shot verbs: train, evaluate, tune, compare, tasks, quickstart. Slow imports stand inside functions."""
 
 import dataclasses
-import hashlib
 import os
 import shutil
 import sys
@@ -14,12 +13,10 @@ import typer
 from clustering.foundation.errors import InputError
 from runs.cli.app import DryRun, Force, Json, Settings, app, console, examples, takes
 from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
-from runs.config.overrides import spell, values
+from runs.config.overrides import spell, split, values
 from runs.console.output import Console
 
 if TYPE_CHECKING:
-    from runs.cache import Store
-    from runs.stages.comparison import Comparison
     from runs.stages.results import Result
 
 QUICKSTART = "quickstart"
@@ -45,9 +42,9 @@ def quickstart(settings: Settings = None, dry_run: DryRun = False, force: Force 
         return session.show_plan()
     results = session.evaluation(configs, force=force)
 
-    from runs.cli.results import show_table
     from runs.figures.quickstart import quickstart_figures
     from runs.report.site import build_report
+    from runs.tables.requested import show_table
 
     said = session.console
     table = dataclasses.replace(look_up(table_of(QUICKSTART, configs), session.tracker), findings=())
@@ -288,7 +285,7 @@ def _tunable(configs: Sequence[TuneConfig], said: Console) -> list[TuneConfig]:
 )
 def compare(
     settings: Settings = None,
-    reference: Annotated[str | None, typer.Option(help="The reference strategy; default: the first.")] = None,
+    reference: Annotated[list[str] | None, typer.Option(help="The reference strategy; default: the first.")] = None,
     by_class: Annotated[
         bool, typer.Option("--by-class", help="Also show classes with the largest differences.")
     ] = False,
@@ -306,6 +303,7 @@ def compare(
     configs = parse(EvaluateConfig, settings or [])
     from runs.cli.session import Session
     from runs.stages import comparison
+    from runs.tables import compared
 
     grouped = comparison.settings(configs, _reference(reference))
     session = Session(configs, console(as_json=json))
@@ -313,67 +311,22 @@ def compare(
         return session.show_plan()
     results = session.evaluation(configs, force=force)
     comparisons = [comparison.Comparison.of(setting, results) for setting in grouped]
-    _show(comparisons, session.console, by_class=by_class)
-    _save(comparisons, _name(settings or [], configs), session.store, session.console, by_class=by_class)
+    compared.show(comparisons, session.console, by_class=by_class)
+    name = compared.file_name(settings or [], configs)
+    compared.save(comparisons, name, session.store, session.console, by_class=by_class)
     return session.close()
 
 
-def _reference(text: str | None) -> str | None:
-    if text is None:
+def _reference(texts: list[str] | None) -> str | None:
+    if not texts:
         return None
+    if len(texts) > 1:
+        raise InputError("reference= is given twice; give one reference strategy")
+    _, text = split(f"reference={texts[0]}")
     given = values("reference", text)
     if len(given) > 1:
         raise InputError("reference= takes one strategy, not several; the others are compared with it")
     return given[0].text
-
-
-def _show(comparisons: "Sequence[Comparison]", said: Console, *, by_class: bool) -> None:
-    from runs.tables import differences
-
-    if said.as_json:
-        said.json(
-            [
-                differences.as_json(comparison)
-                | ({"classes": differences.class_records(comparison)} if by_class else {})
-                for comparison in comparisons
-            ]
-        )
-        return
-    for comparison in comparisons:
-        said.table(differences.rows(comparison), title=differences.title(comparison), right=differences.RIGHT)
-        if by_class:
-            said.table(
-                differences.class_rows(comparison),
-                title="classes with the largest gains and losses; classes are small, so some differ by chance",
-                right=("queries", comparison.setting.strategies[comparison.setting.reference], *differences.RIGHT),
-            )
-
-
-def _save(comparisons: "Sequence[Comparison]", name: str, store: "Store", said: Console, *, by_class: bool) -> None:
-    from runs.figures.differences import differences_figure
-    from runs.figures.style import save
-    from runs.storage.disk import write_text
-    from runs.tables import differences
-
-    with store.watched():
-        store.tables.mkdir(parents=True, exist_ok=True)
-        write_text(store.tables / f"{name}.md", differences.markdown(comparisons))
-        write_text(store.tables / f"{name}.csv", differences.as_csv(comparisons))
-        if by_class:
-            write_text(store.tables / f"{name}-classes.csv", differences.classes_as_csv(comparisons))
-        save(differences_figure(comparisons), store.tables / f"{name}.png")
-    said.note(f"saved: {store.tables / name}.md, .csv{', -classes.csv' if by_class else ''} and .png")
-
-
-def _name(settings: Sequence[str], configs: Sequence[EvaluateConfig]) -> str:
-    """Return the stem of the file names: the experiment, otherwise the benchmark and a hash of the configs."""
-    from runs.stages.lineage import short
-
-    experiments = [setting.partition("=")[2].strip() for setting in settings if setting.startswith("experiment=")]
-    if experiments:
-        return f"compare-{Path(experiments[0]).stem}"
-    keys = "\n".join(sorted(" ".join(config.arguments()) for config in configs))
-    return f"compare-{short(configs[0].benchmark)}-{hashlib.sha256(keys.encode()).hexdigest()[:8]}"
 
 
 @app.command(

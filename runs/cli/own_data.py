@@ -12,11 +12,11 @@ import typer
 from clustering.foundation.errors import InputError, unknown
 from runs.cli.app import Json, NoBrowser, Settings, Verb, Verbs, app, console, examples, one, takes
 from runs.config import groups
-from runs.config.classify import ClassifyConfig, without_shift
 from runs.config.configs import TrainConfig, parse
-from runs.config.label import LabelConfig, NextConfig
 from runs.config.overrides import split
 from runs.console.output import Console
+from runs.labelling.label_config import LabelConfig, NextConfig
+from runs.own_data.classify_config import ClassifyConfig, without_shift
 
 if TYPE_CHECKING:
     from runs.own_data.picture_features import Pictures

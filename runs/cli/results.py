@@ -1,6 +1,5 @@
 """The verbs that show and move results: table, figure, record, report, list, config, ui."""
 
-import dataclasses
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,13 +36,10 @@ from runs.config.configs import (
 )
 from runs.config.groups import names
 from runs.config.overrides import command
-from runs.console.output import Console
 
 if TYPE_CHECKING:
-    from runs.cache import Store
     from runs.cli.session import Session
     from runs.figures.drawing import AnyDrawing
-    from runs.tables.table import Config, Table
 
 LimitMinutes = Annotated[float | None, typer.Option(help="Start no job after this number of minutes.")]
 WARNINGS = 5  # warnings about single runs that `report` prints; the others are counted
@@ -82,79 +78,23 @@ def table(
     parallel, keys = Parallel.of(keys)
     if not run_missing and (limit_minutes is not None or parallel != Parallel()):
         raise InputError("parallel.* and --limit-minutes only apply to missing runs; add --run-missing")
-    shown = _empty(name, keys)
+    from runs.tables.requested import planned, results_of, show_table, table_named
+
+    shown = table_named(name, keys)
     from runs.cli.missing import run_missing as start_missing
     from runs.cli.session import Session
     from runs.tables.evidence import look_up
 
     said = console(as_json=json)
-    session = Session(shown.configs, said, results=_results(shown, keys))
+    session = Session(shown.configs, said, results=results_of(shown, keys))
     if dry_run:
-        return Session(_planned(shown, name, keys, said), said).show_plan()
+        return Session(planned(shown, name, keys, said), said).show_plan()
     code = 0
     if run_missing:
         code = start_missing(shown.configs, session, parallel, yes=yes, limit_minutes=limit_minutes)
     shown = look_up(shown, session.tracker)
     show_table(shown, ["table", name, *keys, "--run-missing"], session.store, said)
     return code
-
-
-def show_table(table: "Table", words: Sequence[str], store: "Store", said: Console) -> None:
-    """Print a table; save it in every format if there is any result.
-
-    Args:
-        words: the verb and settings that run the missing cells.
-    """
-    from runs.storage.disk import write_text
-    from runs.tables.formats import FILES, records, terminal
-    from runs.tables.papers.paper import is_paper, lacking_folders
-
-    if said.as_json:
-        said.json(records.as_json(table))
-    else:
-        terminal.show(table, said)
-    for note in table.notes:
-        said.note(note)
-    if table.missing:
-        of_paper = is_paper(table.name)
-        waiting = [cell.config for cell in table.missing if cell.config and (cell.obstacle or not of_paper)]
-        lacking = {folder for config in waiting for folder in lacking_folders(config)}
-        if not of_paper and len(lacking) == 1:  # its keys have no names of data sets
-            lacking = {lacking.pop().rpartition(".")[2]}
-        shipped = any(cell.shipped for cell in table.missing)
-        cells = "cells without runs of your own" if shipped else "missing cells"
-        said.note(f"{len(table.missing)} {cells} can be run: {command(['transduce', *words, *sorted(lacking)])}")
-    if any(cell.results for cell in table.cells.values()):
-        with store.watched():
-            store.tables.mkdir(parents=True, exist_ok=True)
-            for ending, text in FILES.items():
-                write_text(store.tables / f"{table.file_name}.{ending}", text(table))
-        *others, last = (f".{ending}" for ending in FILES)
-        said.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
-
-
-def _planned(table: "Table", name: str, settings: Sequence[str], said: Console) -> "Sequence[Config]":
-    """Return the configs of a table that can be planned; for a paper's table, those with given folders of data.
-
-    Raises:
-        InputError: no config can be planned; the message names the folders.
-    """
-    from runs.tables.papers.paper import is_paper, lacking_folders
-
-    if not is_paper(name):
-        return table.configs
-    folders = sorted({folder for config in table.configs for folder in lacking_folders(config)})
-    planned = [config for config in table.configs if not lacking_folders(config)]
-    if folders:
-        words = command(["transduce", "table", name, *settings, *folders, "--dry-run"])
-        if not planned:
-            raise InputError(f"{name}: the folders of its data are not given; add them: {words}")
-        left_out = len(table.configs) - len(planned)
-        said.note(
-            f"{left_out} of {len(table.configs)} runs are skipped, because the folders of their data are not given; "
-            f"add them: {words}"
-        )
-    return planned
 
 
 def _named(settings: Sequence[str] | None, verb: str, known: Sequence[str], others: str) -> tuple[str, list[str]]:
@@ -165,45 +105,6 @@ def _named(settings: Sequence[str] | None, verb: str, known: Sequence[str], othe
             f"give the name of one {verb}: transduce {verb} NAME; names are {', '.join(known)}; see {others}"
         )
     return words[0], [setting for setting in settings or () if "=" in setting]
-
-
-def _empty(name: str, settings: Sequence[str]) -> "Table":
-    from runs.tables.papers.paper import is_paper, paper_table
-
-    if is_paper(name):
-        from runs.tables.papers.published import published_names
-
-        if name.partition("@")[0] not in published_names():
-            raise unknown("table", name, [*published_names(), *names("experiment")])
-        found = paper_table(name, settings)
-    else:
-        from runs.config.resolution import accepts
-        from runs.tables.grid import clusterings_table, table_of
-
-        known = name if name in names("experiment") else Path(name).stem
-        typed = [f"experiment={name}", *settings]
-        if accepts(ClusterConfig, name) and not accepts(EvaluateConfig, name):
-            found = clusterings_table(known, parse(ClusterConfig, typed))
-        else:
-            found = table_of(known, parse(EvaluateConfig, typed))
-    seeds = {config.seed for config in found.configs}
-    if len(seeds) > 1 or any(setting.startswith("seed=") for setting in settings):
-        return dataclasses.replace(found, seeds=tuple(sorted(seeds)))
-    return found
-
-
-def _results(table: "Table", settings: Sequence[str]) -> str | None:
-    """Return the folder of results, also for a table without configs.
-
-    Raises:
-        InputError: a table without configs gets a setting other than results=.
-    """
-    if table.configs:
-        return table.configs[0].results
-    for setting in settings:
-        if not setting.startswith("results="):
-            raise InputError(f"{setting}: no cell of {table.name} can be run here; only results= may be given")
-    return settings[-1].partition("=")[2] if settings else None
 
 
 @app.command(

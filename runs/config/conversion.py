@@ -6,7 +6,7 @@ from typing import Any
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import mismatch
 from runs.config import overrides
-from runs.config.overrides import Value, is_number
+from runs.config.overrides import Value
 from runs.config.source import REQUIRED, freeze
 
 
@@ -43,7 +43,15 @@ def convert(place: str, typed: Value, hint: Any, default: Any = None) -> Any:
             raise InputError(f"{place} takes keys below it, as {place}.KEY=value, not {typed.text!r}")
         return typed.value
     if hint is Any:
-        return _by_default(place, typed, None if default == REQUIRED else default)
+        if default in (None, REQUIRED) or typed.value is None:
+            return freeze(typed.value)
+        if isinstance(default, str):
+            return typed.text
+        if isinstance(default, (tuple, list)):
+            if isinstance(typed.value, list):
+                return freeze(typed.value)
+            raise InputError(f"{place} must be a list, such as {overrides.write(default)}, not {typed.text!r}")
+        hint = type(default)
     value = freeze(typed.value)
     problem = mismatch(value, hint, math.inf)
     if problem and value is not None and not isinstance(value, str) and _is_text(typed, hint):
@@ -72,23 +80,3 @@ def _as_float(value: Any, hint: Any) -> Any:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-def _by_default(place: str, typed: Value, default: Any) -> Any:
-    value = freeze(typed.value)
-    if default is None or value is None:
-        return value
-    if isinstance(default, bool):
-        fits, kind = isinstance(value, bool), "true or false"
-    elif isinstance(default, int):
-        fits, kind = is_number(value) and isinstance(value, int), "an integer"
-    elif isinstance(default, float):
-        fits, kind = is_number(value), "a number"
-        value = float(value) if fits else value
-    elif isinstance(default, str):
-        return typed.text
-    else:
-        fits, kind = isinstance(value, tuple), f"a list, such as {overrides.write(default)}"
-    if not fits:
-        raise InputError(f"{place} must be {kind}, not {typed.text!r}")
-    return value

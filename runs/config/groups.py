@@ -357,7 +357,7 @@ def comment(group: str, name: str) -> str:
         return text
     kind = GROUPS.get(group)
     if kind and name in kind.own:
-        return about_function(f"{kind.own[name]}:{name}")
+        return about_function(kind.own[name])
     return described(group, name).about if kind and kind.plugins and name in kind.plugins.table else ""
 
 

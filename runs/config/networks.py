@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from clustering.foundation.errors import InputError, unknown
-from fsl.backbones import OWN
+from fsl.backbones import BACKBONES, OWN
 from runs.config.groups import OPEN_CLIP, TIMM
 
 HUBS = ("hf-hub:", "hf_hub:", "local-dir:")  # beginnings of names with which timm loads networks from elsewhere
@@ -22,7 +22,7 @@ def check_backbone(name: str, also: list[str]) -> None:
     bare = name.removeprefix(TIMM)
     if bare != name and bare in OWN:
         raise InputError(f"backbone={name}: this network belongs to this project, not to timm; write backbone={bare}")
-    if name in also or name in OWN:
+    if name in also or name in BACKBONES.names():
         return
     if name.startswith(OPEN_CLIP):
         raise InputError(

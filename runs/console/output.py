@@ -122,7 +122,7 @@ class Console:
             screen = RichConsole(file=sys.stdout, highlight=False)
         else:
             screen = RichConsole(file=io.StringIO(), width=self.width, highlight=False, no_color=True)
-        if needed > self.width:
+        if needed > self.width or any(len(str(row.get(columns[0], ""))) > self.width / 2 for row in rows):
             self.write(_as_lines(rows, columns, self.width))
             return
         with screen.capture() as captured:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runs.cache import Store, key
-from runs.config.label import LabelConfig
 from runs.labelling.export import export
+from runs.labelling.label_config import LabelConfig
 from runs.labelling.views import accuracy
 from runs.stages.lineage import short
 from runs.stages.stage import set_values

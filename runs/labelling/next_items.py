@@ -7,9 +7,9 @@ import numpy as np
 
 from clustering.files.spreadsheets import as_text
 from runs.cache import Store
-from runs.config.label import NextConfig
 from runs.console.output import Console
 from runs.labelling.given_labels import read_labels
+from runs.labelling.label_config import NextConfig
 from runs.labelling.opening import labeller_of
 from runs.labelling.pile import read_pile
 from runs.labelling.predictions import UNKNOWN

@@ -17,8 +17,8 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from fsl.episodes import Strategy
 from runs.cache import Store
-from runs.config.label import LabelConfig, PileConfig
 from runs.labelling.finished import record
+from runs.labelling.label_config import LabelConfig, PileConfig
 from runs.labelling.pile import Pile, read_pile
 from runs.labelling.predictions import Labeller, TextOf
 from runs.labelling.session import Session

@@ -14,7 +14,7 @@ from clustering.foundation.fingerprint import fingerprint
 from fsl.features.arrays import read_features
 from fsl.picture_folders import unlabelled_pictures
 from runs.cache import Store
-from runs.config.label import PileConfig
+from runs.labelling.label_config import PileConfig
 from runs.own_data.page import as_utf8
 
 if TYPE_CHECKING:

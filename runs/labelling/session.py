@@ -9,9 +9,9 @@ import numpy as np
 
 from clustering.foundation.errors import InputError
 from fsl.labelling.audit import audit_order
-from runs.config.label import LONGEST_NAME
 from runs.labelling.answers import ACTIONS, STATES, Answers, Given
 from runs.labelling.journal import Journal, Line
+from runs.labelling.label_config import LONGEST_NAME
 from runs.labelling.pile import Pile
 from runs.labelling.predictions import UNKNOWN, Labeller, Predicted
 from runs.labelling.steps import NONE, SKIPPED, Audited, Snapshot, Step, next_step, random_step

@@ -12,7 +12,7 @@ from clustering.files.cells import numbers_of
 from clustering.files.table_readers import kind_of, read_rows
 from clustering.foundation.errors import InputError, unknown
 from fsl.benchmarks.split_lists import SUFFIXES
-from runs.config.label import LabelConfig, PileConfig
+from runs.labelling.label_config import LabelConfig, PileConfig
 from runs.own_data.page import as_utf8
 
 if TYPE_CHECKING:

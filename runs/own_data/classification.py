@@ -21,9 +21,9 @@ from fsl.named_strategies import name_of
 from fsl.picture_folders import check_apart, copies, in_both, labelled_pictures, unlabelled_pictures
 from runs.cache import Store, key, revisions
 from runs.config.base import content
-from runs.config.classify import ClassifyConfig
 from runs.config.groups import Choice
 from runs.config.source import freeze
+from runs.own_data.classify_config import ClassifyConfig
 from runs.own_data.feature_rows import rows_of_features, text_features
 from runs.own_data.picture_features import Pictures, encode, encode_names
 from runs.own_data.trained_networks import networks_here

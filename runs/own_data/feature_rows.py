@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from clustering.files.checksums import fingerprint_of
 from clustering.foundation.errors import InputError
 from fsl.features.arrays import read_features
-from runs.config.classify import ClassifyConfig
+from runs.own_data.classify_config import ClassifyConfig
 from runs.own_data.picture_features import Pictures
 
 

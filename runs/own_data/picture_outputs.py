@@ -12,9 +12,9 @@ from clustering.files.regular import head_of
 from clustering.files.spreadsheets import as_text
 from clustering.foundation.errors import InputError
 from runs.cache import Store
-from runs.config.classify import ClassifyConfig
 from runs.config.cluster import ClusterConfig
 from runs.config.overrides import spell
+from runs.own_data.classify_config import ClassifyConfig
 from runs.own_data.table_checks import check_page
 from runs.stages.lineage import short
 from runs.stages.stage import set_values

@@ -252,8 +252,8 @@ def test_rows_do_not_replace_another_file(tmp_path):
 def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
     from clustering.files.tensors import write_tensors
     from runs.cli.own_data import LAPLACIANSHOT as DEFAULTS
-    from runs.config.classify import ClassifyConfig
     from runs.config.configs import parse
+    from runs.own_data.classify_config import ClassifyConfig
     from runs.own_data.picture_outputs import check_outputs
     from runs.stages.clustering.network_runs import FORMAT as NETWORK
 

@@ -14,8 +14,8 @@ from PIL import Image
 from fsl.backbones import create_backbone
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
-from runs.config.classify import ClassifyConfig
 from runs.config.configs import parse
+from runs.own_data.classify_config import ClassifyConfig
 from tests.runs.browser import CHROMIUM, Browser
 from tests.runs.pages import text
 

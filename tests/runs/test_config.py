@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from runs.config import groups, overrides
-from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, identity, parse
+from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, parse
 
 TEXT = st.one_of(st.text(max_size=20), st.text(alphabet="${}\\\\:,[] #'\"0a", max_size=8)).filter(
     lambda text: "'" not in text or '"' not in text
@@ -348,7 +348,7 @@ class TestResolution:
     def test_identity_heeds_everything_else(self, argument):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot"])
         (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", argument])
-        assert identity("evaluation", **other.result_keys()) != identity("evaluation", **config.result_keys())
+        assert other.result_keys() != config.result_keys()
 
     def test_only_training_keys_decide_the_checkpoint(self):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "shot=5", "seed=2"])
@@ -370,14 +370,6 @@ class TestResolution:
         second.unlink()
         with pytest.raises(InputError, match=r"sampler\.path"):
             config.result_keys()
-
-
-def test_identity_does_not_depend_on_order():
-    assert identity("a", x=1, y=[2]) == identity("a", y=[2], x=1)
-    assert identity("a", x=1) != identity("b", x=1)
-    assert len(identity("a")) == 16
-    with pytest.raises(ValueError, match="JSON"):
-        identity("a", x=float("nan"))
 
 
 @given(st.lists(SCALARS, max_size=4) | SCALARS)

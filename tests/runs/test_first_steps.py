@@ -21,9 +21,9 @@ from fsl.strategies import STRATEGIES
 from fsl.weights.checkpoints import save_backbone
 from runs.cache import Store
 from runs.cli import main
-from runs.config.classify import ClassifyConfig
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.output import Console, _after
+from runs.own_data.classify_config import ClassifyConfig
 from runs.own_data.trained_networks import FILE, networks_here, trained_networks
 from runs.stages.clustering import trials as clustering_trials
 from runs.stages.lineage import Lineage, evaluate_name
@@ -262,21 +262,4 @@ def test_a_damaged_header_is_no_network_and_the_others_are_named_by_their_folder
         write_tensors(folder / FILE, {"x": torch.zeros(1)}, {"backbone": "conv4", "about": about})
     assert [found.path for found in trained_networks(store)] == [path]
     shutil.copytree(path.parent, store.cache("checkpoint") / "another")
-    assert f"1 more in {store.cache('checkpoints')}" in networks_here(store)
-
-
-def test_a_table_of_numbers_on_a_narrow_screen_is_tables_below_each_other(monkeypatch, capsys):
-    rows = [
-        {"method": "fair_kmeans" * (weight == 0), "weight": str(weight), "price": "1.05", "balance\nleast": "0.40"}
-        | {"\nmean": "0.50", "a much longer heading than these": "0.123", "s": "4.1" * (weight == 0)}
-        for weight in (0, 4)
-    ]
-    monkeypatch.setenv("COLUMNS", "60")
-    Console().table(rows)
-    first, second = (set(re.findall(r"[\w.]+", part)) for part in capsys.readouterr().out.strip().split("\n\n"))
-    names = {"method", "weight", "fair_kmeans", "0", "4"}
-    assert first == names | {"price", "1.05", "balance", "least", "0.40", "mean", "0.50"}
-    assert second == names | {"a", "much", "longer", "heading", "than", "these", "0.123", "s", "4.1"}
-    monkeypatch.setenv("COLUMNS", "90")
-    Console().table(rows)
-    assert capsys.readouterr().out.count("method") == 1
+    assert f"1 more in {store.cache('checkpoint')}" in networks_here(store)

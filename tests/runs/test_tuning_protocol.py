@@ -139,9 +139,9 @@ def test_tuning_is_part_of_an_evaluations_identity_where_there_is_something_to_t
 def test_a_grid_is_a_set_of_numbers_in_rising_order(values):
     if len(set(values)) < 2:
         with pytest.raises(InputError, match="two values"):
-            grid_of("weight", values, 1.0)
+            grid_of("weight", values)
     else:
-        assert grid_of("weight", values, 1.0) == tuple(sorted(set(values)))
+        assert grid_of("weight", values) == tuple(sorted(set(values)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,113 @@
+"""The table that a command names: which one, what of it can be planned, and how it is shown and saved."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clustering.foundation.errors import InputError, unknown
+from runs.config.configs import ClusterConfig, EvaluateConfig, parse
+from runs.config.groups import names
+from runs.config.overrides import command
+from runs.console.output import Console
+
+if TYPE_CHECKING:
+    from runs.cache import Store
+    from runs.tables.table import Config, Table
+
+
+def show_table(table: "Table", words: Sequence[str], store: "Store", said: Console) -> None:
+    """Print a table; save it in every format if there is any result.
+
+    Args:
+        words: the verb and settings that run the missing cells.
+    """
+    from runs.storage.disk import write_text
+    from runs.tables.formats import FILES, records, terminal
+    from runs.tables.papers.paper import is_paper, lacking_folders
+
+    if said.as_json:
+        said.json(records.as_json(table))
+    else:
+        terminal.show(table, said)
+    for note in table.notes:
+        said.note(note)
+    if table.missing:
+        of_paper = is_paper(table.name)
+        waiting = [cell.config for cell in table.missing if cell.config and (cell.obstacle or not of_paper)]
+        lacking = {folder for config in waiting for folder in lacking_folders(config)}
+        if not of_paper and len(lacking) == 1:  # its keys have no names of data sets
+            lacking = {lacking.pop().rpartition(".")[2]}
+        shipped = any(cell.shipped for cell in table.missing)
+        cells = "cells without runs of your own" if shipped else "missing cells"
+        said.note(f"{len(table.missing)} {cells} can be run: {command(['transduce', *words, *sorted(lacking)])}")
+    if any(cell.results for cell in table.cells.values()):
+        with store.watched():
+            store.tables.mkdir(parents=True, exist_ok=True)
+            for ending, text in FILES.items():
+                write_text(store.tables / f"{table.file_name}.{ending}", text(table))
+        *others, last = (f".{ending}" for ending in FILES)
+        said.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
+
+
+def planned(table: "Table", name: str, settings: Sequence[str], said: Console) -> "Sequence[Config]":
+    """Return the configs of a table that can be planned; for a paper's table, those with given folders of data.
+
+    Raises:
+        InputError: no config can be planned; the message names the folders.
+    """
+    from runs.tables.papers.paper import is_paper, lacking_folders
+
+    if not is_paper(name):
+        return table.configs
+    folders = sorted({folder for config in table.configs for folder in lacking_folders(config)})
+    planned = [config for config in table.configs if not lacking_folders(config)]
+    if folders:
+        words = command(["transduce", "table", name, *settings, *folders, "--dry-run"])
+        if not planned:
+            raise InputError(f"{name}: the folders of its data are not given; add them: {words}")
+        left_out = len(table.configs) - len(planned)
+        said.note(
+            f"{left_out} of {len(table.configs)} runs are skipped, because the folders of their data are not given; "
+            f"add them: {words}"
+        )
+    return planned
+
+
+def table_named(name: str, settings: Sequence[str]) -> "Table":
+    from runs.tables.papers.paper import is_paper, paper_table
+
+    if is_paper(name):
+        from runs.tables.papers.published import published_names
+
+        if name.partition("@")[0] not in published_names():
+            raise unknown("table", name, [*published_names(), *names("experiment")])
+        found = paper_table(name, settings)
+    else:
+        from runs.config.resolution import accepts
+        from runs.tables.grid import clusterings_table, table_of
+
+        known = name if name in names("experiment") else Path(name).stem
+        typed = [f"experiment={name}", *settings]
+        if accepts(ClusterConfig, name) and not accepts(EvaluateConfig, name):
+            found = clusterings_table(known, parse(ClusterConfig, typed))
+        else:
+            found = table_of(known, parse(EvaluateConfig, typed))
+    seeds = {config.seed for config in found.configs}
+    if len(seeds) > 1 or any(setting.startswith("seed=") for setting in settings):
+        return dataclasses.replace(found, seeds=tuple(sorted(seeds)))
+    return found
+
+
+def results_of(table: "Table", settings: Sequence[str]) -> str | None:
+    """Return the folder of results, also for a table without configs.
+
+    Raises:
+        InputError: a table without configs gets a setting other than results=.
+    """
+    if table.configs:
+        return table.configs[0].results
+    for setting in settings:
+        if not setting.startswith("results="):
+            raise InputError(f"{setting}: no cell of {table.name} can be run here; only results= may be given")
+    return settings[-1].partition("=")[2] if settings else None
