@@ -9,8 +9,6 @@ import os
 import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -23,7 +21,6 @@ from runs.config.overrides import Grid, write
 
 YAML_WORDS = r"true|false|yes|no|on|off|y|n|null|nan|inf"
 BELOW = "  "  # indentation of fields below their group
-CODE = ("code", "crop_code")  # parts of identities that are fingerprints of code
 PLACES = ("root",)  # fields that hold folders; the content of their files is fingerprinted separately
 FILES = (*PLACES, "path")  # fields that say where the data of a choice are; a choice without them needs no files
 
@@ -172,37 +169,6 @@ def top_level(schema: type[RunConfig]) -> list["dataclasses.Field[Any]"]:
 def mappings(schema: type[RunConfig]) -> list[str]:
     """Return the top-level keys that take any keys below them."""
     return [field.name for field in top_level(schema) if field.default_factory is dict]
-
-
-def identity(stage: str, **parts: Any) -> str:
-    """Return the identity of a stage's result, from a hash of everything that can change it.
-
-    The identity is the first 16 hexadecimal digits of the SHA-256.
-
-    Args:
-        stage: "checkpoint", "features", "evaluation" or another stage.
-        parts: result keys and fingerprints of inputs and code: any JSON values, in any order.
-
-    Raises:
-        TypeError, ValueError: JSON cannot represent a part, such as NaN.
-    """
-    if not _with_code.get():
-        parts = {name: part for name, part in parts.items() if name not in CODE}
-    canonical = json.dumps({"stage": stage, **parts}, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
-
-
-_with_code: ContextVar[bool] = ContextVar("with_code", default=True)
-
-
-@contextmanager
-def code_left_out() -> Iterator[None]:
-    """Identities that are computed inside this block do not depend on the code: only on settings and inputs."""
-    token = _with_code.set(False)
-    try:
-        yield
-    finally:
-        _with_code.reset(token)
 
 
 def as_yaml(value: Any) -> str:

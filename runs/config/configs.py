@@ -11,7 +11,7 @@ Neither torch nor MLflow is imported here, except by `Choice.build`.
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from runs.config.base import PLACES, RunConfig, as_yaml, group_names, group_of, identity, key, to_yaml, top_level
+from runs.config.base import PLACES, RunConfig, as_yaml, group_names, group_of, key, to_yaml, top_level
 from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
 from runs.config.groups import Choice
@@ -58,7 +58,6 @@ __all__ = [
     "freeze",
     "group_names",
     "group_of",
-    "identity",
     "key",
     "parse",
     "to_yaml",

@@ -1,4 +1,4 @@
-"""From arguments to configs: keys, groups, products, identity."""
+"""From arguments to configs: keys, groups, products, result keys."""
 
 import dataclasses
 import itertools
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from runs.config import groups, overrides
-from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, identity, parse
+from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, parse
 
 TEXT = st.one_of(st.text(max_size=20), st.text(alphabet="${}\\\\:,[] #'\"0a", max_size=8)).filter(
     lambda text: "'" not in text or '"' not in text
@@ -346,7 +346,7 @@ class TestResolution:
         assert expected | {field.name for field in dataclasses.fields(config)} == set(flat)
         assert all(value is None or isinstance(value, (bool, int, float, str)) for value in flat.values())
 
-    def test_identity_ignores_how_and_where(self):
+    def test_result_keys_ignore_how_and_where(self):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "benchmark=omniglot"])
         for argument in ("device=cpu", "devices=2", "batch=7", "results=elsewhere", "root=/elsewhere"):
             (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", "benchmark=omniglot", argument])
@@ -354,10 +354,10 @@ class TestResolution:
             assert other.result_keys() == config.result_keys()
 
     @pytest.mark.parametrize("argument", ["shot=5", "seed=1", "weight=0.8", "split=base", "epochs=3", "tasks=9"])
-    def test_identity_heeds_everything_else(self, argument):
+    def test_result_keys_heed_everything_else(self, argument):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot"])
         (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", argument])
-        assert identity("evaluation", **other.result_keys()) != identity("evaluation", **config.result_keys())
+        assert other.result_keys() != config.result_keys()
 
     def test_only_training_keys_decide_the_checkpoint(self):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "shot=5", "seed=2"])
@@ -379,14 +379,6 @@ class TestResolution:
         second.unlink()
         with pytest.raises(InputError, match=r"sampler\.path"):
             config.result_keys()
-
-
-def test_identity_does_not_depend_on_order():
-    assert identity("a", x=1, y=[2]) == identity("a", y=[2], x=1)
-    assert identity("a", x=1) != identity("b", x=1)
-    assert len(identity("a")) == 16
-    with pytest.raises(ValueError, match="JSON"):
-        identity("a", x=float("nan"))
 
 
 @given(st.lists(SCALARS, max_size=4) | SCALARS)

@@ -8,7 +8,6 @@ import pytest
 import torch
 from PIL import Image
 
-from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from runs.cli import main
@@ -75,37 +74,11 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(asked, store, tracke
 
 def test_a_run_has_a_map_where_it_is_asked_for(asked, store, tracker):
     plain, mapped = clustering(asked("epochs=1") + asked("epochs=1", "map_points=20"), store, tracker)
-    assert mapped.identity != plain.identity
+    assert mapped.key != plain.key
     np.testing.assert_array_equal(mapped.trials.labels, plain.trials.labels)
     assert plain.trials.feature_map is None
     assert mapped.trials.feature_map.shape == (20, 2)
     assert mapped.trials.mapped_classes.shape == (20,)
-
-
-def test_a_map_depends_on_no_other_code_of_runs():
-    maps = "runs.stages.clustering.feature_maps"
-    assert code_fingerprint(maps) == code_fingerprint(maps, "clustering.foundation.streams", follow=False)
-
-
-def test_the_identity_has_the_code_of_all_that_makes_the_result(asked, monkeypatch):
-    named: list[tuple[str, ...]] = []
-
-    def kept(*modules: str) -> str:
-        named.append(modules)
-        return code_fingerprint(*modules)
-
-    monkeypatch.setattr("runs.stages.clustering.fitting.code_fingerprint", kept)
-    linked_points = parse(ClusterConfig, ["dataset=spirals", "arms=3", "method=xsdc", "links=9"])
-    for config in (*asked(), *asked("labels=9"), *linked_points):
-        assert stage_of(config).identity
-    plain, labelled, linked = map(set, named)
-    assert {
-        "runs.stages.clustering.network_inputs",
-        "clustering.deep.self_labelling",
-        "clustering.datasets.folder",
-    } <= plain
-    assert labelled - plain == {"clustering.evaluation.known_labels"}
-    assert "clustering.evaluation.known_links" in linked
 
 
 @pytest.mark.slow
@@ -174,7 +147,7 @@ def test_known_labels_name_the_clusters_and_the_others_are_judged(asked, store, 
     assert some.trials.scores["accuracy"][0] > 0.6
     (none,) = clustering(asked("epochs=1", "labels=0"), store, tracker)
     assert "accuracy" not in none.trials.scores
-    assert none.identity == stage_of(asked("epochs=1")[0]).identity, "no labels are none"
+    assert none.key == stage_of(asked("epochs=1")[0]).key, "no labels are none"
     path = tmp_path / "labels.csv"
     path.write_text("file,label\nacross/0.png,across\ndown/3.png,down\n")
     (found,) = clustering(asked(f"labels={path}", "classes=null"), store, tracker)
@@ -213,8 +186,8 @@ def test_that_clusters_are_taken_to_be_alike_is_said_where_it_is_so(method, give
 def test_wrong_labels_are_told_to_what_smooths_labels_and_not_to_the_judge(asked, store, tracker):
     given = ["method=labelled_reverse", "epochs=4", "labels=60", "views=0"]
     right, wrong = clustering(asked(*given, "wrong=0,0.5"), store, tracker)
-    assert right.identity == stage_of(asked(*given)[0]).identity, "none are wrong where nothing is said"
-    assert right.identity != wrong.identity
+    assert right.key == stage_of(asked(*given)[0]).key, "none are wrong where nothing is said"
+    assert right.key != wrong.key
     known = known_labels(wrong.config, points_of(wrong.config)).known
     truth = points_of(wrong.config).labels
     for result in (right, wrong):

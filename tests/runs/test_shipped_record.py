@@ -8,26 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runs.record.exports.outcome import SMALL_CASE
-from runs.stages.small_cases.outcomes import recipe_of
 
 from clustering.deep.fair_assignment import FairAssignment
 from clustering.foundation.errors import InputError
-from fsl.episodes import Episodes, Predictions
 from fsl.strategies.zero_shot import ZeroShot
 from runs.cli import main
-from runs.record.exports.exported import ExportedRuns, write_runs
-from runs.record.exports.transfer import import_runs
+from runs.record.exports.exported import ExportedRuns
 from runs.record.query import read_runs
-from runs.tables.counts import Counts
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, footnotes, records
-from runs.tables.formats.wording import legend, runs
+from runs.tables.formats.wording import runs
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.printed import Cause, Place
 from runs.tables.papers.published import causes
-from runs.tables.table import Table
 from runs.track import Tracker
+from tests.runs.records import add_runs
 
 Change = Callable[[dict[str, str]], dict[str, str]]
 RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
@@ -63,28 +58,12 @@ def test_a_cell_of_shipped_runs_alone_can_be_run_too(tracker: Tracker, capsys: p
     assert "12 cells without runs of your own can be run" in capsys.readouterr().err
 
 
-@pytest.fixture
-def this_code(tmp_path: Path, shipped: Path, tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The shipped runs of one table, as if the present code had made them."""
-    whole = ExportedRuns(shipped)
-    by_id = {run.run_id: run for run in whole.runs}
-    made = []
-    for cell in look_up(paper_table("rs_transclip/1"), tracker).cells.values():
-        assert cell.few_shot is not None
-        for run in (by_id[result.run_id] for result in cell.shipped):
-            made.append(replace(run, tags={**run.tags, "recipe": recipe_of(cell.few_shot, run)}))
-    path = tmp_path / "of_this_code.jsonl"
-    write_runs(path, made, lambda run: whole.files[run.run_id])
-    monkeypatch.setattr("runs.tables.shipped.PLACE", path)
-    return path
-
-
-def test_own_runs_stand_beside_the_shipped_ones(tracker: Tracker, this_code: Path) -> None:
-    exported = ExportedRuns(this_code)
+def test_own_runs_stand_beside_the_shipped_ones(tracker: Tracker, shipped: Path) -> None:
+    exported = ExportedRuns(shipped)
     empty = paper_table("rs_transclip/1")
     ids = [result.run_id for cell in look_up(empty, tracker).cells.values() for result in cell.shipped][:4]
     exported.runs = [run for run in exported.runs if run.run_id in ids]
-    import_runs(exported, tracker)
+    add_runs(exported, tracker)
     assert len(read_runs(tracker, "evaluate/")) == len(ids)
     both = [cell for cell in look_up(empty, tracker).cells.values() if cell.results]
     assert len(both) == len(ids)
@@ -92,20 +71,11 @@ def test_own_runs_stand_beside_the_shipped_ones(tracker: Tracker, this_code: Pat
 
 
 @pytest.fixture
-def other_code(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every fingerprint of code is another one, as after an edit or in another version of Python."""
-    for module in ("lineage", "clustering.fitting", "fair.stage"):
-        monkeypatch.setattr(f"runs.stages.{module}.code_fingerprint", lambda *_, **__: "another")
-    monkeypatch.setattr("runs.stages.small_cases.outcomes._known", {})
-    return shipped
-
-
-@pytest.fixture
-def edited(tmp_path: Path, other_code: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
+def edited(tmp_path: Path, shipped: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
     """Changes the tags of all shipped runs."""
 
     def edit(change: Change) -> None:
-        header, *lines = gzip.decompress(other_code.read_bytes()).splitlines()
+        header, *lines = gzip.decompress(shipped.read_bytes()).splitlines()
         entries = [json.loads(line) for line in lines]
         changed = [json.dumps(entry | {"tags": change(entry["tags"])}).encode() for entry in entries]
         path = tmp_path / "changed.jsonl"
@@ -115,116 +85,39 @@ def edited(tmp_path: Path, other_code: Path, monkeypatch: pytest.MonkeyPatch) ->
     return edit
 
 
-def stale_rows(table: Table) -> set[str]:
-    return {row.name for (row, _), cell in table.cells.items() if cell.is_stale}
+def test_tags_about_code_do_not_matter(tracker: Tracker, edited: Callable[[Change], None]) -> None:
+    before = look_up(paper_table("rs_transclip/1"), tracker).statuses
+    edited(lambda tags: {name: text for name, text in tags.items() if name not in ("recipe", "small_case", "identity")})
+    assert look_up(paper_table("rs_transclip/1"), tracker).statuses == before == {"reproduced": 12}
 
 
-@pytest.mark.usefixtures("other_code")
-@pytest.mark.parametrize("name", ["rs_transclip/1", "entropy/I"])
-def test_runs_of_other_code_with_the_same_outcomes_count(tracker: Tracker, name: str) -> None:
-    table = look_up(paper_table(name), tracker)
-    assert not stale_rows(table)
-    assert all(cell.verdict and cell.verdict.status != "not run" for cell in table.cells.values() if cell.shipped)
-    assert any(cell.shipped for cell in table.cells.values())
-    assert not any(note.startswith("stale") for note in table.notes)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("other_code")
-def test_all_outcomes_of_the_shipped_record_are_repeated(tracker: Tracker) -> None:
-    for name in ("thesis/3.2", "thesis/2.2", "thesis/2.3", "entropy/III"):
-        table = look_up(paper_table(name), tracker)
-        assert any(cell.shipped for cell in table.cells.values())
-        assert not stale_rows(table), table.notes
-
-
-@pytest.mark.usefixtures("other_code")
-def test_a_run_whose_outcome_has_changed_is_stale(tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    predict = ZeroShot.predict
-
-    def softer(self: ZeroShot, episodes: Episodes) -> Predictions:
-        found = predict(self, episodes)
-        return found._replace(probabilities=0.9 * found.probabilities + 0.1 / episodes.way)
-
-    monkeypatch.setattr(ZeroShot, "predict", softer)
-    before = paper_table("rs_transclip/1")
-    table = look_up(before, tracker)
-    assert stale_rows(table) == {row.name for row in before.rows if "TransCLIP" not in row.name}
-    for cell in table.cells.values():
-        assert cell.verdict is not None
-        assert cell.verdict.status == ("not run" if cell.is_stale else "reproduced")
-    (note,) = (note for note in table.notes if note.startswith("stale"))
-    assert "zero_shot" in note
-    assert "its small case gives entropy" in note
-    assert any(line.startswith("stale:") for line in legend(table))
-    assert all("stale" in FILES[ending](table) for ending in ("md", "html", "tex", "csv"))
-    assert {bool(record["stale"]) for record in records.records(table)} == {True, False}
-
-
-@pytest.mark.usefixtures("other_code")
-def test_a_clustering_whose_outcome_has_changed_is_stale(tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    fit = FairAssignment.fit
-
-    def worse(self: FairAssignment, *arguments: object, **options: object) -> FairAssignment:
-        fit(self, *arguments, **options)
-        self.objective_ *= 1.01 if self.solver == "newton" else 1.0
-        return self
-
-    monkeypatch.setattr(FairAssignment, "fit", worse)
-    table = look_up(paper_table("entropy/I"), tracker)
-    stale = [cell for cell in table.cells.values() if cell.is_stale]
-    assert {cell.clustering.method.name for cell in stale if cell.clustering} == {"pseudo_labels_newton"}
-    assert all(cell.verdict and cell.verdict.status == "not run" for cell in stale)
-
-
-def test_a_method_that_fails_makes_its_runs_stale(
-    tracker: Tracker, other_code: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("shipped")
+@pytest.mark.parametrize("raised", [ZeroShot, FairAssignment])
+def test_runs_of_an_earlier_revision_do_not_count(
+    tracker: Tracker, monkeypatch: pytest.MonkeyPatch, raised: type
 ) -> None:
-    def fail(*_: object) -> None:
-        raise ZeroDivisionError("no")
+    name = {ZeroShot: "rs_transclip/1", FairAssignment: "entropy/I"}[raised]
+    before = look_up(paper_table(name), tracker)
+    monkeypatch.setattr(raised, "revision", 2, raising=False)
+    table = look_up(paper_table(name), tracker)
+    lost = [place for place, cell in table.cells.items() if before.cells[place].shipped and not cell.shipped]
+    of_class = []
+    for place, cell in before.cells.items():
+        config = cell.few_shot or cell.clustering
+        choice = getattr(config, "strategy", None) or getattr(config, "method", None)
+        if cell.shipped and choice is not None and issubclass(choice.kind, raised):
+            of_class.append(place)
+    assert lost == of_class
+    assert lost
 
-    monkeypatch.setattr(ZeroShot, "predict", fail)
+
+@pytest.mark.parametrize(("revisions", "counts"), [("", True), ("strategy 2", False)])
+def test_a_run_counts_by_its_tag_of_revisions(
+    tracker: Tracker, edited: Callable[[Change], None], revisions: str, counts: bool
+) -> None:
+    edited(lambda tags: tags | {"revisions": revisions})
     table = look_up(paper_table("rs_transclip/1"), tracker)
-    assert "its small case fails" in next(note for note in table.notes if note.startswith("stale"))
-
-
-def test_runs_without_an_outcome_are_stale(tracker: Tracker, edited: Callable[[Change], None]) -> None:
-    edited(lambda tags: {name: text for name, text in tags.items() if name != SMALL_CASE})
-    table = look_up(paper_table("rs_transclip/1"), tracker)
-    assert table.statuses == {"not run": 12}
-    assert all(cell.is_stale for cell in table.cells.values())
-    assert any("no small case" in note for note in table.notes)
-    counts = Counts.of("", [table])
-    assert (counts.printed, counts.shipped, counts.found, counts.reproduced) == (12, 12, 0, 0)
-
-
-def test_runs_of_other_settings_are_stale(tracker: Tracker, edited: Callable[[Change], None]) -> None:
-    def other(tags: dict[str, str]) -> dict[str, str]:
-        if SMALL_CASE not in tags:  # such as a training
-            return tags
-        return tags | {SMALL_CASE: json.dumps(json.loads(tags[SMALL_CASE]) | {"settings": "0" * 16})}
-
-    edited(other)
-    table = look_up(paper_table("rs_transclip/1"), tracker)
-    assert all(cell.is_stale for cell in table.cells.values())
-    assert any("a setting outside its config" in note for note in table.notes)
-
-
-def test_own_runs_of_other_code_are_left_out(tracker: Tracker, other_code: Path) -> None:
-    exported = ExportedRuns(other_code)
-    exported.runs = [run for run in exported.runs if run.tags.get("strategy") == "zero_shot"][-4:]  # the oldest
-    import_runs(exported, tracker)
-    table = look_up(paper_table("rs_transclip/2"), tracker)
-    assert not any(cell.results for cell in table.cells.values())
-    assert any("the code has changed since" in note and not note.startswith("stale") for note in table.notes)
-
-
-@pytest.mark.usefixtures("this_code")
-def test_no_small_case_is_computed_for_runs_of_this_code(tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    known: dict[str, object] = {}
-    monkeypatch.setattr("runs.stages.small_cases.outcomes._known", known)
-    assert look_up(paper_table("rs_transclip/1"), tracker).statuses == {"reproduced": 12}
-    assert not known
+    assert all(bool(cell.shipped) == counts for cell in table.cells.values())
 
 
 def test_without_a_shipped_record_nothing_is_shown(tracker: Tracker) -> None:
@@ -260,7 +153,7 @@ def test_an_imported_run_of_unreadable_features_fills_no_cell(tracker: Tracker, 
     exported = ExportedRuns(shipped)
     run = next(run for run in exported.runs if run.experiment == "evaluate/features")
     exported.runs = [dataclasses.replace(run, params={**run.params, "features": features})]
-    import_runs(exported, tracker)
+    add_runs(exported, tracker)
     table = look_up(paper_table("rs_transclip/1"), tracker)
     assert len(read_runs(tracker, "evaluate/")) == 1
     assert not any(cell.results for cell in table.cells.values())
@@ -280,7 +173,7 @@ def test_runs_with_strange_seeds_or_without_their_features_stop_no_table(
         for run in exported.runs
         if run.run_id in shown
     ]
-    import_runs(exported, tracker)
+    add_runs(exported, tracker)
     table = look_up(paper_table(name), tracker)
     filled = any(cell.results for cell in table.cells.values())
     assert filled == (name == "thesis/3.2" and "tags" in change)  # which has no features
