@@ -14,7 +14,7 @@ quickstart: environment
 	$(BIN)/transduce quickstart
 
 # Compiled files are kept whatever the shell says: without them each process of the tests compiles for half a minute.
-PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 test: environment
 	$(PYTEST) -m "not slow" $(TESTS)

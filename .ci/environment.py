@@ -10,6 +10,7 @@ import hashlib
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 import venv
@@ -18,11 +19,17 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / ".stamp"
 PYTHON = VENV / "bin" / "python"
-INPUTS = [ROOT / "pyproject.toml", ROOT / "constraints.txt", pathlib.Path(__file__)]
+HOOK = ROOT / "clustering" / "foundation" / "torchvision_without_cuda.py"
+INPUTS = [ROOT / "pyproject.toml", ROOT / "constraints.txt", pathlib.Path(__file__), HOOK]
 
 
 def run(*command: object) -> None:
     subprocess.run([str(part) for part in command], check=True, cwd=ROOT)
+
+
+def run_for_text(*command: object) -> str:
+    words = [str(part) for part in command]
+    return subprocess.run(words, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def install() -> None:
@@ -34,6 +41,15 @@ def install() -> None:
     uv = [PYTHON, "-m", "uv", "pip", "install", "--quiet", "--python", PYTHON]
     run(*uv, "-c", constraints, "--compile-bytecode", "-e", ".[dev]")
     run(PYTHON, "-c", "import torch; print('torch', torch.__version__, 'CUDA', torch.version.cuda)")
+    if run_for_text(PYTHON, "-c", "import torch; print(torch.version.cuda)") == "None":
+        packages = run_for_text(PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+        make_torchvision_importable(pathlib.Path(packages))
+
+
+def make_torchvision_importable(packages: pathlib.Path) -> None:
+    """Let `import timm` work in an environment; see the copied file. A `.pth` file is read at each start of Python."""
+    shutil.copy(HOOK, packages / f"_{HOOK.name}")
+    (packages / f"{HOOK.stem}.pth").write_text(f"import _{HOOK.stem}\n")
 
 
 def main() -> int:

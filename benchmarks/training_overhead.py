@@ -22,20 +22,22 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import torch
 from machine import describe
+from pytorch_lightning.loggers import Logger
 from torch.nn import functional
 
 from clustering.files.tensors import read_tensors, write_tensors
-from clustering.foundation.progress import Advance, Log
+from clustering.foundation.progress import Advance
 from clustering.foundation.streams import stream
 from fsl.backbones import create_backbone
 from fsl.benchmarks.augmentation import Augmentation, normalise
 from fsl.benchmarks.benchmark import Decoded
 from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.listed import ListedBenchmark
-from fsl.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
+from fsl.machine import keep_freed_memory, resolve_device
 from fsl.training.base import Training, train
 from runs.cache import Store
 from runs.console.output import Console
+from runs.stages.trainer_parts import logger_of
 from runs.track import Tracker
 
 
@@ -84,10 +86,10 @@ class Steps:
 
     def __init__(self) -> None:
         self._console, self._began = Console(), time.process_time()
-        self._ends: list[tuple[int, float]] = []
+        self._ends: list[tuple[int, float, float]] = []
 
     def count(self, images: int) -> None:
-        self._ends.append((images, time.process_time()))
+        self._ends.append((images, time.process_time(), time.perf_counter()))
 
     def note(self, text: str) -> None:
         self._console.note(text)
@@ -96,17 +98,18 @@ class Steps:
     def track(self, description: str, total: int) -> Iterator[Advance]:
         with self._console.track(description, total) as show:
 
-            def advance(n: int = 1, **numbers: float) -> None:
+            def advance(n: int = 1, **numbers: float | str) -> None:
                 show(n, **numbers)
-                self.count(n)
+                if n:
+                    self.count(n)
 
             yield advance
 
-    def speed(self, clock: float) -> Speed:
-        """With the speed by the clock, which was measured otherwise: a GPU ends its steps later."""
-        used = self._ends[-1][1] - self._ends[0][1]
-        images = sum(images for images, _ in self._ends[1:])
-        return Speed(clock, images / used, time.process_time() - self._began - used)
+    def speed(self) -> Speed:
+        """From the end of the first step to that of the last."""
+        (_, used, clock), (_, last, end) = self._ends[0], self._ends[-1]
+        images = sum(images for images, *_ in self._ends[1:])
+        return Speed(images / (end - clock), images / (last - used), time.process_time() - self._began - (last - used))
 
 
 def bare(images: ImageSet, benchmark: Noise, training: Training, device: torch.device) -> Speed:
@@ -121,29 +124,28 @@ def bare(images: ImageSet, benchmark: Noise, training: Training, device: torch.d
         weight_decay=training.weight_decay,
     )
     generator, pixels_in_memory = torch.Generator().manual_seed(0), images.images.clone()
-    steps, began = Steps(), time.perf_counter()
+    steps = Steps()
     for _ in range(training.epochs):
         for indices in torch.randperm(len(images.labels), generator=generator).split(training.batch_size):
             labels = images.labels[indices].to(device)
             pixels = benchmark.augmentation(pixels_in_memory[indices].to(device), generator)
             pixels = normalise(pixels, benchmark.mean, benchmark.std).contiguous(memory_format=torch.channels_last)
-            with torch.autocast(device.type, torch.bfloat16, enabled=has_fast_bfloat16(device)):
-                loss = functional.cross_entropy(network(pixels), labels, label_smoothing=training.label_smoothing)
+            loss = functional.cross_entropy(network(pixels), labels, label_smoothing=training.label_smoothing)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             steps.count(len(indices))
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return steps.speed(training.epochs * len(images) / (time.perf_counter() - began))
+    return steps.speed()
 
 
-def ours(base: ImageSet, validation: ImageSet, benchmark: Noise, training: Training, run: Log, device: str) -> Speed:
+def ours(base: ImageSet, validation: ImageSet, benchmark: Noise, training: Training, run: Logger, device: str) -> Speed:
     """`train`."""
     with tempfile.TemporaryDirectory() as folder:
         place, steps = Path(folder), Steps()
-        made = train("conv4", benchmark, base, validation, training, 0, place, log=run, progress=steps, device=device)
-        return steps.speed(made.images_per_second)
+        train("conv4", benchmark, base, validation, training, 0, place, logger=run, progress=steps, device=device)
+        return steps.speed()
 
 
 def compare(benchmark: Noise, each: int, folder: Path, turns: int, device: str) -> None:
@@ -152,8 +154,9 @@ def compare(benchmark: Noise, each: int, folder: Path, turns: int, device: str) 
     store.prepare()
     tracker = Tracker(store)
     run = tracker.start(
-        "train/noise", f"{benchmark.size} pixels", stage="checkpoint", identity="none", params={}, config="", tags={}
+        "train/noise", f"{benchmark.size} pixels", stage="checkpoint", key="none", params={}, config="", tags={}
     )
+    logger = logger_of(run.run_id, tracker.uri, {})
     base = noise(folder / "base.safetensors", benchmark.size, 64, each)
     validation = noise(folder / "validation.safetensors", benchmark.size, 5, 20)
     training = Training(epochs=1, batch_size=128, schedule="cosine", validation_tasks=1)
@@ -165,7 +168,7 @@ def compare(benchmark: Noise, each: int, folder: Path, turns: int, device: str) 
             if side == "bare":
                 hand = bare(base, benchmark, training, resolve_device(device))
             else:
-                lightning = ours(base, validation, benchmark, training, run, device)
+                lightning = ours(base, validation, benchmark, training, logger, device)
         if turn < 0:
             continue  # the first turn pays for imports and for warming up
         ratios.append(Speed(lightning.clock / hand.clock, lightning.processor / hand.processor, lightning.beside))

@@ -3,7 +3,6 @@
 For example, `from fairness import FairKMeans`.
 """
 
-import clustering  # noqa: F401 - sets how threads wait, before torch is loaded
 from clustering.foundation.lazy import lazy_names
 
 __getattr__, __dir__ = lazy_names(

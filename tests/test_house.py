@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import os
+import runpy
 import shlex
 import subprocess
 import sys
@@ -125,6 +126,19 @@ def test_what_needs_torchvision_imports_after_a_package_of_ours(packages: str) -
     found = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], cwd="/", capture_output=True, text=True, check=False
     )
+    assert found.returncode == 0, found.stderr[-800:]
+
+
+@pytest.mark.slow
+def test_in_the_environment_of_the_set_up_other_packages_import_first(tmp_path: Path) -> None:
+    set_up = runpy.run_path(str(PROJECT / ".ci" / "environment.py"))
+    set_up["make_torchvision_importable"](tmp_path)
+    installed = [path for path in sys.path if path.endswith("site-packages")]  # -S: without their own .pth files
+    code = f"import site, sys; sys.path += {installed}; before = set(sys.modules); site.addsitedir({str(tmp_path)!r})\n"
+    code += "assert not (set(sys.modules) - before) & {'torch', 're', 'pathlib', 'importlib.util'}\n"
+    code += "import timm, mlflow.pytorch\nassert not {'clustering', 'fsl', 'runs'} & set(sys.modules)"
+    command = [sys.executable, "-S", "-W", "ignore", "-c", code]
+    found = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr[-800:]
 
 

@@ -38,9 +38,7 @@ def tasks() -> Episodes:
     support = noisy(centres.gather(1, labels[..., None].expand(-1, -1, 16)))
     query = noisy(centres.gather(1, hidden[..., None].expand(-1, -1, 16)))
     text = centres.relu() + 0.3
-    return Episodes(
-        support, labels, query, 4, base_mean=torch.rand(16, generator=random), text=text, logit_scale=10.0
-    )
+    return Episodes(support, labels, query, 4, base_mean=torch.rand(16, generator=random), text=text, logit_scale=10.0)
 
 
 def points() -> tuple[np.ndarray, np.ndarray]:

@@ -125,5 +125,11 @@ def _cause(error: BaseException) -> str:
 
 @functools.cache
 def _installed(group: str) -> dict[str, str]:
-    """Plug-ins of installed packages. The search takes about ten milliseconds."""
-    return {point.name: point.value for point in metadata.entry_points(group=group)}
+    """Plug-ins of installed packages."""
+    return {point.name: point.value for point in _entry_points().select(group=group)}
+
+
+@functools.cache
+def _entry_points() -> metadata.EntryPoints:
+    """All entry points. The search takes some ten milliseconds."""
+    return metadata.entry_points()

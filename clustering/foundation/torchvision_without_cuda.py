@@ -5,25 +5,27 @@ cannot load, and its import fails because it registers fakes for operators that 
 installs a hook that waits for the first `import torchvision`. Where the compiled operators load, the hook does nothing
 more; elsewhere it declares the missing operators, which raise an error when they are called.
 
-`clustering` and `fsl` import this module first. It has no effect once torchvision is imported, and no cost before.
+The set-up of this project (`.ci/environment.py`) copies this file into an environment with a CPU build of torch, where
+Python imports it at each start. `clustering` imports it for environments that were installed by hand. It has no effect
+once torchvision is imported, and no cost before: everything else is imported when it is needed.
 """
 
-import importlib.util
-import pathlib
-import re
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any
 
-_LIBRARIES: list[Any] = []  # torch forgets the declarations when the Library object goes
+TYPE_CHECKING = False  # as that of typing, whose import takes ten milliseconds
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+_LIBRARIES: list[object] = []  # torch forgets the declarations when the Library object goes
 
 
-def _declare_missing_operators(package: pathlib.Path) -> None:
+def _declare_missing_operators(folder: str) -> None:
+    import re
+    from pathlib import Path
+
     import torch
 
-    for compiled in package.glob("_C*.so"):
+    for compiled in Path(folder).glob("_C*.so"):
         try:
             torch.ops.load_library(str(compiled))  # type: ignore[no-untyped-call]
             return
@@ -31,24 +33,24 @@ def _declare_missing_operators(package: pathlib.Path) -> None:
             pass
     library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     _LIBRARIES.append(library)
-    source = (package / "_meta_registrations.py").read_text()
+    source = (Path(folder) / "_meta_registrations.py").read_text()
     for name in sorted(set(re.findall(r'register_fake\("torchvision::(\w+)"\)', source))):
         signature = f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
         library.define(signature)  # type: ignore[no-untyped-call]
 
 
 class _BeforeTorchvision:
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
         if name != "torchvision":
             return None
+        import importlib.util
+
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec("torchvision")
         if spec and spec.submodule_search_locations:
-            _declare_missing_operators(pathlib.Path(spec.submodule_search_locations[0]))
+            _declare_missing_operators(spec.submodule_search_locations[0])
         return spec
 
 
-if "torchvision" not in sys.modules:
+if "torchvision" not in sys.modules and "_BeforeTorchvision" not in [type(one).__name__ for one in sys.meta_path]:
     sys.meta_path.insert(0, _BeforeTorchvision())

@@ -18,11 +18,14 @@ def usable_cores() -> int:
     return max(1, min([_allowed(), *map(math.ceil, _granted())]))
 
 
-def start_no_more_threads() -> None:
-    """Limit OpenMP and BLAS, hence torch and numpy, to one thread per usable core.
+def set_up_threads() -> None:
+    """Limit OpenMP and BLAS, hence torch and numpy, to one thread per usable core, and let waiting threads sleep: with
+    other programs on the cores, busy waiting delays the threads that are waited for.
 
-    Call it before they are loaded. OMP_NUM_THREADS has priority if it is set.
+    Call it in a program before they are loaded. Variables that the user has set have priority.
     """
+    if not os.environ.keys() & {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}:
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
     cores = usable_cores()
     if cores < _allowed():
         os.environ.setdefault(_OPENMP, str(cores))

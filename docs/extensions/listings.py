@@ -92,10 +92,10 @@ class CommandLine(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The sections."""
-        from runs.cli import VERBS
+        from runs.cli.app import ORDER
 
         sections = []
-        for verb in VERBS:
+        for verb in ORDER:
             section = nodes.section("", nodes.title(text=verb), ids=[f"verb-{verb}"], names=[verb])
             section += nodes.literal_block(text=printed(verb, "--help"), language="none")
             sections.append(section)

@@ -35,6 +35,9 @@ RECIPE = 2
 """Version of the training code. Increase it with any change that alters the weights, so that no old checkpoint is used
 for the new code."""
 
+OF_MACHINE = ("accelerator", "devices", "strategy", "num_nodes", "log_every_n_steps")
+"""Settings of the Trainer with which another training may go on."""
+
 __all__ = ["RECIPE", "Trained", "Training", "load_backbone", "train"]
 
 
@@ -88,9 +91,10 @@ def train(
             that is not finite (the files saved last remain).
     """
     # imported here because importing Lightning takes seconds
-    from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
+    from pytorch_lightning.callbacks import EarlyStopping
 
-    from clustering.foundation.quiet_lightning import accelerator_of, train_quietly
+    from clustering.foundation.lightning_checkpoints import best_state, checkpoints, stopped_early
+    from clustering.foundation.quiet_lightning import accelerator_of, started_from_here, train_quietly
     from fsl.training.callbacks import Reporter
     from fsl.training.data import BaseClasses
 
@@ -108,39 +112,34 @@ def train(
         network = MODULES.load(module)(backbone, len(base.class_names), benchmark, training, seed)
     network.to(memory_format=torch.channels_last)
     of = (backbone_name, benchmark.name, base.fingerprint, validation.fingerprint, dataclasses.asdict(training), seed)
-    identity = json.dumps(
-        [RECIPE, dotted(module), network.revision, *of, {k: str(v) for k, v in chosen.items()}], sort_keys=True
-    )
-    chosen = accelerator_of(place) | chosen
-    if devices > 1:
-        first = place.index or 0
-        chosen["devices"] = list(range(first, first + devices)) if place.type == "cuda" else devices
-        chosen["strategy"] = "ddp_spawn"
-        if data.batch_size % devices:
-            raise InputError(f"devices={devices}: cannot divide a batch of {data.batch_size} images; set batch_size")
+    settings = {name: str(value) for name, value in chosen.items() if name not in OF_MACHINE}
+    identity = json.dumps([RECIPE, dotted(module), network.revision, *of, settings], sort_keys=True)
+    chosen, ranks = started_from_here(accelerator_of(place, devices) | chosen)
+    if data.batch_size % ranks:
+        raise InputError(f"devices={ranks}: cannot divide a batch of {data.batch_size} images; set batch_size")
 
     folder = Path(folder).resolve()
-    kept: dict[str, Any] = {"monitor": "val/simpleshot", "mode": "max", "filename": "best", **(model_checkpoint or {})}
-    saved: dict[str, Any] = {"dirpath": folder, "enable_version_counter": False, "save_on_train_epoch_end": True}
-    best, monitor = ModelCheckpoint(**saved | kept), kept["monitor"]
+    best, last = checkpoints(folder, **{"monitor": "val/simpleshot", "mode": "max", **(model_checkpoint or {})})
+    monitor = str(best.monitor)
     state = resumable(folder / "last.ckpt", identity, progress.note)
-    if state is not None and not _best(state, best.state_key):
+    if state is not None and not best_state(state, best):
         progress.note(f"{folder}: the checkpoint of the best epoch is damaged or missing; training begins anew")
         (folder / "last.ckpt").unlink()
         state = None
     began, finished = time.perf_counter(), 0 if state is None else int(state["epoch"]) + 1
-    if state is None or not (finished >= chosen["max_epochs"] or _stopped(state)):
+    if state is None or not (finished >= chosen["max_epochs"] or stopped_early(state)):
         if finished:
             progress.note(f"resuming after epoch {finished} of {folder}")
         name = f"training {backbone_name} on {benchmark.name}"
-        own: list[Callback] = [Reporter(progress if devices == 1 else quiet, name, monitor, identity)]
+        own: list[Callback] = [Reporter(progress if ranks == 1 else quiet, name, monitor, identity)]
         if training.patience is not None:
-            own.append(EarlyStopping(monitor, patience=training.patience, mode=kept["mode"]))
-        own += [*callbacks, best, ModelCheckpoint(filename="last", **saved)]
+            own.append(EarlyStopping(monitor, patience=training.patience, mode=best.mode))
+        own += [*callbacks, best, last]
         train_quietly(network, folder, data, "last", logger=logger or False, callbacks=own, **chosen)
         state = load_state(folder / "last.ckpt")
-        assert state is not None, "it was just written"
-    seconds, epochs, found = time.perf_counter() - began, int(state["epoch"]) + 1, _best(state, best.state_key)
+        if state is None:
+            raise InputError("trainer: its settings ended the training before the first epoch was finished")
+    seconds, epochs, found = time.perf_counter() - began, int(state["epoch"]) + 1, best_state(state, best)
 
     images, metrics = data.batches * data.batch_size, found["metrics"]
     path, best_epoch = folder / "best.safetensors", int(found["epoch"]) + 1
@@ -158,20 +157,3 @@ def train(
         images_per_second=(epochs - finished) * images / seconds,
         resumed_at=finished,
     )
-
-
-def _best(state: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The checkpoint of the best epoch; `state` itself before the first validation, nothing if it is damaged.
-
-    Args:
-        state: the last checkpoint.
-        key: key in it of the ModelCheckpoint of the best epoch.
-    """
-    path = state["callbacks"].get(key, {}).get("best_model_path")
-    return (load_state(Path(path)) or {}) if path else state
-
-
-def _stopped(state: Mapping[str, Any]) -> bool:
-    """Whether the training stopped early."""
-    stops = [part for name, part in state["callbacks"].items() if name.startswith("EarlyStopping")]
-    return any(part["wait_count"] >= part["patience"] for part in stops)

@@ -1,21 +1,20 @@
 """The images of base training, as Lightning's data module."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytorch_lightning as lightning
 import torch
-from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Sampler
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream_key
-from fsl.benchmarks.augmentation import Augmentation, Changes
+from fsl.benchmarks.augmentation import Augmentation
+from fsl.benchmarks.augmented import AugmentedImages, Transform
 from fsl.benchmarks.benchmark import Benchmark
 from fsl.benchmarks.images import ImageSet
 from fsl.training.settings import Training
 
-Transform = Augmentation | Callable[[Tensor], Tensor]
 VALIDATED = 512  # images in a batch of validation
 
 
@@ -28,8 +27,7 @@ class BaseClasses(lightning.LightningDataModule):
 
     Args:
         base, validation: images of disjoint classes.
-        benchmark: its `augmentation`: an `Augmentation`, which changes batches, or a transform of one (C, H, W) uint8
-            image, such as torchvision's v2.
+        benchmark: its `augmentation`, see `fsl.benchmarks.augmented.Transform`.
         settings: batch size, of all devices together, and changes of an `Augmentation`.
         seed: seed of order and augmentation.
         workers: processes that prepare batches; 0: the training process itself.
@@ -45,12 +43,11 @@ class BaseClasses(lightning.LightningDataModule):
         workers: int = 0,
     ) -> None:
         super().__init__()
-        classes, counts = len(base.class_names), torch.bincount(validation.labels)
-        if classes < 2:
-            raise InputError(f"benchmark {benchmark.name}: training needs 2 base classes or more, not {classes}")
-        if len(counts) < 2 or int(counts.min()) < 2:
+        counts = torch.bincount(validation.labels)
+        if len(base.class_names) < 2 or len(counts) < 2 or int(counts.min()) < 2:
             raise InputError(
-                f"benchmark {benchmark.name}: validation needs 2 classes or more with 2 images or more each"
+                f"benchmark {benchmark.name}: training needs 2 base classes or more, and validation 2 classes or more "
+                "with 2 images or more each"
             )
         self.base, self.validation, self.seed, self.workers = base, validation, seed, workers
         self.batch_size = min(settings.batch_size, len(base))
@@ -76,7 +73,7 @@ class BaseClasses(lightning.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[Any]:
         return DataLoader(
-            _Augmented(self.base, self.transform, self.seed),
+            AugmentedImages(self.base, self.transform, self.seed),
             batch_sampler=_Order(self),
             collate_fn=_as_it_is,
             num_workers=self.workers,
@@ -107,37 +104,6 @@ class _Order(Sampler[list[tuple[int, int]]]):
         order = torch.randperm(len(data.base), generator=generator)
         for batch in torch.split(order[: len(self) * data.batch_size], data.batch_size):
             yield [(epoch, index) for index in batch[rank::ranks].tolist()]
-
-
-class _Augmented(Dataset[tuple[Tensor, Tensor]]):
-    """Augmented images and labels of (epoch, index) pairs."""
-
-    def __init__(self, images: ImageSet, transform: Transform, seed: int) -> None:
-        self._images, self._transform, self._seed = images, transform, seed
-        self._drawn: tuple[int, Changes] | None = None
-
-    def __getitem__(self, pair: tuple[int, int]) -> tuple[Tensor, Tensor]:
-        images, labels = self.__getitems__([pair])
-        return images[0], labels[0]
-
-    def __getitems__(self, pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
-        epoch, rows = pairs[0][0], torch.tensor([index for _, index in pairs])
-        images, labels = self._images.images[rows], self._images.labels[rows]
-        if isinstance(self._transform, Augmentation):
-            return self._transform.apply(images, self._changes(epoch, self._transform).of(rows)), labels
-        with torch.random.fork_rng(devices=[]):
-            changed = []
-            for image, (_, index) in zip(images, pairs, strict=True):
-                torch.default_generator.manual_seed(stream_key(self._seed, "training", "augmentation", epoch, index))
-                changed.append(self._transform(image))
-        return torch.stack(changed), labels
-
-    def _changes(self, epoch: int, augmentation: Augmentation) -> Changes:
-        """The parameters of all images in an epoch, in the order of their indices."""
-        if self._drawn is None or self._drawn[0] != epoch:
-            generator = torch.Generator().manual_seed(stream_key(self._seed, "training", "augmentation", epoch))
-            self._drawn = epoch, augmentation.draw(len(self._images), generator)
-        return self._drawn[1]
 
 
 def _as_it_is(batch: Any) -> Any:

@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, M
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream_key
+from fsl.backbones.cosine import CosineClassifier
 from fsl.benchmarks.augmentation import normalise
 from fsl.benchmarks.benchmark import Benchmark
 from fsl.benchmarks.images import ImageSet
@@ -140,14 +141,3 @@ def schedule(optimizer: torch.optim.Optimizer, settings: Training, steps: int, e
         return main
     warmup = LinearLR(optimizer, start_factor=1 / (rising + 1), total_iters=rising)
     return SequentialLR(optimizer, [warmup, main], milestones=[rising])
-
-
-class CosineClassifier(nn.Linear):
-    """Logits are 10 times the cosines between features and class weights (Gidaris and Komodakis, CVPR 2018).
-
-    Training ignores the length of features, as few-shot strategies on normalised features do.
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        with torch.autocast(input.device.type, enabled=False):
-            return 10 * functional.linear(functional.normalize(input.float()), functional.normalize(self.weight))

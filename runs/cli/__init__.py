@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.usable_cores import start_no_more_threads
+from clustering.foundation.usable_cores import set_up_threads
 from runs.cli import clustering, few_shot, own_data, results
 from runs.cli.app import QUIET, app
 from runs.console.endings import FAILED, MISTAKE, explain
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in words
     _make_streams_writable()
     _interrupt_on_termination()
-    start_no_more_threads()
+    set_up_threads()
     console = Console()
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # finds strategy=mymodule:MyStrategy; last, so that installed packages go first

@@ -5,7 +5,7 @@ a config takes its flags as `key=value`, too.
 """
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -42,9 +42,14 @@ class Verbs(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and ctx.parent is not None:
-            ways = ", or ".join(f"{ctx.command_path} {name}" for name in self.commands)
-            raise InputError(f"give an action: {ways}")
+            raise InputError(f"give an action: {', or '.join(self._forms(ctx))}")
         return super().parse_args(ctx, args)
+
+    def _forms(self, ctx: Any) -> Iterator[str]:
+        """Yield the command line of each action, with its arguments."""
+        for name, command in self.commands.items():
+            words = [str(one.metavar) for one in command.params if one.param_type_name == "argument"]
+            yield " ".join([ctx.command_path, name, *words])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] not in self.commands:
@@ -126,6 +131,10 @@ class ConfigVerb(TyperCommand):
                 words.append(f"{key}={self._quoted(key, value)}")
             elif equals and f"--{flag}" in own:
                 words.append(f"--{word}")
+            elif word.startswith("--") and flag not in (*own, "--help"):
+                if equals:
+                    raise InputError(f"{word!r}: keys are written without dashes: {word.lstrip('-')}")
+                raise unknown("flag", flag, [*own, "--help", *(f"--{name.replace('_', '-')}" for name in keys)])
             elif "=" not in word and not word.startswith("-") and (place := next(places, "")):
                 words.append(f"{place}={write(word)}")
             else:

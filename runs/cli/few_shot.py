@@ -82,12 +82,12 @@ def train(settings: Settings = None, dry_run: DryRun = False, force: Force = Fal
     reused; the same command resumes an interrupted one after its last finished epoch. checkpoint=FILE takes the weights
     of a file, written by any program, and pretrained= published weights; neither trains.
     """
-    from runs.cli.session import Session
-    from runs.stages.checkpoints import CHECKPOINT
-
     configs = parse(TrainConfig, settings or [])
     if any(config.features is not None for config in configs):
         raise InputError("features= needs no training; use it with transduce evaluate or transduce tune")
+    from runs.cli.session import Session
+    from runs.stages.checkpoints import CHECKPOINT
+
     session = Session(configs, console(as_json=json))
     if dry_run:
         return session.show_plan()
@@ -149,11 +149,11 @@ def evaluate(settings: Settings = None, dry_run: DryRun = False, force: Force = 
     the weights from a file, pretrained=true timm's weights, features=FILE the features. Finished evaluations are
     reused.
     """
+    configs = parse(EvaluateConfig, settings or [])
     from runs.cli.session import Session
     from runs.stages.lineage import short
     from runs.stages.results import in_common
 
-    configs = parse(EvaluateConfig, settings or [])
     session = Session(configs, console(as_json=json))
     if dry_run:
         return session.show_plan()
@@ -223,12 +223,12 @@ def tune(settings: Settings = None, dry_run: DryRun = False, force: Force = Fals
     classes cannot be read. The protocol tuning= lists the steps and values; several values of a field replace the
     protocol's. transduce evaluate with the same keys uses the chosen values.
     """
+    said = console(as_json=json)
+    configs = _tunable(parse(TuneConfig, settings or []), said)
     from runs.cli.session import Session
     from runs.stages.lineage import evaluate_name, short
     from runs.tables import tuned
 
-    said = console(as_json=json)
-    configs = _tunable(parse(TuneConfig, settings or []), said)
     session = Session(configs, said)
     if dry_run:
         return session.show_plan()
@@ -303,10 +303,10 @@ def compare(
     pairs are saved. With several seeds there are two intervals: over tasks, for the given trained networks, and over
     seeds (Student's t). The verdict is "better" or "worse" if every interval excludes 0.
     """
+    configs = parse(EvaluateConfig, settings or [])
     from runs.cli.session import Session
     from runs.stages import comparison
 
-    configs = parse(EvaluateConfig, settings or [])
     grouped = comparison.settings(configs, _reference(reference))
     session = Session(configs, console(as_json=json))
     if dry_run:

@@ -25,7 +25,6 @@ from runs.cli.app import (
     examples,
     open_browser,
 )
-from runs.cli.flags import Flags
 from runs.config.configs import (
     SCHEMAS,
     ClusterConfig,
@@ -45,10 +44,7 @@ if TYPE_CHECKING:
     from runs.figures.drawing import AnyDrawing
     from runs.tables.table import Config, Table
 
-Executor = Annotated[str, typer.Option(help="Where to run missing jobs: local, or dask://HOST:PORT.")]
-LimitMinutes = Annotated[
-    float | None, typer.Option(help="Start no job that would end more than this number of minutes from now.")
-]
+LimitMinutes = Annotated[float | None, typer.Option(help="Start no job after this number of minutes.")]
 WARNINGS = 5  # warnings about single runs that `report` prints; the others are counted
 LISTS = ("claims", "reasons")  # counts that are shown as JSON only
 
@@ -66,23 +62,25 @@ def table(
     settings: Settings = None,
     run_missing: RunMissing = False,
     yes: Yes = False,
-    executor: Executor = "local",
     limit_minutes: LimitMinutes = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
     """Show the table of an experiment or a paper from the tracked runs.
 
-    transduce table NAME [key=value ...] shows means over seeds, and the papers' claims about the table checked on the same runs. NAME is an experiment (transduce
-    list experiments), a YAML file of one, or a paper's table (transduce list tables), which shows the printed values
-    beside the measured ones with a verdict for each cell. thesis/4.4@glyphs is that table on another benchmark with a
-    small backbone. A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER sets the folder of one
-    benchmark's images. A run fills a cell only if all its keys match. Missing runs are started with --run-missing only.
+    transduce table NAME [key=value ...] shows means over seeds, and checks the papers' claims on the same runs. NAME is
+    an experiment (transduce list experiments), a YAML file of one, or a paper's table (transduce list tables), which
+    shows the printed values beside the measured ones with a verdict for each cell. thesis/4.4@glyphs is that table on
+    another benchmark with a small backbone. A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER
+    sets the folder of one benchmark's images. A run fills a cell only if all its keys match. Missing runs are started
+    with --run-missing only, several at once: parallel.n_jobs=4, parallel.backend=dask or submitit.
     """
     name, keys = _named(settings, "table", names("experiment"), "experiments, and transduce list tables")
-    flags = Flags(yes, executor, limit_minutes)
-    if not run_missing and (limit_minutes or executor != "local"):
-        raise InputError("--executor and --limit-minutes only apply to missing runs; add --run-missing")
+    from runs.parallel import Parallel
+
+    parallel, keys = Parallel.of(keys)
+    if not run_missing and (limit_minutes is not None or parallel != Parallel()):
+        raise InputError("parallel.* and --limit-minutes only apply to missing runs; add --run-missing")
     shown = _empty(name, keys)
     from runs.cli.missing import run_missing as start_missing
     from runs.cli.session import Session
@@ -92,7 +90,9 @@ def table(
     session = Session(shown.configs, said, results=_results(shown, keys))
     if dry_run:
         return Session(_planned(shown, name, keys, said), said).show_plan()
-    code = start_missing(shown.configs, session.store, session.tracker, said, flags) if run_missing else 0
+    code = 0
+    if run_missing:
+        code = start_missing(shown.configs, session, parallel, yes=yes, limit_minutes=limit_minutes)
     shown = look_up(shown, session.tracker)
     show_table(shown, ["table", name, *keys, "--run-missing"], session.store, said)
     return code
@@ -224,10 +224,10 @@ def figure(
 ) -> int:
     """Draw a figure of the papers from the tracked runs.
 
-    transduce figure NAME[@BENCHMARK] [key=value ...]. The figure is saved as PDF,
-    SVG and PNG with its caption, and logged to MLflow with the runs it shows; transduce list figures shows the names. NAME@BENCHMARK draws it on another benchmark with the backbone conv4; a figure of
-    clustering takes NAME@DATASET. A key replaces the paper's value, as in tasks=500; root=FOLDER is the folder of the
-    data. Missing runs are started with --run-missing only.
+    transduce figure NAME[@BENCHMARK] [key=value ...] saves it as PDF, SVG and PNG with its caption, and logs it to
+    MLflow with the runs it shows; transduce list figures shows the names. NAME@BENCHMARK draws it on another benchmark
+    with the backbone conv4; a figure of clustering takes NAME@DATASET. A key replaces the paper's value, as in
+    tasks=500; root=FOLDER is the folder of the data. Missing runs are started with --run-missing only.
     """
     from runs.figures.papers import DRAWN, OWN, drawing
 
@@ -243,7 +243,7 @@ def figure(
     session = Session(configs, said)
     if dry_run:
         return session.show_plan()
-    failures = _make(drawn, configs, session, Flags(yes)) if run_missing else []
+    failures = _make(drawn, configs, session, yes=yes) if run_missing else []
     results = _read(drawn, configs, session)
     advice = command(["transduce", "figure", *(settings or ()), "--run-missing"])
     if not results:
@@ -264,7 +264,7 @@ def figure(
     return 0
 
 
-def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", flags: Flags) -> list[Exception]:
+def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", *, yes: bool) -> list[Exception]:
     """Run the configs without a complete result, after confirmation, and return the errors of failed runs."""
     from runs.cli.missing import agreed
     from runs.storage.locks import silent
@@ -275,7 +275,7 @@ def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", fla
     said = session.console
     for line in str(session.plan(missing)).splitlines():
         said.note(line)
-    if not agreed(said, flags):
+    if not agreed(said, yes=yes):
         return []
     failures: list[Exception] = []
     for config in missing:

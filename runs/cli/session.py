@@ -20,9 +20,10 @@ from runs.console.output import Console
 if TYPE_CHECKING:
     from runs.cache import Entry
     from runs.config.groups import Choice
+    from runs.plan import Plan
     from runs.stages.clustering.results import Clustered
     from runs.stages.fair.results import FairResult
-    from runs.stages.pipeline import Plan, Result, Tuning
+    from runs.stages.pipeline import Result, Tuning
 
 VARIED = 12  # configs after the first of which a dry run shows what varies
 STEPS = 20  # lines of a plan that a dry run shows
@@ -91,10 +92,9 @@ class Session:
             from runs.stages.clustering import stage as clustering_stage
 
             return clustering_stage.plan(clusters, self.store)
-        from runs.stages import pipeline
+        from runs.plan import plan
 
-        trained = [config for config in configs if isinstance(config, TrainConfig)]
-        return pipeline.plan(trained, self.store, self.tracker)
+        return plan([config for config in configs if isinstance(config, TrainConfig)], self.store)
 
     def checkpoint(self, config: TrainConfig, *, force: bool) -> "Entry":
         """Train a backbone, or reuse its checkpoint."""
@@ -144,7 +144,7 @@ class Session:
         order = {group: i for i, group in enumerate((*config.choices(), ""))}
         keys = sorted(
             dict.fromkeys(key for flat in flats for key in flat),
-            key=lambda key: order[key.partition(".")[0] if "." in key or key in order else ""],
+            key=lambda key: order.get(key.partition(".")[0], order[""]),
         )
         varying = {}
         for key in keys:

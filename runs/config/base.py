@@ -209,7 +209,7 @@ def _item(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    text = text.replace("${", r"\${")  # ${ would refer to another key
+    text = re.sub(r"(\\*)\$\{", r"\1\1\\${", text)  # ${ would refer to another key
     if re.fullmatch(r"[A-Za-z_][\w.+/-]*", text, flags=re.ASCII) and not re.fullmatch(YAML_WORDS, text.lower()):
         return text
     control = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"

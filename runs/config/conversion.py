@@ -15,11 +15,11 @@ def takes_lists(hint: Any) -> bool:
     return hint is not Any and hint is not dict and mismatch((), hint) is None
 
 
-def as_list(text: str, hint: Any) -> str:
+def as_list(key: str, text: str, hint: Any) -> str:
     """Return the text of a list: a,b becomes [a,b]; null becomes [] unless the field may be null."""
     if text.lower() in ("null", "none"):
         return text if mismatch(None, hint) is None else "[]"
-    parts = [value.value for value in overrides.values("", text)]
+    parts = [value.value for value in overrides.values(key, text)]
     lists = any(isinstance(part, list) for part in parts) and all(
         part is None or isinstance(part, list) for part in parts
     )

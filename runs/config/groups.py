@@ -33,7 +33,7 @@ from fsl.benchmarks import BENCHMARKS
 from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
 from runs.config.overrides import Grid
-from runs.config.source import Described, describe, freeze, read_class
+from runs.config.source import Described, about_function, describe, freeze, read_class
 from runs.config.yaml_files import is_yaml, read
 
 SAME = "same"
@@ -266,23 +266,27 @@ def default(group: str, benchmark: str = "", backbone: str = "") -> str:
     return GROUPS[group].default
 
 
-@cache
 def option(group: str, name: str) -> Choice:
     """Return the option of that name: a plug-in with the defaults of its class, or a preset.
 
     Raises:
         InputError: the name is unknown (the message suggests the closest), or its file cannot be read.
     """
+    return _preset(group, name, pathlib.Path(name)) if is_yaml(name) else _option(group, name)
+
+
+@cache
+def _option(group: str, name: str) -> Choice:
     kind = GROUPS[group]
     if len(name) > 200:
         raise InputError(f"{kind.key}={name[:40]}...: the name is too long")
     if name and name == kind.nothing:
         return Choice(group, name)
-    path = pathlib.Path(name) if is_yaml(name) else options_folder(group) / f"{name}.yaml"
-    if is_yaml(name) or (re.fullmatch(r"[\w.-]+", name) and path.is_file()):
+    path = options_folder(group) / f"{name}.yaml"
+    if re.fullmatch(r"[\w.-]+", name) and path.is_file():
         return _preset(group, name, path)
     if kind.plugins is not None:
-        if ":" not in name and name not in kind.plugins.names():
+        if ":" not in name and name not in kind.plugins.table and name not in kind.plugins.names():
             raise kind.plugins.unknown(name, names(group), kind.key)
         return Choice(group, name, composed(group, name, ()))
     if kind.name == "network" and ":" in name:
@@ -352,6 +356,8 @@ def comment(group: str, name: str) -> str:
     if text := " ".join(line.lstrip("# ") for line in head):
         return text
     kind = GROUPS.get(group)
+    if kind and name in kind.own:
+        return about_function(f"{kind.own[name]}:{name}")
     return described(group, name).about if kind and kind.plugins and name in kind.plugins.table else ""
 
 

@@ -84,7 +84,13 @@ def write(value: Any) -> str:
     plain = value and value == value.strip() and value.isprintable() and not re.search(r"[,\[\](){}\"']", value)
     if plain and not _special(value):
         return value
-    return f"'{value}'" if "'" not in value and value.isprintable() else json.dumps(value)
+    return f"'{value}'" if "'" not in value and value.isprintable() else _double_quoted(value)
+
+
+def _double_quoted(text: str) -> str:
+    """Return text in the double quotes of YAML, with an escape for what cannot be printed."""
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(letter if letter.isprintable() else f"\\U{ord(letter):08x}" for letter in text) + '"'
 
 
 def spell(values: Mapping[str, Any]) -> str:

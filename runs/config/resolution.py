@@ -287,7 +287,7 @@ def _values(schema: type[RunConfig], item: Assignment, target: Target, candidate
     if target.field in hints_of(schema) and not target.group and target.field in mappings(schema):
         hint = dict
     elif takes_lists(hint):
-        text = as_list(text, hint)
+        text = as_list(item.key, text, hint)
     elif item.listed and hint is not Any:
         text = text[1:-1]
     also = [f"{choice.key}.{item.key}" for choice in candidates if not target.group and item.key in choice.options]
@@ -309,8 +309,9 @@ def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]
             OmegaConf.update(mapping, name.removeprefix(f"{key}."), fields.pop(name), force_add=True)
         fields[key] = OmegaConf.to_container(mapping)
     for group in group_names(schema):
-        name = point.get(Target(group, "")) or ""
-        if not name:
+        if (target := Target(group, "")) in point:
+            name = str(point[target])
+        else:
             name = groups.default(group, fields["benchmark"].name, fields["backbone"].name)
         choice = groups.option(group_of(schema, group), name)
         options = dict(choice.options)

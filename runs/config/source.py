@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Annotated, Any, Union
 
 from clustering.foundation import parameters
-from clustering.foundation.errors import InputError
 
 PROJECT = ("clustering", "fairness", "fsl", "runs")
 REQUIRED = "???"  # OmegaConf's placeholder for a value that the user must give
@@ -48,13 +47,11 @@ class Described:
         schema: a light dataclass with the fields, their annotations and defaults.
         about: first sentence of the docstring.
         fields: first sentence about each field, from the docstring.
-        flags: values of the class variables that are plain values, such as `transductive`.
     """
 
     schema: type
     about: str
     fields: Mapping[str, str]
-    flags: Mapping[str, Any]
 
     @functools.cached_property
     def hints(self) -> dict[str, Any]:
@@ -89,7 +86,6 @@ def read_class(place: str, estimator: bool = False, decided: tuple[str, ...] = (
     try:
         owner, node = _Module.of(module).find(name)
         rows = _parameters(owner, node) if estimator else dict(_fields(owner, node))
-        flags = dict(_flags(owner, node))
     except (_UnreadableError, OSError, SyntaxError):
         return None
     if estimator:
@@ -99,7 +95,14 @@ def read_class(place: str, estimator: bool = False, decided: tuple[str, ...] = (
             if name not in decided and row[1] is not dataclasses.MISSING and isinstance(row[1], SIMPLE)
         }
     about = _documented(owner, node, tuple(rows))
-    return dataclasses.replace(_described(node.name, rows, ast.get_docstring(node) or "", flags), fields=about)
+    return dataclasses.replace(
+        _described(
+            node.name,
+            rows,
+            ast.get_docstring(node) or "",
+        ),
+        fields=about,
+    )
 
 
 def describe(kind: type, estimator: bool = False, decided: tuple[str, ...] = ()) -> Described:
@@ -122,16 +125,16 @@ def describe(kind: type, estimator: bool = False, decided: tuple[str, ...] = ())
             for field in dataclasses.fields(kind)
             if field.init
         }
-    return _described(kind.__name__, rows, kind.__doc__ or "", {})
+    return _described(kind.__name__, rows, kind.__doc__ or "")
 
 
-def _described(name: str, rows: Mapping[str, tuple[Any, Any]], text: str, flags: Mapping[str, Any]) -> Described:
+def _described(name: str, rows: Mapping[str, tuple[Any, Any]], text: str) -> Described:
     fields: list[Any] = []
     for field, (hint, value) in rows.items():
         default = {} if value is dataclasses.MISSING else {"default": freeze(value)}
         fields.append((field, supported(hint), dataclasses.field(**default, kw_only=True)))
     schema = dataclasses.make_dataclass(name, fields, frozen=True)
-    return Described(schema, first_sentence(text), documented(text, tuple(rows)), flags)
+    return Described(schema, first_sentence(text), documented(text, tuple(rows)))
 
 
 def supported(hint: Any) -> Any:
@@ -179,6 +182,13 @@ def documented(text: str, names: tuple[str, ...]) -> dict[str, str]:
         sentence = first_sentence(" ".join([match[3], *rest]))
         found |= {name: sentence for name in mentioned if name in names and name not in found}
     return found
+
+
+def about_function(place: str) -> str:
+    """Return the first sentence of the docstring of a function of this project."""
+    module, _, name = place.partition(":")
+    functions = [node for node in _Module.of(module).tree.body if isinstance(node, ast.FunctionDef)]
+    return next((first_sentence(ast.get_docstring(node) or "") for node in functions if node.name == name), "")
 
 
 @functools.cache
@@ -367,24 +377,3 @@ def _documented(module: _Module, node: ast.ClassDef, names: tuple[str, ...]) -> 
     for base in _bases(module, node):
         found = _documented(*base, names) | found
     return found
-
-
-def _flags(module: _Module, node: ast.ClassDef) -> Iterator[tuple[str, Any]]:
-    for base in _bases(module, node):
-        yield from _flags(*base)
-    for line in node.body:
-        if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name) or line.value is None:
-            continue
-        if ast.unparse(line.annotation).startswith("ClassVar"):
-            try:
-                yield line.target.id, module.value(line.value)
-            except _UnreadableError:
-                continue
-
-
-def loaded(place: str, kind: Any, estimator: bool, decided: tuple[str, ...]) -> Described:
-    """Describe an imported class, with a message for what cannot be described."""
-    try:
-        return describe(kind, estimator, decided)
-    except (TypeError, NameError, ValueError) as error:
-        raise InputError(f"{place}: its fields cannot be read ({error}); give them annotations that exist") from error

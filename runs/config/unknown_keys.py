@@ -70,7 +70,7 @@ def top_names(schema: type[RunConfig]) -> list[str]:
 def _unknown_field(group: str, field: str, place: str, options: Sequence[Choice]) -> InputError:
     names = ", ".join(choice.name for choice in options)
     if not any(choice.options for choice in options):
-        return InputError(f"unknown key {group}.{field!r}: {group} {names} has no fields; omit it")
+        return InputError(f"unknown key '{group}.{field}': {group} {names} has no fields; omit it")
     fields = sorted({name for choice in options for name in choice.options})
     near = difflib.get_close_matches(field.lower(), fields, n=1, cutoff=0.6)
     remedy = f"did you mean {group}.{near[0]}?" if near else f"fields: {', '.join(fields)}"

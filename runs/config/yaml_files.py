@@ -15,7 +15,9 @@ from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 
 DEEPEST = 30  # nested lists and mappings
-RESOLVER = re.compile(r"(?<!\\)\$\{[^}]*[:$]")  # ${oc.env:NAME}, or a reference inside a reference
+RESOLVER = re.compile(r"(?<!\\)(?:\\\\)*\$\{[^}]*[:$]")  # ${oc.env:NAME}, or a reference inside a reference
+
+OmegaConf.clear_resolver("oc.env")  # secrets of the environment stay out of the record
 
 
 def is_yaml(name: str) -> bool:

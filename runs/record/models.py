@@ -2,6 +2,7 @@
 
 import logging
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,10 @@ def log_network(
         packages: requirements for loading it, in the form of pip. Others are not searched for, which takes long.
         code: Python files that define the network, if no package does.
     """
-    import mlflow.pytorch
+    with warnings.catch_warnings():  # about types of MLflow itself
+        warnings.simplefilter("ignore")
+        import mlflow.pyfunc
+        import mlflow.pytorch
     from mlflow.entities import LoggedModelOutput, LoggedModelStatus
 
     logging.getLogger("mlflow.pytorch").setLevel(logging.ERROR)  # hides a warning about pickles

@@ -1,4 +1,4 @@
 """The stages of a run: checkpoint, features, tuning, evaluation. The result of each identity is computed once.
 
-`runs.scheduling` determines the process in which a stage runs.
+`runs.parallel` determines the process in which a stage runs.
 """

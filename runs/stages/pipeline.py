@@ -4,7 +4,6 @@ A process holds the lock of the identity that it computes, so a second process w
 complete results are visible: when all files are written, a cache folder is renamed, and a run is marked FINISHED.
 """
 
-from runs.scheduling.planning import Plan, plan
 from runs.stages.banks import features
 from runs.stages.checkpoints import CHECKPOINT, checkpoint
 from runs.stages.results import Result
@@ -13,12 +12,10 @@ from runs.stages.tuning import Tuning, tune
 
 __all__ = [
     "CHECKPOINT",
-    "Plan",
     "Result",
     "Tuning",
     "checkpoint",
     "evaluation",
     "features",
-    "plan",
     "tune",
 ]

@@ -13,7 +13,7 @@ from runs.record.run_folders import RunFolders
 from runs.stages.lineage import short, weights_name
 
 if TYPE_CHECKING:
-    from runs.track import Tracker
+    pass
 
 PER_TASK = "per_task.npz"
 
@@ -79,25 +79,6 @@ class Result(Evaluation):
     def settled(self) -> EvaluateConfig:
         """The config with the tuned values."""
         return self.config.settled(self.tuned.values if self.tuned else {})
-
-
-def recorded_result(
-    tracker: "Tracker",
-    run_id: str,
-    metrics: Mapping[str, float],
-    artifacts: str,
-    config: EvaluateConfig,
-    key: str,
-    tuned: Tuned | None = None,
-) -> Result:
-    """The evaluation of a config, read from its run.
-
-    Raises:
-        ValueError, KeyError: metrics or the file of the run are missing or damaged.
-    """
-    scores = vars(recorded_evaluation(tracker, run_id, metrics["accuracy"], artifacts))
-    scores = scores | {"seconds_per_task": float(metrics["seconds_per_task"])}
-    return Result(**scores, config=config, key=key, run_id=run_id, reused=True, tuned=tuned)
 
 
 def in_common(results: Sequence[Result]) -> str:

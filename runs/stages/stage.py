@@ -21,8 +21,8 @@ from runs.cache import Entry, Store
 from runs.config.base import RunConfig, group_of, top_level
 from runs.config.groups import option
 from runs.console.endings import explain
+from runs.plan import Plan, PlannedStage, State
 from runs.record.address import RecordUnreachable
-from runs.scheduling.planning import Plan, PlannedStage, State
 from runs.track import COMMAND, PARENT, DataUsed, TrackedRun, Tracker
 
 P = TypeVar("P")  # what several stages share, such as features
@@ -151,6 +151,9 @@ class Stage(ABC, Generic[P, M, R]):
         """Return the inputs, computed or read once for all stages that share them. An error ends the command."""
         return None  # type: ignore[return-value]
 
+    def check(self, prepared: P) -> None:
+        """Raise an error of the user's that can be seen before a run is started."""
+
     def compute(self, run: TrackedRun, prepared: P, work: Workspace) -> Computed[M]:
         """Return the content. Curves may be logged to the run meanwhile."""
         raise NotImplementedError
@@ -214,7 +217,7 @@ def set_values(config: RunConfig) -> dict[str, Any]:
                 values[f"{group}.{name}"] = flat[f"{group}.{name}"]
     for field in top_level(type(config)):
         if getattr(config, field.name) != field.default:
-            values[field.name] = flat[field.name]
+            values |= {name: flat[name] for name in flat if name == field.name or name.startswith(f"{field.name}.")}
     return values
 
 
@@ -311,6 +314,7 @@ class _Execution:
 
     def _compute(self, batch: Sequence[Stage[Any, Any, Any]], prepared: Any) -> dict[str, Any]:
         """Start runs, compute the results, publish them to the cache, and record them."""
+        batch = [stage for stage in batch if self._passes(stage, prepared)]
         if not batch:
             return {}
         work, results = self.work, {}
@@ -330,6 +334,14 @@ class _Execution:
                 results[stage.key] = stage.result(content, entry, run_id)
                 stage.report(content, work)
         return results
+
+    def _passes(self, stage: Stage[Any, Any, Any], prepared: Any) -> bool:
+        try:
+            stage.check(prepared)
+        except Exception as error:
+            self._fail(stage, error)
+            return False
+        return True
 
     def _publish(self, stage: Stage[Any, Any, Any], found: Computed[Any]) -> Entry:
         facts = {"tags": dict(found.tags), "inputs": dict(found.inputs), "data": [list(used) for used in found.data]}
@@ -412,7 +424,7 @@ def plan_of(stages: Sequence[Stage[Any, Any, Any]], store: Store) -> Plan:
     for stage in {stage.key: stage for stage in stages}.values():
         known = store.peek(stage.kind, stage.key)
         state: State = "cached" if known else "to do"
-        steps.append(PlannedStage(stage.kind, stage.name, stage.key, state, 0 if known else None, 0 if known else 1))
+        steps.append(PlannedStage(stage.kind, stage.name, stage.key, state, 0 if known else 1))
     return Plan(tuple(steps))
 
 

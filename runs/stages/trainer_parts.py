@@ -1,10 +1,12 @@
 """Callbacks and logger of a training, from the keys `callbacks.*` and `logger.*` of its config."""
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.plugins import Plugins
+from runs.record.address import ENVIRONMENT
 
 if TYPE_CHECKING:
     from pytorch_lightning import Callback
@@ -67,6 +69,16 @@ def logger_of(run_id: str, uri: str, chosen: Mapping[str, Any]) -> "Logger":
     from pytorch_lightning.loggers import MLFlowLogger
 
     class RunLogger(MLFlowLogger):
+        @property
+        def experiment(self) -> Any:
+            before = os.environ.get(ENVIRONMENT)
+            try:
+                return super().experiment
+            finally:  # Lightning sets it, and it would be the record of whatever comes later in this process
+                os.environ.pop(ENVIRONMENT, None)
+                if before is not None:
+                    os.environ[ENVIRONMENT] = before
+
         def finalize(self, status: str = "success") -> None:
             pass
 

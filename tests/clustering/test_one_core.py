@@ -188,20 +188,18 @@ def test_results_do_not_depend_on_it(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("package", "own"),
+    ("own", "set_by_the_command"),
     [
-        ("clustering", {}),
-        ("fairness", {}),
-        ("fsl", {}),
-        ("runs.cli", {}),
-        ("clustering", {"OMP_WAIT_POLICY": "active"}),
-        ("clustering", {"GOMP_SPINCOUNT": "1000"}),
+        ({}, {"OMP_WAIT_POLICY": "PASSIVE"}),
+        ({"OMP_WAIT_POLICY": "active"}, {}),
+        ({"GOMP_SPINCOUNT": "1000"}, {}),
     ],
 )
-def test_threads_that_wait_sleep_unless_the_user_says_otherwise(package, own):
+def test_the_command_lets_waiting_threads_sleep_and_an_import_changes_nothing(own, set_by_the_command):
     names = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}
-    script = f"import os, sys, {package}; print({{n: os.environ[n] for n in {names} & os.environ.keys()}}, end='')"
-    script += "; sys.exit('torch' in sys.modules)"
+    shown = f"print({{n: os.environ[n] for n in {names} & os.environ.keys()}})"
+    script = f"import os, sys, clustering, fairness, fsl, runs.cli; {shown}; runs.cli.main(['--version']); {shown}"
     environment = {name: value for name, value in os.environ.items() if name not in names} | own
-    shown = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert shown.stdout == str(own or {"OMP_WAIT_POLICY": "PASSIVE"})
+    command = [sys.executable, "-c", f"{script}; sys.exit('torch' in sys.modules)"]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [found[0], found[-1]] == [str(own), str(own | set_by_the_command)]

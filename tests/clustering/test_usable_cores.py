@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clustering.foundation import control_groups, usable_cores
-from clustering.foundation.usable_cores import start_no_more_threads
+from clustering.foundation.usable_cores import set_up_threads
 
 
 @pytest.fixture
@@ -60,12 +60,12 @@ def test_a_system_without_control_groups(groups: Path) -> None:
 
 
 def test_no_more_threads_than_granted_and_the_user_goes_first(groups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start_no_more_threads()
+    set_up_threads()
     assert "OMP_NUM_THREADS" not in os.environ
     write({groups.parent / "cgroup": "0::/", groups / "cpu.max": "200000 100000"})
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    start_no_more_threads()
+    set_up_threads()
     assert os.environ["OMP_NUM_THREADS"] == "7"
     monkeypatch.delenv("OMP_NUM_THREADS")
-    start_no_more_threads()
+    set_up_threads()
     assert os.environ["OMP_NUM_THREADS"] == "2"

@@ -127,7 +127,7 @@ def test_jitter_of_a_grey_image(field: str) -> None:
         assert 59.9 < float(changed.min()) < 75
         assert 125 < float(changed.max()) < 140.1
     else:
-        torch.testing.assert_close(changed, grey)
+        torch.testing.assert_close(changed, grey, rtol=0, atol=0.01)  # torchvision's weights sum to 0.9999
 
 
 @pytest.mark.parametrize(("field", "value"), [("rotation", -1), ("crop", 0), ("scale", "big"), ("contrast", 2)])
@@ -191,16 +191,15 @@ def test_jitter_of_grey_pictures_is_torchvisions_in_this_order(kinds: tuple[str,
     torch.testing.assert_close(changed, want, rtol=0, atol=2e-4)
 
 
-def test_grey_is_the_mean_of_the_channels_where_torchvision_weighs_them() -> None:
-    """All that tells the saturation from torchvision's."""
-    coloured = 100 + 50 * torch.rand(16, 3, 9, 9, generator=draws(1))
-    factors = (1 + (torch.rand(16, generator=draws(2)) * 2 - 1) * 0.4).view(-1, 1, 1, 1)
-    want = torch.stack(
-        [v2.functional.adjust_saturation(c / 255, float(by)) for c, by in zip(coloured, factors, strict=True)]
-    )
-    other = coloured.mean(1, keepdim=True) - v2.functional.rgb_to_grayscale(coloured)
-    changed = Augmentation(saturation=0.4)(coloured, draws(2))
-    torch.testing.assert_close(changed, want * 255 + (1 - factors) * other, rtol=0, atol=0.02)
+@pytest.mark.parametrize("kind", ["brightness", "contrast", "saturation"])
+def test_jitter_of_coloured_pictures_is_torchvisions(kind: str) -> None:
+    """Grey is the luma of a colour, not the mean of its channels."""
+    coloured = torch.rand(16, 3, 9, 9, generator=draws(1))
+    factors = 1 + (torch.rand(16, generator=draws(2)) * 2 - 1) * 0.4
+    adjust = getattr(v2.functional, f"adjust_{kind}")
+    want = torch.stack([adjust(one, float(by)) for one, by in zip(coloured, factors, strict=True)])
+    changed = Augmentation(**{kind: 0.4})(coloured * 255, draws(2)) / 255
+    torch.testing.assert_close(changed, want, rtol=0, atol=2e-3)
 
 
 @given(jitter=st.just(0.0) | st.floats(1e-6, 1), crop=st.none() | st.floats(0.01, 1))

@@ -8,7 +8,7 @@ import torch
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import quiet
-from fsl.machine import has_fast_bfloat16, resolve_device
+from fsl.machine import resolve_device
 
 
 def test_devices_by_name() -> None:
@@ -20,13 +20,6 @@ def test_devices_by_name() -> None:
 def test_devices_that_are_not_there(name: str) -> None:
     with pytest.raises(InputError, match=r"device .*; use |device .* use device="):
         resolve_device(name)
-
-
-def test_bfloat16_on_a_processor_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True}, raising=False)
-    assert not has_fast_bfloat16(torch.device("cpu"))
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True}, raising=False)
-    assert has_fast_bfloat16(torch.device("cpu"))
 
 
 FAULTS = """

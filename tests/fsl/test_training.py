@@ -19,10 +19,11 @@ from torchvision.transforms import v2
 
 from clustering.files.training_state import load_state
 from clustering.foundation.errors import InputError
+from fsl.backbones.cosine import CosineClassifier
 from fsl.features.bank import extract
 from fsl.training.base import Trained, Training
 from fsl.training.data import BaseClasses
-from fsl.training.module import CosineClassifier, CrossEntropy, schedule
+from fsl.training.module import CrossEntropy, schedule
 from fsl.weights.checkpoints import load_backbone
 from tests.fsl.small_training import BASE, SHORT, VALIDATION, Curves, Shown, Tiny, assert_same, images, run, weights
 
@@ -331,7 +332,7 @@ def test_bad_combinations() -> None:
 
 
 def test_bad_images(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"2 base classes .*1"):
+    with pytest.raises(InputError, match="2 base classes"):
         run(tmp_path, base=images(1, 20, 0))
     with pytest.raises(InputError, match=r"validation .*2 classes"):
         run(tmp_path, validation=images(5, 1, 0))
@@ -348,7 +349,7 @@ def test_foreign_checkpoints(whole: tuple[Path, Trained, Curves, Shown], tmp_pat
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))
 def test_option_files_build_trainings(name: str) -> None:
-    content = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text())
+    content = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text()) or {}  # a file of comments only
     content.pop("base", None)
     fields = {field.name for field in dataclasses.fields(Training)}
     assert set(content) <= fields

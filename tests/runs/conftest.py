@@ -4,7 +4,6 @@ import os
 import shutil
 import sys
 import warnings
-from concurrent.futures import Executor, Future
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,9 @@ from tests.runs.records import copy_results
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ.pop("MLFLOW_TRACKING_URI", None)
+os.environ.setdefault(
+    "LOKY_MAX_CPU_COUNT", "2"
+)  # jobs are done in the process of the tests unless several are asked for
 PROJECT = Path(__file__).resolve().parents[2]
 PLUGINS = Path(__file__).resolve().parent / "plugins"
 if str(PLUGINS) not in sys.path:
@@ -256,28 +258,6 @@ def blank_pictures(monkeypatch):
         return path
 
     monkeypatch.setattr("runs.figures.style.save", save)
-
-
-class Here(Executor):
-    """Does a job where it is asked to, instead of in a process of its own."""
-
-    def __init__(self, relay, gpus=()):
-        pass
-
-    def submit(self, fn, /, *given, **more):
-        future = Future()
-        try:
-            future.set_result(fn(*given, **more))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
-@pytest.fixture
-def jobs_here(monkeypatch):
-    """Jobs are done in the process of the tests: those of their processes are in test_execution."""
-    monkeypatch.setattr("runs.scheduling.crews.LocalPool", Here)
-    monkeypatch.setattr("runs.scheduling.jobs._use", lambda cores: None)  # torch's threads are those of the tests
 
 
 @pytest.fixture

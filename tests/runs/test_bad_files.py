@@ -3,9 +3,7 @@
 import gzip
 import os
 import pickle
-import shutil
 import struct
-import subprocess
 import sys
 import zipfile
 import zlib
@@ -252,9 +250,8 @@ def test_rows_do_not_replace_another_file(tmp_path):
 
 
 def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
-    from runs.cli.classify import DEFAULTS
-
     from clustering.files.tensors import write_tensors
+    from runs.cli.own_data import LAPLACIANSHOT as DEFAULTS
     from runs.config.classify import ClassifyConfig
     from runs.config.configs import parse
     from runs.own_data.picture_outputs import check_outputs
@@ -270,30 +267,6 @@ def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
             check_outputs(config)
     write_tensors(path, {"a": torch.zeros(1)}, {"format": "transduce classifier 1", "classifier": "{}"})
     check_outputs(config)
-
-
-def test_tokens_of_killed_commands_are_removed_and_those_of_others_kept(tmp_path):
-    from runs.cache import Store
-    from runs.console.output import Console
-    from runs.scheduling.execution import _token, run_all
-    from runs.track import Tracker
-
-    code = "import sys, os\nfrom runs.scheduling.execution import _token\nfrom runs.storage.store import Store\n"
-    code += "with _token(Store(sys.argv[1]), '.token-killed'):\n    print('there', flush=True)\n    sys.stdin.read()\n"
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout.readline() == b"there\n"
-        with _token(Store(tmp_path), ".token-mine"):
-            assert {path.name for path in tmp_path.glob(".token-*")} == {".token-killed", ".token-mine"}
-        child.kill()
-    assert (tmp_path / ".token-killed").exists()
-    shutil.copytree(tmp_path, tmp_path / "again")
-    with _token(Store(tmp_path), ".token-next"):
-        assert {path.name for path in tmp_path.glob(".token-*")} == {".token-next"}
-    assert not list(tmp_path.glob(".token-*"))
-    store = Store(tmp_path / "again")
-    run_all([], store, Tracker(store), Console(quiet=True))
-    assert not list(store.root.glob(".token-*")), "nor does a command leave them that has nothing to run"
 
 
 def test_a_package_of_an_extra_that_is_not_installed_is_named_with_the_remedy() -> None:

@@ -307,7 +307,7 @@ def test_the_page_in_a_browser(classify, here, tmp_path_factory):
 def test_classes_called_like_columns_of_the_comparison():
     from types import SimpleNamespace
 
-    from runs.cli.classify import _compare
+    from runs.own_data.shown import compare
 
     classes = ("confidence", "right", "strategy")
     results = [
@@ -323,7 +323,7 @@ def test_classes_called_like_columns_of_the_comparison():
         for name in ("simpleshot", "laplacianshot")
     ]
     tables = []
-    _compare(results, SimpleNamespace(table=lambda rows, **_: tables.append(rows)))
+    compare(results, SimpleNamespace(table=lambda rows, **_: tables.append(rows)))
     ((row, _),) = tables
     assert (row["strategy"], row["correct"], row["confidence"]) == ("simpleshot", "50.0 %", "0.33")
     assert [row[f"in {name}"] for name in classes] == ["0", "2", "1"]

@@ -1,63 +1,59 @@
-"""What stands in configs/: every field of its class, the presets of the published code, experiments and backbones."""
-
-import typing
+"""What stands in configs/, and the classes of plug-ins as the settings see them."""
 
 import pytest
-from runs.config.timm_names import check_backbone
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import mismatch
-from runs.config import groups
-from runs.config import timm_names as networks
-from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, parse
+from runs.config import groups, networks
+from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, TrainConfig, parse
+from runs.config.networks import check_backbone
+from runs.config.source import REQUIRED, describe, freeze
+from runs.config.yaml_files import read
 
 FILES = [(group, path.stem) for group in groups.GROUPS for path in sorted((groups.folder() / group).glob("*.yaml"))]
 
 
 @pytest.mark.parametrize(("group", "name"), FILES)
-def test_a_file_lists_every_field_of_its_class_with_values_it_takes(group, name):
+def test_a_preset_lists_only_what_differs_and_builds(group, name):
+    lines = read(groups.folder() / group / f"{name}.yaml")
     choice = groups.option(group, name)
-    if group == "backbone":
-        assert choice.options == {}
-        check_backbone(choice.plugin, [])
-        return
-    built = groups.load(groups.GROUPS[group], choice.plugin)
-    estimator = groups.GROUPS[group].estimators
-    hints = typing.get_type_hints(built.__init__ if estimator else built, include_extras=True)
-    assert set(choice.options) == set(groups.fields_of(groups.GROUPS[group], built))
-    for field, value in choice.options.items():
-        assert mismatch(value, hints[field]) is None
-        takes_number = mismatch(0.5, hints[field]) is None or mismatch(1.5, hints[field]) is None
-        if takes_number and value is not None and not (estimator and isinstance(value, str)):  # "estimate", or a number
-            assert isinstance(value, float), f"{field}: write {value}.0, or fractions are refused on the command line"
+    base, plugin = lines.pop("base", None), lines.pop("name", None)
+    below = groups.option(group, base).options if base else groups.described(group, choice.plugin).defaults
+    assert [key for key, value in lines.items() if below[key] == freeze(value)] == []
+    assert lines or plugin or base or name == "default"
+    assert set(choice.options) == set(groups.described(group, choice.plugin).hints)
     choice.build()
 
 
-BASED = [(group, name) for group, name in FILES if "base" in groups.read(groups.folder() / group / f"{name}.yaml")]
+PLUGINS = [
+    (group.name, name)
+    for group in groups.GROUPS.values()
+    if group.plugins and group.name != "target"
+    for name in group.plugins.table
+]
 
 
-@pytest.mark.parametrize(("group", "name"), BASED)
-def test_a_file_with_a_base_lists_only_what_differs(group, name):
-    lines = groups.read(groups.folder() / group / f"{name}.yaml")
-    base = groups.option(group, lines.pop("base"))
-    assert [key for key, value in lines.items() if base.options[key] == groups.freeze(value)] == []
-    assert groups.comments(group, name).keys() == groups.comments(group, base.name).keys()
-    assert groups.option(group, name).plugin == (base.plugin if groups.GROUPS[group].plugins else name)
+@pytest.mark.parametrize(("group", "name"), PLUGINS)
+def test_the_source_of_a_class_says_what_the_class_is(group, name):
+    kind = groups.GROUPS[group]
+    found = groups.described(group, name)
+    real = describe(groups.load(kind, name), kind.estimators, kind.decided)
+    assert found.defaults == real.defaults
+    assert {key: str(hint) for key, hint in found.hints.items()} == {key: str(hint) for key, hint in real.hints.items()}
+    undocumented = found.defaults.keys() - found.fields.keys()
+    assert undocumented <= ({"max_iter", "tol"} if name == "kmeans" else set())
+    assert found.about
 
 
-PLUGINS = ("strategy", "sampler", "benchmark", "dataset", "method", "fair_dataset", "fair_method")
-NAMESAKES = [(g, f) for g, f in FILES if g in PLUGINS and f in groups.GROUPS[g].plugins.table]
-
-
-@pytest.mark.parametrize(("group", "name"), [*NAMESAKES, ("training", "default")])
-def test_a_file_named_like_its_class_holds_its_defaults(group, name):
+@pytest.mark.parametrize(("group", "name"), [*PLUGINS, ("training", "default")])
+def test_the_command_line_and_python_have_the_same_defaults(group, name):
     choice = groups.option(group, name)
-    given = {field: value for field, value in choice.options.items() if value == groups.REQUIRED}
+    given = {field: value for field, value in choice.options.items() if value == REQUIRED}
     built, plain = choice.build(), groups.load(groups.GROUPS[group], choice.plugin)(**given)
     if groups.GROUPS[group].estimators:
         built, plain = built.get_params(), plain.get_params()
-        if group == "method" and "n_init" in plain:
-            plain["n_init"] = 1  # a run makes several fits
+        if (group, name) in FILES:
+            assert read(groups.folder() / group / f"{name}.yaml") == {"n_init": 1}  # a run makes several fits
+            plain["n_init"] = 1
     assert built == plain
 
 
@@ -111,10 +107,11 @@ def test_backbones_are_found_as_timm_lists_them():
         check_backbone("convv4", [])
 
 
-@pytest.mark.parametrize("name", ["mynet:TinyConv", "mynet:conv4", "timm:mynet:TinyConv"])
-def test_a_backbone_of_ones_own_is_added_in_the_folder(name):
-    with pytest.raises(InputError, match="fsl/backbones/"):
-        check_backbone(name, [])
+@pytest.mark.parametrize("name", ["mynet:TinyConv", "./nets/mynet.py:TinyConv", "hf-hub:timm/resnet18.a1_in1k"])
+def test_a_backbone_of_ones_own_is_a_class_or_what_timm_creates(name):
+    check_backbone(name, [])
+    (config,) = parse(TrainConfig, [f"backbone={name}"])
+    assert config.backbone.build() == name
 
 
 def test_backbones_are_found_where_timm_is_written_otherwise(monkeypatch):

@@ -1,4 +1,4 @@
-"""Bars, lanes and questions: what the console says, on a terminal and elsewhere."""
+"""Bars, tables and questions: what the console says, on a terminal and elsewhere."""
 
 import io
 import re
@@ -70,21 +70,7 @@ def test_a_bar_ends_with_an_error(monkeypatch):
     screen = console.Console()
     with pytest.raises(ZeroDivisionError), screen.track("training", 3):
         raise ZeroDivisionError
-    assert screen._bars._progress is None
-
-
-def test_lanes_leave_a_line_each(capsys):
-    screen = console.Console()
-    with screen.track("jobs", 2) as jobs:
-        one, other = screen.lane().track("first", 1), screen.lane().track("second", 3)
-        first, second = one.__enter__(), other.__enter__()
-        first(1)
-        one.__exit__(None, None, None)
-        second(3)
-        other.__exit__(None, None, None)
-        jobs(2)
-    said = capsys.readouterr().err
-    assert [line.partition(":")[0] for line in said.splitlines()] == ["first", "second", "jobs"]
+    assert screen._bars is None
 
 
 @pytest.mark.parametrize(
@@ -99,6 +85,16 @@ def test_a_question_is_answered(monkeypatch, capsys, typed, meant):
 def test_the_time_left_needs_no_record():
     code = (
         "import sys\nfrom runs.console.output import _after\nassert _after(1, 3, 60.0) == '60 s, about 2 min left'\n"
-        "assert not {'runs.record.query', 'runs.storage.store', 'runs.stages.lineage'} & set(sys.modules)"
+        "assert not {'runs.record.query', 'runs.cache', 'runs.stages.lineage'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_table_on_a_screen_that_is_too_narrow(monkeypatch, capsys):
+    rows = [{"strategy": "a_long_name_of_a_strategy", "accuracy": "50.00", "remark": "several words"}]
+    console.Console().table(rows, title="title")
+    assert "a_long_name_of_a_strategy   50.00" in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "30")
+    console.Console().table(rows, title="title")
+    shown = capsys.readouterr().out
+    assert shown.splitlines() == ["title", rows[0]["strategy"], "  accuracy: 50.00", "  remark: several words"]

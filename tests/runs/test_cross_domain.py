@@ -14,9 +14,10 @@ from fsl.features.conforming import conform
 from fsl.training.base import load_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
+from runs.plan import plan
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features, plan
+from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
 
 TARGET = "target=tiny_plugins:Coloured"
 
@@ -124,7 +125,7 @@ def test_the_config_in_the_run_is_enough_to_run_it_again(trained, tracker, confi
 
 
 def test_the_plan_names_what_is_of_the_target(trained, tracker, configs):
-    steps = plan(configs(TARGET, "base_mean=target"), trained, tracker).steps
+    steps = plan(configs(TARGET, "base_mean=target"), trained).steps
     assert [(step.stage, step.name, step.state) for step in steps] == [
         ("images", "coloured base", "to do"),
         ("images", "coloured novel", "to do"),

@@ -8,8 +8,9 @@ import torch
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
 from runs.config.configs import EvaluateConfig, parse
 from runs.config.groups import option
+from runs.plan import plan
 from runs.stages.banks import features, pictures
-from runs.stages.pipeline import evaluation, plan
+from runs.stages.pipeline import evaluation
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_interrupted_it_goes_on(tuned, store, tracker, notes, monkeypatch):
     monkeypatch.setattr("torch.get_num_threads", lambda: 1)  # else tasks under way count, too
     with pytest.raises(KeyboardInterrupt):
         evaluation([config], store, tracker)
-    assert plan([config], store, tracker).steps[-1].state == "interrupted"
+    assert plan([config], store).steps[-1].state == "interrupted"
     most = 1000
     (result,) = evaluation([config], store, tracker, progress=notes)
     assert "going on after 4 tasks" in notes

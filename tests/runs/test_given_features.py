@@ -17,13 +17,13 @@ from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
+from runs.jobs import missing
+from runs.plan import plan
 from runs.record.query import read_runs
-from runs.scheduling.jobs import Job
-from runs.scheduling.missing import plan_missing
 from runs.stages import given_features
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import evaluation, plan, tune
+from runs.stages.pipeline import evaluation, tune
 
 TASKS = ["tasks=30", "query=5", "shot=1", "device=cpu"]
 
@@ -184,11 +184,10 @@ def test_other_verbs_take_them(files, store, monkeypatch, capsys):
 
 
 def test_jobs_for_other_processes_have_nothing_to_extract(files, store, tracker):
-    found = plan_missing(configs("features=output.plk"), store, tracker)
-    assert not found.features
-    ((job, needs),) = found.evaluations
-    assert isinstance(job, Job)
-    assert needs == ""
+    found = missing(configs("features=output.plk"), store, tracker)
+    assert not found.preparations
+    (job,) = found.jobs
+    assert job.needs == ""
     assert parse(EvaluateConfig, job.arguments[0]) == configs("features=output.plk")
 
 

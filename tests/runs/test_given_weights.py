@@ -13,9 +13,10 @@ from fsl.backbones import create_backbone
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TrainConfig, parse
+from runs.plan import plan
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features, plan
+from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
 
 
 def their_network(seed=0):
@@ -145,12 +146,12 @@ def test_a_missing_file_is_named(arguments):
 
 
 def test_the_plan_trains_nothing_and_needs_no_validation_images(store, tracker, config):
-    made = plan([config], store, tracker)
+    made = plan([config], store)
     assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
     assert made.runs == 1
     assert not store.cache("checkpoint").exists()
     evaluation([config], store, tracker)
-    made = plan([config.replace(tasks=41)], store, tracker)
+    made = plan([config.replace(tasks=41)], store)
     assert [(step.stage, step.state) for step in made.steps if step.state == "cached"] == [
         ("import", "cached"),
         ("features", "cached"),

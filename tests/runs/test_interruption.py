@@ -6,9 +6,10 @@ import pytest
 
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
+from runs.plan import plan
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage
-from runs.stages.pipeline import evaluation, plan
+from runs.stages.pipeline import evaluation
 from runs.track import Tracker
 from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
@@ -84,7 +85,7 @@ def test_training(interrupt_at, store, tracker, config, notes, number):
     (dead,) = runs_of(tracker, "train/Tiny")
     assert dead.info.status == ("RUNNING" if number == signal.SIGKILL else "KILLED")
     assert not store.peek("checkpoint", Lineage.of(config).checkpoint), "nothing half-done counts"
-    states = {step.stage: step.state for step in plan([config], store, tracker).steps}
+    states = {step.stage: step.state for step in plan([config], store).steps}
     assert states["checkpoint"] == "interrupted"
     if number != signal.SIGKILL:
         assert "same command" in messages

@@ -10,7 +10,6 @@ import urllib.request
 import numpy as np
 import pandas as pd
 import pytest
-from runs.cli.completion import completions
 
 from runs.cli import main
 from tests.runs.children import started, until
@@ -179,13 +178,6 @@ def test_an_item_without_prediction_has_a_dash(here, capsys):
 
 def test_the_help_lists_selection_once(capsys):
     assert ends(capsys, "label", "--help").out.count("  selection") == 1
-
-
-def test_keys_are_completed():
-    assert completions("transduce label sele") == ["selection="]
-    assert completions("transduce next lab") == ["labels="]
-    assert "smoothed_ridge" in completions("transduce label strategy=smooth")
-    assert completions("transduce label --fin") == ["--finish "]
 
 
 class Page:

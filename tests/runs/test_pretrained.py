@@ -14,9 +14,10 @@ from clustering.foundation.errors import InputError
 from fsl.weights.pretrained import pretrained_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
+from runs.plan import plan
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import evaluation, features, plan
+from runs.stages.pipeline import evaluation, features
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_nothing_is_trained_and_the_run_says_what_it_stands_on(store, tracker, c
 
 
 def test_the_plan_imports_and_trains_nothing(store, tracker, config):
-    made = plan([config], store, tracker)
+    made = plan([config], store)
     assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
 
 

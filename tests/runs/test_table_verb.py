@@ -7,8 +7,6 @@ import pytest
 from runs.cli import main
 from runs.tables.formats import FILES
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
-
 
 @pytest.fixture
 def experiment(tmp_path, tiny_arguments):

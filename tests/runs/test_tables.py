@@ -5,14 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from fsl.machine import has_fast_bfloat16, resolve_device
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.output import Console
 from runs.figures.accuracy import accuracy_figure
 from runs.figures.descent import descent_figure
 from runs.figures.style import save
 from runs.record.query import RunRow
-from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation
 from runs.tables.filling import Record, filled
 from runs.tables.formats import markdown, records, terminal
@@ -95,16 +93,6 @@ def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
     assert filling(series, "seed=0,1,2", "task_seed=1") == ["run0", "run1", "run2"]
     assert filling(series, "seed=0,1,2") == ["run1"]
     assert filling(runs_of("seed=0,1,2"), "seed=0,1,2", "task_seed=1") == ["run1"]
-
-
-def test_the_record_of_another_processor_counts_here(recorded, tracker, grid, monkeypatch):
-    """Where the precision of training is left to the processor, it changes the checkpoint, and not what a run is of."""
-    elsewhere = not has_fast_bfloat16(resolve_device("auto"))
-    (config, *_) = grid()
-    before = Lineage.of(config).checkpoint
-    monkeypatch.setattr("fsl.training.base.has_fast_bfloat16", lambda device: elsewhere)
-    assert Lineage.of(config).checkpoint != before
-    assert read_table("tiny", grid(), tracker).missing == []
 
 
 def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):

@@ -14,9 +14,10 @@ from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.tuning_protocol import TuningStep
 from runs.figures.tuning import tuning_figure
+from runs.plan import plan
 from runs.stages import tuning
 from runs.stages.lineage import Lineage
-from runs.stages.pipeline import evaluation, plan, tune
+from runs.stages.pipeline import evaluation, tune
 from runs.tables.filling import filled
 from runs.tables.grid import table_of
 from runs.track import PARENT
@@ -359,7 +360,7 @@ def test_a_table_reads_tuned_runs(tuned, tracker, evaluated):
 
 
 def test_a_plan_counts_what_is_tuned_first(trained, tracker, config, evaluated):
-    found = plan(evaluated(), trained, tracker)
+    found = plan(evaluated(), trained)
     assert [(step.stage, step.state) for step in found.steps if step.stage in ("tuning", "evaluation")] == [
         ("tuning", "to do"),
         ("evaluation", "to do"),
@@ -369,9 +370,9 @@ def test_a_plan_counts_what_is_tuned_first(trained, tracker, config, evaluated):
         f"Tiny/conv4 s0 {split}" for split in ("base", "validation", "novel")
     }
     tune(config, trained, tracker)
-    assert plan(evaluated(), trained, tracker).runs == 1
-    assert [step.stage for step in plan([config], trained, tracker).steps] == ["tuning"]
-    assert plan([config], trained, tracker).runs == 0
+    assert plan(evaluated(), trained).runs == 1
+    assert [step.stage for step in plan([config], trained).steps] == ["tuning"]
+    assert plan([config], trained).runs == 0
 
 
 def test_the_verb(trained, shortest, typed, capsys):

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from fsl.training.augmentation import Augmentation
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split, fingerprint
-from fsl.training.augmentation import Augmentation
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from runs.config.tuning_protocol import steps_of
 from runs.figures.drawing import Drawing, plot_names
 from runs.figures.style import COLUMN, PAGE, new_grid, styled
 from runs.figures.tuning import draw_curve
-from runs.record.recorded import RecordedTuning, recorded_tuning
 from runs.stages.lineage import short
+from runs.stages.recorded import RecordedTuning, recorded_tuning
 from runs.stages.results import in_common
 
 if TYPE_CHECKING:

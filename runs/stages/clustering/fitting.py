@@ -10,6 +10,7 @@ import numpy as np
 
 from clustering.evaluation.protocol import Selection
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import Progress, quiet
 from runs.cache import Entry, key
 from runs.config.cluster import ClusterConfig
 from runs.config.overrides import write
@@ -79,7 +80,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
         data = self.read()
         return Points(data, SharedGraphs(data.values, work.progress))
 
-    def problem(self, data: "Dataset", work: Workspace) -> Problem:
+    def problem(self, data: "Dataset", progress: Progress = quiet) -> Problem:
         """Return the input of the method besides the points.
 
         Raises:
@@ -89,23 +90,26 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
         clusters = _clusters(self.config, data, known)
         _check(self.config, clusters)
         if known is not None and data.labels is not None and not known.names_all:
-            work.progress.note(
+            progress.note(
                 f"{self.name}: labels are known of {known.classes} of {len(known.class_names)} classes, and clusters "
                 "of the others have no name: there is no accuracy by name, but that of the best match (ACC)"
             )
         if data.told is not None and data.labels is not None:
-            work.progress.note(
+            progress.note(
                 f"{self.name}: {int(data.told.sum()):,} points whose class the features were learned with are not "
                 "judged"
             )
         return Problem(clusters, known, _described(data))
+
+    def check(self, prepared: Points) -> None:
+        self.problem(prepared.data)
 
     @property
     def tags(self) -> Mapping[str, Any]:
         return {**super().tags, "selected_from": tried(self.selection)}
 
     def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed[Trials]:
-        problem, (data, graphs), since = self.problem(prepared.data, work), prepared, time.perf_counter()
+        problem, (data, graphs), since = self.problem(prepared.data, work.progress), prepared, time.perf_counter()
         trials = fit_all(
             self.config, self.selection, data, problem.known, graphs, problem.clusters, work.progress, self.name
         )

@@ -86,7 +86,7 @@ class LearningStage(ClusteringStage):
 
     def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed[Trials]:
         """Train, or resume an interrupted training."""
-        problem = self.problem(prepared.data, work)
+        problem = self.problem(prepared.data, work.progress)
         learning = LearningRun(run, work.store.working(self.kind, self.key, force=work.force))
         trials, learned = self.learn(learning, problem, prepared, work)
         sizes = np.bincount(learned.labels, minlength=problem.clusters)

@@ -64,12 +64,17 @@ class NetworkStage(LearningStage):
 
     remedy = "another seed, fewer clusters, known labels or another prior"
 
+    def check(self, prepared: Points) -> None:
+        super().check(prepared)
+        resolve_device(self.config.device)
+        network: DeepNetwork = self.config.network.build()
+        check_fits(network, inputs_of(network, prepared.data))
+
     def learn(
         self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace
     ) -> tuple[Trials, Learned]:
         data, known, network = prepared.data, problem.known, self.config.network.build()
         inputs, device = inputs_of(network, data), resolve_device(self.config.device)
-        check_fits(network, inputs)
         mapped = points_of_map(self.config, told_points(known), data.values.shape[0])
         model = self._trained(learning, problem, network, inputs, data, work)
         log_p = predictions(model, inputs.points, inputs.prepare, device)

@@ -8,7 +8,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
 from runs.config.cluster import ClusterConfig
-from runs.scheduling.planning import Plan
+from runs.plan import Plan
 from runs.stages.clustering.fitting import ClusteringStage
 from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short

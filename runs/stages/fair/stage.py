@@ -20,8 +20,8 @@ from fairness.methods import METHODS, UNFAIR, kind_of
 from fairness.trade_off import path_weights
 from runs.cache import Entry, Store, key
 from runs.config.fair import FairConfig
+from runs.plan import Plan
 from runs.record.tracked_run import TrackedRun
-from runs.scheduling.planning import Plan
 from runs.stages.fair.report import trade_off_of
 from runs.stages.fair.results import PATH, FairResult, TradeOff
 from runs.stages.lineage import short

@@ -1,0 +1,183 @@
+"""The plan of a command: its stages, which of them are in the cache, and the number of runs. Computes no result."""
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from runs.cache import Store
+from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig
+from runs.config.tuning_protocol import steps_of
+from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, train_name
+
+State = Literal["cached", "interrupted", "to do"]
+ORDER = ("images", "checkpoint", "import", "features", "tuning", "evaluation", "clustering", "fair")
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """One stage of a plan.
+
+    Attributes:
+        stage: "images", "checkpoint", "import" (of given weights), "features", "tuning", "evaluation", "clustering" or
+            "fair".
+        name: name of the stage in messages.
+        key: key of its result.
+        state: "cached": will be reused; "interrupted": will be resumed.
+        runs: number of MLflow runs that it will create.
+    """
+
+    stage: str
+    name: str
+    key: str
+    state: State
+    runs: int = 0
+
+    @property
+    def is_cached(self) -> bool:
+        return self.state == "cached"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stages in the order of execution. `str` returns a line for each, and a summary."""
+
+    steps: tuple[PlannedStage, ...]
+
+    @property
+    def runs(self) -> int:
+        """Number of MLflow runs that will be created."""
+        return sum(step.runs for step in self.steps)
+
+    @property
+    def summary(self) -> str:
+        cached = sum(step.is_cached for step in self.steps)
+        stages = "1 stage" if len(self.steps) == 1 else f"{len(self.steps):,} stages"
+        return f"{stages}, {cached:,} cached; {self.runs:,} new run{'' if self.runs == 1 else 's'}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as a dictionary for JSON."""
+        return {"runs": self.runs, "steps": [vars(step) for step in self.steps]}
+
+    def __str__(self) -> str:
+        width = max((len(step.name) for step in self.steps), default=0)
+        lines = [f"{step.stage:<10}  {step.name:<{width}}  {step.key}  {step.state}" for step in self.steps]
+        return "\n".join([*lines, self.summary])
+
+
+def plan(configs: Sequence[TrainConfig], store: Store) -> Plan:
+    """Return the plan of trainings, tunings or evaluations.
+
+    Raises:
+        InputError: the same errors as the stages, as far as they can be detected without computing a result.
+    """
+    planner = Planner(store)
+    return arranged([step for config in configs for step in planner.steps(config)])
+
+
+def arranged(steps: Sequence[PlannedStage]) -> Plan:
+    """Return the plan of these stages in the order of execution, each once."""
+    once: dict[tuple[str, str, str], PlannedStage] = {}
+    for step in steps:
+        once.setdefault((step.stage, step.key, step.name), step)
+    return Plan(tuple(sorted(once.values(), key=lambda step: ORDER.index(step.stage))))
+
+
+class Planner:
+    """Plans of many configs. Files and results that they share are examined once."""
+
+    def __init__(self, store: Store) -> None:
+        self.lineages = Lineages()
+        self._store = store
+        self._peek = functools.cache(store.peek)
+
+    def steps(self, config: TrainConfig) -> list[PlannedStage]:
+        """Return all stages that a config needs; if its result is in the cache, only the last stage.
+
+        Raises:
+            InputError: the same errors as `Lineage.of`.
+        """
+        lineage = self.lineages.of(config)
+        results = list(self._results(config, lineage))
+        if results and all(step.is_cached for step in results):
+            return results[-1:]
+        return [*self._sources(config, lineage, results), *results]
+
+    def _results(self, config: TrainConfig, lineage: Lineage) -> Iterator[PlannedStage]:
+        """Yield the tuning of a config, if any, and its evaluation."""
+        tuning = config.tuning_config() if isinstance(config, EvaluateConfig) and config.tuned else config
+        if isinstance(tuning, TuneConfig):
+            trials = [math.prod(map(len, step.grids.values())) for step in steps_of(tuning.tuning, tuning.strategy)]
+            runs = 1 + sum(trials) + (trials[-1] if tuning.novel_tasks else 0)
+            yield self._stage("tuning", evaluate_name(tuning), lineage.tuning(tuning), runs)
+        if isinstance(config, EvaluateConfig):
+            yield self._stage("evaluation", evaluate_name(config), lineage.evaluation(config), 1)
+
+    def _sources(
+        self, config: TrainConfig, lineage: Lineage, results: Sequence[PlannedStage]
+    ) -> Iterator[PlannedStage]:
+        """Yield images, checkpoint and features; nothing if features were given."""
+        if lineage.feature_files:
+            return
+        splits = _splits(config, results)
+        parts = _extracted(config, lineage, splits)
+        name, stage = train_name(config), "import" if config.given else "checkpoint"
+        network = self._stage(stage, name, lineage.checkpoint, 0 if config.given else 1, kind="checkpoint")
+        features = {part: self._features(name, part, lineage, splits, parts) for part in parts}
+        trains = not config.given and not network.is_cached
+        seen = [lineage.part("base"), lineage.part("validation")] if trains else []
+        seen += [part for part in parts if not features[part].is_cached]
+        for shown, part in {_images(part): part for part in seen}.items():
+            folder = self._store.images / f"images-{part.benchmark.name}-{part.source}"
+            if not (folder / f"{part.split}.safetensors").exists():
+                yield PlannedStage("images", shown, part.source, "to do")
+        yield network
+        yield from features.values()
+
+    def _features(
+        self, name: str, part: Part, lineage: Lineage, splits: Sequence[str], parts: Sequence[Part]
+    ) -> PlannedStage:
+        shown = part.split if part.benchmark is lineage.benchmark else _images(part)
+        averaged = [other for other in parts if other.split == "base"][-1:]  # the target's, if any
+        if "base" not in splits and part in averaged:
+            shown += ", for their mean"
+        return self._stage("features", f"{name} {shown}", lineage.bank_of(part), 0)
+
+    def _stage(self, stage: str, name: str, key: str, runs: int, kind: str = "") -> PlannedStage:
+        kind = kind or stage
+        if self._peek(kind, key):
+            return PlannedStage(stage, name, key, "cached")
+        begun = (self._store.cache(kind) / f"{key}.partial").exists()
+        return PlannedStage(stage, name, key, "interrupted" if begun else "to do", runs)
+
+
+def splits_of(config: EvaluateConfig) -> list[str]:
+    """Return the splits whose features a config needs if its values are not tuned yet; base is always included."""
+    tuned = [step.split for step in steps_of(config.tuning, config.strategy)] if config.tuning and config.tuned else []
+    return list(dict.fromkeys([*tuned, config.split]))
+
+
+def _splits(config: TrainConfig, results: Sequence[PlannedStage]) -> list[str]:
+    """Return the splits from which tasks are drawn."""
+    splits: list[str] = []
+    tunes = any(step.stage == "tuning" and not step.is_cached for step in results)
+    if tunes and isinstance(config, (EvaluateConfig, TuneConfig)) and config.tuning:
+        splits += [step.split for step in steps_of(config.tuning, config.strategy)]
+    if isinstance(config, EvaluateConfig):
+        splits.append(config.split)
+    if isinstance(config, TuneConfig) and config.novel_tasks:
+        splits.append("novel")
+    return splits
+
+
+def _extracted(config: TrainConfig, lineage: Lineage, splits: Sequence[str]) -> list[Part]:
+    """Return the images of the needed features: of the splits, and of the base classes, whose mean CL2N subtracts."""
+    parts = [lineage.part(split) for split in (["base", *splits] if splits else [])]
+    if lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
+        parts.insert(1, lineage.target_base)
+    return list({lineage.bank_of(part): part for part in parts}.values())
+
+
+def _images(part: Part) -> str:
+    return f"{part.benchmark.name} {part.split}"

@@ -1,0 +1,262 @@
+"""Many configs as jobs on loky, Dask and submitit: what is missing, what fails alone, what goes on after a kill."""
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clustering.foundation.errors import InputError
+from runs.cli import main
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, parse
+from runs.console.output import Console
+from runs.jobs import Job, missing, perform
+from runs.parallel import Parallel, run_all
+from runs.stages.pipeline import evaluation
+from tests.runs.children import started, until
+from tests.runs.records import runs_of
+
+TWO = Parallel(n_jobs=2)
+
+
+@pytest.fixture(autouse=True)
+def visible_plugins(monkeypatch, child_environment):
+    """Processes of jobs find the plug-ins of the tests, and end with the test."""
+    monkeypatch.setenv("PYTHONPATH", child_environment["PYTHONPATH"])
+    yield
+    if "joblib.externals.loky" in sys.modules:
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+@pytest.fixture
+def run(tracker):
+    """Run what is missing of some configs."""
+
+    def start(configs, parallel=TWO, **more):
+        store = tracker.store
+        return run_all(missing(configs, store, tracker), store, tracker, Console(quiet=True), parallel, **more)
+
+    return start
+
+
+def accuracies(results):
+    return [result.accuracies for result in results]
+
+
+# What is missing.
+
+
+def test_networks_come_first_and_what_shares_tasks_is_one_job(store, tracker, configs):
+    asked = configs("strategy=simpleshot,laplacianshot", "shot=1,3", "seed=0,1")
+    found = missing(asked, store, tracker)
+    assert [len(job.arguments) for job in found.preparations] == [2, 2], "one job for each training"
+    assert [len(job.arguments) for job in found.jobs] == [2] * 4
+    assert {job.needs for job in found.jobs} == {job.needs for job in found.preparations}
+    assert (found.count, found.finished) == (len(asked), 0)
+    assert not runs_of(tracker, "evaluate/Tiny")
+
+
+def test_nothing_is_missing_of_what_is_in_the_cache(trained, tracker, configs, run):
+    asked = configs("strategy=simpleshot,nearest")
+    evaluation(asked[:1], trained, tracker)
+    found = missing(asked, trained, tracker)
+    assert (found.finished, found.count, found.preparations) == (1, 1, ())
+    evaluation(asked[1:], trained, tracker)
+    assert missing(asked, trained, tracker).jobs == ()
+    outcome = run(asked)
+    assert (outcome.computed, outcome.reused, outcome.code) == (0, 2, 0)
+
+
+def test_clusterings_and_fair_clusterings_are_jobs_too(store, tracker, run):
+    asked = [
+        *parse(ClusterConfig, ["dataset=digits", "method=kmeans,kmodes", "starts=1", "selection=null", "device=cpu"]),
+        *parse(FairConfig, ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0,1", "device=cpu"]),
+    ]
+    assert [job.verb for job in missing(asked, store, tracker).jobs] == ["cluster", "cluster", "fair"]
+    outcome = run(asked, Parallel(n_jobs=1), limit_minutes=1e-9)
+    assert [job.verb for job in outcome.not_started] == ["cluster", "cluster", "fair"]
+    outcome = run(asked, Parallel(n_jobs=1))
+    assert (outcome.computed, outcome.code) == (3, 0), outcome.failures
+    assert run(asked).reused == 3
+
+
+def test_images_that_are_not_there_are_said_and_stop_nothing_else(trained, tracker, configs, tmp_path, run):
+    absent = configs("benchmark=omniglot", f"root={tmp_path / 'absent'}")
+    outcome = run([*absent, *configs()], Parallel(n_jobs=1))
+    assert (outcome.computed, outcome.code) == (1, 2)
+    assert "root" in outcome.failures[0].why
+
+
+# Processes of this machine.
+
+
+@pytest.mark.slow
+def test_results_are_those_of_this_process_and_one_failure_stops_nothing_else(trained, tracker, configs, run, capsys):
+    asked = configs("strategy=simpleshot,laplacianshot", "shot=1,3")
+    wrong = configs("strategy=tiny_plugins:Failing") if _has_failing() else []
+    outcome = run([*asked, *wrong])
+    assert (outcome.computed, len(outcome.failures)) == (4, len(wrong))
+    several = evaluation(asked, trained, tracker)
+    assert all(result.reused for result in several)
+    alone = evaluation(asked, trained, tracker, force=True)
+    for one, other in zip(accuracies(several), accuracies(alone), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _has_failing():
+    import tiny_plugins
+
+    return hasattr(tiny_plugins, "Failing")
+
+
+@pytest.mark.slow
+def test_after_a_killed_process_the_same_command_goes_on(trained, tracker, configs, troubled, run):
+    asked = [*configs("strategy=simpleshot", "shot=1"), *configs(*troubled("die", 1), "shot=2")]
+    outcome = run(asked)
+    assert outcome.code == 1
+    assert "rerun the same command" in str(outcome.failures[0])
+    assert outcome.not_started
+    outcome = run(asked)
+    assert (outcome.code, outcome.computed + outcome.reused) == (0, 2), outcome.failures
+    assert {entry.info.status for entry in runs_of(tracker, "evaluate/Tiny")} == {"FINISHED"}
+
+
+@pytest.mark.slow
+def test_tasks_that_cannot_be_drawn_stop_before_a_training(store, tracker, configs, run):
+    outcome = run(configs("query=1000", "shot=1,2"), Parallel(n_jobs=1))
+    assert {failure.code for failure in outcome.failures} == {2}
+    assert not runs_of(tracker, "train/Tiny")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.slow
+def test_a_command_that_ends_leaves_no_process_behind_and_goes_on(
+    trained, tracker, troubled, marks, tiny_arguments, child_environment, tmp_path, number
+):
+    experiment = tmp_path / "mine.yaml"
+    lines = [item.replace("=", ": ", 1) for item in [*tiny_arguments, *troubled("stand", 2)]]
+    experiment.write_text("\n".join([*lines, "shot: [1, 2]"]) + "\n")
+    words = ["table", str(experiment), f"results={trained.root}", "--run-missing", "-y", "parallel.n_jobs=2"]
+    with started(["-m", "runs.cli", *words], child_environment) as child:
+        workers = [int(mark.name.partition("-")[2]) for mark in until(lambda: two(marks))]
+        child.send_signal(number)
+        _, said = child.communicate(timeout=60)
+    assert number == signal.SIGKILL or "same command" in said
+    until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+    assert main([word for word in words if "parallel" not in word]) == 0
+    statuses = [entry.info.status for entry in runs_of(tracker, "evaluate/Tiny")]
+    assert "RUNNING" not in statuses
+    assert statuses.count("FINISHED") == 2
+
+
+def two(folder):
+    found = list(folder.iterdir())
+    return found if len(found) == 2 else None
+
+
+# Clusters.
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.mark.slow
+def test_jobs_on_a_dask_cluster(trained, tracker, configs, run, child_environment, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    port, log = free_port(), (tmp_path / "dask.log").open("w")
+    scheduler = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--no-dashboard", "--port", str(port)]
+    worker = ["-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    address = f"tcp://127.0.0.1:{port}"
+    dask = Parallel("dask", address=address)
+    with log, started(scheduler, child_environment, output=log), contextlib.ExitStack() as stack:
+        with distributed.Client(address, timeout=60, set_as_default=False):
+            with pytest.raises(InputError, match="workers"):
+                run(configs(), dask)
+        for name in ("one", "two"):
+            command = [*worker, "--local-directory", str(tmp_path / name), address]
+            stack.enter_context(started(command, child_environment, output=log))
+        with distributed.Client(address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=120)
+        outcome = run(configs("strategy=simpleshot,laplacianshot", "shot=1,3"), dask)
+    assert (outcome.computed, outcome.failures) == (4, [])
+
+
+def test_a_scheduler_that_is_not_there_is_said(trained, tracker, configs, run, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("runs.parallel.SECONDS", 0.5)
+    with pytest.raises(InputError, match="dask scheduler"):
+        run(configs(), Parallel("dask", address=f"tcp://127.0.0.1:{free_port()}"))
+
+
+@pytest.mark.slow
+def test_jobs_by_submitit(trained, tracker, configs, run):
+    pytest.importorskip("submitit")
+    outcome = run(configs("shot=1,3"), Parallel("submitit", options={"timeout_min": 5}))
+    assert (outcome.computed, outcome.failures) == (2, [])
+    with pytest.raises(InputError, match="nonsense"):
+        run(configs("shot=2"), Parallel("submitit", options={"nonsense": 5}))
+
+
+def test_a_job_that_does_not_see_the_results_or_the_record_fails(tmp_path, configs, monkeypatch):
+    (config,) = configs()
+    job = Job("a job", "evaluate", (tuple(config.arguments()),), results=str(tmp_path / "absent"), folder="/")
+    ((_, outcome),) = [perform(job, here=True)]
+    assert (outcome.code, "cannot access the results folder" in str(outcome.failures[0])) == (2, True)
+    (tmp_path / "absent").mkdir()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://elsewhere")
+    assert "MLFLOW_TRACKING_URI" in str(perform(job, here=True)[1].failures[0])
+
+
+# The command line.
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], Parallel()),
+        (["parallel.n_jobs=-1"], Parallel(n_jobs=-1)),
+        (["parallel.backend=dask", "parallel.address=tcp://a:8786"], Parallel("dask", None, "tcp://a:8786")),
+        (
+            ["parallel.backend=submitit", "parallel.timeout_min=60", "parallel.slurm_partition=gpu"],
+            Parallel("submitit", options={"timeout_min": 60, "slurm_partition": "gpu"}),
+        ),
+    ],
+)
+def test_keys_of_the_command_line(words, expected):
+    assert Parallel.of(["shot=1", *words]) == (expected, ["shot=1"])
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("parallel.backend=threads", "loky"),
+        ("parallel.n_jobs=0", "-1"),
+        ("parallel.n_jobs=two", "'two'"),
+        ("parallel.n_job=2", "n_jobs"),
+        ("parallel.address=tcp://a:1", "backend=dask"),
+        ("parallel.n_jobs=[", "not a value"),
+    ],
+)
+def test_mistakes_of_the_command_line(word, said):
+    with pytest.raises(InputError, match=said):
+        Parallel.of([word])
+
+
+def test_without_a_terminal_it_wants_a_yes(trained, tiny_arguments, tmp_path, capsys, monkeypatch):
+    experiment = tmp_path / "mine.yaml"
+    experiment.write_text("\n".join(item.replace("=", ": ", 1) for item in [*tiny_arguments, "strategy=simpleshot"]))
+    monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115
+    assert main(["table", str(experiment), f"results={trained.root}", "--run-missing"]) == 2
+    assert "-y" in capsys.readouterr().err
+    assert main(["table", str(experiment), "parallel.n_jobs=2"]) == 2
+    assert "--run-missing" in capsys.readouterr().err
+    assert parse(EvaluateConfig, [f"experiment={experiment}"])
