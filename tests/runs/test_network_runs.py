@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from clustering.foundation.code import code_fingerprint
 from PIL import Image
 
 from clustering.foundation.errors import InputError

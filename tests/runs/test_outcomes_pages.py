@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from runs.record.exports.outcome import SMALL_CASE
 
 from runs.record.exports.exported import ExportedRuns, write_runs
 from runs.report.outcomes import Outcomes
