@@ -28,7 +28,7 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
 from runs.record.server import address, served
 from runs.report.site import build_report
-from runs.stages.lineage import Lineage, common_tags, evaluate_name, recipe
+from runs.stages.lineage import Lineage, common_tags, evaluate_name
 from runs.tables.filling import filled
 from runs.tables.grid import table_of
 from runs.tables.papers.paper import judged
@@ -76,11 +76,12 @@ def evaluated(tracker: Tracker, config: EvaluateConfig) -> None:
         "evaluate/glyphs",
         evaluate_name(config),
         stage="evaluation",
-        identity=lineage.evaluation(config),
+        key=lineage.evaluation(config),
         params=config.flat(),
         config=config.to_yaml(),
+        flat=config.flat(),
         tags=common_tags(config, lineage)
-        | {"recipe": recipe(config, lineage.source), "strategy": config.strategy.name, "sampler": config.sampler.name}
+        | {"strategy": config.strategy.name, "sampler": config.sampler.name}
         | {name: config.sampler.options[name] for name in ("way", "shot", "query")}
         | {"split": config.split, "checkpoint": "0" * 16, "features": "1" * 16, "interval": "over tasks"}
         | {"transductive": config.strategy.kind.transductive, "assumes_balance": config.strategy.kind.assumes_balance},
@@ -104,7 +105,7 @@ COPIED = (
     """insert into params select key, case when key = 'seed' then seed
         when key = 'benchmark' and not matches then 'other' else value end, new
     from copies cross join params on run_uuid = old""",
-    """insert into tags select key, case when key = 'seed' then seed when key = 'identity' then substr(new, 1, 16)
+    """insert into tags select key, case when key = 'seed' then seed when key = 'key' then substr(new, 1, 16)
         when key = 'benchmark' and not matches then 'other' else value end, new
     from copies cross join tags on run_uuid = old""",
     """insert into latest_metrics select key, value + seed / 1e4 * (key = 'accuracy'), timestamp, step, is_nan, new

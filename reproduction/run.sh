@@ -66,5 +66,5 @@ for figure in 3 4 5 6 7 8 9 10 11 12 13; do
 done
 
 here=$(dirname "$0")
-transduce record export "$results/record.jsonl.gz" results="$results"
+python "$here/export.py" "$results/record.jsonl.gz" "$results"
 python "$here/shorten.py" "$results/record.jsonl.gz" "$here/record.jsonl.gz"

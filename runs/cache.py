@@ -5,7 +5,7 @@
         mlflow.db, artifacts/   the record of runs, unless MLFLOW_TRACKING_URI names another one (runs/track.py)
         cache/<kind>/<key>/     a finished result: config.yaml, metrics.json, data; checksums: complete.json
         cache/<kind>/<key>.partial/  files of an interrupted computation that can be resumed
-        cache/images/, cache/graphs/ decoded benchmarks; neighbour graphs of data sets
+        cache/images/           decoded benchmarks
         tables/, figures/       comparisons and pictures
         locks/                  one file per key
 
@@ -143,7 +143,7 @@ class Store:
         except (OSError, RuntimeError, ValueError) as error:  # circular links, or unknown user
             raise InputError(f"results={folder}: not a valid folder ({error}); use another one") from error
         self.database, self.artifacts = self.root / "mlflow.db", self.root / "artifacts"
-        self.images, self.graphs = self.cache("images"), self.cache("graphs")
+        self.images = self.cache("images")
         self.tables, self.figures, self.locks = self.root / "tables", self.root / "figures", self.root / "locks"
         self._prepared = False
 

@@ -18,7 +18,6 @@ from runs.cli.app import (
     RunMissing,
     Settings,
     Verb,
-    Verbs,
     Yes,
     app,
     console,
@@ -205,57 +204,6 @@ def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session") -> 
         else:
             results.append(result)
     return results
-
-
-record = typer.Typer(
-    cls=Verbs,
-    rich_markup_mode=None,
-    help="Export finished runs to a file, or import those of another machine.\n\nNo code in a file is executed.",
-)
-app.add_typer(record, name="record")
-
-
-@record.command(
-    "export", cls=Verb, epilog=examples("record export", "runs.jsonl.gz", "fair.jsonl.gz experiments=fair/")
-)
-def export_runs(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The file to write; it is compressed if it ends in .gz.")
-    ],
-    experiments: Annotated[
-        str, typer.Option(help="Only experiments whose name starts with this text, such as cluster/mnist.")
-    ] = "",
-    results: Results = None,
-) -> int:
-    """Write finished runs to FILE: configs, tags, the last value of each metric, and artefacts of at most 256 kB."""
-    from runs.cache import Store
-    from runs.record.exports import transfer
-    from runs.track import Tracker
-
-    said = console()
-    tracker = Tracker(Store(results), say=said.note)
-    count = transfer.export_runs(tracker, file, experiments)
-    said.note(f"{count:,} runs exported: {file}, {file.stat().st_size / 1e6:.1f} MB")
-    return 0
-
-
-@record.command("import", cls=Verb, epilog=examples("record import", "runs.jsonl.gz"))
-def import_runs(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by record export.")],
-    results: Results = None,
-) -> int:
-    """Add the runs of FILE to the record, where they fill tables like its own. Existing runs are skipped."""
-    from runs.cache import Store
-    from runs.record.exports import transfer
-    from runs.record.exports.exported import ExportedRuns
-    from runs.track import Tracker
-
-    said = console()
-    tracker = Tracker(Store(results), say=said.note)
-    exported = ExportedRuns(file)
-    added = transfer.import_runs(exported, tracker)
-    said.note(f"{added:,} runs imported to {tracker.place}; {len(exported.runs) - added:,} were there before")
-    return 0
 
 
 @app.command(cls=Verb, epilog=examples("report", "", "--open", "--counts"))

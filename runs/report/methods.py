@@ -9,7 +9,6 @@ from typing import Any
 from clustering.foundation.errors import InputError
 from runs.config import groups
 from runs.config.overrides import write
-from runs.record.exports.transfer import EXPORTED
 from runs.record.query import RunRow
 from runs.report.addresses import slug
 from runs.report.explanation import Explanation, explain
@@ -119,13 +118,10 @@ def _plugin(row: RunRow) -> str:
 
 def _method(name: str, options: Sequence[str], rows: Sequence[RunRow]) -> Method:
     kind, trouble = None, ""
-    if rows and all(_names_code(name, row) for row in rows):
-        trouble = f"only imported runs have {GROUP}={name}, and no code is imported because of them"
-    else:
-        try:
-            kind = groups.load(groups.GROUPS[GROUP], name)
-        except InputError as error:
-            trouble = str(error)
+    try:
+        kind = groups.load(groups.GROUPS[GROUP], name)
+    except InputError as error:
+        trouble = str(error)
     newest: dict[str, RunRow] = {}
     finished = [row for row in rows if row.status == "FINISHED"]
     for row in finished:
@@ -143,11 +139,6 @@ def _method(name: str, options: Sequence[str], rows: Sequence[RunRow]) -> Method
         len(finished) - len(newest),
         tuple(row for row in rows if row.status in ("FAILED", "KILLED")),
     )
-
-
-def _names_code(name: str, row: RunRow) -> bool:
-    """Whether the name of a strategy is that of a class to import, and of a run that may be a stranger's."""
-    return ":" in name and EXPORTED in row.tags
 
 
 def _declared(kind: Any, attribute: str, rows: Sequence[RunRow]) -> bool | None:
@@ -193,7 +184,7 @@ def _outcome(row: RunRow) -> Outcome:
 def _variant(row: RunRow) -> str:
     """The differences between a run and the defaults of its method: the preset, values, and the tuned values."""
     option = row.params.get(GROUP, "")
-    usual = {} if _names_code(option, row) else _values(option)
+    usual = _values(option)
     given = {name.partition(".")[2]: value for name, value in row.params.items() if name.startswith(f"{GROUP}.")}
     tuned = [name.partition(".")[2] for name in row.params if name.startswith("tuning.")]
     parts = [] if option == _plugin(row) else [short_name(option)]

@@ -207,7 +207,7 @@ class Stage(ABC, Generic[P, M, R]):
 
 def set_values(config: RunConfig) -> dict[str, Any]:
     """Return the settings of a config that differ from the defaults, and the name of each group's option."""
-    flat, values = config.flat(), {}
+    flat, values = config.flat(), dict[str, Any]()
     for group, choice in config.choices().items():
         values[group] = choice.name
         try:

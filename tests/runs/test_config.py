@@ -1,4 +1,4 @@
-"""From arguments to configs: keys, groups, products, identity."""
+"""From arguments to configs: keys, groups, products, result keys."""
 
 import dataclasses
 import itertools
@@ -337,7 +337,7 @@ class TestResolution:
         assert expected | {field.name for field in dataclasses.fields(config)} - below == set(flat)
         assert all(value is None or isinstance(value, (bool, int, float, str)) for value in flat.values())
 
-    def test_identity_ignores_how_and_where(self):
+    def test_result_keys_ignore_how_and_where(self):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "benchmark=omniglot"])
         for argument in ("device=cpu", "devices=2", "batch=7", "results=elsewhere", "root=/elsewhere"):
             (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", "benchmark=omniglot", argument])
@@ -345,7 +345,7 @@ class TestResolution:
             assert other.result_keys() == config.result_keys()
 
     @pytest.mark.parametrize("argument", ["shot=5", "seed=1", "weight=0.8", "split=base", "epochs=3", "tasks=9"])
-    def test_identity_heeds_everything_else(self, argument):
+    def test_result_keys_heed_everything_else(self, argument):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot"])
         (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", argument])
         assert other.result_keys() != config.result_keys()

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from runs.record.exports.outcome import SMALL_CASE
 
 from runs.record.exports.exported import ExportedRuns, write_runs
 from runs.report.outcomes import Outcomes
@@ -163,16 +162,16 @@ def test_a_network_that_is_unknown_here_has_no_table(monkeypatch, tracker, backb
     assert paper.elsewhere == {"thesis/4.4": ()}
 
 
-def test_stale_runs_make_no_table_and_tables_on_other_data_are_in_groups(extension, tmp_path, monkeypatch):
+def test_runs_of_other_revisions_make_no_table_and_tables_on_other_data_are_in_groups(extension, tmp_path, monkeypatch):
     whole = ExportedRuns(PROJECT / "reproduction" / "record.jsonl.gz")
     on_usps = (run for run in whole.runs if run.experiment == "cluster/usps")
     source = next(run for run in on_usps if run.tags["method"] == "kmodes")
-    stale = {name: text for name, text in source.tags.items() if name != SMALL_CASE} | {"recipe": "of other code"}
+    other = source.tags | {"revisions": "method 2"}
     monkeypatch.setattr("runs.tables.shipped.PLACE", tmp_path / "runs.jsonl.gz")
     monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/2.2", "thesis/2.3"])
     monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "The thesis"})
     found = []
-    for tags in (source.tags, stale):
+    for tags in (source.tags, other):
         run = dataclasses.replace(source, tags=tags)
         write_runs(tmp_path / "runs.jsonl.gz", [run], lambda run: whole.files[run.run_id])
         found.append(dict(extension.pages(tmp_path / "empty")))

@@ -5,7 +5,6 @@ import json
 import os
 import posixpath
 import re
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -16,14 +15,13 @@ from hypothesis import strategies as st
 
 from runs.cli import main
 from runs.record.exports.exported import ExportedRuns
-from runs.record.exports.transfer import EXPORTED, import_runs
 from runs.record.passwords import without_passwords
-from runs.record.query import RunRow, read_runs
-from runs.report.methods import methods
+from runs.record.query import read_runs
 from runs.report.provenance import RUNS_A_PAGE, config_yaml
 from runs.report.site import build_report
 from runs.tables.papers.published import errata, figures
 from runs.track import PARENT, Tracker
+from tests.runs.records import add_runs
 
 RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
 PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
@@ -152,7 +150,7 @@ def test_own_runs_and_shipped_ones_side_by_side(store, tracker, shipped):
     (chosen,) = [run for run in on_bank if run.tags["method"] == "fair_kmedian"]
     (entry,) = [one for one in shipped.runs if one.run_id == chosen.run_id]
     shipped.runs = [entry]
-    assert import_runs(shipped, tracker) == 1
+    assert add_runs(shipped, tracker) == 1
     (own,) = read_runs(tracker, "fair/")
     pages = check_site(build_report(store, tracker))
     links = [link.partition("#run-")[2] for link in pages["papers/thesis.html"].links if "#run-" in link]
@@ -241,18 +239,6 @@ def test_artefacts_that_are_gone_or_damaged_are_said(store, tracker, recorded, d
     page = pages["methods/laplacianshot.html"].text
     assert "polyline" not in page
     assert "per_task.npz of run" in page
-
-
-@pytest.mark.parametrize("key", ["strategy", "strategy.name"])
-def test_no_code_that_an_imported_run_names_is_imported(key):
-    """A run of the user may name a class of the user."""
-    named = {"strategy": "simpleshot", key: "wsgiref.types:Evil", "strategy.weight": "1"}
-    own = RunRow("0" * 32, "a", "evaluate/mini", 0, 1, "FINISHED", named, {}, {"stage": "evaluation"}, "")
-    imported = dataclasses.replace(own, tags={**own.tags, EXPORTED: "1" * 32})
-    for row, loaded in ((imported, False), (own, True)):
-        sys.modules.pop("wsgiref.types", None)
-        assert any(method.outcomes for method in methods([row]))
-        assert ("wsgiref.types" in sys.modules) == loaded
 
 
 WORD = st.from_regex(r"[\w.%-]{1,9}", fullmatch=True)

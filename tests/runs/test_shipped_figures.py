@@ -1,15 +1,13 @@
-"""Drawings of the shipped record: shown where the user has none, and marked as stale if their runs do not count."""
+"""Drawings of the shipped record: shown where the user has none."""
 
 import dataclasses
 import functools
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs.record.exports.outcome import SMALL_CASE
 
 from runs.record.exports.exported import ExportedRuns, write_runs
 from runs.record.query import NOTE, SOURCES, RunRow, source_runs, source_tags
@@ -28,7 +26,7 @@ def whole() -> ExportedRuns:
 
 @pytest.fixture
 def source(whole: ExportedRuns) -> RunRow:
-    """A shipped run that the present code repeats."""
+    """A shipped run."""
     fair = [run for run in whole.runs if run.experiment == "fair/synthetic"]
     return next(run for run in fair if run.tags["method"] == "fair_kmedian")
 
@@ -59,20 +57,6 @@ def test_a_drawing_of_the_shipped_record_is_shown(shown: Shown, source: RunRow) 
     figure = shown(source, source.run_id)
     assert (figure.svg, figure.caption, figure.run_id, figure.shipped) == (DRAWING, "A caption", "f" * 32, True)
     assert figure.about
-    assert figure.stale == ""
-
-
-def test_a_drawing_is_stale_if_its_run_does_not_count(shown: Shown, source: RunRow) -> None:
-    before = json.loads(source.tags[SMALL_CASE])
-    changed = {**before, "objective": [2 * value for value in before["objective"]]}
-    tags = {**source.tags, "recipe": "of other code", SMALL_CASE: json.dumps(changed)}
-    figure = shown(dataclasses.replace(source, tags=tags), source.run_id)
-    assert source.run_id in figure.stale
-    assert "small case gives objective" in figure.stale
-
-
-def test_a_drawing_is_stale_without_its_runs(shown: Shown, source: RunRow) -> None:
-    assert "not in the shipped record" in shown(source, "0" * 32).stale
 
 
 @given(st.integers(0, 1000))
@@ -82,11 +66,6 @@ def test_tags_with_the_sources_of_a_figure(count: int) -> None:
     assert source_runs(tags) == run_ids
     assert SOURCES in tags
     assert all(len(value) <= TAG_LENGTH for value in tags.values())
-
-
-def test_a_tuning_makes_no_drawing_stale(shown: Shown, source: RunRow) -> None:
-    """Its trials are sources of the same drawing."""
-    assert shown(dataclasses.replace(source, tags={"stage": "tuning"}), source.run_id).stale == ""
 
 
 def test_a_drawing_of_the_user_comes_first(shown: Shown, source: RunRow) -> None:

@@ -1,19 +1,20 @@
 """The shipped record beside the runs of the user, in a table of a paper."""
 
 import dataclasses
+import gzip
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from clustering.deep.fair_assignment import FairAssignment
 from clustering.foundation.errors import InputError
 from fsl.strategies.zero_shot import ZeroShot
 from runs.cli import main
 from runs.record.exports.exported import ExportedRuns
-from runs.record.exports.transfer import import_runs
 from runs.record.query import read_runs
-from runs.tables.counts import Counts
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, footnotes, records
 from runs.tables.formats.wording import runs
@@ -21,7 +22,9 @@ from runs.tables.papers.paper import paper_table
 from runs.tables.papers.printed import Cause, Place
 from runs.tables.papers.published import causes
 from runs.track import Tracker
+from tests.runs.records import add_runs
 
+Change = Callable[[dict[str, str]], dict[str, str]]
 RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
 
 
@@ -60,36 +63,61 @@ def test_own_runs_stand_beside_the_shipped_ones(tracker: Tracker, shipped: Path)
     empty = paper_table("rs_transclip/1")
     ids = [result.run_id for cell in look_up(empty, tracker).cells.values() for result in cell.shipped][:4]
     exported.runs = [run for run in exported.runs if run.run_id in ids]
-    import_runs(exported, tracker)
+    add_runs(exported, tracker)
     assert len(read_runs(tracker, "evaluate/")) == len(ids)
     both = [cell for cell in look_up(empty, tracker).cells.values() if cell.results]
     assert len(both) == len(ids)
     assert all(cell.shipped and cell.value == pytest.approx(cell.shipped[0].value) for cell in both)
 
 
-def test_runs_of_another_revision_fill_no_cell(
-    tracker: Tracker, shipped: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ZeroShot, "revision", 2, raising=False)
-    before = paper_table("rs_transclip/1")
-    table = look_up(before, tracker)
-    named = {row.name for row in before.rows if "TransCLIP" not in row.name}
-    assert {row.name for (row, _), cell in table.cells.items() if not cell.shipped} == named
-    assert table.statuses == {"reproduced": 6, "not run": 6}
-    counts = Counts.of("", [table])
-    assert (counts.printed, counts.shipped, counts.found, counts.reproduced) == (12, 6, 6, 6)
+@pytest.fixture
+def edited(tmp_path: Path, shipped: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
+    """Changes the tags of all shipped runs."""
+
+    def edit(change: Change) -> None:
+        header, *lines = gzip.decompress(shipped.read_bytes()).splitlines()
+        entries = [json.loads(line) for line in lines]
+        changed = [json.dumps(entry | {"tags": change(entry["tags"])}).encode() for entry in entries]
+        path = tmp_path / "changed.jsonl"
+        path.write_bytes(b"\n".join([header, *changed]))
+        monkeypatch.setattr("runs.tables.shipped.PLACE", path)
+
+    return edit
 
 
-def test_own_runs_of_another_revision_are_left_out(
-    tracker: Tracker, shipped: Path, monkeypatch: pytest.MonkeyPatch
+def test_tags_about_code_do_not_matter(tracker: Tracker, edited: Callable[[Change], None]) -> None:
+    before = look_up(paper_table("rs_transclip/1"), tracker).statuses
+    edited(lambda tags: {name: text for name, text in tags.items() if name not in ("recipe", "small_case", "identity")})
+    assert look_up(paper_table("rs_transclip/1"), tracker).statuses == before == {"reproduced": 12}
+
+
+@pytest.mark.usefixtures("shipped")
+@pytest.mark.parametrize("raised", [ZeroShot, FairAssignment])
+def test_runs_of_an_earlier_revision_do_not_count(
+    tracker: Tracker, monkeypatch: pytest.MonkeyPatch, raised: type
 ) -> None:
-    exported = ExportedRuns(shipped)
-    exported.runs = [run for run in exported.runs if run.tags.get("strategy") == "zero_shot"][-4:]  # the oldest
-    import_runs(exported, tracker)
-    monkeypatch.setattr(ZeroShot, "revision", 2, raising=False)
-    table = look_up(paper_table("rs_transclip/2"), tracker)
-    assert not any(cell.results for cell in table.cells.values())
-    assert any("the code has changed since" in note for note in table.notes)
+    name = {ZeroShot: "rs_transclip/1", FairAssignment: "entropy/I"}[raised]
+    before = look_up(paper_table(name), tracker)
+    monkeypatch.setattr(raised, "revision", 2, raising=False)
+    table = look_up(paper_table(name), tracker)
+    lost = [place for place, cell in table.cells.items() if before.cells[place].shipped and not cell.shipped]
+    of_class = []
+    for place, cell in before.cells.items():
+        config = cell.few_shot or cell.clustering
+        choice = getattr(config, "strategy", None) or getattr(config, "method", None)
+        if cell.shipped and choice is not None and issubclass(choice.kind, raised):
+            of_class.append(place)
+    assert lost == of_class
+    assert lost
+
+
+@pytest.mark.parametrize(("revisions", "counts"), [("", True), ("strategy 2", False)])
+def test_a_run_counts_by_its_tag_of_revisions(
+    tracker: Tracker, edited: Callable[[Change], None], revisions: str, counts: bool
+) -> None:
+    edited(lambda tags: tags | {"revisions": revisions})
+    table = look_up(paper_table("rs_transclip/1"), tracker)
+    assert all(bool(cell.shipped) == counts for cell in table.cells.values())
 
 
 def test_without_a_shipped_record_nothing_is_shown(tracker: Tracker) -> None:
@@ -125,7 +153,7 @@ def test_an_imported_run_of_unreadable_features_fills_no_cell(tracker: Tracker, 
     exported = ExportedRuns(shipped)
     run = next(run for run in exported.runs if run.experiment == "evaluate/features")
     exported.runs = [dataclasses.replace(run, params={**run.params, "features": features})]
-    import_runs(exported, tracker)
+    add_runs(exported, tracker)
     table = look_up(paper_table("rs_transclip/1"), tracker)
     assert len(read_runs(tracker, "evaluate/")) == 1
     assert not any(cell.results for cell in table.cells.values())
@@ -145,7 +173,7 @@ def test_runs_with_strange_seeds_or_without_their_features_stop_no_table(
         for run in exported.runs
         if run.run_id in shown
     ]
-    import_runs(exported, tracker)
+    add_runs(exported, tracker)
     table = look_up(paper_table(name), tracker)
     filled = any(cell.results for cell in table.cells.values())
     assert filled == (name == "thesis/3.2" and "tags" in change)  # which has no features

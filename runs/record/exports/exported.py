@@ -20,14 +20,13 @@ from typing import Any, Protocol
 from clustering.files.atomic import replacing
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
-from runs.record.exports.svg import check_svg
 from runs.record.query import NOTE, RunRow, Tags
 from runs.record.run_folders import RunFolders
 from runs.storage.locks import Say, silent
 
 HEADER = {"format": "transduce runs", "version": 1}
-REMEDY = "give a file of `transduce record export`"
-FEWER = "export fewer experiments (experiments=PREFIX)"
+REMEDY = "give a file of reproduction/export.py"
+FEWER = "export a record with fewer runs"
 LARGEST_FILE = 1 << 18  # bytes of one artefact; larger ones are left out
 LONGEST_LINE = 1 << 24  # characters of one run
 MOST_RUNS = 100_000
@@ -132,19 +131,8 @@ def write_runs(path: Path, runs: Collection[RunRow], files_of: FilesOf, say: Say
         raise InputError(f"{path}: cannot be written ({error.strerror or error}); give another file") from error
     if refused:
         more = f" and {len(refused) - NAMED:,} more" if len(refused) > NAMED else ""
-        say(f"left out, because an import would refuse them: {'; '.join(refused[:NAMED])}{more}")
+        say(f"left out, because a reader would refuse them: {'; '.join(refused[:NAMED])}{more}")
     return len(runs) - len(refused)
-
-
-def is_exported(path: Path) -> bool:
-    """Whether a file begins like exported runs of any version, compressed or not."""
-    try:
-        with open_regular(path) as raw:
-            packed = raw.peek(2)[:2] == b"\x1f\x8b"
-            with gzip.open(raw) if packed else raw as content:
-                return f'"format":"{HEADER["format"]}"'.encode() in content.read(100)
-    except (OSError, EOFError, zlib.error):
-        return False
 
 
 def without_folders(text: str) -> str:
@@ -288,9 +276,6 @@ def _content(name: str, encoded: Any) -> bytes:
     if not isinstance(encoded, str) or len(encoded) > 4 * (LARGEST_FILE + 2) // 3 + 4:
         raise ValueError(f"file {name} has more than {LARGEST_FILE:,} bytes")
     try:
-        content = base64.b64decode(encoded, validate=True)
+        return base64.b64decode(encoded, validate=True)
     except binascii.Error as error:
         raise ValueError(f"file {name}: {error}") from error
-    if name.lower().endswith(".svg"):
-        check_svg(content)
-    return content
