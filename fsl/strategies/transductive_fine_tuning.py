@@ -80,7 +80,8 @@ class TransductiveFineTuning:
         losses = targets.new_zeros(self.iterations, len(targets), dtype=torch.float64)
         with torch.enable_grad():
             for i, valid in enumerate(episodes.valid):
-                task = _Task(self, shown.pictures, shown.rows[i, valid], targets[i, valid], episodes.base_mean)
+                rows = shown.rows[i, valid.to(shown.rows.device)]  # the images stay on the processor
+                task = _Task(self, shown.pictures, rows, targets[i, valid], episodes.base_mean)
                 losses[:, i] = task.tune()
                 probabilities[i, valid] = task.log_probabilities().exp()
         return Predictions(

@@ -30,7 +30,7 @@ quotes, also for the shell: "columns='null'"."""
 
 ORDER = (
     *("quickstart", "train", "evaluate", "tune", "compare", "tasks", "classify", "label", "next", "cluster", "fair"),
-    *("table", "figure", "report", "ui", "list", "config", "record", "data", "import"),
+    *("table", "figure", "report", "ui", "list", "config", "data", "import"),
 )
 
 
