@@ -96,7 +96,7 @@ class Missing:
         preparations: jobs that train networks and extract features.
         jobs: jobs that compute the results.
         count: number of missing results.
-        finished: number of results in the cache.
+        cached: configs whose results are in the cache.
         summary: the plan in one line.
         blocked: configs that cannot be run, such as those without images.
     """
@@ -104,7 +104,7 @@ class Missing:
     preparations: tuple[Job, ...]
     jobs: tuple[Job, ...]
     count: int
-    finished: int
+    cached: tuple[Config, ...]
     summary: str
     blocked: tuple[Failure, ...]
 
@@ -118,7 +118,7 @@ def missing(configs: Sequence[Config], store: Store, tracker: Tracker) -> Missin
     groups: dict[tuple[Any, ...], list[Config]] = {}
     needs: dict[tuple[Any, ...], str] = {}
     blocked: dict[str, list[str]] = {}
-    finished = 0
+    cached: list[Config] = []
     for config in configs:
         group: tuple[Any, ...]
         needed = ""
@@ -138,7 +138,7 @@ def missing(configs: Sequence[Config], store: Store, tracker: Tracker) -> Missin
             blocked.setdefault(str(error), []).append(name)
             continue
         if planned[-1].is_cached:
-            finished += 1
+            cached.append(config)
             continue
         steps += planned
         groups.setdefault(group, []).append(config)
@@ -159,7 +159,7 @@ def missing(configs: Sequence[Config], store: Store, tracker: Tracker) -> Missin
         tuple(preparations),
         tuple(job(_name(members), members, needs[group]) for group, members in groups.items()),
         sum(len(members) for members in groups.values()),
-        finished,
+        tuple(cached),
         arranged(steps).summary,
         tuple(Failure(", ".join(names), reason, 2) for reason, names in blocked.items()),
     )

@@ -82,7 +82,7 @@ def run_all(
     Raises:
         InputError: the cluster or the record cannot be used.
     """
-    outcome = Outcome(reused=missing.finished)
+    outcome = Outcome(reused=len(missing.cached))
     deadline = None if limit_minutes is None else time.monotonic() + 60 * limit_minutes
     total, unprepared = len(missing.preparations) + len(missing.jobs), set[str]()
     store.prepare()

@@ -33,6 +33,7 @@ def run_missing(
         raise InputError("--limit-minutes takes a number above 0; with submitit, set parallel.timeout_min instead")
     console, store, tracker = session.console, session.store, session.tracker
     work = missing(configs, store, tracker)
+    _record(work.cached, session)
     if work.jobs:
         console.note("\n".join(_named(job for job in (*work.preparations, *work.jobs))))
         console.note(
@@ -42,13 +43,25 @@ def run_missing(
             console.note(f"cannot be run: {failure}")
         if not agreed(console, yes=yes):
             return 0
-        console.note(f"reused {work.finished:,}, running {work.count:,}")
+        console.note(f"reused {len(work.cached):,}, running {work.count:,}")
     outcome = run_all(work, store, tracker, console, parallel, limit_minutes)
     for failure in outcome.failures:
         console.error(f"failed: {failure}")
     if outcome.not_started:
         console.note("not started; rerun the same command:\n" + "\n".join(_named(outcome.not_started)))
     return outcome.code
+
+
+def _record(cached: "Sequence[Config]", session: "Session") -> None:
+    """Record results of the cache that are not in MLflow, where tables look for them."""
+    from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
+
+    if few_shot := [config for config in cached if isinstance(config, EvaluateConfig)]:
+        session.evaluation(few_shot, force=False)
+    if clusterings := [config for config in cached if isinstance(config, ClusterConfig)]:
+        session.clustering(clusterings, force=False)
+    if fair := [config for config in cached if isinstance(config, FairConfig)]:
+        session.fair(fair, force=False)
 
 
 def _named(jobs: "Iterable[Job]") -> list[str]:

@@ -252,7 +252,7 @@ def check(settings: Settings = None, json: Json = False) -> int:
         if name not in ("benchmark", *chosen.options):
             raise unknown("key", name, ("benchmark", *chosen.options))
     from fsl.benchmarks.survey import survey
-    from runs.tables.survey import as_json, show
+    from runs.cli.survey import as_json, show
 
     said = console(as_json=json)
     checked = survey(chosen.build(), said)

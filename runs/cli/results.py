@@ -258,7 +258,7 @@ def list_options(
     json: Json = False,
 ) -> int:
     """List the available strategies, benchmarks, methods, datasets, tables and more."""
-    from runs.tables.listing import KINDS
+    from runs.cli.listing import KINDS
 
     chosen = []
     for name in kinds or KINDS:

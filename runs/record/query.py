@@ -7,10 +7,19 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from runs.track import Tracker
+
+class Record(Protocol):
+    """What queries need of `runs.track.Tracker`."""
+
+    @property
+    def client(self) -> Any: ...
+
+    def exists(self) -> bool: ...
+
+    def experiment_page(self, token: str | None) -> Any: ...
+
 
 FINISHED = ("FINISHED",)
 PARENT = "mlflow.parentRunId"  # the tag by which MLflow nests a run below another
@@ -73,7 +82,7 @@ def _source_tag(part: int) -> str:
 
 
 def read_runs(
-    tracker: "Tracker", prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
+    tracker: Record, prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
 ) -> list[RunRow]:
     """Return the runs of the experiments whose name starts with `prefix`, newest first.
 

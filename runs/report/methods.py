@@ -13,7 +13,6 @@ from runs.record.query import RunRow
 from runs.report.addresses import slug
 from runs.report.explanation import Explanation, explain
 from runs.stages.lineage import short_name
-from runs.track import PARENT
 
 GROUP = "strategy"
 
@@ -103,7 +102,7 @@ def methods(rows: Iterable[RunRow]) -> list[Method]:
     """
     by_plugin: dict[str, list[RunRow]] = {}
     for row in rows:
-        if row.tags.get("stage") == "evaluation" and PARENT not in row.tags:  # the trials of a tuning are not results
+        if row.tags.get("stage") == "evaluation" and not _of_tuning(row):
             by_plugin.setdefault(_plugin(row), []).append(row)
     presets: dict[str, list[str]] = {}
     for name in groups.names(GROUP):
@@ -194,3 +193,8 @@ def _variant(row: RunRow) -> str:
         elif usual.get(field, value) != value:
             parts.append(f"{field}={value}")
     return ", ".join(parts)
+
+
+def _of_tuning(row: RunRow) -> bool:
+    """Whether a run is a trial of a tuning, which is no result."""
+    return row.experiment.startswith("tune/")

@@ -81,6 +81,8 @@ def _tried(config: ClusterConfig | FairConfig) -> str:
 def _result_keys(config: ClusterConfig | FairConfig) -> dict[str, str]:
     """Keys of a config that can change the result, without the seed, as the parameters of its runs."""
     counting = config.result_keys()
+    if isinstance(config, FairConfig) and not hasattr(config.method.kind, "path"):
+        counting.pop("fairness_weight", None)  # the method has no weight
     return {name: str(value) for name, value in config.flat().items() if name in counting and name != "seed"}
 
 

@@ -45,11 +45,13 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 
 def preset(name: str) -> tuple[str, dict[str, object]]:
     """The strategy of a preset and the fields that its file and those below it set."""
-    fields = yaml.safe_load((CONFIGS / "strategy" / f"{name}.yaml").read_text()) or {}
-    base = fields.pop("base", None)
-    if base is None:
-        return name, fields
-    kind, below = preset(base)
+    path = CONFIGS / "strategy" / f"{name}.yaml"
+    if not path.exists():
+        return name, {}
+    fields = yaml.safe_load(path.read_text()) or {}
+    if "base" not in fields:
+        return str(fields.pop("name", name)), fields
+    kind, below = preset(fields.pop("base"))
     return kind, {**below, **fields}
 
 

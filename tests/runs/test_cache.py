@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import math
 import os
+import re
 import shutil
 import threading
 
@@ -61,7 +62,11 @@ def test_the_revision_of_a_plug_in_is_one_unless_it_says_otherwise():
     class Revised:
         revision = 3
 
-    assert revisions(strategy=Revised, sampler=object, evaluation=2) == {"strategy": 3, "sampler": 1, "evaluation": 2}
+    found = revisions(strategy=Revised, sampler=object, evaluation=2)
+    assert found == {"strategy": found["strategy"], "sampler": 1, "evaluation": 2}
+    assert re.fullmatch("3 [0-9a-f]{16}", str(found["strategy"])), "a class of a user counts by its file, too"
+    Revised.__module__ = "fsl.strategies.revised"
+    assert revisions(strategy=Revised) == {"strategy": 3}
 
 
 def test_published_is_found_and_its_facts(store):

@@ -81,10 +81,10 @@ def test_one_result_whatever_the_names_are_written_in(classify, network):
     seen = classify(*names, "--classes", "names.txt")[1]
     again = json.loads(seen.out)
     assert "encoding class names" not in seen.err
-    assert (again["identity"], again["run"], again["reused"]) == (first["identity"], first["run"], True)
+    assert (again["key"], again["run"], again["reused"]) == (first["key"], first["run"], True)
     for other in (("--prompts", "prompts.txt"), ("logit_scale=30",)):
         changed = json.loads(classify(*names, "--classes", "names.txt", *other)[1].out)
-        assert changed["identity"] != first["identity"]
+        assert changed["key"] != first["key"]
 
 
 def test_labelled_pictures_and_names_and_a_saved_classifier(classify, here, network, weights):

@@ -231,7 +231,7 @@ def test_a_dry_run_makes_nothing(trained, typed, capsys):
     [
         (["strategy=simpleshot"], "same tasks"),
         (["reference=a,b"], "one strategy"),
-        (["reference="], "a value is empty"),
+        (["reference="], "has no value"),
         (["reference=laplacian"], "'laplacianshot'"),
         (["referense=simpleshot"], "referense"),
     ],

@@ -35,7 +35,8 @@ def test_the_network_of_the_source_is_used_as_it_is(trained, tracker, configs, n
         *("reading coloured, novel", "decoding coloured, novel"),
         *("extracting features", "evaluating"),
     ]
-    assert read_runs(tracker, "train/") == []
+    (training,) = read_runs(tracker, "train/")
+    assert training.name == "Tiny/conv4 s0", "its training was in the cache, and is recorded"
     (run,) = read_runs(tracker, "evaluate/Tiny")
     assert run.name == evaluate_name(config) == "simpleshot 5w1s Tiny/conv4 on Coloured s0"
     assert run.params["target"] == "tiny_plugins:Coloured"

@@ -156,6 +156,7 @@ def test_a_class_is_no_formula_to_a_spreadsheet(monkeypatch):
 def test_equations_without_a_solution_are_a_mistake(tmp_path):
     class Unsolvable:
         transform = "UN"
+        transductive = assumes_balance = False
 
         def predict(self, episodes):
             torch.linalg.cholesky(torch.zeros(2, 2))

@@ -128,7 +128,7 @@ def test_wrong_labels(here, capsys, text, message):
         (("features.npy", "--text-features", "one.npy"), "add --classes a,b,c, or omit it"),
         (("features.npy", "strategy=transclip"), "strategy=transclip requires class names: add --classes a,b,c"),
         (("features.npy", "strategy=transductive_fine_tuning"), "trains the network, and only features are used"),
-        (("a", "b"), "'b': transduce label takes pile"),
+        (("a", "b"), "'b': transduce label takes a pile"),
     ],
 )
 def test_mistakes_end_at_once(here, capsys, arguments, message):

@@ -70,7 +70,7 @@ def test_a_training_has_curves_and_its_network_loads(mlflow, sweep) -> None:
     frame = runs_of(mlflow, "tags.stage = 'checkpoint'")
     assert len(frame) == 1
     run_id = frame["run_id"][0]
-    history = mlflow.MlflowClient().get_metric_history(run_id, "train/loss")
+    history = mlflow.MlflowClient().get_metric_history(run_id, "train/loss_epoch")
     assert len({point.step for point in history}) > 1
     assert mlflow.MlflowClient().get_metric_history(run_id, "val/simpleshot")
     network = mlflow.pytorch.load_model(f"runs:/{run_id}/model").eval()
@@ -121,11 +121,11 @@ class Count(pl.Callback):
 
 
 def test_an_own_callback_and_a_trainer_setting_from_yaml(tmp_path, tiny_arguments, monkeypatch, capsys) -> None:
-    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "own_callback.py").write_text(OWN)
     left = [word for word in tiny_arguments if not word.startswith(("tasks=", "query=", "epochs="))]
     lines = [f"{key}: {value}" for key, _, value in (word.partition("=") for word in left)]
     lines += ["trainer: {max_epochs: 2, gradient_clip_val: 0.5}", "callbacks:"]
-    lines += [f"  count: {{_target_: '{tmp_path}/mine.py:Count', path: '{tmp_path}/epochs', factor: 2}}"]
+    lines += [f"  count: {{_target_: '{tmp_path}/own_callback.py:Count', path: '{tmp_path}/epochs', factor: 2}}"]
     (tmp_path / "own.yaml").write_text("\n".join(lines))
     monkeypatch.chdir(tmp_path)
     assert main(["train", "experiment=own.yaml", f"results={tmp_path / 'results'}"]) == 0

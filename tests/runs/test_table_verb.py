@@ -63,7 +63,7 @@ def test_what_is_missing_is_run_and_the_claims_are_judged(recorded, trained, tra
     assert main(["table", str(experiment), f"results={trained.root}", "--run-missing", "-y"]) == 0
     out, err = capsys.readouterr()
     assert "not run" not in out
-    assert "reused 3, running 1" in err
+    assert "reused 4" in err, "it is in the cache, and recorded anew"
     assert "LaplacianShot is better than SimpleShot" in (trained.tables / "tiny.md").read_text()
 
 

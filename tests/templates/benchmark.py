@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from fsl.training.augmentation import Augmentation
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
+from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split, fingerprint
 
 
