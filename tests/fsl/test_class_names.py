@@ -220,8 +220,9 @@ def test_zero_shot_tasks_and_a_prior_instead_of_text(name: str) -> None:
 def test_the_other_tasks_of_a_batch_change_nothing(name: str) -> None:
     """Tasks with and without labelled pictures in one batch, with padding, against each task by itself."""
     kind, fields = preset(name)
-    transform = {"transform": "L2N"} if "transform" in fields else {}
-    strategy = STRATEGIES.load(kind)(**{**fields, **transform})
+    built = STRATEGIES.load(kind)
+    transform = {"transform": "L2N"} if "transform" in {field.name for field in dataclasses.fields(built)} else {}
+    strategy = built(**{**fields, **transform})
     named, generator = draw(9, shot=2), torch.Generator().manual_seed(9)
     has = torch.rand(3, 8, generator=generator) < 0.6
     has[1] = False
