@@ -58,7 +58,7 @@ def test_networks_come_first_and_what_shares_tasks_is_one_job(store, tracker, co
     assert [len(job.arguments) for job in found.preparations] == [2, 2], "one job for each training"
     assert [len(job.arguments) for job in found.jobs] == [2] * 4
     assert {job.needs for job in found.jobs} == {job.needs for job in found.preparations}
-    assert (found.count, found.finished) == (len(asked), 0)
+    assert (found.count, len(found.cached)) == (len(asked), 0)
     assert not runs_of(tracker, "evaluate/Tiny")
 
 
@@ -66,7 +66,7 @@ def test_nothing_is_missing_of_what_is_in_the_cache(trained, tracker, configs, r
     asked = configs("strategy=simpleshot,nearest")
     evaluation(asked[:1], trained, tracker)
     found = missing(asked, trained, tracker)
-    assert (found.finished, found.count, found.preparations) == (1, 1, ())
+    assert (len(found.cached), found.count, found.preparations) == (1, 1, ())
     evaluation(asked[1:], trained, tracker)
     assert missing(asked, trained, tracker).jobs == ()
     outcome = run(asked)
