@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from clustering.blocks import is_dask_array
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
@@ -208,8 +207,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: (N, D) finite, dense or, except for medoids, scipy sparse; float32 and float64 are kept, other numbers
-                become float32. The row chunks of a dask array stay on the workers of the current
-                `distributed.Client`, and labels_ and assignments_ are dask arrays, see docs/how_to/many-machines.md.
+                become float32.
             y: ignored, with a warning if `partial_labels` is None.
             partial_labels: (N,) int, known clusters 0..K-1, which points keep, and -1 for unlabelled points.
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
@@ -220,11 +218,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         warn_if_labels_are_y(y, partial_labels)
         self._check()
-        if is_dask_array(X):
-            from clustering.blocks.slk import fit_blocks
-
-            fit_blocks(self, X, partial_labels, graph)
-            return self
         require_for_fit(self, X, graph, known=partial_labels is not None)
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
@@ -393,8 +386,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         cost = rule.cost((centres if rows.origin is None else centres - rows.origin)[None])[0]
         if by == "prototypes" or self.weight == 0:
             return cost, None
-        if len(self._fitted.values) == 0:
-            raise InputError("a model fitted to a dask.array does not keep its rows; use by='prototypes'")
         fitted, new = self._fitted.values, rows.values
         if rows.origin is not None:
             fitted, new = fitted - rows.origin, new - rows.origin

@@ -1,7 +1,4 @@
-"""Settings of the optimiser for `clustering.SLK`, and the execution of its starts.
-
-Everything here is for rows in memory; `clustering.blocks.slk` uses parts of it for rows on the workers of a cluster.
-"""
+"""Settings of the optimiser for `clustering.SLK`, and the execution of its starts."""
 
 import math
 from collections.abc import Sequence
