@@ -77,7 +77,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     from one update of the prototypes to the next either, unless an empty cluster is reseeded. The choice of the start
     matters more than the weight; docs/methods/clustering.md has the measurements behind the defaults.
 
-    Memory: X, the graph, and about a dozen N x K arrays, for each of the `n_init` starts if they do not race.
+    Memory: X, the graph, and about a dozen N x K arrays, for each of the `n_init` starts if they do not race. A fitted
+    model, and its pickle, contains the rows of X and the graph, by which `predict` assigns new points.
 
     Parameters
     ----------
