@@ -71,7 +71,8 @@ class _ThreadState(threading.local):
 
 
 _THREAD, _LOCK = _ThreadState(), threading.Lock()
-_in_use, _blas = 0, None
+_in_use = 0
+_blas: Any = None
 _loaded: tuple[int, Any] = (0, None)
 
 
