@@ -37,8 +37,7 @@ from sklearn.semi_supervised import LabelSpreading
 
 from clustering.datasets.features import Features
 from clustering.datasets.mnist import MNIST
-from clustering.datasets.r8 import R8
-from clustering.datasets.usps import USPS
+from clustering.datasets.paper_files import R8, USPS
 from fsl.labelling.selection import Selection, next_to_label
 from fsl.strategies.slk_ms import SLKMS
 from fsl.transductive_classifier import TransductiveClassifier

@@ -31,9 +31,9 @@ from clustering.metrics import accuracy
 from clustering.optimiser.alternation import Sweeps, alternate
 from clustering.optimiser.centres import Modes, Rows
 from clustering.optimiser.terms import Laplacian
-from clustering.optimiser.trials import discrete_energy
 from clustering.seeding import first_seeds, prototypes_about
 from clustering.starts import indicators
+from clustering.trials import discrete_energy
 
 WEIGHTS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 PATH = tuple(np.geomspace(0.15, 1, 12)[:-1])

@@ -21,10 +21,10 @@ import torch
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from clustering.constraints import constraints
 from clustering.datasets.dataset import Dataset
-from clustering.datasets.magic import MAGIC
 from clustering.datasets.mnist import MNIST
-from clustering.deep.xsdc.constraints import constraints
+from clustering.datasets.paper_files import MAGIC
 from clustering.deep.xsdc.discriminative import feature_scale, ridge
 from clustering.deep.xsdc.kernel_networks import lenet5_kernel_network
 from clustering.deep.xsdc.reversal import Reversal

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.digits import Digits
-from clustering.datasets.magic import MAGIC
 from clustering.datasets.mnist import MNIST
+from clustering.datasets.paper_files import MAGIC
 from clustering.deep import XSDC
 from clustering.deep.xsdc.final_classifier import final_classifier
 from clustering.evaluation.known_labels import drawn_labels

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from clustering.constraints import constraints
 from clustering.deep.xsdc.balancing import balance
-from clustering.deep.xsdc.constraints import constraints
 from clustering.deep.xsdc.discriminative import discriminative_objective, dissimilarity, normalised_features
 from clustering.deep.xsdc.kernel_networks import OfRows, lenet5_kernel_network
 from clustering.deep.xsdc.vector_networks import KernelMap, LinearMap, Perceptron

@@ -7,13 +7,14 @@ import sklearn.cluster
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_is_fitted
 
 from clustering.estimator_input import checked_rows
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.graphs.sparse_rows import SparseRows, nearest_centres, rows_of
+from clustering.graphs.sparse_rows import SparseRows, SparseTable, nearest_centres, rows_of
 from clustering.numbering import numbered
 from clustering.seeding import first_seeds
 from clustering.starts import first_lowest
@@ -39,7 +40,7 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     labels_ : (N,) int, index of the nearest mean.
     cluster_centers_ : (K, D) means, in the space of the normalised rows if `normalize` is set.
-    objective_ : sum of squared distances. start_objectives_ : (n_init,) objective of each start.
+    objective_, inertia_ : sum of squared distances. start_objectives_ : (n_init,) objective of each start.
     n_iter_ : number of Lloyd iterations of the best start.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
         in scikit-learn.
@@ -86,7 +87,8 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         best = starts[int(first_lowest(self.start_objectives_, seeds.dtype))]
         self.labels_, order = numbered(self, best.labels_.astype(np.int64))
         self.cluster_centers_ = best.cluster_centers_[order]
-        self.objective_, self.n_iter_ = float(best.inertia_), int(best.n_iter_)
+        self.objective_ = self.inertia_ = float(best.inertia_)
+        self.n_iter_ = int(best.n_iter_)
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         return self
 
@@ -100,3 +102,10 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         values = checked_rows(self, X, reset=False, normalize=self.normalize, accept_sparse=True)
         return nearest_centres(values, torch.from_numpy(self.cluster_centers_).to(values.dtype)).cpu().numpy()
+
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """(n, K) Euclidean distance of each row of X (n, D) to each mean."""
+        check_is_fitted(self)
+        values = checked_rows(self, X, reset=False, normalize=self.normalize, accept_sparse=True)
+        rows = values.scipy() if isinstance(values, SparseTable) else values.numpy()
+        return np.asarray(pairwise_distances(rows, self.cluster_centers_.astype(rows.dtype)))

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clustering.blocks import is_dask_array
 from clustering.estimator_input import Device, checked_rows
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
@@ -96,8 +95,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "GaussianKModes":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn. If X is a
-        dask array, labels_ is one, too, see docs/how_to/many-machines.md.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
         Args:
             graph: graph from which sigma is estimated, see `clustering.graphs.row_graph.given_graph`; built if None.
@@ -111,11 +109,6 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"GaussianKModes: bandwidth_path must be decreasing numbers above 1, not {self.bandwidth_path!r}"
             )
-        if is_dask_array(X):
-            from clustering.blocks.kmodes import fit_blocks
-
-            fit_blocks(self, X, graph, path, _COLD)
-            return self
         rows = rows_of(
             checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
         )

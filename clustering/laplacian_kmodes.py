@@ -23,9 +23,9 @@ from clustering.graphs.sparse_rows import nearest_centres, rows_of
 from clustering.numbering import numbered
 from clustering.optimiser.centres import Modes, mean_shift
 from clustering.optimiser.simplex import project
-from clustering.optimiser.trials import discrete_energy
 from clustering.seeding import first_seeds
 from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
+from clustering.trials import discrete_energy
 
 
 class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]

@@ -19,11 +19,8 @@ from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import given_graph, scipy_graph
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.centres import Means, Medoids, Modes, Rows, Rule
-from clustering.optimiser.trials import discrete_energy
-
-Prototypes = Literal["mean", "mean_shift", "byproduct", "medoid"]
-"""The function F of an objective, as in `clustering.SLK`."""
+from clustering.optimiser.centres import Kind, Means, Medoids, Modes, Rows, Rule
+from clustering.trials import discrete_energy
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike, *, average: Literal["geometric", "arithmetic"] = "geometric") -> float:
@@ -131,7 +128,7 @@ def discrete_objective(
     graph: Any,
     weight: float,
     *,
-    kind: Prototypes,
+    kind: Kind,
     bandwidth: float = 1.0,
 ) -> float:
     """E = F + weight sum_pq w_pq [l_p != l_q] (thesis eq. 2.4), counting every stored arc once.
@@ -163,7 +160,7 @@ def relaxed_objective(
     graph: Any,
     weight: float,
     *,
-    kind: Prototypes,
+    kind: Kind,
     bandwidth: float = 1.0,
 ) -> float:
     """R = <S, log S> + F - weight <S, W S>, the relaxation of E that `SLK` minimises; on one-hot S it is E - weight sum
@@ -244,7 +241,7 @@ def graph_objectives(labels: ArrayLike, W: Any, *, balance: float = 1.0) -> Grap
 
 
 def _parts(
-    X: ArrayLike, prototypes: ArrayLike, graph: Any, kind: Prototypes, bandwidth: float
+    X: ArrayLike, prototypes: ArrayLike, graph: Any, kind: Kind, bandwidth: float
 ) -> tuple[Rule, torch.Tensor, SparseGraph]:
     """F, the prototypes relative to the origin of the rows, and W, all in double precision."""
     rows = Rows.of(torch.from_numpy(np.array(X, dtype=np.float64)))

@@ -47,7 +47,7 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     labels_ : (N,) int, cluster of each point; labelled points keep their label.
     cluster_centers_ : (K, D') means of the mapped rows; the fit holds N x D' numbers in memory.
-    objective_ : sum of squared distances of the mapped rows to their means. n_iter_ : number of rounds.
+    objective_, inertia_ : sum of squared distances of the mapped rows to their means. n_iter_ : number of rounds.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
         in scikit-learn.
     """
@@ -100,7 +100,7 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 break
             labels, self.n_iter_ = nearest, self.n_iter_ + 1
             centres = _means(rows.values, labels, centres)
-        self.objective_ = float((rows.values - centres[labels]).square().sum(dtype=torch.float64))
+        self.objective_ = self.inertia_ = float((rows.values - centres[labels]).square().sum(dtype=torch.float64))
         self.labels_, order = numbered(self, labels.numpy(), partial_labels)
         self.cluster_centers_ = centres.numpy()[order]
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
@@ -111,6 +111,12 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         mapped = self._mapped(checked_rows(self, X, reset=False))
         return nearest_centres(mapped, torch.from_numpy(self.cluster_centers_).to(mapped)).numpy()
+
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """(n, K) Euclidean distance of each mapped row of X (n, D) to each mean."""
+        check_is_fitted(self)
+        mapped = self._mapped(checked_rows(self, X, reset=False)).numpy()
+        return np.asarray(pairwise_distances(mapped, self.cluster_centers_.astype(mapped.dtype)))
 
     def _begin(self, standard: Tensor, seed: int) -> None:
         """Fit the map of the standardised rows (N, D) to the space of the similarity."""

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.files import Arrays, arrays_of, damaged, files_of, fingerprint_of, open_bytes
 from clustering.files.arrays import UNREADABLE
-from clustering.foundation import memory
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
 RECIPE = 1  # increase it when the same files would give other points
 PIXELS = 3072  # values of a picture: its red ones, then the green, then the blue
-SIZES = {"train": 50_000, "test": 10_000}
 Part = Literal["all", "train", "test"]
 Pixels = tuple[NDArray[np.uint8], NDArray[np.int64]]
 """(N, PIXELS) values and (N,) classes."""
@@ -49,8 +47,6 @@ class _CIFAR:
 
     def read(self) -> Dataset:
         paths = self._files()
-        count = sum(SIZES[part] for part in self._parts())
-        memory.require(f"dataset {self.name}, part={self.part}", {"values": 5.0 * PIXELS * count}, "set part=test")
         try:
             if paths[0].suffix == ".npz":
                 parts = _packed(self.name, paths[0], arrays_of(paths[0]), self._parts())

@@ -15,7 +15,6 @@ from clustering.files.regular import open_regular
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import Fingerprint, fingerprint
-from clustering.foundation.memory import require
 from clustering.foundation.parameters import Within, validate
 
 RECIPE = 1  # increase it when the same files would give other points
@@ -67,9 +66,6 @@ class Folder:
         names = self._names(folder)
         channels = 3 if self.colour == "rgb" else 1
         values = self.size**2 * channels
-        remedy = f"set size to less than {self.size}, or colour=grey"
-        subject = f"dataset folder: {len(names):,} pictures of {self.size} x {self.size}"
-        require(subject, {"values": 4.0 * values * len(names)}, remedy)
         points = np.empty((len(names), values), dtype=np.float32)
         for row, (_, pixels) in enumerate(on_each_core(lambda name: self._picture(folder / name), names)):
             points[row] = pixels

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.constraints import constraints
 from clustering.evaluation.known_labels import KnownLabels
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
@@ -60,8 +61,6 @@ def with_implied_labels(known: KnownLabels, links: KnownLinks) -> KnownLabels:
     Raises:
         InputError: links contradict labels or each other, or the labels of all points follow.
     """
-    from clustering.deep.xsdc.constraints import constraints
-
     joined, separated = links
     labels = constraints(len(known.labels), labels=known.labels, must_link=joined, cannot_link=separated).labels
     if (labels >= 0).all():

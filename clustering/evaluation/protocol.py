@@ -13,10 +13,6 @@ from numpy.typing import NDArray
 
 from clustering.foundation.streams import stream, stream_key
 
-NEARLY = 0.04
-"""Difference of E per point. A start of SLK that merges two clusters and halves another is worse by more than this if
-clusters are well separated (blobs of uneven sizes: 0.1 to 0.2), and by less if they overlap (USPS, MNIST)."""
-
 
 class Trial(NamedTuple):
     """One fit.
@@ -121,6 +117,8 @@ def lowest(
         clusters: (T,) number of non-empty clusters.
         points: N.
     """
+    from clustering.starts import NEARLY  # here, since it imports torch
+
     full = np.asarray(clusters) == np.max(clusters)
     energies = np.nan_to_num(objective, nan=np.inf)
     near = full & (energies <= energies[full].min() + NEARLY * points)

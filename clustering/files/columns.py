@@ -15,9 +15,6 @@ from clustering.foundation.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-_VALUES = 1 << 22  # values of a Parquet file decoded at a time
-_ROWS = 1 << 13  # maximum number of rows decoded at a time
-
 
 def open_parquet(path: Path) -> NamedArrays:
     """The columns of a Parquet file.
@@ -35,16 +32,9 @@ def open_parquet(path: Path) -> NamedArrays:
     _check_names(schema.names)
 
     def read(names: Sequence[str]) -> Mapping[str, NDArray[Any]]:
-        counted = {name: _of_column(counts, name) for name in names}
-        sizes = {name: 2.0 * count * _item_size(schema.field(name).type) for name, count in counted.items()}
+        sizes = {name: 16.0 * sum(n for at, n in counts.items() if f"{at}.".startswith(f"{name}.")) for name in names}
         memory.require("reading it", sizes, "use a smaller file, or the .npy format")
-        at_once = max(1, min(_ROWS, _VALUES * rows // max(1, sum(counted.values()))))
-        filled: dict[str, _Filled] = {name: _Filled(name, rows) for name in names}
-        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file:  # not whole columns at a time
-            for batch in file.iter_batches(batch_size=at_once, columns=list(names)):
-                for name in names:
-                    filled[name].add(batch.column(name))
-        return {name: column.values() for name, column in filled.items()}
+        return of_arrow(parquet.read_table(path, columns=list(names))).read(names)
 
     kinds = {field.name: _kind(field.type, rows) for field in schema}
     return NamedArrays(kinds, read, True, _index_of(schema))
@@ -200,19 +190,6 @@ def _is_list(of_type: Any) -> bool:
     return bool(types.is_list(of_type) or types.is_large_list(of_type) or types.is_fixed_size_list(of_type))
 
 
-def _item_size(of_type: Any) -> int:
-    """Bytes of a number of a column, or of a list of numbers; for text, a guess."""
-    import pyarrow as pa
-
-    if isinstance(of_type, pa.BaseExtensionType):
-        of_type = of_type.storage_type
-    of_type = of_type.value_type if _is_list(of_type) else of_type
-    try:
-        return max(1, int(of_type.bit_width) // 8)
-    except ValueError:  # no fixed size
-        return 64
-
-
 def _counts(metadata: Any) -> dict[str, int]:
     """Number of values by path of the column, according to the footer of a Parquet file."""
     counts: Counter[str] = Counter()
@@ -221,10 +198,6 @@ def _counts(metadata: Any) -> dict[str, int]:
         for place in range(columns.num_columns):
             counts[columns.column(place).path_in_schema] += columns.column(place).num_values
     return dict(counts)
-
-
-def _of_column(counts: Mapping[str, int], name: str) -> int:
-    return sum(count for path, count in counts.items() if path == name or path.startswith(f"{name}."))
 
 
 def _index_of(schema: Any) -> tuple[str, ...]:

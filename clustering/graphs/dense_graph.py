@@ -1,7 +1,7 @@
 """Neighbour graphs. A term needs only the product `graph @ S`."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,21 +10,6 @@ from clustering.optimiser.points import Points
 
 Symmetry = Literal["average", "union", "mutual", "directed"]
 """How the arcs p -> q of the k nearest neighbours become weights: (W + W^T) / 2, max, min, or W unchanged."""
-
-
-class Graph(Protocol):
-    """Symmetric or directed weights between points, with zero diagonal."""
-
-    @property
-    def symmetric(self) -> bool: ...
-
-    def __matmul__(self, assignments: Tensor) -> Tensor:
-        """W S for (B, N, K) assignments."""
-        ...
-
-    def select(self, problems: Tensor) -> "Graph":
-        """The graphs of a subset of the problems, given by indices."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from clustering.graphs.dense_graph import DenseGraph, Graph, Symmetry, nearest, symmetrised
+from clustering.graphs.dense_graph import DenseGraph, Symmetry, nearest, symmetrised
 from clustering.graphs.knn import Nearest, nearest_neighbours
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.points import Features, Points, squared_pairwise
+from clustering.optimiser.terms import Graph
 
 
 class Arcs(Protocol):

@@ -17,7 +17,6 @@ from scipy import sparse
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.memory import require
 from clustering.foundation.parameters import Above, AtLeast, mismatch
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbour_cache import key, load, store
@@ -94,8 +93,7 @@ def neighbours(
         done: progress callback, called with (finished, total) points.
 
     Raises:
-        InputError: X is not a finite table of numbers, a parameter is invalid, there would be 2^31 arcs or more, or
-            memory is insufficient.
+        InputError: X is not a finite table of numbers, a parameter is invalid, or there would be 2^31 arcs or more.
     """
     for name, value, hint in (
         ("k", k, Annotated[int, AtLeast(1)]),
@@ -117,11 +115,6 @@ def neighbours(
             f"{_MAX_ARCS:,}; use k={_MAX_ARCS // (2 * points)} or fewer points"
         )
     search = choose(x, method)
-    require(
-        f"the neighbour graph of {points:,} x {x.shape[1]:,} values",
-        {"the graph": room(points, x.shape[1], k, search)},
-        "use fewer rows (a sample) or fewer neighbours",
-    )
     nearest, seconds = _cached_nearest_rows(x, k, search, folder, done)
     lengths = nearest.squared_distances
     present = nearest.indices >= 0
@@ -132,15 +125,6 @@ def neighbours(
         values = np.exp(lengths / (-2 * variance)).astype(np.float32)
     graph = symmetrised(nearest.indices, values, symmetry).to(torch.float32, x.device)
     return NeighbourGraph(graph, mean, k, symmetry, nearest.search, nearest.recall, seconds, points, _squared_norm(x))
-
-
-def room(points: int, columns: int, k: int, search: Search) -> int:
-    """Maximum number of bytes needed to build the graph, besides the points."""
-    arcs = points * min(k, max(0, points - 1))
-    searched = {"tree": 12 * points * columns + 16 * points, "hnsw": 4 * points * columns + 136 * points}
-    return 12 * arcs + max(
-        searched.get(search, 0), 45 * arcs
-    )  # stored arcs, plus the larger of search and symmetrisation
 
 
 def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:

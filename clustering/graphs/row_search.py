@@ -85,16 +85,11 @@ def choose(x: Tensor | SparseTable, method: Method) -> Search:
             raise InputError("method='hnsw' requires dense rows; set method='exact', or reduce the columns first")
         return "sparse"
     points, columns = x.shape
-    return by_shape(points, columns, "exact" if method == "auto" and x.is_cuda else method, tree=not x.is_cuda)
-
-
-def by_shape(points: int, columns: int, method: Method = "auto", *, tree: bool = True) -> Search:
-    """The search for this number of dense rows; a tree only if `tree` allows it."""
     if method == "hnsw":
         return "hnsw"
-    if columns <= _TREE_COLUMNS and tree:
+    if columns <= _TREE_COLUMNS and not x.is_cuda:
         return "tree"
-    return "blocks" if method == "exact" or points <= EXACT_UP_TO else "hnsw"
+    return "blocks" if method == "exact" or x.is_cuda or points <= EXACT_UP_TO else "hnsw"
 
 
 def nearest_rows(

@@ -5,10 +5,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from clustering.graphs.dense_graph import DenseGraph, Graph, Symmetry, nearest, symmetrised
+from clustering.graphs.dense_graph import DenseGraph, Symmetry, nearest, symmetrised
 from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.points import Features, Points, squared_pairwise
+from clustering.optimiser.terms import Graph
 
 Similarity = Literal["cosine", "gaussian"]
 """Weight of an arc of length d: the cosine 1 - d^2 / 2, for points of norm 1 up to rounding, whose neighbours are then

@@ -8,6 +8,7 @@ blocks, and no array has the size of all pairs of points, or of points times cla
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -227,6 +228,9 @@ def members_of(weights: Tensor) -> Tensor:
     """(B, K, N) bool, the class in which each point has its largest weight, from weights (B, K, N)."""
     return (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
 
+
+Kind = Literal["mean", "mean_shift", "byproduct", "medoid"]
+"""The function F of an objective, as in `clustering.SLK`."""
 
 Rule = Means | Modes | Medoids
 """How prototypes follow from assignments, and the costs of points at them."""

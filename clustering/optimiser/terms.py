@@ -1,14 +1,29 @@
 """Terms of the objective."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from torch import Tensor
 
-from clustering.graphs.dense_graph import Graph
 from clustering.optimiser.objective import inner
 
 CURVATURE = 0.1
 """Curvature of a Laplacian term relative to its weight, the unit of its proximal weight."""
+
+
+class Graph(Protocol):
+    """Symmetric or directed weights between points, with zero diagonal."""
+
+    @property
+    def symmetric(self) -> bool: ...
+
+    def __matmul__(self, assignments: Tensor) -> Tensor:
+        """W S for (B, N, K) assignments."""
+        ...
+
+    def select(self, problems: Tensor) -> "Graph":
+        """The graphs of a subset of the problems, given by indices."""
+        ...
 
 
 @dataclass(frozen=True)

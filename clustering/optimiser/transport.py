@@ -52,10 +52,10 @@ def sinkhorn(
     """
     batch, shape = scores.shape[:-2], scores.shape
     S = scores.mT.reshape(-1, shape[-1], shape[-2]).contiguous()  # classes before points: sums over long rows
-    r, c = rows.reshape(-1, shape[-2], 1), columns.reshape(-1, shape[-1], 1)
+    r, c = rows.to(S).reshape(-1, shape[-2], 1), columns.to(S).reshape(-1, shape[-1], 1)
     total = r.sum(1, keepdim=True)
     c = c * (total / c.sum(1, keepdim=True).clamp_min(torch.finfo(S.dtype).tiny))
-    g = torch.zeros_like(c) if start is None else start.reshape(c.shape)
+    g = torch.zeros_like(c) if start is None else start.to(S).reshape(c.shape)
     g = torch.where((c > 0) | (total == 0), g, -torch.finfo(S.dtype).max / 4)
     problem = _Transports(S, r, c, tolerance * total)
     state = _Scaled(g, problem.plan(g), torch.full_like(total, _DAMPING), torch.zeros_like(total, dtype=torch.int64))

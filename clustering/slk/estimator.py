@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from clustering.blocks import is_dask_array
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
@@ -23,11 +22,9 @@ from clustering.foundation.parameters import Count, NonNegative, validate_signat
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.row_search import nearest_to
 from clustering.graphs.sparse_rows import SparseRows, rows_of
-from clustering.metrics import Prototypes
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Members, Outcome
-from clustering.optimiser.centres import Rows
-from clustering.optimiser.trials import TOGETHER
+from clustering.optimiser.centres import Kind, Rows
 from clustering.seeding import first_seeds
 from clustering.slk.fit import (
     Bandwidth,
@@ -49,10 +46,10 @@ from clustering.slk.fit import (
     temperatures_of,
     weight_path,
 )
-from clustering.slk.memory import require_for_fit, require_for_trials
 from clustering.slk.published import PublishedSLK
 from clustering.starts import Select, entropy_of, warn_of_empty, warn_of_uniform
 from clustering.sweeps import settings
+from clustering.trials import TOGETHER
 
 _PRESETS = {"slk2018-ms": "mean_shift", "slk2018-bo": "byproduct", "journal-means": "mean"}
 """Prototypes of the published runs."""
@@ -80,7 +77,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     from one update of the prototypes to the next either, unless an empty cluster is reseeded. The choice of the start
     matters more than the weight; docs/methods/clustering.md has the measurements behind the defaults.
 
-    Memory: X, the graph, and about a dozen N x K arrays, for each of the `n_init` starts if they do not race.
+    Memory: X, the graph, and about a dozen N x K arrays, for each of the `n_init` starts if they do not race. A fitted
+    model, and its pickle, contains the rows of X and the graph, by which `predict` assigns new points.
 
     Parameters
     ----------
@@ -151,7 +149,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_clusters: Count = 8,
         *,
-        prototypes: Prototypes = "mean_shift",
+        prototypes: Kind = "mean_shift",
         weight: NonNegative = 0.65,
         n_neighbors: Count = 5,
         normalize: Normalisation = None,
@@ -208,24 +206,17 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: (N, D) finite, dense or, except for medoids, scipy sparse; float32 and float64 are kept, other numbers
-                become float32. The row chunks of a dask array stay on the workers of the current
-                `distributed.Client`, and labels_ and assignments_ are dask arrays, see docs/how_to/many-machines.md.
+                become float32.
             y: ignored, with a warning if `partial_labels` is None.
             partial_labels: (N,) int, known clusters 0..K-1, which points keep, and -1 for unlabelled points.
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
 
         Raises:
-            InputError: a parameter, X, the labels or the graph is invalid; there are fewer distinct points than
-                clusters; or memory is insufficient.
+            InputError: a parameter, X, the labels or the graph is invalid; or there are fewer distinct
+                points than clusters.
         """
         warn_if_labels_are_y(y, partial_labels)
         self._check()
-        if is_dask_array(X):
-            from clustering.blocks.slk import fit_blocks
-
-            fit_blocks(self, X, partial_labels, graph)
-            return self
-        require_for_fit(self, X, graph, known=partial_labels is not None)
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
         near = neighbours_of(self, graph, rows)
@@ -273,7 +264,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         models: list[SLK] = settings(self, seeds, grid)
         for model in models:
             model._check()
-        self.require_memory(X, starts=len(models), graph=graph)
         rows_by_key: dict[bytes, Rows] = {}
         graphs_by_key: dict[bytes, Neighbours] = {}
         for group in _groups(models):
@@ -294,14 +284,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 for model in batch:
                     validate_data(model, X, reset=True, skip_check_array=True)
         return models
-
-    def require_memory(self, X: ArrayLike, *, starts: int, graph: Any = None) -> None:
-        """Raise if memory is insufficient for this number of `trials` with X.
-
-        Raises:
-            InputError: less memory is free than the trials need.
-        """
-        require_for_trials(self, X, graph, trials=starts)
 
     def _fit_together(
         self, models: Sequence[SLK], rows: Rows, near: Neighbours, temperatures: Sequence[float], *, whole: bool
@@ -359,26 +341,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         logits = self._logits(cost, neighbours) / self.temperature_
         return logits.softmax(dim=0).T.contiguous().cpu().numpy()
 
-    def score(self, X: ArrayLike, y: Any = None, *, by: AssignBy = "graph") -> float:
-        """Opposite of the mean contribution of new points to E, in units of E / N; higher is better.
-
-        A point p with the cluster l_p of `predict` contributes its unary cost and, with by="graph",
-        2 weight sum_q [l_p != l_q] over its n_neighbors nearest rows q of the fitted X. Scores are comparable only
-        between models with the same `prototypes`, `weight`, `n_neighbors` and bandwidth_.
-
-        Args:
-            X: (n, D).
-            y: ignored, as in scikit-learn.
-            by: as in `predict`.
-        """
-        cost, neighbours = self._unary(X, by)
-        labels = self._logits(cost, neighbours).max(dim=0).indices
-        energies = cost.gather(0, labels[None])[0].double()
-        if neighbours is not None:
-            differ = torch.from_numpy(self.labels_).to(labels)[neighbours] != labels[:, None]
-            energies += 2 * self.weight * differ.sum(dim=1)
-        return -float(energies.mean())
-
     def _unary(self, X: ArrayLike, by: str) -> tuple[Tensor, Tensor | None]:
         """Unary costs (K, n) of new points and the indices (n, n_neighbors) of their nearest fitted rows.
 
@@ -393,8 +355,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         cost = rule.cost((centres if rows.origin is None else centres - rows.origin)[None])[0]
         if by == "prototypes" or self.weight == 0:
             return cost, None
-        if len(self._fitted.values) == 0:
-            raise InputError("a model fitted to a dask.array does not keep its rows; use by='prototypes'")
         fitted, new = self._fitted.values, rows.values
         if rows.origin is not None:
             fitted, new = fitted - rows.origin, new - rows.origin

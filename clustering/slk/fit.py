@@ -1,7 +1,4 @@
-"""Settings of the optimiser for `clustering.SLK`, and the execution of its starts.
-
-Everything here is for rows in memory; `clustering.blocks.slk` uses parts of it for rows on the workers of a cluster.
-"""
+"""Settings of the optimiser for `clustering.SLK`, and the execution of its starts."""
 
 import math
 from collections.abc import Sequence
@@ -24,13 +21,12 @@ from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.graphs.sparse_rows import SparseRows
-from clustering.metrics import Prototypes
 from clustering.optimiser.alternation import Clamp, Members, Sweeps
-from clustering.optimiser.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
-from clustering.optimiser.trials import Course, Trials, run_trials
+from clustering.optimiser.centres import ByProductModes, Kind, Means, Medoids, Modes, Rows, Rule
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
 from clustering.slk.race import race, ranked, sample
 from clustering.starts import Ranking, Select
+from clustering.trials import Course, Trials, run_trials
 
 COLDEST = 2.0**-10
 """Lowest temperature, used if there is almost no graph; assignments are then practically hard."""
@@ -66,7 +62,7 @@ class Parameters(Protocol):
     """The parameters of `clustering.SLK`, described there."""
 
     n_clusters: int
-    prototypes: Prototypes
+    prototypes: Kind
     weight: float
     n_neighbors: int
     normalize: Normalisation

@@ -20,9 +20,9 @@ from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.numbering import numbered
 from clustering.optimiser.centres import Rows, best_by_members
-from clustering.optimiser.trials import cut
 from clustering.seeding import first_seeds
 from clustering.starts import entropy_of, indicators, warn_of_uniform
+from clustering.trials import cut
 
 UPDATES, SWEEPS, SHIFTS = 100, 1000, 1000
 """Maximum number of updates of the prototypes, of updates of S in between, and of mean-shift steps."""

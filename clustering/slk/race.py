@@ -18,10 +18,10 @@ from torch import Tensor
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.alternation import Clamp
 from clustering.optimiser.centres import Rule
-from clustering.optimiser.trials import Course, Trials, discrete_energy, run_trials
 from clustering.seeding import prototypes_about
 from clustering.slk.split_merge import Ends, split_and_merged
 from clustering.starts import Ranking, Select, cluster_sizes, compared
+from clustering.trials import Course, Trials, discrete_energy, run_trials
 
 _SAMPLE, _MEMBERS = 8192, 256
 """Size of a sample, and minimum number of its points per cluster."""
@@ -41,7 +41,7 @@ def ranked(trials: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[flo
 
     "information" is R - 2 N H, with H the entropy of the cluster shares in nats: cost and graph term minus N times the
     mutual information of points and clusters, minus another N H. It prefers even sizes and therefore counts only among
-    trials whose E is near the lowest (`clustering.evaluation.protocol.NEARLY`).
+    trials whose E is near the lowest (`clustering.starts.NEARLY`).
 
     Args:
         trials: T trials.

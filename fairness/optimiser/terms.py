@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clustering.graphs.dense_graph import Graph
+from clustering.optimiser.terms import Graph
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, validate
-from clustering.graphs.dense_graph import Graph, Symmetry
+from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.graphs.similarity import similarity_graph
 from clustering.optimiser.descent import Step, descend
 from clustering.optimiser.points import Points, squared_distances
-from clustering.optimiser.terms import Laplacian
+from clustering.optimiser.terms import Graph, Laplacian
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.rectification import Normalisation, SupportLabels, rectified_means
 from fsl.transforms import Transform

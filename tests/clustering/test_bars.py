@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
-from clustering.datasets.bars import Bars
+from clustering.datasets.generated import Bars
 from clustering.foundation.errors import InputError
 
 

@@ -14,8 +14,8 @@ from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
 from clustering.optimiser import centres, prototypes
 from clustering.optimiser.centres import Rows
 from clustering.optimiser.points import Features
-from clustering.optimiser.trials import Course, cut, run_trials
 from clustering.seeding import plus_plus
+from clustering.trials import Course, cut, run_trials
 
 
 def draw(seed: int, *shape: int) -> torch.Tensor:

@@ -103,7 +103,7 @@ def test_r8_is_sparse_with_rows_of_unit_length():
 @pytest.mark.slow
 @needs_data
 def test_mnist_of_uneven_digits(mnist, monkeypatch):
-    monkeypatch.setattr("clustering.datasets.mnist_uneven.pixels", lambda *_: (mnist.values, mnist.labels))
+    monkeypatch.setattr("clustering.datasets.mnist.MNIST._rows", lambda *_: (mnist.values, mnist.labels))
     uneven = DATASETS.load("mnist_uneven")
     found = check("mnist_uneven", uneven(root=str(REAL), points=5000, share=0.8).read())
     assert np.bincount(found.labels).tolist() == [800] * 5 + [200] * 5

@@ -82,30 +82,6 @@ def threads_of_this_process() -> dict[str, str]:
     return times
 
 
-def test_threads_of_python_do_not_disturb_each_other():
-    """One is in a block, while another begins with torch, enters one and leaves it last."""
-    inside, may_leave = threading.Event(), threading.Event()
-
-    def first():
-        with one_core():
-            inside.set()
-            assert may_leave.wait(30)
-        return torch.get_num_threads()
-
-    def second():
-        assert inside.wait(30)
-        outside = torch.get_num_threads()
-        with one_core():
-            within = torch.get_num_threads()
-            may_leave.set()
-        return outside, within, torch.get_num_threads()
-
-    with ThreadPoolExecutor(2) as pool:
-        one, other = pool.submit(first), pool.submit(second)
-        assert other.result(30) == (3, 1, 3)
-        assert one.result(30) == 3
-
-
 def test_work_on_each_core_is_of_one_thread_in_every_pool():
     before = numbers()
     assert all(set(seen) == {1} for _, seen in on_each_core(lambda _: numbers(), range(4)))

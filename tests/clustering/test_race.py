@@ -13,10 +13,10 @@ from clustering.foundation.streams import stream
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import accuracy
 from clustering.optimiser.centres import Means, Rows
-from clustering.optimiser.trials import Course, run_trials
 from clustering.seeding import plus_plus, prototypes_about
 from clustering.slk.race import race, sample
 from clustering.starts import Ranking, first_lowest
+from clustering.trials import Course, run_trials
 
 WEIGHT = 0.3
 

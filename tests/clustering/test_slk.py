@@ -397,29 +397,18 @@ def test_probabilities_of_new_points_agree_with_predict(prototypes: Any, by: Any
     np.testing.assert_array_equal(found.argmax(axis=1), model.predict(X[80:], by=by))
 
 
-def test_probabilities_and_score_of_new_points_by_loops() -> None:
+def test_probabilities_of_new_points_by_loops() -> None:
     X, _ = blobs()
     old, new = X[:80], X[80:]
     model = SLK(3, prototypes="mean", weight=0.8, n_neighbors=4, n_init=2, random_state=0).fit(old)
-    logits, energies = np.zeros((len(new), 3)), []
+    logits = np.zeros((len(new), 3))
     for i, x in enumerate(new):
         near = np.argsort(((old - x) ** 2).sum(axis=1))[:4]
         for k in range(3):
             logits[i, k] = 2 * 0.8 * model.assignments_[near, k].sum() - ((x - model.cluster_centers_[k]) ** 2).sum()
-        label = logits[i].argmax()
-        cut = sum(model.labels_[q] != label for q in near)
-        energies.append(((x - model.cluster_centers_[label]) ** 2).sum() + 2 * 0.8 * cut)
     powers = np.exp((logits - logits.max(axis=1, keepdims=True)) / model.temperature_)
     np.testing.assert_allclose(model.predict_proba(new), powers / powers.sum(axis=1, keepdims=True), atol=1e-9)
-    assert model.score(new) == pytest.approx(-np.mean(energies))
-    nearest = ((new[:, None] - model.cluster_centers_) ** 2).sum(axis=2).min(axis=1)
-    assert model.score(new, by="prototypes") == pytest.approx(-nearest.mean())
-
-
-def test_the_score_prefers_points_like_the_fitted_ones() -> None:
-    X, _ = blobs()
-    model = SLK(3, n_init=2, random_state=0).fit(X[:80])
-    assert model.score(X[80:]) > model.score(X[80:] + 30)
+    assert not hasattr(model, "score")  # E of other weights cannot be compared
 
 
 def test_the_signature_of_help_is_short() -> None:

@@ -13,10 +13,10 @@ from scipy import sparse
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import accuracy
 from clustering.optimiser.centres import Means, Modes, Rows
-from clustering.optimiser.trials import Course, run_trials
 from clustering.seeding import prototypes_of
 from clustering.slk.race import ranked
 from clustering.slk.split_merge import Ends, changes, split_and_merged
+from clustering.trials import Course, run_trials
 
 WEIGHT = 0.3
 K = 5

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from clustering.deep.xsdc.constraints import Constraints
+from clustering.constraints import Constraints
 
 Points = NDArray[np.int64]
 

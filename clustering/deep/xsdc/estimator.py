@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from clustering.constraints import Constraints, broken_links, check_room, constraints
 from clustering.deep.settings import Observe
-from clustering.deep.xsdc.constraints import Constraints, broken_links, check_room, constraints
 from clustering.deep.xsdc.copies import Copies
 from clustering.deep.xsdc.deep_clustering import DeepClustering
 from clustering.deep.xsdc.discriminative import (

@@ -6,7 +6,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.deep.xsdc.constraints import Constraints, Known
+from clustering.constraints import Constraints, Known
 from clustering.deep.xsdc.discriminative import best_penalty, ridge
 from clustering.deep.xsdc.rounding import constrained_labels, unit_kmeans
 from clustering.foundation.errors import InputError

@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from clustering.constraints import Constraints
 from clustering.deep.xsdc.balancing import balance
 from clustering.deep.xsdc.batches import Batch, batches, labelled_points
-from clustering.deep.xsdc.constraints import Constraints
 from clustering.deep.xsdc.copies import Copies
 from clustering.deep.xsdc.deep_clustering import DeepClustering, deep_labels
 from clustering.deep.xsdc.discriminative import (

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
-from clustering.deep.xsdc.constraints import Constraints
+from clustering.constraints import Constraints
 from clustering.graphs.spectrum import leading_eigenvectors
 
 Array = NDArray[np.float64]

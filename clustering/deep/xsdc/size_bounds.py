@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from clustering.deep.xsdc.constraints import Constraints
+from clustering.constraints import Constraints
 from clustering.foundation.errors import InputError
 
 

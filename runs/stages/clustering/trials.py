@@ -142,8 +142,8 @@ def fit_all(
     from sklearn.base import clone
     from sklearn.exceptions import ConvergenceWarning
 
-    from clustering.optimiser.trials import TOGETHER
     from clustering.sweeps import check_takes, fit_trials
+    from clustering.trials import TOGETHER
 
     device = config.device.partition(":")[0]
     estimator = with_known(told(config), n_clusters=clusters, device=device)

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clustering.constraints import Known, constraints
 from clustering.deep.xsdc import balancing
 from clustering.deep.xsdc.balancing import Balanced, balance
-from clustering.deep.xsdc.constraints import Known, constraints
 from clustering.deep.xsdc.discriminative import discriminative_objective, dissimilarity
 from clustering.foundation.errors import InputError
 from tests.oracles import xsdc_dense as oracle

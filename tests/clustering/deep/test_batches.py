@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from clustering.constraints import Constraints, constraints
 from clustering.deep.xsdc.batches import Batch, batches
-from clustering.deep.xsdc.constraints import Constraints, constraints
 
 
 def draw(known: Constraints, size: int, count: int = 12, seed: int = 0, **kwargs: float) -> list[Batch]:

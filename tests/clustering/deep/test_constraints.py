@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.deep.xsdc.constraints import broken_links, check_room, constraints
+from clustering.constraints import broken_links, check_room, constraints
 from clustering.foundation.errors import InputError
 
 

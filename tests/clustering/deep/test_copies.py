@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from clustering.constraints import constraints
 from clustering.deep import XSDC
-from clustering.deep.xsdc.constraints import constraints
 from clustering.deep.xsdc.copies import Copies
 from clustering.deep.xsdc.reversal import Reversal
 from clustering.deep.xsdc.vector_networks import Perceptron

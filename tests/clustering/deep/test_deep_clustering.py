@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.deep.xsdc.constraints import constraints
+from clustering.constraints import constraints
 from clustering.deep.xsdc.deep_clustering import DeepClustering, deep_labels
 from clustering.deep.xsdc.discriminative import eigengap
 from clustering.deep.xsdc.other_assignments import by_labels, eigenvector_labels

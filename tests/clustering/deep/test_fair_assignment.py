@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from clustering.datasets.predictions import Predictions
+from clustering.datasets.generated import Predictions
 from clustering.deep.fair_assignment import FairAssignment, em_steps, newton_pseudo_labels
 from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels, fair_objective
 from clustering.foundation.errors import InputError

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.deep.xsdc.constraints import constraints
+from clustering.constraints import constraints
 from clustering.deep.xsdc.discriminative import dissimilarity
 from clustering.deep.xsdc.other_assignments import by_eigenvectors, by_pseudo_labels
 from clustering.foundation.errors import InputError

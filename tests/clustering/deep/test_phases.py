@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from clustering.deep.xsdc.constraints import constraints
+from clustering.constraints import constraints
 from clustering.deep.xsdc.deep_clustering import DeepClustering
 from clustering.deep.xsdc.phases import STATE, Phase, TrainedPhases, train
 from clustering.deep.xsdc.reversal import Reversal

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.deep.xsdc.constraints import constraints
+from clustering.constraints import constraints
 from clustering.deep.xsdc.discriminative import ridge_objective
 from clustering.deep.xsdc.reversal import Reversal
 from clustering.deep.xsdc.rounding import constrained_labels, nearest_labels, spectral_labels

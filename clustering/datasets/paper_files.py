@@ -1,0 +1,324 @@
+"""Data sets of papers in files that a user provides: which files, what they hold, and how to read them."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.datasets.dataset import Dataset, numbered
+from clustering.datasets.files import Part, arrays_of, damaged, files_of, fingerprint_of, open_bytes, rows_and_classes
+from clustering.files.arrays import UNREADABLE
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.streams import stream
+
+RECIPE = 1  # increase it when the same files would give other points
+
+
+@dataclass(frozen=True)
+class PaperFiles:
+    """A data set in files; the class attributes say which, and `_part` or `_rows` read them.
+
+    Attributes:
+        root: folder with the files.
+    """
+
+    name: ClassVar[str]
+    wanted: ClassVar[str]
+    """The files in words, for messages."""
+    forms: ClassVar[tuple[tuple[str, ...], ...]]
+    """Alternatives, each of one .npz file with both parts, or of one file a part; plain or compressed (.gz)."""
+    shape: ClassVar[tuple[int | None, int]]
+    """N, None if it is not known, and D."""
+    classes: ClassVar[int | tuple[str, ...]]
+    """Names of the classes in the order of their numbers in the files, or how many there are."""
+    picture: ClassVar[tuple[int, int] | None] = None
+
+    root: str | None = None
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def source(self) -> str:
+        return fingerprint_of(self.name, RECIPE, self._files())
+
+    def read(self) -> Dataset:
+        values, labels, names = self._checked()
+        return Dataset(values.astype(np.float32), labels, names, picture=self.picture)
+
+    def _files(self) -> list[Path]:
+        return files_of(self.name, self.root, self.wanted, *self.forms)
+
+    def _checked(self) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...]]:
+        """Rows, labels and class names, whose numbers are the expected ones."""
+        paths = self._files()
+        values, classes = self._rows(paths)
+        labels, names = numbered(classes)
+        count = self.classes if isinstance(self.classes, int) else len(self.classes)
+        points = len(values) if self.shape[0] is None else self.shape[0]
+        if values.shape != (points, self.shape[1]) or classes.shape != (points,) or len(names) != count:
+            expected = f"({self.shape[0] or 'N'}, {self.shape[1]}) and {'(N,)' if self.shape[0] is None else points}"
+            raise InputError(
+                f"dataset {self.name}: {paths[0]} has rows {values.shape}, and {classes.shape} labels of {len(names)} "
+                f"classes, not {expected} of {count} classes; download it again"
+            )
+        return values, labels, names if isinstance(self.classes, int) else self.classes
+
+    def _rows(self, paths: Sequence[Path]) -> Part:
+        return rows_and_classes(self.name, paths, self._part)
+
+    @staticmethod
+    def _part(path: Path) -> Part:
+        """Lines of numbers, the last one a class."""
+        table = np.loadtxt(open_bytes(path).decode().splitlines())
+        return table[:, :-1], table[:, -1].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Shuttle(PaperFiles):
+    """58,000 sensor readings of the space shuttle (Statlog, UCI), 9 integers in 7 classes of very unequal size.
+
+    There are 45,586 / 50 / 171 / 8,903 / 3,267 / 10 / 13 points in the classes, training rows first.
+
+    Attributes:
+        root: folder with shuttle.npz, or with UCI's shuttle.trn and shuttle.tst.
+    """
+
+    name = "shuttle"
+    wanted = "shuttle.npz, or UCI's shuttle.trn and shuttle.tst (unpack shuttle.trn.Z first)"
+    forms = (("shuttle.npz",), ("shuttle.trn", "shuttle.tst"))
+    shape = (58_000, 9)
+    classes = ("Rad Flow", "Fpv Close", "Fpv Open", "High", "Bypass", "Bpv Close", "Bpv Open")
+
+
+@dataclass(frozen=True)
+class USPS(PaperFiles):
+    """9,298 hand-written digits of postal codes, 256 grey values in [0, 1] (Hull 1994), training images first.
+
+    Attributes:
+        root: folder with usps.npz, with zip.train and zip.test (compressed or not), or with LIBSVM's usps.bz2 and
+            usps.t.bz2.
+    """
+
+    name = "usps"
+    wanted = "usps.npz, or zip.train.gz and zip.test.gz, or usps.bz2 and usps.t.bz2 of LIBSVM"
+    forms = (("usps.npz",), ("zip.train", "zip.test"), ("usps.bz2", "usps.t.bz2"), ("usps", "usps.t"))
+    shape, classes, picture = (9298, 256), 10, (16, 16)
+
+    def _rows(self, paths: Sequence[Path]) -> Part:
+        """Values in [0, 1], from integers in [0, 2000], as is usual for USPS, or from floats in [-1, 1]."""
+        values, classes = super()._rows(paths)
+        if np.issubdtype(values.dtype, np.integer):
+            values = values / 2000
+        elif values.min(initial=0) < 0:
+            values = (values + 1) / 2
+        return values, classes.astype(np.int64)
+
+    @staticmethod
+    def _part(path: Path) -> Part:
+        """Lines with a digit and 256 numbers; LIBSVM's have a digit plus one, and column:value pairs."""
+        if path.name.startswith("usps"):
+            from sklearn.datasets import load_svmlight_file
+
+            with io.BytesIO(open_bytes(path)) as file:
+                values, classes = load_svmlight_file(file, n_features=256)
+            return values.toarray(), classes - 1
+        table = np.loadtxt(open_bytes(path).decode().splitlines())
+        return table[:, 1:], table[:, 0]
+
+
+@dataclass(frozen=True)
+class MAGIC(PaperFiles):
+    """Particle showers in a Cherenkov telescope (UCI), 10 standardised measurements; 12,332 gammas and 6,688 hadrons.
+
+    Attributes:
+        root: folder with magic04.csv, or with UCI's magic04.data.
+        balanced: whether to use as many gammas as hadrons, 13,376 points in total, as the authors of XSDC do, instead
+            of all 19,020.
+        seed: seed of the selection of gammas.
+    """
+
+    name = "magic"
+    wanted = "magic04.csv, or UCI's magic04.data, plain or compressed (.gz)"
+    forms = (("magic04.csv",), ("magic04.data",))
+    shape = (19_020, 10)
+    classes = ("gamma", "hadron")
+
+    balanced: bool = True
+    seed: Annotated[int, AtLeast(0)] = 0
+
+    def read(self) -> Dataset:
+        values, labels, names = self._checked()
+        if self.balanced:
+            few = int(labels.sum())
+            kept = stream(self.seed, self.name).permutation(np.flatnonzero(labels == 0))[:few]
+            rows = np.sort(np.concatenate([kept, np.flatnonzero(labels == 1)]))
+            values, labels = values[rows], labels[rows]
+        scaled = (values - values.mean(axis=0)) / values.std(axis=0)
+        return Dataset(scaled.astype(np.float32), labels, names)
+
+    def _rows(self, paths: Sequence[Path]) -> Part:
+        try:
+            lines = [line for line in open_bytes(paths[0]).decode().splitlines() if line.strip()]
+            lines = lines[not lines[0][0].isdigit() :]  # UCI's file has no header line
+            table = np.array([line.split(",") for line in lines])
+            return table[:, :-1].astype(np.float64), np.char.strip(table[:, -1])
+        except UNREADABLE as error:
+            raise damaged(self.name, paths[0], error) from error
+
+
+@dataclass(frozen=True)
+class R8(PaperFiles):
+    """7,674 news of Reuters-21578 as sparse rows of unit norm in 8 topics of very unequal size, training part first.
+
+    The weight of a word is 1 + log(count in the document), times its inverse document frequency over all documents.
+
+    Attributes:
+        root: folder with r8-train.txt.gz and r8-test.txt.gz, compressed or not; a line is `topic<TAB>text`.
+        min_documents: minimum number of documents that contain a word; rarer words are removed.
+        stop_words: whether to remove frequent English words.
+    """
+
+    name = "r8"
+    wanted = "r8-train.txt.gz and r8-test.txt.gz (or r8-train-all-terms.txt and r8-test-all-terms.txt): topic<TAB>text"
+    forms = tuple((f"r8-train{kind}.txt", f"r8-test{kind}.txt") for kind in ("", "-all-terms", "-stemmed"))
+
+    min_documents: Annotated[int, AtLeast(1)] = 3
+    stop_words: bool = True
+
+    def read(self) -> Dataset:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        topics, texts = self._rows(self._files())
+        stop_words = "english" if self.stop_words else None
+        words = TfidfVectorizer(min_df=self.min_documents, stop_words=stop_words, sublinear_tf=True, dtype=np.float32)
+        try:
+            values = words.fit_transform(texts).tocsr()
+        except ValueError as error:
+            raise InputError(f"dataset r8: no word is left ({error}); lower min_documents") from error
+        labels, names = numbered(topics)
+        return Dataset(values, labels, names, tuple(words.get_feature_names_out()))
+
+    def _rows(self, paths: Sequence[Path]) -> Part:
+        """Topics and texts."""
+        rows = []
+        for path in paths:
+            try:
+                lines = open_bytes(path).decode().splitlines()
+            except UNREADABLE as error:
+                raise damaged(self.name, path, error) from error
+            if not lines:
+                raise damaged(self.name, path, EOFError("it is empty"))
+            for i, line in enumerate(lines, 1):
+                topic, tab, text = line.partition("\t")
+                if not tab:
+                    raise InputError(f"dataset r8: {path}, line {i} is not topic<TAB>text; download the file again")
+                rows.append((topic, text))
+        topics, texts = zip(*rows, strict=True)
+        return np.array(topics), np.array(texts, dtype=object)
+
+
+class StoredFeatures(PaperFiles):
+    """Published features that cannot be computed here: x (N, D) and y (N,) in one file NAME.npz or NAME.mat."""
+
+    features_are: ClassVar[str]
+    """The features in words, for messages."""
+
+    def _files(self) -> list[Path]:
+        stem, wanted = self._stem()
+        return files_of(
+            self.name,
+            self.root,
+            f"{stem}.npz or {stem}.mat: {wanted}, as x (N, D), and y (N,)",
+            (f"{stem}.npz",),
+            (f"{stem}.mat",),
+        )
+
+    def _stem(self) -> tuple[str, str]:
+        """Name of the file without suffix, and the features in words."""
+        return self.name, self.features_are
+
+    def _rows(self, paths: Sequence[Path]) -> Part:
+        try:
+            arrays = arrays_of(paths[0])
+        except UNREADABLE as error:
+            raise damaged(self.name, paths[0], error) from error
+        values = next((key for key in ("x", "X", "data", "features", "fea", "codes") if key in arrays), None)
+        classes = next((key for key in ("y", "Y", "labels", "label", "gnd", "gt", "targets") if key in arrays), None)
+        if values is None or classes is None:
+            listed = ", ".join(arrays) or "nothing"
+            raise InputError(
+                f"dataset {self.name}: {paths[0]} contains {listed}; rename the features to x and the classes to y"
+            )
+        return arrays[values], arrays[classes].ravel()
+
+
+class MNISTCode(StoredFeatures):
+    """MNIST (code): 70,000 points of 10 outputs of an auto-encoder (SpectralNet, Shaham et al. 2018), 10 classes.
+
+    Attributes:
+        root: folder with mnist_code.npz or mnist_code.mat, which contains x (N, 10) and y (N,).
+    """
+
+    name, shape, classes = "mnist_code", (None, 10), 10
+    features_are = "codes of the auto-encoder of variational deep embedding that SpectralNet uses"
+
+
+class MNISTGAN(StoredFeatures):
+    """MNIST (GAN): 70,000 points of 256 features of a discriminator (Ziko, Granger and Ben Ayed 2018), 10 classes.
+
+    Attributes:
+        root: folder with mnist_gan.npz or mnist_gan.mat, which contains x (N, 256) and y (N,).
+    """
+
+    name, shape, classes = "mnist_gan", (None, 256), 10
+    features_are = (
+        "features of the discriminator of a GAN trained on MNIST (data/mnist_gan.npz of the authors' repository SLK)"
+    )
+
+
+class ReutersCode(StoredFeatures):
+    """Reuters (code): 685,071 news of RCV1 as 10 outputs of an auto-encoder (Shaham et al. 2018), 4 topics.
+
+    Attributes:
+        root: folder with reuters_code.npz or reuters_code.mat, which contains x (N, 10) and y (N,).
+    """
+
+    name, shape, classes = "reuters_code", (None, 10), 4
+    features_are = "codes of the 685,071 documents with a single root topic, by the auto-encoder of SpectralNet"
+
+
+class YTF(StoredFeatures):
+    """YouTube Faces (Wolf, Hassner and Maoz 2011; thesis, Table 2.1): 10,036 crops of 9,075 raw values, 40 people.
+
+    Attributes:
+        root: folder with ytf.npz or ytf.mat, which contains x (N, 9075) and y (N,).
+    """
+
+    name, shape, classes = "ytf", (None, 9075), 40
+    features_are = "10,036 faces of 40 people, 55 x 55 x 3 values each"
+
+
+@dataclass(frozen=True)
+class LabelMe(StoredFeatures):
+    """LabelMe: 2,688 outdoor scenes of 8 types (Oliva and Torralba 2001; thesis, Table 2.1).
+
+    Attributes:
+        root: folder with labelme_alexnet.npz (or .mat) or labelme_gist.npz, which contains x (N, D) and y (N,).
+        features: alexnet: 4,096 outputs of a fully connected layer; gist: 44,604 values.
+    """
+
+    name, classes = "labelme", 8
+
+    features: Literal["alexnet", "gist"] = "alexnet"
+
+    @property
+    def shape(self) -> tuple[None, int]:  # type: ignore[override]
+        return None, {"alexnet": 4096, "gist": 44_604}[self.features]
+
+    def _stem(self) -> tuple[str, str]:
+        return f"labelme_{self.features}", f"2,688 scenes of 8 kinds, {self.shape[1]:,} {self.features} features each"
