@@ -59,7 +59,7 @@ class FairKMeans(PrototypeClustering):
 
     Attributes
     ----------
-    labels_ : (N,) int, cluster of each point; a `dask.array` if X is one.
+    labels_ : (N,) int, cluster of each point.
     cluster_centers_ : (K, D) means of S, or of its labels if `prototypes` is "hard"; in the space of the normalised
         rows if `normalize` is set.
     fairness_weight_ : the weight used, if the parameter is None or "auto"; 0 if there is a single group.
