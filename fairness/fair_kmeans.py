@@ -68,7 +68,7 @@ class FairKMeans(PrototypeClustering):
     fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats. Shares below 1e-20 count as 1e-20.
     soft_fairness_error_ : the same for S.
     balance_min_, balance_mean_ : ratio of the smallest to the largest group in a cluster, minimum and mean over the
-        clusters.
+        clusters; NaN if no attribute has two groups.
     group_counts_ : (J, K) number of points of each group in each cluster.
     group_names_, target_ : (J,) names and target shares of the groups.
     absent_groups_ : (group, cluster) pairs without a point.
