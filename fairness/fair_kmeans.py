@@ -59,7 +59,7 @@ class FairKMeans(PrototypeClustering):
 
     Attributes
     ----------
-    labels_ : (N,) int, cluster of each point; a `dask.array` if X is one.
+    labels_ : (N,) int, cluster of each point.
     cluster_centers_ : (K, D) means of S, or of its labels if `prototypes` is "hard"; in the space of the normalised
         rows if `normalize` is set.
     fairness_weight_ : the weight used, if the parameter is None or "auto"; 0 if there is a single group.
@@ -68,7 +68,7 @@ class FairKMeans(PrototypeClustering):
     fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats. Shares below 1e-20 count as 1e-20.
     soft_fairness_error_ : the same for S.
     balance_min_, balance_mean_ : ratio of the smallest to the largest group in a cluster, minimum and mean over the
-        clusters.
+        clusters; NaN if no attribute has two groups.
     group_counts_ : (J, K) number of points of each group in each cluster.
     group_names_, target_ : (J,) names and target shares of the groups.
     absent_groups_ : (group, cluster) pairs without a point.

@@ -27,7 +27,7 @@ class FairKMedian(PrototypeClustering):
     cluster_centers_ : (K, D) medoids of S, or of its labels if `prototypes` is "hard": rows of X up to rounding.
     objective_ : sum of distances of the points to the medoids of their labels, as reported in the papers.
     medoid_indices_ : (K,) rows of X that are the medoids of the labels, -1 for an empty cluster. They are exact in
-        clusters of up to 4,096 points; in larger ones, and always for a `dask.array`, they are the best of the 64
+        clusters of up to 4,096 points; in larger ones they are the best of the 64
         points nearest to the geometric median.
     medoid_excess_ : bound on the relative excess of objective_ over its value at exact medoids; 0 if they are exact.
 

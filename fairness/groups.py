@@ -55,6 +55,12 @@ class Groups:
         sizes: NDArray[np.float64] = np.bincount(self.cells, minlength=len(self.membership)) @ self.membership
         return sizes.round().astype(np.int64)
 
+    def without_points(self) -> "Groups":
+        """The same groups and sizes without the groups of single points, for fitted models that are stored."""
+        groups = replace(self, cells=self.cells[:0].copy())
+        groups.__dict__["sizes"] = self.sizes
+        return groups
+
     @property
     def trivial(self) -> bool:
         """Whether every attribute has a single group, so that every clustering is fair."""

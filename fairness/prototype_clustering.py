@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from clustering.blocks import is_dask_array
 from clustering.estimator_input import Device, checked_rows
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import Above, AtLeast, Within
@@ -43,14 +42,14 @@ class _Problem(NamedTuple):
     """Data and starts of a fit.
 
     Attributes:
-        values: (N, D) rows, None if they are blocks on workers.
+        values: (N, D) rows.
         origin: (D,) point that is subtracted from all rows.
         groups: groups of the points.
         starts: starts of the fit.
         seconds: time that building all this took.
     """
 
-    values: Tensor | None
+    values: Tensor
     origin: Tensor
     groups: Groups
     starts: Starts
@@ -121,11 +120,10 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X.
 
         Args:
-            X: (N, D) finite; float32 and float64 are kept, other numbers are converted to float32. A `dask.array` stays
-                on its workers.
+            X: (N, D) finite; float32 and float64 are kept, other numbers are converted to float32.
             y: ignored, with a warning if `sensitive_features` is None.
-            sensitive_features: N values of an attribute, or several attributes, see `fairness.groups.groups_of`; a
-                `dask.array` of N values if X is one. None treats all points as one group, which gives the unfair
+            sensitive_features: N values of an attribute, or several attributes, see `fairness.groups.groups_of`.
+                None treats all points as one group, which gives the unfair
                 method.
 
         Raises:
@@ -181,10 +179,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in lambdas
         ]
         for model, stage in zip(models, stages, strict=True):
-            if problem.values is None:
-                model.n_features_in_ = self.n_features_in_
-            else:
-                validate_data(model, X, reset=True, skip_check_array=True)
+            validate_data(model, X, reset=True, skip_check_array=True)
             model._keep(stage, problem, seconds)
         return models
 
@@ -225,12 +220,6 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _begin(self, X: Any, features: Any) -> _Problem:
         """Check the input and build the starts."""
         watch = Stopwatch()
-        if is_dask_array(X):
-            from fairness.blocks.fit import points_and_seeds, rows_and_groups
-
-            rows, groups = rows_and_groups(self, X, features)
-            origin, points, few, first = points_and_seeds(self, rows, groups)
-            return _Problem(None, origin, groups, self._starts(groups, points, few, first), watch.lap())
         values, groups = fit_input(self, X, features)
         origin, cells = values.mean(dim=0), torch.from_numpy(groups.cells).to(values.device)
         all_points = Points(values - origin, cells, len(groups.membership), self._K)
@@ -267,7 +256,6 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _search(self, problem: _Problem, goal: Goal) -> SearchResult[Stage]:
         """Search all starts and weights for the cheapest result that reaches the goal."""
-        assert problem.values is not None
         rows, starts = problem.values.cpu().numpy(), problem.starts
 
         def run(seed: Tensor, weights: Iterable[float], returning: bool) -> Iterator[list[Ended[Stage]]]:
@@ -309,19 +297,13 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _keep(self, stage: Stage, problem: _Problem, seconds: Seconds) -> None:
         groups, origin = problem.groups, problem.origin
         stage = self._numbered(stage, problem.starts.points)
-        if problem.values is None:
-            from fairness.blocks.fit import keep_blocks
-
-            fair = keep_blocks(self, problem.starts.points, stage.labels, groups)
-        else:
-            labels = stage.labels.cpu().numpy()
-            fair = keep_fairness(self, labels, groups)
-            rows = problem.values.cpu().numpy()
-            self._score(kmeans_objective(rows, labels) if self.kind == "kmeans" else medoids(rows, labels))
+        labels, rows = stage.labels.cpu().numpy(), problem.values.cpu().numpy()
+        fair = keep_fairness(self, labels, groups)
+        self._score(kmeans_objective(rows, labels) if self.kind == "kmeans" else medoids(rows, labels))
         self.soft_fairness_error_ = soft_fairness_error(stage.counts.numpy(), groups)
         if stage.weight > 0:
             warn_if_labels_less_fair(fair, self.soft_fairness_error_, self.rounding)
-        self._groups, self._origin, self._prototypes = groups, origin, stage.prototypes
+        self._groups, self._origin, self._prototypes = groups.without_points(), origin, stage.prototypes
         self.cluster_centers_ = (stage.prototypes.to(origin) + origin).cpu().numpy()
         self.fairness_weight_ = stage.weight
         self.relaxed_objective_, self.gap_ = stage.objective, stage.gap

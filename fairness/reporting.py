@@ -34,7 +34,8 @@ def keep_fairness(
     fairness = Fairness.of(groups.counts(labels, clusters) if group_counts is None else group_counts, groups)
     estimator.labels_ = labels
     estimator.fairness_error_ = fairness.error
-    estimator.balance_min_, estimator.balance_mean_ = fairness.balance_min, fairness.balance_mean
+    balances = fairness.balance_min, fairness.balance_mean
+    estimator.balance_min_, estimator.balance_mean_ = (np.nan, np.nan) if groups.trivial else balances
     estimator.group_counts_, estimator.group_names_ = fairness.counts, groups.names
     estimator.group_labels_, estimator.group_attributes_ = groups.labels(), groups.attribute_of
     estimator.target_ = groups.target

@@ -1,5 +1,4 @@
-"""Interface of a fit to its points, which are in this process (`fairness.optimiser.points`) or in blocks on the workers
-of a Dask cluster (`fairness.blocks`)."""
+"""Interface of a fit to its points, implemented by `fairness.optimiser.points`."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol

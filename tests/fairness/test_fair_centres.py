@@ -95,7 +95,7 @@ def test_fair_lloyd_on_clusters_of_one_group_each():
     corners = np.array([[0, 0], [2, 0], [0, 9], [2, 9]])
     X = np.concatenate([corner + 0.01 * rng.normal(size=(50, 2)) for corner in corners])
     sensitive = np.repeat([0, 0, 1, 1], 50)
-    assert FairLloyd(2, random_state=0).fit(X).balance_min_ == 1  # of one group
+    assert np.isnan(FairLloyd(2, random_state=0).fit(X).balance_min_)  # of one group
     unfair = Bera(2, delta=0.99, small_groups="keep", random_state=0).fit(X, sensitive_features=sensitive)
     fair = FairLloyd(2, random_state=0).fit(X, sensitive_features=sensitive)
     assert (unfair.balance_min_, fair.balance_min_) == (pytest.approx(0, abs=0.03), 1)

@@ -354,3 +354,16 @@ def test_a_seed_is_checked_where_starts_are_given(kind):
     init = X[:2] if kind is FairKMeans else np.arange(6) % 2
     with pytest.raises(ValueError, match="seed"):
         kind(2, init=init, random_state="seven").fit(X)
+
+
+def test_a_fitted_model_holds_no_point_s_group():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = FairKMeans(3, random_state=0).fit(X, sensitive_features=np.arange(60) % 2)
+    assert model._groups.cells.size == 0
+    assert model._groups.sizes.tolist() == [30, 30]
+
+
+def test_balance_without_groups_is_undefined():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = FairKMeans(3, fairness_weight=0, random_state=0).fit(X)
+    assert np.isnan([model.balance_min_, model.balance_mean_]).all()

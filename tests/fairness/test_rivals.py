@@ -71,7 +71,8 @@ def test_the_same_seed_gives_the_same_labels(name):
 def test_without_groups_nothing_is_asked_of_the_clusters(name):
     X, _ = blobs(2)
     model = made(name, 3).fit(X)
-    assert (model.fairness_error_, model.balance_min_) == (0, 1)
+    assert model.fairness_error_ == 0
+    assert np.isnan(model.balance_min_)
     assert len(np.unique(model.labels_)) == 3
 
 
