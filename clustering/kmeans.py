@@ -6,7 +6,7 @@ import numpy as np
 import sklearn.cluster
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +20,7 @@ from clustering.seeding import first_seeds
 from clustering.starts import first_lowest
 
 
-class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """K-means: minimises sum_p ||x_p - m_{l_p}||^2 by scikit-learn's Lloyd iterations from several starts.
 
     It uses the same seeds as the other estimators here, so that methods can be compared from the same start, and
@@ -89,6 +89,7 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.cluster_centers_ = best.cluster_centers_[order]
         self.objective_ = self.inertia_ = float(best.inertia_)
         self.n_iter_ = int(best.n_iter_)
+        self._n_features_out = self.n_clusters
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         return self
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
@@ -25,7 +25,7 @@ _SAMPLE = 1000
 """Number of points whose pairwise distances determine the bandwidth."""
 
 
-class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Constrained K-means with partial labels (Basu, Banerjee and Mooney 2002), under one of three similarities.
 
     Columns are standardised, and rows are mapped to a space in which the similarity is an inner product. K-means runs
@@ -103,6 +103,7 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.objective_ = self.inertia_ = float((rows.values - centres[labels]).square().sum(dtype=torch.float64))
         self.labels_, order = numbered(self, labels.numpy(), partial_labels)
         self.cluster_centers_ = centres.numpy()[order]
+        self._n_features_out = len(self.cluster_centers_)
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         return self
 

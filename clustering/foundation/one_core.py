@@ -78,8 +78,9 @@ _loaded: tuple[int, Any] = (0, None)
 
 def _enter() -> None:
     threads, blas = torch.get_num_threads(), one_core_of_blas()
-    blas.__enter__()
-    _THREAD.before = threads, _controller().select(user_api="openmp").limit(limits=1), blas
+    openmp = _controller().select(user_api="openmp").limit(limits=1)  # before a BLAS built with OpenMP, as faiss's,
+    blas.__enter__()  # sets the number that is noted here
+    _THREAD.before = threads, openmp, blas
     torch.set_num_threads(1)
 
 

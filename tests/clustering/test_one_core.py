@@ -6,6 +6,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import faiss  # noqa: F401  (its BLAS is built with OpenMP)
 import numpy as np
 import pytest
 import torch

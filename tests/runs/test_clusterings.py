@@ -6,7 +6,6 @@ import signal
 import numpy as np
 import pytest
 
-from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
 from runs.stages.clustering.results import TRIALS, Trials
@@ -275,11 +274,3 @@ def test_trials_that_are_saved_are_loaded(asked, store, tracker, tmp_path):
     loaded = Trials.load(tmp_path / "trials.npz")
     assert loaded.selected is None
     assert loaded.settings == ({},)
-
-
-def test_what_does_not_fit_into_memory_is_refused_before_its_graph_is_built(asked, store, tracker, notes, monkeypatch):
-    monkeypatch.setattr("clustering.foundation.memory._UNNOTICED", 0)
-    monkeypatch.setattr("clustering.foundation.memory.free", lambda: 10_000)  # enough for the points
-    with pytest.raises(InputError, match="SLK of 30 x 2"):
-        clustering(asked(), store, tracker, progress=notes)
-    assert not any(bar.startswith("neighbours") for bar in notes.bars)
