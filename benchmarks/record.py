@@ -5,12 +5,11 @@ another benchmark. From SQLite each contestant is compared with one bare query t
 their params, metrics and tags; from an MLflow server on the same database, with a bare `search_runs`, page by page.
 The sides take turns in one process, and the ratio is the median over the turns.
 
-    python benchmarks/record.py [--runs 10000] [--matching 1000] [--turns 7] [--no-server]
+    python benchmarks/record.py [--runs 10000] [--matching 1000] [--turns 7]
 """
 
 import argparse
 import os
-import socket
 import sqlite3
 import statistics
 import tempfile
@@ -26,7 +25,6 @@ from turns import take_turns, timed
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
-from runs.record.server import address, served
 from runs.report.site import build_report
 from runs.stages.lineage import Lineage, common_tags, evaluate_name
 from runs.tables.filling import filled
@@ -154,19 +152,6 @@ def bare_query(tracker: Tracker) -> list[Any]:
         return database.execute(WANTED).fetchall()
 
 
-def bare_search(tracker: Tracker) -> list[Any]:
-    """MLflow's own runs, a page after the other."""
-    known = tracker.client.search_experiments()
-    names = [found.experiment_id for found in known if found.name.startswith("evaluate/")]
-    wanted = "attributes.status = 'FINISHED' and tags.stage = 'evaluation' and tags.benchmark = 'glyphs'"
-    runs, token = [], None
-    while True:
-        page = tracker.client.search_runs(names, wanted, max_results=1000, page_token=token)
-        runs += page
-        if not (token := page.token):
-            return runs
-
-
 def race(tracker: Tracker, bare: Callable[[Tracker], object], turns: int) -> None:
     """Every contestant against the bare reading."""
     sides = {"bare": bare} | {name: contestant.read for name, contestant in CONTESTANTS.items()}
@@ -195,18 +180,11 @@ def race_report(tracker: Tracker, turns: int) -> None:
     print(f"  the report: {mine:.1f} s, {mine / least:.1f} times that, {pages} pages")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--matching", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--no-server", action="store_true")
     options = parser.parse_args()
     os.environ.pop("MLFLOW_TRACKING_URI", None)
     print(describe())
@@ -219,12 +197,6 @@ def main() -> None:
         print("SQLite")
         race(tracker, bare_query, options.turns)
         race_report(tracker, min(options.turns, 3))
-        if options.no_server:
-            return
-        port = free_port()
-        with served(tracker, port=port):
-            print("MLflow server")
-            race(Tracker(store, uri=address("127.0.0.1", port)), bare_search, options.turns)
 
 
 if __name__ == "__main__":

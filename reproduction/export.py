@@ -16,7 +16,7 @@ import numpy as np
 from clustering.files.arrays import read_arrays
 from clustering.foundation.errors import InputError
 from runs.cache import Store
-from runs.record.exports.exported import LARGEST_FILE, without_folders, write_runs
+from runs.record.exported import LARGEST_FILE, without_folders, write_runs
 from runs.record.query import RunRow, read_runs
 from runs.stages.clustering.results import TRIALS
 from runs.stages.results import PER_TASK
@@ -35,7 +35,11 @@ def export_runs(tracker: Tracker, path: Path) -> int:
     runs = read_runs(tracker, "")
     if not runs:
         raise InputError(f"{tracker.place}: no finished run; give another folder of results")
-    return write_runs(path, runs, lambda row: _files(tracker, row), tracker.say)
+    try:
+        write_runs(path, runs, lambda row: _files(tracker, row))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}); give another file") from error
+    return len(runs)
 
 
 def _files(tracker: Tracker, run: RunRow) -> dict[str, bytes]:

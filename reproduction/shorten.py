@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from runs.config.configs import ClusterConfig, parse
-from runs.record.exports.exported import ExportedRuns, write_runs
+from runs.record.exported import ExportedRuns, write_runs
 from runs.record.query import RunRow
 from runs.stages.clustering.results import TRIALS
 
@@ -32,4 +32,4 @@ if __name__ == "__main__":
         sys.exit("usage: reproduction/shorten.py FILE OUT")
     source, out = map(Path, sys.argv[1:])
     runs = ExportedRuns(source)
-    write_runs(out, runs.runs, lambda run: kept(runs, run), print)
+    write_runs(out, runs.runs, lambda run: kept(runs, run))

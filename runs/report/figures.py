@@ -9,7 +9,7 @@ from runs.config.base import RunConfig
 from runs.figures.logged import file_stem
 from runs.figures.papers import DRAWN, drawing, listed
 from runs.figures.style import save
-from runs.record.exports.exported import ExportedRuns
+from runs.record.exported import ExportedRuns
 from runs.record.query import NOTE, RunRow
 from runs.record.run_folders import RunFolders
 from runs.report.addresses import slug

@@ -12,7 +12,7 @@ from runs.config import groups
 from runs.config.configs import ClusterConfig, EvaluateConfig, TuneConfig, parse
 from runs.config.overrides import write
 from runs.config.resolution import accepts
-from runs.record.exports.exported import ExportedRuns
+from runs.record.exported import ExportedRuns
 from runs.record.query import RunRow
 from runs.report.addresses import slug
 from runs.tables.evidence import look_up, look_up_shipped

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import TYPE_CHECKING
 
-from runs.record.exports.exported import ExportedRuns
+from runs.record.exported import ExportedRuns
 from runs.tables.best import with_best
 from runs.tables.claims import clustering, fair, few_shot
 from runs.tables.filling import Record

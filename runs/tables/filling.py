@@ -18,7 +18,7 @@ from runs.config.configs import PLACES, EvaluateConfig, top_level
 from runs.config.groups import SAME
 from runs.config.overrides import values
 from runs.config.schemas import CROSSING, TASKS
-from runs.record.exports.exported import ExportedRuns
+from runs.record.exported import ExportedRuns
 from runs.record.query import RunRow, Tags, read_runs
 from runs.record.run_folders import RunFolders
 from runs.stages.given_features import given_fingerprint

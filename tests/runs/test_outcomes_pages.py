@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.record.exports.exported import ExportedRuns, write_runs
+from runs.record.exported import ExportedRuns, write_runs
 from runs.report.outcomes import Outcomes
 from runs.report.papers import Reader
 from runs.report.rendering import Renderer

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
-from runs.record.exports.exported import ExportedRuns
+from runs.record.exported import ExportedRuns
 from runs.record.query import RunRow, read_runs
 from runs.report.provenance import ListedRun, Provenance, config_yaml
 from runs.track import Tracker

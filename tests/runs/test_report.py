@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runs.cli import main
-from runs.record.exports.exported import ExportedRuns
+from runs.record.exported import ExportedRuns
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
 from runs.report.provenance import RUNS_A_PAGE, config_yaml

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.record.exports.exported import ExportedRuns, write_runs
+from runs.record.exported import ExportedRuns, write_runs
 from runs.record.query import NOTE, SOURCES, RunRow, source_runs, source_tags
 from runs.record.tracked_run import TAG_LENGTH
 from runs.report.figures import Figure, read_figures

@@ -13,7 +13,7 @@ from clustering.deep.fair_assignment import FairAssignment
 from clustering.foundation.errors import InputError
 from fsl.strategies.zero_shot import ZeroShot
 from runs.cli import main
-from runs.record.exports.exported import ExportedRuns
+from runs.record.exported import ExportedRuns
 from runs.record.query import read_runs
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, footnotes, records

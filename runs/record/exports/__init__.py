@@ -1,1 +1,0 @@
-"""Runs in a file, which carries them from one machine to another."""
