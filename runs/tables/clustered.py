@@ -30,7 +30,7 @@ def rows(results: "Sequence[Clustered]", varying: Varying) -> list[dict[str, str
 
 def _starts(result: "Clustered") -> dict[str, str]:
     """Return the number of initialisations of each fit, for methods with the parameter `n_init`."""
-    starts = result.config.method.options.get("n_init")
+    starts = result.config.flat().get("method.n_init")
     return {} if starts is None else {"n_init": str(starts)}
 
 

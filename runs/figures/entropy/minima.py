@@ -39,7 +39,7 @@ def caption(results: Sequence[Clustered]) -> str:
 
 DRAWING = Drawing(
     schema=ClusterConfig,
-    settings={"method": f"kmeans,{LONG_STARTS}", "starts": "20", "selection": "null"},
+    settings={"method": f"kmeans,{LONG_STARTS}", "n_init": "1", "starts": "20", "selection": "null"},
     networks=(BARS,),
     elsewhere=on_dataset,
     check=of_one_dataset,

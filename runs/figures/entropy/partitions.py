@@ -24,7 +24,7 @@ def draw(results: Sequence[Clustered]) -> "Figure":
 
 PARTITIONS: Drawing[ClusterConfig, Clustered] = dataclasses.replace(
     partitions.DRAWING,
-    settings={"method": f"kmeans,{LONG_STARTS}", "starts": "20", "selection": "null"},
+    settings={"method": f"kmeans,{LONG_STARTS}", "n_init": "1", "starts": "20", "selection": "null"},
     networks=(BARS,),
     elsewhere=on_dataset,
     draw=draw,
