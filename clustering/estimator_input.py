@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from torch import Tensor
 
+from clustering.files.array_files import array_of_tensor
 from clustering.foundation.errors import InputError
 from clustering.graphs.sparse_rows import SparseTable
 from clustering.lengths import ABOVE_TINY, unit_rows
@@ -18,6 +19,8 @@ from clustering.optimiser.alternation import Clamp
 Device = Literal["cpu", "cuda", "auto"]
 """Where to compute; "auto" uses CUDA if it is available."""
 
+_WHOLE = 1 << 24
+"""Largest integer up to which float32 represents all of them."""
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -51,7 +54,8 @@ def checked_rows(
     Args:
         estimator: estimator that sets the number and names of columns with `reset`, as in a fit, or is checked against
             them.
-        X: (N, D); float32 and float64 are kept, other numbers are converted to float32.
+        X: (N, D) array, tensor, frame of pandas or table of Arrow. float32 and float64 are kept; integers that float32
+            cannot represent become float64, other numbers float32.
         reset: whether this is a fit.
         normalize: "l2" or None.
         device: where to put the rows.
@@ -62,15 +66,15 @@ def checked_rows(
             squares overflow or underflow; or the device is not available.
     """
     name = type(estimator).__name__
+    X = as_array(X)
     check_no_dates(X)
-    kinds = [np.float32, np.float64]
     from sklearn.utils.validation import validate_data  # slow to import
 
     values = validate_data(
         estimator,
         X,
         reset=reset,
-        dtype=kinds,
+        dtype=float_kinds(X),
         ensure_all_finite=False,
         order="C",
         accept_sparse=accept_sparse and "csr",
@@ -94,6 +98,48 @@ def checked_rows(
     return unit_rows(rows) if normalize == "l2" else rows
 
 
+def as_array(values: Any) -> Any:
+    """Tensors as arrays, and tables and arrays of Arrow, or of a library that exports them, as frames of pandas.
+
+    Other values are unchanged, among them frames, so that scikit-learn can check the names of their columns.
+
+    Raises:
+        InputError: a tensor is sparse or has no values, or a table of Arrow has columns without a common use.
+    """
+    if isinstance(values, torch.Tensor):
+        return array_of_tensor(values)
+    if is_arrow(values):
+        import pyarrow as pa
+
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            return values.to_pandas().to_numpy()
+        return pa.table(values).to_pandas()
+    return values
+
+
+def of_objects(values: Any) -> bool:
+    """Whether values are a list, or an array or column of Python objects, which may be of several types."""
+    return isinstance(values, (list, tuple)) or getattr(getattr(values, "dtype", None), "kind", "") == "O"
+
+
+def is_arrow(values: Any) -> bool:
+    """Whether values are of pyarrow, or of a library of frames that exports them, such as polars."""
+    if hasattr(values, "iloc"):
+        return False
+    return type(values).__module__.partition(".")[0] == "pyarrow" or hasattr(values, "__arrow_c_stream__")
+
+
+def float_kinds(X: Any) -> list[type]:
+    """The types to convert X to, as in `sklearn.utils.check_array`: the first one, unless X has another of them."""
+    columns = [X.iloc[:, i] for i in range(X.shape[1])] if getattr(X, "ndim", 0) == 2 and hasattr(X, "iloc") else [X]
+    for values in columns:
+        numbers = np.asarray(values) if isinstance(values, (list, tuple)) else values
+        whole = getattr(getattr(numbers, "dtype", None), "kind", "") in ("i", "u")
+        if whole and 0 not in numbers.shape and max(-int(numbers.min()), int(numbers.max())) > _WHOLE:
+            return [np.float64]
+    return [np.float32, np.float64]
+
+
 def first_not_finite(values: Any) -> int:
     """Index of the first row of values (N, D), dense or scipy sparse, with NaN or infinity; -1 if there is none."""
     bad = np.flatnonzero(~np.isfinite(np.asarray(values.sum(axis=1, dtype=np.float64)).ravel()))
@@ -113,7 +159,7 @@ def check_no_dates(X: Any, name: str = "Input X") -> None:
 
     Converted to numbers, these would count days or nanoseconds, depending on how they are stored.
     """
-    if hasattr(X, "dtypes") and hasattr(X, "iloc"):  # a frame
+    if getattr(X, "ndim", 0) == 2 and hasattr(X, "iloc"):  # a frame
         columns = [(f"{name}, column {column!r},", X.iloc[:, i]) for i, column in enumerate(X.columns)]
     else:
         columns = [(name, X)]

@@ -9,13 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.estimator_input import Device, checked_rows
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
-from clustering.foundation.streams import stream
+from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.point_moves import single_moves
 from clustering.graphs.relaxed_cut import relaxed_cut
@@ -106,7 +105,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         watch = Stopwatch()
         self.graph_, _ = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, bandwidth=1.0)
         graph_seconds = watch.lap()
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = seed_of(self.random_state)
         seeds = "k-means++" if isinstance(self.init, str) and self.init == "spectral" else self.init
         if isinstance(self.init, str) and self.init == "random":
             draws = np.stack([stream(seed, "labels", trial).integers(K, size=points) for trial in range(self.n_init)])

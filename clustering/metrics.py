@@ -12,8 +12,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
+from clustering.estimator_input import as_array, of_objects
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import NeighbourGraph
@@ -21,6 +23,9 @@ from clustering.graphs.row_graph import given_graph, scipy_graph
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.centres import Kind, Means, Medoids, Modes, Rows, Rule
 from clustering.trials import discrete_energy
+
+_DENSE = 1 << 20
+"""Largest number of entries of a table of counts that is stored densely to match classes and clusters."""
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike, *, average: Literal["geometric", "arithmetic"] = "geometric") -> float:
@@ -43,8 +48,18 @@ def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
 
     If there are more clusters than classes or vice versa, points in unmatched ones count as errors.
     """
-    table = contingency(truth, labels)
-    return float(table[linear_sum_assignment(table, maximize=True)].sum() / table.sum())
+    truth, labels = _paired(truth, labels)
+    rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
+    if rows * columns <= _DENSE:
+        table = contingency(truth, labels)
+        return float(table[linear_sum_assignment(table, maximize=True)].sum() / len(truth))
+    # Every class may also be matched to a column of its own, for a reward of 1 instead of its count plus 1, because a
+    # sparse matching is of all rows, and must not have zeros.
+    counts = sparse.coo_array((np.ones(len(truth)), (truth, labels)), (rows, columns)).tocsr()
+    counts.data += 1
+    rewards = sparse.hstack([counts, sparse.eye_array(rows)], format="csr")
+    matched = rewards[min_weight_full_bipartite_matching(rewards, maximize=True)]
+    return float((matched.sum() - rows) / len(truth))
 
 
 def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
@@ -85,7 +100,8 @@ def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) 
         sample: maximum number of sampled points.
         seed: seed of the sample.
     """
-    labels = _numbered(labels)
+    labels, X = _numbered(labels), as_array(X)
+    X = X if sparse.issparse(X) else np.asarray(X)
     if X.shape[0] != len(labels):
         raise InputError(f"X has {X.shape[0]} rows, but there are {len(labels)} labels")
     if sample < len(labels):
@@ -259,9 +275,16 @@ def _parts(
 
 def _numbered(labels: ArrayLike) -> NDArray[np.int64]:
     """(N,) indices of labels among their sorted distinct values."""
-    values = np.asarray(labels)
+    values = as_array(labels)
+    if of_objects(values):  # numpy would write NaN as "nan"
+        kinds = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
+        if len(kinds) > 1 and not kinds <= {bool, int, float}:
+            raise InputError(f"labels have several types, {', '.join(sorted(kind.__name__ for kind in kinds))}")
+    values = np.asarray(values)
     if values.ndim != 1 or not values.size:
         raise InputError(f"labels must be a 1-d array, not of shape {values.shape}")
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise InputError(f"labels have NaN in row {int(np.isnan(values).argmax())}; remove such rows")
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 

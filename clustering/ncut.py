@@ -7,12 +7,11 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
 
 from clustering.estimator_input import checked_rows
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
-from clustering.foundation.streams import stream
+from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.relaxed_cut import Discretize, relaxed_cut
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
@@ -98,7 +97,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         validate_signature(self)
         rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
         K = self.n_clusters
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = seed_of(self.random_state)
         watch = Stopwatch()
         if graph is None:
             plus_plus(rows, K, [stream(seed, "distinct")])  # raises if there are fewer distinct points than clusters

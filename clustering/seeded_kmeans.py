@@ -8,14 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import pairwise_distances
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.estimator_input import checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
-from clustering.foundation.streams import stream, stream_key
+from clustering.foundation.streams import seed_of, stream, stream_key
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.sparse_rows import nearest_centres, rows_of
 from clustering.numbering import numbered
@@ -82,7 +81,7 @@ class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         inputs = checked_rows(self, X, reset=True)
         clamp = known_clusters(partial_labels, inputs, self.n_clusters)
         watch = Stopwatch()
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = seed_of(self.random_state)
         self._centre, spread = inputs.mean(dim=0), inputs.std(dim=0, correction=0)
         self._spread = torch.where(spread > 0, spread, 1.0)
         self._begin((inputs - self._centre) / self._spread, seed)

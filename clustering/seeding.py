@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 from torch import Tensor
 
+from clustering.estimator_input import as_array
 from clustering.foundation.errors import InputError
-from clustering.foundation.streams import stream
+from clustering.foundation.streams import seed_of, stream
 from clustering.optimiser.alternation import Clamp
 from clustering.optimiser.centres import Rows, Rule
 from clustering.starts import first_lowest, indicators
@@ -117,12 +117,12 @@ def first_seeds(
     if isinstance(init, str):
         if init != "k-means++":
             raise InputError(f"init must be k-means++ or an array, not {init!r}")
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        seed = seed_of(random_state)
         streams = [stream(seed, "k-means++", trial) for trial in range(starts)]
         return draw(streams) if draw is not None else seeds_beside(rows, clusters, streams, clamp)
     shape = (clusters, rows.values.shape[1])
     try:
-        array = np.asarray(init, dtype=np.float64)
+        array = np.array(as_array(init), dtype=np.float64)  # a copy, because torch warns of read-only arrays
     except (TypeError, ValueError):
         raise InputError(f"init must be k-means++ or finite numbers {shape}") from None
     if array.shape != shape or not np.isfinite(array).all():

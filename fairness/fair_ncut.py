@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
@@ -20,7 +19,7 @@ from clustering.estimator_input import Device
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within
-from clustering.foundation.streams import stream
+from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
 from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
@@ -257,7 +256,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         applies = isinstance(self.init, str) and self.init == "spectral" and not groups.trivial
         if not applies or not len(linked_points(problem.affinities)) >= K > 1:
             return problem.labels[:0]
-        generator = stream(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)), "fair start")
+        generator = stream(seed_of(self.random_state), "fair start")
         embedding, _ = fair_embedding(problem.affinities, groups, K, generator)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # too few distinct rows

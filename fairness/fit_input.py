@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.estimator_input import Device, checked_rows, warn_of_y
@@ -35,7 +34,6 @@ def fit_input(estimator: Any, X: ArrayLike, sensitive_features: Any, **options: 
         InputError: a parameter or the data is invalid.
     """
     validate_signature(estimator)
-    check_random_state(getattr(estimator, "random_state", None))
     device: Device = getattr(estimator, "device", "cpu")
     values = checked_rows(estimator, X, reset=True, normalize=estimator.normalize, device=device)
     return values, fit_groups(estimator, len(values), sensitive_features, **options)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from clustering.estimator_input import as_array
 from clustering.foundation.errors import InputError
 from fairness.bins import Bins, bin_names, binned, check_bins
 
@@ -182,6 +183,7 @@ def _columns(features: Any, points: int) -> dict[str, Any]:
     """The attributes by name."""
     if features is None:
         return {"all": np.zeros(points, dtype=np.int64)}
+    features = as_array(features)
     if isinstance(features, Mapping):
         columns = {str(name): values for name, values in features.items()}
     elif isinstance(features, pd.DataFrame):

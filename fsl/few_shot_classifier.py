@@ -18,14 +18,22 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from clustering.estimator_input import check_no_dates, check_not_vanishing, check_values
+from clustering.estimator_input import (
+    as_array,
+    check_no_dates,
+    check_not_vanishing,
+    check_values,
+    float_kinds,
+    is_arrow,
+    of_objects,
+)
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.one_core import one_core
 from fsl.class_names import ClassNames, distinct
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, check_whole, described
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
-from fsl.features.arrays import as_labels, as_rows, is_arrow
+from fsl.features.arrays import as_labels, as_rows
 from fsl.features.prompts import PROMPTS
 from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
@@ -162,8 +170,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif X is None:
             raise InputError("nothing to fit: give labelled pictures X and y, or class_names and text")
         else:
-            y = as_labels(y, "y") if is_arrow(y) else y
-            X, y = validate_data(self, self._features(X), y, dtype=[np.float32, np.float64])
+            features = self._features(X)
+            if is_arrow(y) or of_objects(y):
+                y = as_labels(y, "y")  # numpy and scikit-learn would take NaN beside names for a name
+            X, y = validate_data(self, features, as_array(y), dtype=float_kinds(features))
             with warnings.catch_warnings():  # one or two examples per class are expected here
                 warnings.filterwarnings("ignore", "The number of unique classes")
                 check_classification_targets(y)
@@ -370,6 +380,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = unlabelled_pictures(Path(X))
         if isinstance(X, (Mapping, Set, Iterator)) and not issparse(X):  # scikit-learn's own message would be unclear
             raise InputError(f"pictures must be a folder or a list, and features an array, not {type(X).__name__}")
+        if getattr(X, "ndim", 0) == 1 and not isinstance(X, torch.Tensor):  # a column of paths or pictures
+            X = list(X)
         X = as_rows(X, "X")
         check_no_dates(X)
         if _are_pictures(X):
@@ -390,7 +402,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.asarray(means.mean(axis=0))
         check_no_dates(self.base_mean, "base_mean")
         try:
-            base_mean = np.asarray(self.base_mean, dtype=self.support_.dtype)
+            base_mean = np.array(as_array(self.base_mean), dtype=self.support_.dtype)
         except (TypeError, ValueError):
             base_mean = np.empty(0)
         if base_mean.shape != self.support_.shape[1:] or not np.isfinite(base_mean).all():

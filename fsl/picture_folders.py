@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clustering.files.picture_formats import PICTURES
 from clustering.files.regular import open_regular
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.split_lists import HIDDEN, SUFFIXES, pictures_under
+from fsl.benchmarks.split_lists import HIDDEN, pictures_under
 
 FEWEST = 2  # minimum number of classes
 
@@ -47,7 +48,7 @@ def labelled_pictures(folder: str | Path) -> LabelledPictures:
     if classes and empty:
         raise InputError(
             f"support: {top / empty[0]} has no pictures{_and_others(len(empty))}; add pictures, or remove the folder. "
-            f"Pictures end in {', '.join(SUFFIXES)}"
+            f"Pictures end in {', '.join(PICTURES)}"
         )
     if len(by_class) < FEWEST:
         has = f"only the class {next(iter(by_class))!r}" if by_class else "no folders of pictures"
@@ -65,7 +66,7 @@ def unlabelled_pictures(folder: str | Path) -> tuple[str, ...]:
     top = _folder(folder, "query", "a folder of pictures to classify")
     files = sorted(pictures_under(top))
     if not files:
-        raise InputError(f"query: no pictures in {top}; they end in {', '.join(SUFFIXES)}")
+        raise InputError(f"query: no pictures in {top}; they end in {', '.join(PICTURES)}")
     return tuple(files)
 
 

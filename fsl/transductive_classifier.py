@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d, validate_data
 from torch import Tensor
 
-from clustering.estimator_input import check_no_dates, check_not_vanishing, check_values
+from clustering.estimator_input import as_array, check_no_dates, check_not_vanishing, check_values, float_kinds
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.graphs.knn import nearest_among
@@ -330,7 +330,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _checked(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
         X = as_rows(X, "X")
         check_no_dates(X)
-        X = validate_data(self, X, reset=reset, dtype=[np.float32, np.float64])
+        X = validate_data(self, X, reset=reset, dtype=float_kinds(X))
         largest = float(np.abs(X).max())
         check_values(-1, largest, X.dtype)
         check_not_vanishing(largest, X.dtype)
@@ -354,15 +354,16 @@ def given_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     Raises:
         InputError: the labels are not one-dimensional, or of several types.
     """
-    values = column_or_1d(y, warn=True)
+    y = as_array(y)
+    values = column_or_1d(np.array(y, dtype=object) if isinstance(y, (list, tuple)) else y, warn=True)
     if values.dtype.kind == "O":
         missing = np.array([_is_missing(value) for value in values], dtype=bool)
-        known = values[~missing]
-        kinds = {type(value) for value in known.tolist()}
-        if len(kinds) > 1:
+        labels = [value.item() if isinstance(value, np.generic) else value for value in values[~missing]]
+        kinds = {type(value) for value in labels}
+        if len(kinds) > 1 and not kinds <= {bool, int, float}:
             kinds_named = " and ".join(sorted(kind.__name__ for kind in kinds))
             raise InputError(f"y has labels of several types, {kinds_named}; give labels of one type")
-        return ~missing, np.array(known.tolist())
+        return ~missing, np.array(labels)
     if values.dtype.kind in "US":
         missing = (values == "") | (values == str(UNKNOWN)) if values.dtype.kind == "U" else values == b""
     elif values.dtype.kind == "f":

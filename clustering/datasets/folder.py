@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.files.heif import HEIF, HEIF_REMEDY, is_heif, read_heif
+from clustering.files.picture_formats import (
+    HEIF_REMEDY,
+    PICTURES,
+    eight_bits,
+    is_heif,
+    is_picture,
+    read_heif,
+    warn_of_others,
+)
 from clustering.files.regular import open_regular
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
@@ -18,7 +26,6 @@ from clustering.foundation.fingerprint import Fingerprint, fingerprint
 from clustering.foundation.parameters import Within, validate
 
 RECIPE = 1  # increase it when the same files would give other points
-ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", *HEIF)
 
 
 @dataclass(frozen=True)
@@ -87,13 +94,14 @@ class Folder:
         names = []
         for place, below, files in os.walk(folder, followlinks=True):
             below[:] = [name for name in below if not name.startswith((".", "__MACOSX"))]
+            warn_of_others(place, files)
             inside = os.path.relpath(place, folder).replace(os.sep, "/")
             before = "" if inside == "." else f"{inside}/"
-            names += [f"{before}{name}" for name in files if _is_picture(name)]
+            names += [f"{before}{name}" for name in files if is_picture(name)]
         if len(names) < 2:
             raise InputError(
                 f"dataset folder: {folder} does not contain {'a second picture' if names else 'pictures'} "
-                f"({', '.join(ENDINGS)}); set another root=FOLDER"
+                f"({', '.join(PICTURES)}); set another root=FOLDER"
             )
         return sorted(names)
 
@@ -120,7 +128,7 @@ class Folder:
                 file.draft(mode, (3 * self.size, 3 * self.size))  # decode JPEG at reduced size if that is large enough
                 upright = ImageOps.exif_transpose(file)
                 if upright.mode.startswith("I"):  # 16 bits: Pillow's conversion clips values at 255
-                    upright = Image.fromarray((np.asarray(upright) >> 8).clip(0, 255).astype(np.uint8))
+                    upright = Image.fromarray(eight_bits(np.asarray(upright)))
                 if "transparency" in upright.info or upright.mode in ("RGBA", "LA", "PA"):
                     below = Image.new("RGBA", upright.size, "white")
                     upright = Image.alpha_composite(below, upright.convert("RGBA"))
@@ -128,7 +136,8 @@ class Folder:
         except Exception as error:  # Pillow raises many types of errors for damaged images
             if is_heif(path.name) and not readable:
                 raise InputError(f"dataset folder: {path}: {HEIF_REMEDY}") from error
-            raise InputError(f"dataset folder: {path} cannot be decoded ({error}); repair or remove it") from error
+            remedy = "save it smaller" if isinstance(error, Image.DecompressionBombError) else "repair or remove it"
+            raise InputError(f"dataset folder: {path} cannot be decoded ({error}); {remedy}") from error
         if picture.size != square:
             fitted = ImageOps.fit if self.fit == "crop" else Image.Image.resize
             picture = fitted(picture, square, Image.Resampling.LANCZOS)
@@ -158,7 +167,3 @@ def _digest(path: Path) -> str:
             return fingerprint(file.read())
     except OSError as error:
         raise InputError(f"dataset folder: {path} cannot be read ({error.strerror}); repair or remove it") from error
-
-
-def _is_picture(name: str) -> bool:
-    return name.lower().endswith(ENDINGS) and not name.startswith(".")

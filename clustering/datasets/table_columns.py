@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.files.cells import ALMOST
-from clustering.files.tables import RowFile
+from clustering.files.tables import GROUPED, RowFile
 
 Kind = Literal["numbers", "dates", "categories"]
 NO_MEANT = "; if an empty cell means no, write no in it"
@@ -54,6 +54,8 @@ def read_column(file: RowFile, name: str) -> Column | Unfit:
     present = len(numbers) - int((np.isnan(numbers) & ~text).sum())
     if present == 0:
         return Unfit("no values")
+    if value := file.grouped(name):
+        return Unfit(GROUPED.format(value), mistakes=True)
     if not text.any():
         return Column(name, "numbers", numbers)
     if 1 - text.sum() / present >= ALMOST:

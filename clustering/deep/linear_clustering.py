@@ -9,7 +9,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -20,6 +19,7 @@ from clustering.estimator_input import Device, checked_rows, known_clusters, war
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate_signature
+from clustering.foundation.streams import seed_of
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Clamp
@@ -96,7 +96,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             learning_rate=self.learning_rate,
             margin_weight=self.margin_weight,
             start_norm=self.init_norm,
-            seed=int(check_random_state(self.random_state).randint(2**31)),
+            seed=seed_of(self.random_state),
             known=known,
             relabel=self.pseudo_labels,
         )

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -78,15 +79,17 @@ def column_names(path: Path, delimiter: str) -> list[str]:
 
         return [str(name) for name in parquet.read_schema(path).names]
     with open_text(path) as file:
-        return next(csv.reader(_lines(file), delimiter=delimiter), [])
+        header: list[str] = next(csv.reader(_headers(file), delimiter=delimiter), [])
+        return header
 
 
-def _lines(file: TextIO) -> Iterator[str]:
+def _headers(file: TextIO) -> Iterator[str]:
     """Lines that may contain the header, which can span several."""
     left = _MAX_LINE
     while left and (line := file.readline(left)):
         left -= len(line)
-        yield line
+        if not is_separator_line(line):
+            yield line
 
 
 def _delimiter(path: Path) -> str:
@@ -107,7 +110,20 @@ def _delimiter(path: Path) -> str:
         raise InputError(
             f"{path}: its first line exceeds {_MAX_LINE:,} characters; check that it is a table with one line per row"
         )
-    return max(_DELIMITERS, key=first.count)
+    return delimiter_of(first, _DELIMITERS)
+
+
+def delimiter_of(header: str, delimiters: str) -> str:
+    """The most frequent delimiter in a header line, outside of quotes; or that of a line `sep=;`, as Excel writes."""
+    if is_separator_line(header):
+        return header.strip()[4:]
+    outside = re.sub(r'"[^"]*"', "", header)
+    return max(delimiters, key=outside.count)
+
+
+def is_separator_line(line: str) -> bool:
+    """Whether a line says how the values of the next ones are separated."""
+    return re.fullmatch(r"sep=[,;\t|]", line.strip("\r\n \ufeff")) is not None
 
 
 def _size(path: Path) -> int:
@@ -127,7 +143,8 @@ def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, 
 
     with open_text(path) as file:
         lines = enumerate(csv.reader(file, delimiter=delimiter))
-        above, names = next(((above, row) for above, row in lines if any(row)), (0, []))
+        headers = ((above, row) for above, row in lines if any(row) and not is_separator_line(delimiter.join(row)))
+        above, names = next(headers, (0, []))
     _check_names(path, names)
     if not names:
         raise InputError(f"{path}: has no rows")
@@ -145,7 +162,8 @@ def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, 
                 keep_default_na=False,
                 index_col=False,
                 skip_blank_lines=not blank_lines,
-                header=above if blank_lines else 0,
+                skiprows=above,
+                header=0,
             )
         except pd.errors.ParserWarning as error:
             raise InputError(
@@ -153,7 +171,24 @@ def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, 
                 "column, and remove lines above the header"
             ) from error
     rows.columns = pd.Index(names)
+    _check_quotes(path, rows, delimiter, above + 2)
     return rows, above + 2
+
+
+def _check_quotes(path: Path, rows: "pd.DataFrame", delimiter: str, first_line: int) -> None:
+    """Raise if a cell contains rows of the table, because a quote at its beginning is not closed."""
+    width = rows.shape[1]
+    for place, name in enumerate(rows.columns):
+        cells = rows.iloc[:, place]
+        suspects = cells.str.contains("\n", regex=False) & cells.str.contains(delimiter, regex=False)
+        for row in suspects.to_numpy().nonzero()[0]:
+            first, *inner, _ = str(cells.iloc[row]).split("\n")
+            whole = width - 1 in {line.count(delimiter) for line in inner}
+            if whole or first.count(delimiter) == width - 1 - place > 0:
+                raise InputError(
+                    f"{path}: line {first_line + int(row)}, column {name!r}: the quote before {first[:40]!r} is not "
+                    "closed in its line, so that the next lines would belong to this cell; remove it, or double it"
+                )
 
 
 def _parquet(path: Path) -> "pd.DataFrame":

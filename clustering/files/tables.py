@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _CELLS = 1 << 16  # maximum number of CSV cells converted at a time, to reduce the overhead of calls
 
+GROUPED = "values such as {}, whose point may group thousands or begin decimals; write them without it"
+
 
 @dataclass(frozen=True, eq=False)
 class RowFile:
@@ -112,6 +114,8 @@ class RowFile:
         """
         column = self.column(name)
         values, text = self.parsed(name)
+        if value := self.grouped(name):
+            raise InputError(f"{self.path}: column {name!r} has {GROUPED.format(value)}")
         if text.any():
             row = int(text.argmax())
             raise InputError(
@@ -140,6 +144,16 @@ class RowFile:
         """Whether a column has at least one number and no text."""
         values, text = self.parsed(name)
         return not text.any() and not bool(np.isnan(values).all())
+
+    def grouped(self, name: str) -> str:
+        """A value such as 1.020 whose point may group thousands or begin decimals, if no other value of the column
+        decides it; else empty. Only in a CSV that is not separated by commas can decimals have a comma."""
+        if self.delimiter in ("", ","):
+            return ""
+        cells = self.column(name).str.strip()
+        points = cells[cells.str.contains(".", regex=False)]
+        grouped = points.str.fullmatch(r"[-+]?[1-9]\d{0,2}(\.\d{3})+")
+        return str(points.iloc[0]) if len(points) and grouped.all() else ""
 
     def parsed(self, name: str) -> Numbers:
         """A column as numbers, and a mask of the cells with text. Columns of a CSV are parsed in groups and cached.

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clustering.files.regular import open_regular
+from clustering.files.table_readers import delimiter_of, is_separator_line
 from clustering.foundation import memory
 from clustering.foundation.errors import InputError, unknown
 
@@ -67,7 +68,9 @@ def _text(path: Path) -> str:
 
 def _cells(path: Path, text: str) -> list[list[str]]:
     lines = text.splitlines(keepends=True)
-    delimiter = max(",;\t", key=lines[0].count) if lines else ","
+    delimiter = delimiter_of(lines[0], ",;\t") if lines else ","
+    if lines and is_separator_line(lines[0]):
+        lines = lines[1:]
     try:
         return list(csv.reader(lines, delimiter=delimiter))
     except csv.Error as error:

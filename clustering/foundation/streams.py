@@ -5,8 +5,11 @@ seed. The generators are counter-based (Philox), so they give the same numbers o
 """
 
 import hashlib
+from typing import Any
 
 import numpy as np
+
+from clustering.foundation.errors import InputError
 
 
 def stream_key(seed: int, *names: str | int) -> int:
@@ -18,3 +21,21 @@ def stream_key(seed: int, *names: str | int) -> int:
 def stream(seed: int, *names: str | int) -> np.random.Generator:
     """The stream with these names: `stream(seed, "tasks", block)` is always the same."""
     return np.random.Generator(np.random.Philox(key=stream_key(seed, *names)))
+
+
+def seed_of(random_state: Any) -> int:
+    """An integer seed: drawn from `random_state`, which is None, an int, a RandomState or a Generator of numpy.
+
+    A generator advances by one draw.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    from sklearn.utils import check_random_state  # slow to import
+
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(np.iinfo(np.int32).max))
+    try:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    except ValueError as error:
+        raise InputError(f"random_state must be None, an integer or a numpy generator, not {random_state!r}") from error

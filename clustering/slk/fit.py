@@ -9,13 +9,12 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.estimator_input import Device
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import NARROWEST, Above, AtLeast
-from clustering.foundation.streams import stream
+from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import graph_and_variance
@@ -269,7 +268,7 @@ def race_starts(
 
 def racing_rows(model: Parameters, points: int) -> Tensor | None:
     """(n,) indices of the points on which starts race; None if all points race."""
-    seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+    seed = seed_of(model.random_state)
     return sample(points, model.n_clusters, stream(seed, "race"))
 
 

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from torch import Tensor
 
-from clustering.foundation.streams import stream
+from clustering.foundation.streams import seed_of, stream
 from clustering.starts import rounding
 from fairness.optimiser.climb import Course, Stage
 from fairness.optimiser.penalty import Penalty
@@ -47,7 +46,7 @@ def sample(cells: NDArray[np.int64], clusters: int, random_state: Any) -> NDArra
     points, size = len(cells), max(_SAMPLE, _MEMBERS * clusters)
     if points < 2 * size:
         return None
-    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    seed = seed_of(random_state)
     drawn = stream(seed, "fair sample").permutation(points)
     drawn = drawn[cells[drawn].argsort(kind="stable")]
     sizes = np.bincount(cells)

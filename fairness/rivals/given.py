@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
+from clustering.foundation.streams import seed_of
 from clustering.optimiser.centres import Rows
 from clustering.seeding import first_seeds
 from fairness.fit_input import fit_input
@@ -68,4 +68,4 @@ def given(estimator: Any, X: ArrayLike, sensitive_features: Any, *, two_groups: 
 
 def _seed(random_state: Any) -> int:
     """Integer seed drawn from random_state. A generator advances by one draw."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return seed_of(random_state)

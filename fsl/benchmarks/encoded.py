@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from clustering.files.heif import HEIF_REMEDY, is_heif, read_heif
+from clustering.files.picture_formats import HEIF_REMEDY, eight_bits, is_heif, read_heif
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 
@@ -102,6 +102,8 @@ def open_rgb(stored: bytes | NDArray[np.uint8] | Image.Image, name: str, *, leas
     except Exception as error:  # for a damaged picture, Pillow may raise any error
         if is_heif(name) and not read_heif():
             raise InputError(f"{name}: {HEIF_REMEDY}") from error
+        if isinstance(error, Image.DecompressionBombError):
+            raise InputError(f"{name}: has more pixels than Pillow decodes ({error}); save it smaller") from error
         reason = str(error) if not isinstance(error, UnidentifiedImageError) else "not a picture"
         raise InputError(f"{name}: cannot be decoded ({reason}); download it again") from error
 
@@ -126,8 +128,7 @@ def _opened(stored: bytes | NDArray[np.uint8] | Image.Image) -> contextlib.Abstr
 def _rgb(picture: Image.Image) -> Image.Image:
     """Convert to RGB. 16-bit grey is scaled to 8 bits, because Pillow's conversion would clip values above 255."""
     if picture.mode.startswith("I;16") or picture.mode == "I":
-        levels = np.asarray(picture)
-        return Image.fromarray((levels >> 8).clip(0, 255).astype(np.uint8)).convert("RGB")
+        return Image.fromarray(eight_bits(np.asarray(picture))).convert("RGB")
     if "transparency" in picture.info or picture.mode in ("RGBA", "LA", "PA"):
         below = Image.new("RGBA", picture.size, "white")  # transparent pixels have arbitrary colours in the file
         return Image.alpha_composite(below, picture.convert("RGBA")).convert("RGB")

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from clustering.datasets.files import open_bytes
-from clustering.files.heif import HEIF
+from clustering.files.picture_formats import is_picture, warn_of_others
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import Split
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", *HEIF)
 FILES: dict[Split, tuple[str, ...]] = {
     "base": ("train", "base"),
     "validation": ("val", "valid", "validation"),
@@ -33,11 +32,6 @@ class Row(NamedTuple):
 
     file: str
     label: str
-
-
-def is_picture(name: str) -> bool:
-    """Whether a file has the name of a picture."""
-    return name.lower().endswith(SUFFIXES) and not name.startswith(".")
 
 
 def pictures_under(folder: Path) -> list[str]:
@@ -61,6 +55,7 @@ def pictures_under(folder: Path) -> list[str]:
             entries = list(os.scandir(place))
         except OSError as error:
             raise InputError(f"{place}: cannot be read ({error.strerror}); make it readable, or remove it") from error
+        warn_of_others(place, [entry.name for entry in entries])
         for entry in entries:
             if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry.path)):
                 if not entry.name.startswith(HIDDEN):

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clustering.estimator_input import check_no_dates
+from clustering.estimator_input import check_no_dates, is_arrow
 from clustering.files import words
 from clustering.files.array_files import ENDINGS, FORMATS, array_of_tensor, open_arrays
 from clustering.files.arrays import ArrayKind, NamedArrays, native
@@ -133,15 +133,18 @@ def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
     Raises:
         InputError: values are missing, or there are several columns.
     """
+    if isinstance(values, (list, tuple)):
+        values = np.array(values, dtype=object)  # or else NaN beside names would become the name "nan"
     arrays = _at(name, lambda: named_arrays(values))
     labels = _at(name, lambda: pick_labels(arrays, LABELS, None, "label_column", alone=True))
     if labels is None:
         raise InputError(f"{name}: which of the columns {listed(arrays)} are labels? Give that column")
     if labels.dtype.kind != "O":
         return labels
-    items = labels.ravel().tolist()
+    items = [item.item() if isinstance(item, np.generic) else item for item in labels.ravel().tolist()]
     kinds = {type(item) for item in items}
-    if kinds not in ({str}, {int}):
+    numbers = kinds <= {bool, int, float} and all(item == item for item in items)
+    if kinds != {str} and not numbers:
         odd = next((place for place, item in enumerate(items) if not isinstance(item, (str, int))), 0)
         raise InputError(f"{name}: must be integers or strings, all of one type, unlike {items[odd]!r} in row {odd}")
     return np.array(items).reshape(labels.shape)
@@ -161,13 +164,6 @@ def as_rows(values: Any, name: str) -> Any:
         isinstance(item, (list, tuple, np.ndarray)) for item in np.asarray(values.iloc[:1]).ravel()
     )
     return as_features(values, name=name) if listed_in or is_arrow(values) else values
-
-
-def is_arrow(values: Any) -> bool:
-    """Whether values are of pyarrow, or of a library of frames that exports them, such as polars."""
-    if hasattr(values, "iloc"):
-        return False
-    return type(values).__module__.partition(".")[0] == "pyarrow" or hasattr(values, "__arrow_c_stream__")
 
 
 def named_arrays(values: Any) -> NamedArrays:

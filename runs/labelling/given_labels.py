@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 
 from clustering.files.regular import open_regular
 from clustering.files.spreadsheets import as_text
+from clustering.files.table_readers import delimiter_of
 from clustering.foundation.errors import InputError
 from runs.labelling.pile import Pile
 from runs.labelling.predictions import UNKNOWN
@@ -39,7 +42,7 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
     except UnicodeDecodeError as error:
         raise InputError(f"labels: {path}: is not text in UTF-8; save it as CSV UTF-8") from error
     try:
-        reader = csv.reader(io.StringIO(text))
+        reader = csv.reader(io.StringIO(text), delimiter=delimiter_of(text.partition("\n")[0], ",;\t"))
         lines = [(reader.line_num, cells) for cells in reader]
     except csv.Error as error:
         raise InputError(f"labels: {path}: cannot be read as CSV ({error}); save it again as CSV UTF-8") from error
@@ -53,6 +56,10 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
     item, label = (int(place) for place in places if place is not None)
     rows = {title: row for row, title in enumerate(pile.titles)}
     rows |= {as_text(title, "./"): row for title, row in rows.items()}
+    plain: dict[str, int] = {}
+    for title, row in rows.items():
+        other = plain.setdefault(_plain(title), row)
+        plain[_plain(title)] = row if other == row else UNKNOWN  # two files whose names differ in accents only
     known = {as_text(name): name for name in classes}
     found = np.full(len(pile), UNKNOWN, dtype=np.int64)
     for number, cells in lines[1:]:
@@ -60,8 +67,8 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
         name = cells[label].strip() if len(cells) > label else ""
         if not name:
             continue
-        row = rows.get(cells[item])
-        if row is None:
+        row = rows.get(cells[item], plain.get(_plain(cells[item]), UNKNOWN))
+        if row == UNKNOWN:
             raise InputError(f"{line}: {cells[item]!r} is not in the pile; remove the line")
         name = known.get(name, name)
         if name not in classes:
@@ -71,3 +78,9 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
             raise InputError(f"{line}: {cells[item]!r} has another label above; keep one")
         found[row] = place
     return found
+
+
+def _plain(name: str) -> str:
+    """A name as other systems and spreadsheets write it: accents in one character, / between folders, 0.0 for row 0."""
+    name = unicodedata.normalize("NFC", name.strip()).replace("\\", "/")
+    return name.partition(".")[0] if re.fullmatch(r"\d+\.0+", name) else name

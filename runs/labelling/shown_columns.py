@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.files.cells import numbers_of
+from clustering.files.picture_formats import PICTURES
 from clustering.files.table_readers import kind_of, read_rows
 from clustering.foundation.errors import InputError, unknown
-from fsl.benchmarks.split_lists import SUFFIXES
 from runs.labelling.label_config import LabelConfig, PileConfig
 from runs.own_data.page import as_utf8
 
@@ -42,7 +42,7 @@ def read_shown(config: PileConfig, rows: int) -> tuple[Sequence[str | None], Map
     for name in config.show:
         cells = [None if missing else str(cell) for cell, missing in zip(frame[name], frame[name].isna(), strict=True)]
         first = next((cell for cell in cells if cell), "")
-        if first.lower().endswith(SUFFIXES) and pictures is nothing:
+        if first.lower().endswith(PICTURES) and pictures is nothing:
             pictures = [_inside(config, name, row, cell) for row, cell in enumerate(cells)]
         else:
             texts[name] = [_shortened(cell or "") for cell in cells]
@@ -135,7 +135,7 @@ def _inside(config: PileConfig, column: str, row: int, cell: str | None) -> str 
             f"{config.place}: column {column!r} names {cell!r} in row {row}, outside of the folder of the table; copy "
             "the pictures into it"
         )
-    return file if os.path.isfile(file) and file.lower().endswith(SUFFIXES) else None
+    return file if os.path.isfile(file) and file.lower().endswith(PICTURES) else None
 
 
 def _shortened(cell: Any) -> str:

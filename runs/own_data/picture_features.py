@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.heif import HEIF_REMEDY, is_heif, read_heif
+from clustering.files.picture_formats import HEIF_REMEDY, is_heif, read_heif
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
 from fsl.features.prompts import texts_of

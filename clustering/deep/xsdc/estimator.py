@@ -10,7 +10,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -37,7 +36,7 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within, validate_signature
 from clustering.foundation.progress import Advance, Log
-from clustering.foundation.streams import stream
+from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.metrics import cluster_sizes
 from clustering.numbering import numbered
@@ -231,7 +230,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if assignment == "balancing":
             bounds = size_bounds(known, K, self.min_share, self.max_share)
         watch = Stopwatch()
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = seed_of(self.random_state)
         copies = self._copies(rows.shape[1], seed)
         # Images are centred by a single grey value, as in the paper, which keeps a uniform border uniform.
         single_value = self.representation in ("lenet5", "ckn_gm") or copies is not None

@@ -1,0 +1,58 @@
+"""Formats of pictures. HEIC and HEIF, as smartphones write them, are read if pillow-heif is installed."""
+
+import functools
+import warnings
+from collections import Counter
+from collections.abc import Collection
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+HEIF = (".heic", ".heif")
+PICTURES = (
+    *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".bmp", ".dib", ".webp", ".gif", ".tif", ".tiff"),
+    *(".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".jp2", ".j2k", ".jpx", ".tga", ".psd", *HEIF),
+)
+"""Endings of the pictures that are read."""
+OTHERS = (".cr2", ".cr3", ".nef", ".arw", ".dng", ".raf", ".orf", ".rw2", ".jxl", ".svg", ".exr", ".hdr", ".eps")
+"""Endings of other pictures, which Pillow does not read."""
+HEIF_REMEDY = "reading HEIC and HEIF requires pillow-heif: pip install 'transduce[heif]', or save the file as JPEG"
+
+
+def is_heif(name: str) -> bool:
+    """Whether the name has an extension of these formats."""
+    return name.lower().endswith(HEIF)
+
+
+@functools.cache
+def read_heif() -> bool:
+    """Enable these formats in Pillow. Returns False if pillow-heif is missing."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return False
+    pillow_heif.register_heif_opener()
+    return True
+
+
+def is_picture(name: str) -> bool:
+    """Whether a file has the name of a picture; hidden files have not."""
+    return name.lower().endswith(PICTURES) and not name.startswith(".")
+
+
+def warn_of_others(folder: object, names: Collection[str]) -> None:
+    """Warn of pictures in a folder that are left out because of their format."""
+    others = Counter(ending for name in names if (ending := PurePath(name).suffix.lower()) in OTHERS)
+    if others:
+        counted = ", ".join(f"{count} {ending}" for ending, count in sorted(others.items()))
+        warnings.warn(f"{folder}: pictures that cannot be read are left out: {counted}; save them as PNG", stacklevel=3)
+
+
+def eight_bits(levels: NDArray[Any]) -> NDArray[np.uint8]:
+    """Grey values of 16 bits as 8 bits. Pictures of cameras and scanners that use only 12 or 10 of them are recognised
+    by their largest value."""
+    largest = int(levels.max(initial=0))
+    shift = 8 if largest >= 1 << 12 else 4 if largest >= 1 << 10 else 2 if largest >= 1 << 8 else 0
+    return (levels >> shift).clip(0, 255).astype(np.uint8)
