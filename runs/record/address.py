@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
@@ -53,6 +53,11 @@ def quiet_mlflow() -> None:
         os.environ.setdefault(name, value)
 
 
+def sqlite_uri(path: Path) -> str:
+    """The address of an SQLite file, whose signs % and ? SQLAlchemy would interpret."""
+    return f"sqlite:///{str(path).replace('%', '%25').replace('?', '%3F')}"
+
+
 class Address:
     """The address of the record of one results folder. Nothing is opened before it is needed.
 
@@ -69,7 +74,7 @@ class Address:
         address = uri or os.environ.get(ENVIRONMENT, "").strip()
         self.store, self.say = store, say
         self.own = not address
-        self.uri = address or f"sqlite:///{store.database}"
+        self.uri = address or sqlite_uri(store.database)
         if address and (address.startswith("file:") or "://" not in address) and not address.startswith("databricks"):
             raise InputError(
                 f"{ENVIRONMENT}={self.place}: MLflow no longer stores runs in a plain folder; "
@@ -87,7 +92,7 @@ class Address:
                 f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; create it, or correct the path"
             )
         if self.database and not self.own:  # the working folder may change
-            self.uri = f"sqlite:///{self.database}" + "".join(self.uri.partition("?")[1:])
+            self.uri = sqlite_uri(self.database) + "".join(self.uri.partition("?")[1:])
 
     def _check_server(self) -> None:
         try:
@@ -107,7 +112,7 @@ class Address:
             return self.store.database
         if not self.uri.startswith("sqlite:///") or self.uri.startswith("sqlite:///file:"):
             return None
-        return Path(self.uri.removeprefix("sqlite:///").partition("?")[0]).absolute()
+        return Path(unquote(self.uri.removeprefix("sqlite:///").partition("?")[0])).absolute()
 
     @property
     def place(self) -> str:
@@ -172,7 +177,7 @@ class Address:
                             left.unlink(missing_ok=True)
                         # A name of its own each time: MLflow keeps connections by address.
                         new = self.database.with_name(f"{name}-{secrets.token_hex(4)}.new")
-                        client(tracking_uri=f"sqlite:///{new}")
+                        client(tracking_uri=sqlite_uri(new))
                         os.replace(new, self.database)
                 return client(tracking_uri=self.uri)
         except ModuleNotFoundError as error:
