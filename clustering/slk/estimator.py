@@ -39,6 +39,7 @@ from clustering.slk.fit import (
     blurred,
     is_custom_graph,
     neighbours_of,
+    neighbours_used,
     race_starts,
     races,
     rule_of,
@@ -90,7 +91,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         X. "medoid": distances that are not squared, to rows of X.
     weight : lambda >= 0 of E, applied to each stored arc, hence twice to each pair of neighbours; half of the lambda in
         the papers' update. A large weight can merge clusters.
-    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N / K - 1 are used, but one at least.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged, as in the papers; None uses
         the rows as given.
     init : "k-means++", or (K, D) initial prototypes, in which case there is a single start.
@@ -358,7 +359,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         fitted, new = self._fitted.values, rows.values
         if rows.origin is not None:
             fitted, new = fitted - rows.origin, new - rows.origin
-        return cost, nearest_to(fitted, new, self.n_neighbors)
+        return cost, nearest_to(fitted, new, neighbours_used(self, len(fitted)))
 
     def _logits(self, cost: Tensor, neighbours: Tensor | None) -> Tensor:
         """(K, n) minus the costs of new points, plus the attraction by the assignments of their neighbours."""
@@ -433,7 +434,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         warn_of_uniform(entropy, self.n_clusters, stacklevel=5, remedy=remedy)
         if self.on_empty != "drop":
             remedy = "a smaller weight, fewer clusters or more starts"
-            if self.n_neighbors * self.n_clusters > len(self.labels_):  # neighbourhoods span several clusters
+            if self.n_neighbors > 1:  # clusters with fewer points are joined to others
                 remedy = f"n_neighbors below {self.n_neighbors}, {remedy}"
             warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
 

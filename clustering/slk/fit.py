@@ -152,10 +152,16 @@ def weight_path(model: Parameters) -> tuple[float, ...]:
     return path
 
 
+def neighbours_used(model: Parameters, points: int) -> int:
+    """Neighbours of a point in the graph: at most as many as other points are in a cluster of mean size. With more,
+    the graph would join clusters however far they are apart."""
+    return min(model.n_neighbors, max(1, points // model.n_clusters - 1))
+
+
 def neighbours_of(model: Parameters, source: Any, rows: Rows) -> Neighbours:
     """W as given or built, and sigma^2 according to `bandwidth`."""
-    watch = Stopwatch()
-    graph, variance = graph_and_variance(source, rows, model.n_neighbors, model.symmetry, model.bandwidth)
+    watch, neighbours = Stopwatch(), neighbours_used(model, len(rows.values))
+    graph, variance = graph_and_variance(source, rows, neighbours, model.symmetry, model.bandwidth)
     return Neighbours(graph, variance, watch.lap())
 
 

@@ -1,0 +1,142 @@
+"""Arrays as users have them: tensors, tables of Arrow, large integers, lists with gaps, columns of files."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from scipy.optimize import linear_sum_assignment
+
+from clustering import SLK, KMeans, metrics
+from clustering.files.picture_formats import eight_bits, warn_of_others
+from clustering.files.tables import RowFile
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import seed_of
+from fairness import FairKMeans
+from fsl.few_shot_classifier import FewShotClassifier
+from fsl.transductive_classifier import TransductiveClassifier
+
+Y = np.repeat([0, 1, 2], 20)
+X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32) + 6 * Y[:, None].astype(np.float32)
+FORMS = {
+    "with gradient": lambda: torch.tensor(X).requires_grad_(),
+    "bfloat16": lambda: torch.tensor(X).bfloat16(),
+    "Arrow": lambda: pa.table({str(i): X[:, i] for i in range(4)}),
+    "frame": lambda: pd.DataFrame(X, columns=list("abcd")),
+    "list": X.tolist,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_points(form):
+    points = FORMS[form]()
+    for model in (SLK(3, n_init=4, random_state=0), KMeans(3, random_state=0)):
+        assert metrics.accuracy(Y, model.fit(points).labels_) == 1
+    assert metrics.accuracy(Y, FairKMeans(3, fairness_weight=0.0, n_init=1, random_state=0).fit(points).labels_) == 1
+    assert metrics.silhouette(FORMS["frame"]() if form == "frame" else points, Y, sample=30) > 0.5
+    few = TransductiveClassifier().fit(points, np.where(np.arange(60) % 20 < 2, Y, -1))
+    assert (few.transduction_ == Y).all()
+
+
+def test_integers_that_float32_cannot_hold_keep_their_digits():
+    times = np.r_[np.arange(50), 10_000 + np.arange(50)][:, None] + 1_700_000_000_000
+    assert metrics.accuracy(np.repeat([0, 1], 50), KMeans(2, random_state=0).fit(times).labels_) == 1
+    frame = pd.DataFrame({"time": pd.array(times[:, 0], dtype="Int64")})
+    assert metrics.accuracy(np.repeat([0, 1], 50), KMeans(2, random_state=0).fit(frame).labels_) == 1
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, ""])
+def test_gaps_in_a_list_of_names_are_no_class(missing):
+    names = np.array(["ant", "bee", "cat"])
+    labels = [names[y] if i % 20 < 2 else missing for i, y in enumerate(Y)]
+    labels[0] = str(labels[0])  # beside np.str_
+    model = TransductiveClassifier().fit(X, labels)
+    assert list(model.classes_) == list(names)
+    assert (model.transduction_ == names[Y]).all()
+    if not isinstance(missing, str):
+        with pytest.raises((InputError, ValueError)):
+            FewShotClassifier().fit(X, labels)
+        with pytest.raises(InputError, match="several types"):
+            metrics.nmi(labels, Y)
+
+
+def test_groups_in_a_tensor():
+    groups = torch.arange(60) % 2
+    assert len(FairKMeans(3, n_init=1, random_state=0).fit(X, sensitive_features=groups).group_counts_) == 2
+
+
+def test_generators_of_numpy_are_seeds():
+    first, second = (SLK(3, n_init=2, random_state=np.random.default_rng(0)).fit(X).labels_ for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    with pytest.raises(InputError, match="random_state"):
+        seed_of("0")
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=60))
+def test_the_sparse_matching_is_the_dense_one(pairs):
+    truth, labels = np.array(pairs).T
+    table = metrics.contingency(truth, labels)
+    expected = table[linear_sum_assignment(table, maximize=True)].sum() / len(pairs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "_DENSE", 0)
+        assert metrics.accuracy(truth, labels) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('name,x,y\n"1 inch,1,2\n2 inch,3,4\n"3 inch,5,6\n4 inch,7,8\n', "line 2, column 'name': the quote"),
+        ("price;area\n980;50,1\n1.020;50,2\n5.000;50,3\n", "'price' has values such as 1.020"),
+    ],
+)
+def test_what_would_be_read_wrongly_is_refused(tmp_path, text, message):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        RowFile.read(path).numbers("price")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('"size; width; height",weight\n1,2\n', ["size; width; height", "weight"]),
+        ("sep=;\na,b;c\n1,5;2\n", ["a,b", "c"]),
+        ('name,note\n1,"two\nlines, and a comma"\n', ["name", "note"]),
+    ],
+)
+def test_separators_outside_of_quotes(tmp_path, text, names):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    file = RowFile.read(path)
+    assert file.names == names
+    assert len(file.rows) == 1
+
+
+def test_points_that_are_no_groups_begin_decimals(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a;b\n0.125;1.5\n1.250;2,5\n")
+    file = RowFile.read(path)
+    assert file.numbers("a").tolist() == [0.125, 1.25]
+    assert file.numbers("b").tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("bits", [8, 10, 12, 16])
+def test_grey_values_of_fewer_bits_are_not_black(bits):
+    levels = np.linspace(0, 2**bits - 1, 100).astype(np.uint16)[None]
+    grey = eight_bits(levels)
+    assert grey.max() == 255
+    assert np.abs(grey.astype(float) / 255 - levels / (2**bits - 1)).max() < 0.01
+
+
+def test_columns_of_files_and_pictures_left_out(tmp_path):
+    files = []
+    for number in range(4):
+        files.append(str(tmp_path / f"{number}.png"))
+        Image.new("L", (8, 8), 60 * number).save(files[-1])
+    with pytest.raises(InputError, match="backbone"):  # seen as pictures, which need a network
+        FewShotClassifier().fit(pd.Series(files), ["a", "a", "b", "b"])
+    with pytest.warns(UserWarning, match=r"left out: 2 \.cr2"):
+        warn_of_others(tmp_path, ["a.CR2", "b.cr2", "c.png", "notes.txt"])
