@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -303,7 +302,7 @@ class Climb:
 
     def _settle(self, penalty: Penalty, logs: Logs, prototypes: Tensor, sweeps: int) -> Settled:
         return settle(
-            partial(self.points.sweep, logs, self.rule.cost(prototypes)),
+            self.points.sweeps(logs, self.rule.cost(prototypes)),
             penalty,
             self.points.clusters,
             spread=self._spread,

@@ -8,6 +8,7 @@ whatever the number of cores.
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from queue import SimpleQueue
 from typing import NamedTuple, TypeVar
 
@@ -18,7 +19,8 @@ from torch import Tensor
 
 from clustering.foundation.cores import on_each_core
 from clustering.numbering import first_points
-from fairness.optimiser.compressed import Totals
+from fairness.optimiser.compressed import Sweep, Totals
+from fairness.optimiser.few_points import FEW, FewPoints
 from fairness.optimiser.store import Cost, Moments, Sums
 
 R = TypeVar("R")
@@ -116,6 +118,16 @@ class Points:
         parts = torch.stack([block_sums for _, block_sums in self._each(swept)]).double()
         sums = parts.new_zeros(self.cells, parts.shape[1]).index_add_(0, self._cell_of_block, parts).cpu()
         return Totals(sums[:, : self.clusters], *sums[:, self.clusters :].unbind(dim=1))
+
+    def sweeps(self, logs: list[Tensor], cost: Cost) -> Sweep:
+        """`sweep` for fixed S0 and costs."""
+        if self.rows.is_cuda or self.count * self.clusters > FEW:
+            return partial(self.sweep, logs, cost)
+        parts = [part for _, part in self._each(lambda i, room, _: self._own_costs(self.blocks[i], cost, room))]
+        costs, lowest = (torch.cat(values, dim=-1) for values in zip(*parts, strict=True))
+        sizes = torch.tensor([block.points for block in self.blocks])
+        cell_of = self._cell_of_block.repeat_interleave(sizes)
+        return FewPoints(torch.cat(logs, dim=1), costs, lowest, cell_of, self.cells)
 
     def take(self, logs: list[Tensor], cost: Cost, scale: Tensor, shift: Tensor) -> tuple[list[Tensor], Moments]:
         """Make S at T and B, floored, the new S0, overwriting the old one; also returns its moments."""
@@ -289,6 +301,10 @@ class Points:
         left_out = cost.into(out, self.rows[block.at], self.norms[block.at])
         lowest = out.amin(dim=0)
         return out.sub_(lowest), lowest if left_out is None else lowest.add_(left_out)
+
+    def _own_costs(self, block: Block, cost: Cost, out: Tensor) -> tuple[Tensor, Tensor]:
+        a, lowest = self._costs(block, cost, out)
+        return a.clone(), lowest
 
     def _moments(self, block: Block, s: Tensor, a: Tensor, lowest: Tensor) -> Moments:
         return Moments(s.sum(dim=1), s @ self.rows[block.at], torch.linalg.vecdot(s, a.add_(lowest)))

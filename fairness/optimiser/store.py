@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairness.optimiser.compressed import Totals
+from fairness.optimiser.compressed import Sweep, Totals
 
 Labels = Any
 """(N,) clusters of the points, stored where the points are."""
@@ -65,6 +65,10 @@ class Store(Protocol):
 
     def sweep(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor, prices: Tensor | None) -> Totals:
         """Totals at T (C,) and B (C, K), float64; `least` is computed if prices (C, K) are passed."""
+        ...
+
+    def sweeps(self, logs: Logs, cost: Cost) -> Sweep:
+        """`sweep` for fixed S0 and costs."""
         ...
 
     def take(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor) -> tuple[Logs, Moments]:
