@@ -1,35 +1,32 @@
 """The verbs that cluster: cluster and fair."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from runs.cli.app import DryRun, Force, Json, Settings, app, console, examples, takes
+from runs.cli.app import DryRun, Force, Json, Settings, verb
 from runs.config.configs import ClusterConfig, FairConfig, parse
-from runs.console.output import Console
 
 if TYPE_CHECKING:
     from runs.cli.session import Session
     from runs.figures.logged import LoggedFigure
-    from runs.own_data.page import Written
     from runs.stages.fair.results import FairResult
 
 
-@app.command(
-    cls=takes(ClusterConfig),
-    epilog=examples(
-        "cluster",
-        "",
-        "dataset=table path=people.csv columns=age,income n_clusters=3     (a table of your own)",
-        "dataset=usps root=FOLDER method=kmeans,slk_mean_shift,slk_byproduct normalize=l2",
-        "method=slk_mean_shift weight=0.25,0.5,1 selection=null",
-        "method=sklearn.cluster:HDBSCAN min_cluster_size=20",
-        "dataset=folder root=FOLDER method=entropy labels=labels.csv       (pictures of your own, some labelled)",
-        "dataset=mnist root=FOLDER method=entropy,sela network=small_cnn labels=0,50 seed=0,1,2",
-        "method=slk_mean_shift --help             (the parameters of that method)",
-        "dataset=mypackage.mymodule:MyPoints method=mypackage.mymodule:MyMethod",
-    ),
+@verb(
+    "cluster",
+    "",
+    "dataset=table path=people.csv columns=age,income n_clusters=3     (a table of your own)",
+    "dataset=usps root=FOLDER method=kmeans,slk_mean_shift,slk_byproduct normalize=l2",
+    "method=slk_mean_shift weight=0.25,0.5,1 selection=null",
+    "method=sklearn.cluster:HDBSCAN min_cluster_size=20",
+    "dataset=folder root=FOLDER method=entropy labels=labels.csv       (pictures of your own, some labelled)",
+    "dataset=mnist root=FOLDER method=entropy,sela network=small_cnn labels=0,50 seed=0,1,2",
+    "method=slk_mean_shift --help             (the parameters of that method)",
+    "dataset=mypackage.mymodule:MyPoints method=mypackage.mymodule:MyMethod",
+    schema=ClusterConfig,
 )
 def cluster(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
     """Cluster a dataset or your own table, and compare methods.
@@ -45,50 +42,39 @@ def cluster(settings: Settings = None, dry_run: DryRun = False, force: Force = F
     configs = parse(ClusterConfig, settings or [])
     from runs.cli.session import Session
     from runs.own_data.picture_outputs import check_clusters_file, is_folder, write_clusters_file
-    from runs.own_data.table_checks import check_tables, is_table
-    from runs.own_data.table_outputs import settings_of, write_clusters
+    from runs.own_data.table_checks import check_tables
+    from runs.own_data.table_outputs import write_clusters
     from runs.tables import clustered
 
-    said = console(as_json=json)
-    for columns in check_tables(configs):
-        columns.say(said.note)
+    columns = check_tables(configs)
     for config in filter(is_folder, configs):
         check_clusters_file(config)
-    session = Session(configs, said)
+    session = Session(configs, as_json=json)
+    for own in columns:
+        own.say(session.console.note)
     if dry_run:
         return session.show_plan()
-    results = session.clustering(configs, force=force)
-    written = [
-        write_clusters(result, session.store, settings_of(result.config, configs, settings or []))
-        if is_table(result.config)
-        else None
-        for result in results
-    ]
+    results = session.run(force=force)
+    written = _written(session, results, settings, write_clusters)
     if json:
-        said.json([clustered.as_json(result, files) for result, files in zip(results, written, strict=True)])
+        session.console.json([clustered.as_json(result, written.get(result.key)) for result in results])
     else:
-        for name in dict.fromkeys(result.config.dataset.name for result in results):
-            same = [result for result in results if result.config.dataset.name == name]
-            rows = clustered.rows(same, session.varying)
-            right = [name for name in dict.fromkeys(name for row in rows for name in row) if "\n" in name]
-            said.table(rows, title=clustered.title(same), right=[*right, "n_init"])
-    for result in filter(lambda result: is_folder(result.config), results):
-        said.note(f"pictures with their clusters: {write_clusters_file(result, session.store)}")
-    _say_files(written, "description", said)
+        _show(session, results, clustered, ["n_init"])
+    for result in (result for result in results if is_folder(result.config)):
+        session.console.note(f"pictures with their clusters: {write_clusters_file(result, session.store)}")
+    _say(session, written, "description")
     return session.close()
 
 
-@app.command(
-    cls=takes(FairConfig),
-    epilog=examples(
-        "fair",
-        "",
-        "dataset=table path=people.csv sensitive=sex n_clusters=3     (a table of your own)",
-        "dataset=adult root=FOLDER method=fair_kmeans,fair_lloyd fairness_weight=0,10,100 n_clusters=10",
-        "dataset=adult root=FOLDER sensitive=race 'target=[0.2, 0.2, 0.2, 0.2, 0.2]'",
-        "method=fair_kmedian,backurs,bera kind=kmedian delta=0.1,0.2 seed=0,1,2",
-        "method=fair_ncut --help             (the parameters of that method)",
-    ),
+@verb(
+    "fair",
+    "",
+    "dataset=table path=people.csv sensitive=sex n_clusters=3     (a table of your own)",
+    "dataset=adult root=FOLDER method=fair_kmeans,fair_lloyd fairness_weight=0,10,100 n_clusters=10",
+    "dataset=adult root=FOLDER sensitive=race 'target=[0.2, 0.2, 0.2, 0.2, 0.2]'",
+    "method=fair_kmedian,backurs,bera kind=kmedian delta=0.1,0.2 seed=0,1,2",
+    "method=fair_ncut --help             (the parameters of that method)",
+    schema=FairConfig,
 )
 def fair(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
     """Cluster with balanced groups, and show the price of fairness.
@@ -101,58 +87,62 @@ def fair(settings: Settings = None, dry_run: DryRun = False, force: Force = Fals
     """
     configs = parse(FairConfig, settings or [])
     from runs.cli.session import Session
-    from runs.own_data.table_checks import check_fair_tables, is_table
-    from runs.own_data.table_outputs import settings_of, write_fair_clusters
+    from runs.own_data.table_checks import check_fair_tables
+    from runs.own_data.table_outputs import write_fair_clusters
     from runs.tables import trade_off
 
-    said = console(as_json=json)
-    for columns in check_fair_tables(configs):
-        columns.say(said.note)
-    session = Session(configs, said)
+    columns = check_fair_tables(configs)
+    session = Session(configs, as_json=json)
+    for own in columns:
+        own.say(session.console.note)
     if dry_run:
         return session.show_plan()
-    results, failed = session.fair(configs, force=force)
+    results = session.run(force=force)
 
     def fit(config: FairConfig) -> "FairResult":
-        fitted, errors = session.fair([config], force=False)
-        if errors:
-            raise errors[0]
-        return fitted[0]
+        (fitted,) = Session([config]).run()
+        found: FairResult = fitted
+        return found
 
-    written = [
-        write_fair_clusters(result, session.store, settings_of(result.config, configs, settings or []), fit)
-        if is_table(result.config)
-        else None
-        for result in results
-    ]
-    by_points: dict[str, list[FairResult]] = {}
-    for result in results:
-        by_points.setdefault(_points(result.config), []).append(result)
-    figures = {points: _figure(points, same, session) for points, same in by_points.items()}
+    written = _written(session, results, settings, partial(write_fair_clusters, fit=fit))
+    figures = {place: _figure(place, same, session) for place, same in _by_points(results).items()}
     if json:
-        pairs = zip(results, written, strict=True)
-        said.json([trade_off.as_json(result, figures[_points(result.config)], files) for result, files in pairs])
+        about = [(result, figures[_points(result.config)], written.get(result.key)) for result in results]
+        session.console.json([trade_off.as_json(*one) for one in about])
     else:
-        for same in by_points.values():
-            rows = trade_off.rows(same, session.varying)
-            right = [name for name in dict.fromkeys(name for row in rows for name in row) if "\n" in name]
-            said.table(rows, title=trade_off.title(same), right=right)
-            if marks := trade_off.footnote(same):
-                said.write(marks)
-    _say_files(written, "fairness", said)
+        _show(session, results, trade_off)
+    _say(session, written, "fairness")
     for figure in figures.values():
-        said.note(f"picture: {figure.files[0].with_suffix('')}.pdf, .svg and .png")
-    if results:
-        session.close()
-    if failed:
-        raise failed[0]
-    return 0
+        session.console.note(f"picture: {figure.files[0].with_suffix('')}.pdf, .svg and .png")
+    return session.close()
 
 
-def _say_files(written: "Sequence[Written | None]", what: str, said: Console) -> None:
-    for files in filter(None, written):
-        said.note(f"rows with their clusters: {files.rows}")
-        said.note(f"{what} of the clusters: {files.page.resolve().as_uri()}")
+def _written(
+    session: "Session", results: Sequence[Any], settings: Sequence[str] | None, write: Callable[..., Any]
+) -> dict[str, Any]:
+    """Write the rows and the page of each table of a user, and return them by the key of the result."""
+    from runs.own_data.table_checks import is_table
+    from runs.own_data.table_outputs import settings_of
+
+    own = [result for result in results if is_table(result.config)]
+    configs: Any = session.configs
+    return {one.key: write(one, session.store, settings_of(one.config, configs, settings or [])) for one in own}
+
+
+def _show(session: "Session", results: Sequence[Any], table: Any, right: Sequence[str] = ()) -> None:
+    """Print a table for each data set."""
+    for same in _by_points(results).values():
+        rows = table.rows(same, session.varying)
+        numbers = [name for name in dict.fromkeys(name for row in rows for name in row) if "\n" in name]
+        session.console.table(rows, title=table.title(same), right=[*numbers, *right])
+        if marks := getattr(table, "footnote", lambda same: "")(same):
+            session.console.write(marks)
+
+
+def _say(session: "Session", written: dict[str, Any], what: str) -> None:
+    for files in written.values():
+        session.console.note(f"rows with their clusters: {files.rows}")
+        session.console.note(f"{what} of the clusters: {files.page.resolve().as_uri()}")
 
 
 def _figure(points: str, results: "Sequence[FairResult]", session: "Session") -> "LoggedFigure":
@@ -167,7 +157,14 @@ def _figure(points: str, results: "Sequence[FairResult]", session: "Session") ->
     return logged_figure(name, DRAWING, results, *places, say=session.console.note, files_as=files)
 
 
-def _points(config: FairConfig) -> str:
+def _by_points(results: Sequence[Any]) -> dict[str, list[Any]]:
+    by_points: dict[str, list[Any]] = {}
+    for result in results:
+        by_points.setdefault(_points(result.config), []).append(result)
+    return by_points
+
+
+def _points(config: ClusterConfig | FairConfig) -> str:
     """Return the name of the points: the data set, or the file of a user's own table."""
     from runs.own_data.table_checks import is_table
 

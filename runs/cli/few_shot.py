@@ -1,4 +1,4 @@
-"""The few-shot verbs: train, evaluate, tune, compare, tasks, quickstart. Slow imports stand inside functions."""
+"""The few-shot verbs: quickstart, train, evaluate, tune, compare, tasks. Slow imports stand inside functions."""
 
 import dataclasses
 import os
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clustering.foundation.errors import InputError
-from runs.cli.app import DryRun, Force, Json, Settings, app, console, examples, takes
+from runs.cli.app import DryRun, Force, Json, Settings, console, named, one, verb
 from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
 from runs.config.overrides import spell, split, values
-from runs.console.output import Console
 
 if TYPE_CHECKING:
     from runs.stages.results import Result
@@ -22,9 +21,12 @@ if TYPE_CHECKING:
 QUICKSTART = "quickstart"
 
 
-@app.command(
-    cls=takes(EvaluateConfig),
-    epilog=examples("quickstart", "", "seed=0,1,2", "epochs=4 warmup=1 tasks=500     (half a minute, worse features)"),
+@verb(
+    "quickstart",
+    "",
+    "seed=0,1,2",
+    "epochs=4 warmup=1 tasks=500     (half a minute, worse features)",
+    schema=EvaluateConfig,
 )
 def quickstart(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
     """Train, evaluate and report on the embedded benchmark, in a few minutes.
@@ -34,19 +36,17 @@ def quickstart(settings: Settings = None, dry_run: DryRun = False, force: Force 
     """
     configs = parse(EvaluateConfig, [f"experiment={QUICKSTART}", *(settings or [])])
     from runs.cli.session import Session
-    from runs.tables.evidence import look_up
-    from runs.tables.grid import table_of
 
-    session = Session(configs, console(as_json=json))
+    session = Session(configs, as_json=json)
     if dry_run:
         return session.show_plan()
-    results = session.evaluation(configs, force=force)
-
+    results, said = session.run(force=force, all_or_nothing=True), session.console
     from runs.figures.quickstart import quickstart_figures
     from runs.report.site import build_report
+    from runs.tables.evidence import look_up
+    from runs.tables.grid import table_of
     from runs.tables.requested import show_table
 
-    said = session.console
     table = dataclasses.replace(look_up(table_of(QUICKSTART, configs), session.tracker), findings=())
     show_table(table, ["table", QUICKSTART], session.store, said)
     for path in quickstart_figures(table, results, session.store, QUICKSTART):
@@ -54,23 +54,20 @@ def quickstart(settings: Settings = None, dry_run: DryRun = False, force: Force 
     page = build_report(session.store, session.tracker, experiments={QUICKSTART: configs}, say=said.note)
     said.note(f"report: {page.as_uri()}")
     # If the command is not on the path, show it as it was called: make calls the one in .venv.
-    called = Path(sys.argv[0])
-    command = called if called.name == "transduce" and not shutil.which("transduce") else "transduce"
-    said.note(f"to compare the runs in MLflow: {command} ui")
+    here = Path(sys.argv[0]).name == "transduce" and not shutil.which("transduce")
+    said.note(f"to compare the runs in MLflow: {sys.argv[0] if here else 'transduce'} ui")
     return 0
 
 
-@app.command(
-    cls=takes(TrainConfig),
-    epilog=examples(
-        "train",
-        "",
-        "benchmark=omniglot root=FOLDER backbone=conv4",
-        "benchmark=glyphs epochs=5 seed=0,1,2",
-        "benchmark=mini root=FOLDER backbone=conv4 checkpoint=model_best.pth.tar",
-        "backbone=./mynet.py:TinyNet trainer.precision=bf16-mixed callbacks.early_stopping.patience=10",
-        "backbone=resnet18 --dry-run",
-    ),
+@verb(
+    "train",
+    "",
+    "benchmark=omniglot root=FOLDER backbone=conv4",
+    "benchmark=glyphs epochs=5 seed=0,1,2",
+    "benchmark=mini root=FOLDER backbone=conv4 checkpoint=model_best.pth.tar",
+    "backbone=./mynet.py:TinyNet trainer.precision=bf16-mixed callbacks.early_stopping.patience=10",
+    "backbone=resnet18 --dry-run",
+    schema=TrainConfig,
 )
 def train(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
     """Train a backbone on the base classes of a benchmark.
@@ -85,58 +82,41 @@ def train(settings: Settings = None, dry_run: DryRun = False, force: Force = Fal
     from runs.cli.session import Session
     from runs.stages.checkpoints import CHECKPOINT
 
-    session = Session(configs, console(as_json=json))
+    session = Session(configs, as_json=json)
     if dry_run:
         return session.show_plan()
-    found = [session.checkpoint(config, force=force) for config in configs]
-    if json:
-        session.console.json(
-            [
-                {
-                    "config": config.as_json(),
-                    "checkpoint": str(entry.path / CHECKPOINT),
-                    "key": entry.key,
-                    "run": entry.run,
-                    "reused": entry.reused,
-                    **entry.metrics,
-                }
-                for config, entry in zip(configs, found, strict=True)
-            ]
-        )
-    else:
-        rows = [
+    facts, rows = [], []
+    for config, entry in zip(configs, session.run(force=force), strict=True):
+        file, found = str(entry.path / CHECKPOINT), entry.metrics
+        known = {"checkpoint": file, "key": entry.key, "run": entry.run, "reused": entry.reused}
+        facts.append({"config": config.as_json(), **known, **found})
+        best, epochs = found.get("best_validation_accuracy"), found.get("epochs")
+        rows.append(
             {
                 "training": f"{config.benchmark.name}/{config.backbone.name}",
                 **session.varying(config),
-                "validation accuracy": _percent(entry.metrics.get("best_validation_accuracy")),
-                "epochs": f"{entry.metrics['epochs']:.0f}" if "epochs" in entry.metrics else "",
+                "validation accuracy": "" if best is None else f"{100 * best:.2f} %",
+                "epochs": "" if epochs is None else f"{epochs:.0f}",
                 "": "reused" if entry.reused else "new",
-                "checkpoint": str(entry.path / CHECKPOINT),
+                "checkpoint": file,
             }
-            for config, entry in zip(configs, found, strict=True)
-        ]
-        session.console.table(rows, right=("validation accuracy", "epochs"))
+        )
+    session.console.show(facts, rows, right=("validation accuracy", "epochs"))
     return session.close()
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.2f} %"
-
-
-@app.command(
-    cls=takes(EvaluateConfig),
-    epilog=examples(
-        "evaluate",
-        "",
-        "shot=1,5 strategy=simpleshot,laplacianshot",
-        "strategy=laplacianshot weight=0.1,0.3,1 split=validation",
-        "strategy=laplacianshot,slk_ms shot=1,5 tuning=papers",
-        "benchmark=mini root=FOLDER checkpoint=model_best.pth.tar shot=1,5",
-        "benchmark=mini root=FOLDER backbone=timm:resnet50 pretrained=true",
-        "features=output.plk strategy=simpleshot,laplacianshot shot=1,5",
-        "strategy=laplacianshot --help            (the fields of that strategy)",
-        "strategy=mypackage.mymodule:MyStrategy   (a strategy of your own)",
-    ),
+@verb(
+    "evaluate",
+    "",
+    "shot=1,5 strategy=simpleshot,laplacianshot",
+    "strategy=laplacianshot weight=0.1,0.3,1 split=validation",
+    "strategy=laplacianshot,slk_ms shot=1,5 tuning=papers",
+    "benchmark=mini root=FOLDER checkpoint=model_best.pth.tar shot=1,5",
+    "benchmark=mini root=FOLDER backbone=timm:resnet50 pretrained=true",
+    "features=output.plk strategy=simpleshot,laplacianshot shot=1,5",
+    "strategy=laplacianshot --help            (the fields of that strategy)",
+    "strategy=mypackage.mymodule:MyStrategy   (a strategy of your own)",
+    schema=EvaluateConfig,
 )
 def evaluate(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
     """Evaluate strategies on few-shot tasks; train first if needed.
@@ -151,32 +131,28 @@ def evaluate(settings: Settings = None, dry_run: DryRun = False, force: Force = 
     from runs.stages.lineage import short
     from runs.stages.results import in_common
 
-    session = Session(configs, console(as_json=json))
+    session = Session(configs, as_json=json)
     if dry_run:
         return session.show_plan()
-    results = session.evaluation(configs, force=force)
-    if json:
-        session.console.json([_evaluated(result) for result in results])
-        return session.close()
+    results: list[Result] = session.run(force=force)
     rows = [
         {
             "strategy": short(result.config.strategy),
             **session.varying(result.config, leave_out=("strategy",)),
             **({} if result.tuned is None else {"tuned": spell(result.tuned.values)}),
-            **_scores(result),
+            **(scores := _scores(result)),
             "ms/task": f"{1000 * result.seconds_per_task:.3g}",
             "": "reused" if result.reused else "new",
         }
         for result in results
     ]
-    units = sorted({result.units for result in results}, reverse=True)
-    title = f"{in_common(results)}, 95 % interval over {' or '.join(units)}"
-    right = ("accuracy", "per class", *map(_audited, configs[0].audit), "ms/task")
-    session.console.table(rows, title=title, right=right)
+    units = " or ".join(sorted({result.units for result in results}, reverse=True))
+    title = f"{in_common(results)}, 95 % interval over {units}"
+    session.console.show([_facts(result) for result in results], rows, title=title, right=(*scores, "ms/task"))
     return session.close()
 
 
-def _evaluated(result: "Result") -> dict[str, Any]:
+def _facts(result: "Result") -> dict[str, Any]:
     """Return an evaluation as a dictionary for JSON."""
     tuned = result.tuned
     return {
@@ -196,22 +172,17 @@ def _scores(result: "Result") -> dict[str, str]:
     scores = {"accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %"}
     if result.units == "queries":
         scores["per class"] = f"{100 * result.classes.mean:.2f} ± {100 * result.classes.half_width:.2f} %"
-    return scores | {_audited(name): f"{100 * values.mean():.2f} %" for name, values in result.audits.items()}
+    audits = {f"audit: {name.replace('_', ' ')}": accuracies for name, accuracies in result.audits.items()}
+    return scores | {name: f"{100 * accuracies.mean():.2f} %" for name, accuracies in audits.items()}
 
 
-def _audited(name: str) -> str:
-    return f"audit: {name.replace('_', ' ')}"
-
-
-@app.command(
-    cls=takes(TuneConfig),
-    epilog=examples(
-        "tune",
-        "strategy=laplacianshot,slk_ms shot=1,5",
-        "strategy=laplacianshot novel_tasks=10000     (then compare the choice with the best on novel classes)",
-        "strategy=tim_adm temperature=5,15,30",
-        "strategy=laplacianshot tuning=mine.yaml --dry-run",
-    ),
+@verb(
+    "tune",
+    "strategy=laplacianshot,slk_ms shot=1,5",
+    "strategy=laplacianshot novel_tasks=10000     (then compare the choice with the best on novel classes)",
+    "strategy=tim_adm temperature=5,15,30",
+    "strategy=laplacianshot tuning=mine.yaml --dry-run",
+    schema=TuneConfig,
 )
 def tune(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
     """Choose a strategy's parameters on base and validation classes.
@@ -220,33 +191,39 @@ def tune(settings: Settings = None, dry_run: DryRun = False, force: Force = Fals
     classes cannot be read. The protocol tuning= lists the steps and values; several values of a field replace the
     protocol's. transduce evaluate with the same keys uses the chosen values.
     """
-    said = console(as_json=json)
-    configs = _tunable(parse(TuneConfig, settings or []), said)
+    asked = parse(TuneConfig, settings or [])
+    configs = [config for config in asked if config.strategy.grids]
+    without = ", ".join(dict.fromkeys(config.strategy.name for config in asked if not config.strategy.grids))
+    if not configs:
+        raise InputError(
+            f"tuning={asked[0].tuning} has no values for {without}; give values, as in temperature=5,15,30, or "
+            "your own protocol, tuning=FILE.yaml"
+        )
     from runs.cli.session import Session
     from runs.stages.lineage import evaluate_name, short
     from runs.tables import tuned
 
-    session = Session(configs, said)
+    session = Session(configs, as_json=json)
+    said = session.console
+    if without:
+        said.note(f"nothing to tune for {without}; it is skipped")
     if dry_run:
         return session.show_plan()
-    tunings = [session.tuning(config, force=force) for config in configs]
-    if json:
-        said.json([tuned.as_json(tuning) for tuning in tunings])
-    else:
-        rows = [
-            {
-                "strategy": short(tuning.config.strategy),
-                **session.varying(tuning.config, leave_out=("strategy",)),
-                **tuned.row(tuning, curve),
-            }
-            for tuning in tunings
-            for curve in tuning.curves
-        ]
-        title = "every value on the same tasks; 95 % intervals over tasks"
-        said.table(rows, title=title, right=("tasks", "tried", "accuracy", "gain"))
+    tunings = session.run(force=force)
+    rows = [
+        {
+            "strategy": short(tuning.config.strategy),
+            **session.varying(tuning.config, leave_out=("strategy",)),
+            **tuned.row(tuning, curve),
+        }
+        for tuning in tunings
+        for curve in tuning.curves
+    ]
+    title = "every value on the same tasks; 95 % intervals over tasks"
+    said.show(list(map(tuned.as_json, tunings)), rows, title=title, right=("tasks", "tried", "accuracy", "gain"))
     for tuning in tunings:
-        name = evaluate_name(tuning.config)
         for curve in (curve for curve in tuning.curves if curve.at_the_end):
+            name = evaluate_name(tuning.config)
             said.note(f"{name}: {curve.chosen} is at the boundary of the tried values; extend the range")
         if tuning.novel:
             said.note(tuned.statement(tuning, tuning.novel))
@@ -254,41 +231,18 @@ def tune(settings: Settings = None, dry_run: DryRun = False, force: Force = Fals
     return session.close()
 
 
-def _tunable(configs: Sequence[TuneConfig], said: Console) -> list[TuneConfig]:
-    """Return the configs of strategies with values to try.
-
-    Raises:
-        InputError: no strategy has values to try.
-    """
-    from runs.stages.lineage import short
-
-    without = dict.fromkeys(short(config.strategy) for config in configs if not config.strategy.grids)
-    if len(without) == len({short(config.strategy) for config in configs}):
-        raise InputError(
-            f"tuning={configs[0].tuning} has no values for {', '.join(without)}; give values, as in "
-            "temperature=5,15,30, or your own protocol, tuning=FILE.yaml"
-        )
-    for strategy in without:
-        said.note(f"nothing to tune for {strategy}; it is skipped")
-    return [config for config in configs if config.strategy.grids]
-
-
-@app.command(
-    cls=takes(EvaluateConfig),
-    epilog=examples(
-        "compare",
-        "strategy=simpleshot,laplacianshot,slk_ms shot=1,5",
-        "experiment=quickstart reference=laplacianshot",
-        'strategy=simpleshot,laplacianshot weight=0.3,0.7 reference="laplacianshot weight=0.7"',
-        "strategy=simpleshot,slk_ms seed=0,1,2",
-    ),
+@verb(
+    "compare",
+    "strategy=simpleshot,laplacianshot,slk_ms shot=1,5",
+    "experiment=quickstart reference=laplacianshot",
+    'strategy=simpleshot,laplacianshot weight=0.3,0.7 reference="laplacianshot weight=0.7"',
+    "strategy=simpleshot,slk_ms seed=0,1,2",
+    schema=EvaluateConfig,
 )
 def compare(
     settings: Settings = None,
     reference: Annotated[list[str] | None, typer.Option(help="The reference strategy; default: the first.")] = None,
-    by_class: Annotated[
-        bool, typer.Option("--by-class", help="Also show classes with the largest differences.")
-    ] = False,
+    by_class: Annotated[bool, typer.Option(help="Also show classes with the largest differences.")] = False,
     dry_run: DryRun = False,
     force: Force = False,
     json: Json = False,
@@ -305,11 +259,11 @@ def compare(
     from runs.stages import comparison
     from runs.tables import compared
 
-    grouped = comparison.settings(configs, _reference(reference))
-    session = Session(configs, console(as_json=json))
+    grouped = comparison.settings(configs, _reference(reference or []))
+    session = Session(configs, as_json=json)
     if dry_run:
         return session.show_plan()
-    results = session.evaluation(configs, force=force)
+    results = session.run(force=force, all_or_nothing=True)
     comparisons = [comparison.Comparison.of(setting, results) for setting in grouped]
     compared.show(comparisons, session.console, by_class=by_class)
     name = compared.file_name(settings or [], configs)
@@ -317,44 +271,29 @@ def compare(
     return session.close()
 
 
-def _reference(texts: list[str] | None) -> str | None:
-    if not texts:
-        return None
-    if len(texts) > 1:
-        raise InputError("reference= is given twice; give one reference strategy")
-    _, text = split(f"reference={texts[0]}")
-    given = values("reference", text)
-    if len(given) > 1:
-        raise InputError("reference= takes one strategy, not several; the others are compared with it")
-    return given[0].text
+def _reference(texts: Sequence[str]) -> str | None:
+    given = [value.text for text in texts for value in values("reference", split(f"reference={text}")[1])]
+    if len(texts) > 1 or len(given) > 1:
+        raise InputError("reference= is given twice; it takes one strategy, with which the others are compared")
+    return given[0] if given else None
 
 
-@app.command(
-    cls=takes(EvaluateConfig),
-    epilog=examples("tasks", "tasks.safetensors benchmark=glyphs shot=5 tasks=1000"),
-)
+@verb("tasks", "tasks.safetensors benchmark=glyphs shot=5 tasks=1000", schema=EvaluateConfig)
 def tasks(settings: Settings = None) -> int:
     """Write the tasks of a config to a safetensors file.
 
     The file, named first, has the indices of the support and query images in the split, with their labels;
     sampler=file path=FILE evaluates on exactly these tasks.
     """
-    words = settings or []
-    files = [setting for setting in words if "=" not in setting]
-    if len(files) != 1:
-        raise InputError("give the file to write: transduce tasks FILE.safetensors [key=value ...]")
-    keys = [setting for setting in words if "=" in setting]
-    default = ["strategy=simpleshot"] if not any(key.startswith("strategy=") for key in keys) else []
-    configs = parse(EvaluateConfig, [*keys, *default])
-    if len(configs) > 1:
-        raise InputError("tasks takes one config; give each key one value")
-
+    file, keys = named(settings, "give the file to write: transduce tasks FILE.safetensors [key=value ...]")
+    default = [] if any(key.startswith("strategy=") for key in keys) else ["strategy=simpleshot"]
+    config = one(parse(EvaluateConfig, [*keys, *default]), "tasks")
     from runs.cache import Store
     from runs.stages.given_features import given_bank
     from runs.stages.lineage import Lineage, labels_of
     from runs.stages.preflight import tasks_of
 
-    said, config, path = console(), configs[0], Path(files[0])
+    said, path = console(), Path(file)
     _check_place(path)
     if config.features is not None:
         source = tasks_of(config, given_bank(config.feature_files, config.split, config.prompt))

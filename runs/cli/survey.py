@@ -1,12 +1,13 @@
 """The survey of a benchmark's files on the console and as JSON."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runs.console.output import Console
 
 if TYPE_CHECKING:
-    from fsl.benchmarks.survey import SplitSurvey, Survey
+    from fsl.benchmarks.survey import Spot, Survey
 
 SHOWN = 20  # lines of one kind on the screen; --json has them all
 
@@ -24,38 +25,29 @@ def show(checked: "Survey", console: Console) -> None:
     title = f"{checked.layout}, fingerprint {checked.fingerprint}"
     console.table(rows, title=title, right=("classes", "pictures", "broken"))
     console.write(f"copy: {checked.copy or 'none of the known copies'}")
-    for part in checked.splits:
-        for kind in ("missing", "extra", "broken"):
-            _lines(console, f"{part.split}: {kind}", getattr(part, kind))
-    for kind, groups_of in _kinds(checked).items():
-        lines = [
-            "  =  ".join(f"{_short(spot.name)} ({spot.split}, {spot.class_name})" for spot in g) for g in groups_of
-        ]
-        _lines(console, kind, lines)
+    listed: dict[str, list[str]] = {
+        f"{part.split}: {kind}": list(getattr(part, kind))
+        for part in checked.splits
+        for kind in ("missing", "extra", "broken")
+    }
+    for group in sorted(checked.twins, key=_kind, reverse=True):
+        same = "  =  ".join(f"{_short(spot.name)} ({spot.split}, {spot.class_name})" for spot in group)
+        listed.setdefault(_kind(group), []).append(same)
+    for kind, lines in listed.items():
+        if lines:
+            more = [f"and {len(lines) - SHOWN:,} more; --json lists all"] if len(lines) > SHOWN else []
+            console.write("\n  ".join([f"{kind} ({len(lines):,})", *lines[:SHOWN], *more]))
     if checked.twins:
-        known = ": the published copy has them" if checked.copy else ""
-        console.write(f"duplicate pictures are no error{known}")
+        console.write("duplicate pictures are no error" + (": the published copy has them" if checked.copy else ""))
 
 
-def _kinds(checked: "Survey") -> dict[str, list[Any]]:
-    """Return groups of equal pictures, by where the duplicates occur."""
-    kinds: dict[str, list[Any]] = {}
-    for group in checked.twins:
-        kind = "the same picture twice in a class"
-        if len({spot.class_name for spot in group}) > 1:
-            kind = "the same picture in two classes"
-        if len({spot.split for spot in group}) > 1:
-            kind = "the same picture in two splits"
-        kinds.setdefault(kind, []).append(group)
-    return dict(sorted(kinds.items(), reverse=True))
-
-
-def _lines(console: Console, kind: str, lines: Sequence[str]) -> None:
-    if lines:
-        console.write(f"{kind} ({len(lines):,})")
-        console.write("\n".join(f"  {line}" for line in lines[:SHOWN]))
-        if len(lines) > SHOWN:
-            console.write(f"  and {len(lines) - SHOWN:,} more; --json lists all")
+def _kind(group: "Sequence[Spot]") -> str:
+    """Return where equal pictures occur."""
+    if len({spot.split for spot in group}) > 1:
+        return "the same picture in two splits"
+    if len({spot.class_name for spot in group}) > 1:
+        return "the same picture in two classes"
+    return "the same picture twice in a class"
 
 
 def _of(present: int, expected: int) -> str:
@@ -68,22 +60,9 @@ def _short(name: str) -> str:
 
 
 def as_json(name: str, checked: "Survey") -> Mapping[str, Any]:
-    def described(part: "SplitSurvey") -> dict[str, Any]:
-        return {
-            "split": part.split,
-            "classes": part.classes,
-            "expected_classes": part.expected_classes or None,
-            "pictures": part.pictures,
-            "expected_pictures": part.expected_pictures or None,
-            **{kind: list(getattr(part, kind)) for kind in ("missing", "extra", "broken")},
-        }
-
-    return {
-        "benchmark": name,
-        "sound": checked.sound,
-        "layout": checked.layout,
-        "fingerprint": checked.fingerprint,
-        "copy": checked.copy or None,
-        "splits": [described(part) for part in checked.splits],
-        "twins": [[spot._asdict() for spot in group] for group in checked.twins],
-    }
+    facts = dataclasses.asdict(checked)
+    for part in facts["splits"]:
+        for count in ("expected_classes", "expected_pictures"):
+            part[count] = part[count] or None
+    twins = [[spot._asdict() for spot in group] for group in checked.twins]
+    return {"benchmark": name, "sound": checked.sound, **facts, "copy": checked.copy or None, "twins": twins}

@@ -1,16 +1,14 @@
 """The console: results on standard output, progress and messages on standard error."""
 
-import io
 import json
-import os
 import re
+import shutil
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from runs.record.passwords import without_passwords
 
@@ -49,9 +47,7 @@ class Console:
         sys.stderr.write(f"{question} [Y/n] ")
         sys.stderr.flush()
         answer = sys.stdin.readline()
-        if not answer:
-            self.error("")
-        return answer.strip().lower() in ("y", "yes") or answer == "\n"
+        return answer == "\n" or answer.strip().lower() in ("y", "yes")
 
     def note(self, text: str) -> None:
         """Print a message, unless the console is quiet."""
@@ -81,12 +77,14 @@ class Console:
     @property
     def width(self) -> int:
         """The width available for tables, in characters."""
-        if not sys.stdout.isatty():
-            columns = os.environ.get("COLUMNS", "")
-            return int(columns) if columns.isdigit() and int(columns) > 0 else WIDE
-        from rich.console import Console as RichConsole
+        return shutil.get_terminal_size((WIDE, 0)).columns
 
-        return RichConsole(file=sys.stdout).width
+    def show(self, facts: Any, rows: "Sequence[Row]", *, title: str = "", right: Sequence[str] = ()) -> None:
+        """Print a result as JSON, or as a table."""
+        if self.as_json:
+            self.json(facts)
+        else:
+            self.table(rows, title=title, right=right)
 
     def table(self, rows: "Sequence[Row]", *, title: str = "", right: Sequence[str] = ()) -> None:
         """Print a result as a table, or with a line for each cell if the screen is too narrow.
@@ -104,27 +102,23 @@ class Console:
         columns = list(dict.fromkeys(name for row in rows for name in row))
         if title:
             self.write(title)
-        table = Table(box=box.SIMPLE_HEAD)
+        table, needed = Table(box=box.SIMPLE_HEAD), 1
         # Align headings of several lines at the bottom, but cells of several lines at the top.
-        vertical: Literal["bottom", "top"] = "bottom" if any("\n" in name for name in columns) else "top"
-        needed = 1
+        table_style: dict[str, Any] = {"vertical": "bottom" if any("\n" in name for name in columns) else "top"}
         for name in columns:
+            whole = name == columns[0]  # not wrapped
             cells = [name, *(str(row.get(name, "")) for row in rows)]
-            whole = name == columns[0]  # the first column is not wrapped
             least = max(len(part) for text in cells for part in (text.splitlines() if whole else text.split()) or [""])
-            justify: Literal["left", "right"] = "right" if name in right else "left"
-            table.add_column(Text(name), justify=justify, vertical=vertical, min_width=least, no_wrap=whole)
+            table_style["justify"] = "right" if name in right else "left"
+            table.add_column(Text(name), min_width=least, no_wrap=whole, **table_style)
             needed += least + 3
         for row in rows:
             values = (row.get(name, "") for name in columns)
             table.add_row(*(value if isinstance(value, Text) else Text(value) for value in values))
-        if sys.stdout.isatty():
-            screen = RichConsole(file=sys.stdout, highlight=False)
-        else:
-            screen = RichConsole(file=io.StringIO(), width=self.width, highlight=False, no_color=True)
         if needed > self.width or any(len(str(row.get(columns[0], ""))) > self.width / 2 for row in rows):
             self.write(_as_lines(rows, columns, self.width))
             return
+        screen = RichConsole(file=sys.stdout, width=self.width, highlight=False)
         with screen.capture() as captured:
             screen.print(table)
         self.write("\n".join(line.rstrip() for line in captured.get().splitlines()))
@@ -138,7 +132,7 @@ class Console:
         done, latest, start = 0, "", time.monotonic()
         self._depth += 1
         try:
-            with (self._bar if sys.stderr.isatty() else self._lines)(description, total) as show:
+            with self._bar(description, total) if sys.stderr.isatty() else self._lines(description, total) as show:
 
                 def advance(n: int = 1, **numbers: float | str) -> None:
                     nonlocal done, latest
@@ -174,36 +168,16 @@ class Console:
 
     @contextmanager
     def _lines(self, description: str, total: int) -> Iterator[Callable[[int, str], None]]:
-        """Print progress lines at doubling intervals, so that long logs stay short; also if no unit is completed."""
-        start, latest, ended = time.monotonic(), (0, ""), threading.Event()
-
-        def print_lines() -> None:
-            gap = PATIENCE
-            while not ended.wait(gap):
-                done, numbers = latest
-                after = _after(done, total, time.monotonic() - start)
-                self.error(f"{description}: {done:,} of {total:,} after {after}  {numbers}".rstrip())
-                gap *= 2
+        """Yield a function that prints progress lines, at doubling intervals, so that long logs stay short."""
+        start, gap = time.monotonic(), float(PATIENCE)
 
         def show(done: int, numbers: str) -> None:
-            nonlocal latest
-            latest = done, numbers
+            nonlocal gap
+            if (seconds := time.monotonic() - start) >= gap and done < total:
+                gap = 2 * seconds
+                self.error(f"{description}: {done:,} of {total:,} after {seconds:.0f} s  {numbers}".rstrip())
 
-        printer = threading.Thread(target=print_lines, name=description, daemon=True)
-        printer.start()
-        try:
-            yield show
-        finally:
-            ended.set()
-            printer.join()
-
-
-def duration(seconds: float) -> str:
-    """A duration as text, such as "3 min" and "2 h 10 min"."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+        yield show
 
 
 def _as_lines(rows: "Sequence[Row]", columns: Sequence[str], width: int) -> str:
@@ -224,9 +198,3 @@ def _spell(numbers: Mapping[str, float | str]) -> str:
     """Return the numbers by name; text as it is."""
     spelled = {name: value if isinstance(value, str) else f"{value:.4g}" for name, value in numbers.items()}
     return "  ".join(f"{name.replace('_', ' ')} {value}" for name, value in spelled.items())
-
-
-def _after(done: int, total: int, seconds: float) -> str:
-    """Return the elapsed seconds, and the estimated remaining time."""
-    left = f", about {duration(seconds * (total - done) / done)} left" if 0 < done < total else ""
-    return f"{seconds:.0f} s{left}"
