@@ -9,9 +9,10 @@ import threading
 import time
 import warnings
 from collections.abc import Hashable, Sequence
-from contextlib import chdir, nullcontext
-from dataclasses import dataclass, field
+from contextlib import chdir
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from clustering.foundation.errors import InputError
@@ -27,92 +28,65 @@ GRACE = 10.0  # seconds for an interrupted job to mark its runs
 _ALONE = threading.Lock()  # jobs of one process share the working folder, torch's threads and the closed splits
 
 
-@dataclass(frozen=True)
-class Job:
-    """Configs of one verb that one process computes together.
-
-    Attributes:
-        name: name of the job in messages.
-        configs: the configs.
-        results: the results folder.
-        uri: MLflow's tracking URI; None if the record is in the results folder.
-        folder: working folder of the command, to which relative paths refer.
-    """
-
-    name: str
-    configs: tuple[Any, ...]
-    results: str
-    uri: str | None = None
-    folder: str = ""
-
-
-class Failure(NamedTuple):
-    """A job or config that failed: its name, the message, and the exit code."""
-
-    name: str
-    why: str
-    code: int
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.why}"
+Failure = tuple[str, int]
+"""The message for a config that failed, with its name, and the exit code."""
 
 
 @dataclass
-class Outcome:
-    """What jobs did.
+class Batch:
+    """Many configs: what is missing from the cache, and what becomes of it.
 
     Attributes:
-        computed: number of new results.
-        reused: number of results that were in the cache.
-        failures: what failed.
-        notes: messages that were not shown while a job ran.
-        not_started: jobs that were left out at the end of the time limit, or after a worker was killed.
-    """
-
-    computed: int = 0
-    reused: int = 0
-    failures: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    not_started: list[Job] = field(default_factory=list)
-
-    @property
-    def code(self) -> int:
-        """The exit code of the first failure, or 0."""
-        return self.failures[0].code if self.failures else 0
-
-
-@dataclass(frozen=True)
-class Missing:
-    """The results that are not in the cache.
-
-    Attributes:
-        jobs: jobs that compute them.
+        jobs: configs that one process computes together, by number; after `run_all`, those that were not run.
         cached: configs whose results are in the cache.
         summary: the plan in one line.
-        blocked: configs that cannot be run, such as those without images.
+        failures: of configs that cannot be run, such as those without images, and of those that failed.
+        computed: number of new results.
     """
 
-    jobs: tuple[Job, ...]
-    cached: tuple[RunConfig, ...]
+    jobs: dict[int, list[Any]]
+    cached: list[RunConfig]
     summary: str
-    blocked: tuple[Failure, ...]
+    failures: list[Failure]
+    computed: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """A line for each job."""
+        names = [(name_of(configs[0]), len(configs)) for configs in self.jobs.values()]
+        return [f"  {name}" + (f", and {count - 1} more on its tasks" if count > 1 else "") for name, count in names]
 
     @property
     def count(self) -> int:
         """Number of missing results."""
-        return sum(len(job.configs) for job in self.jobs)
+        return sum(map(len, self.jobs.values()))
+
+    @property
+    def code(self) -> int:
+        """The exit code of the first failure, or 0."""
+        return self.failures[0][1] if self.failures else 0
 
 
-def missing(configs: Sequence[RunConfig], store: Store, tracker: Tracker) -> Missing:
+class Place(NamedTuple):
+    """Where jobs work: results folder, MLflow's tracking URI (None if it is in that folder), and working folder of the
+    command, to which relative paths refer."""
+
+    results: str
+    uri: str | None = None
+    folder: str = "."
+
+
+def missing(configs: Sequence[RunConfig], store: Store) -> Batch:
     """Return the jobs that compute what is missing; evaluations on the same tasks are one job.
 
     Jobs that share an unfinished network or tuning wait for the first of them, so one of each comes first.
     """
+    from runs.stages.evaluations import batch_key
+
     planner, steps = Planner(store), list[PlannedStage]()
     groups: dict[Hashable, list[RunConfig]] = {}
-    waits, begun = dict[Hashable, bool](), set[str]()
+    waits, begun, cached = dict[Hashable, bool](), set[str](), list[RunConfig]()
     blocked: dict[str, list[str]] = {}
-    cached = []
     for config in configs:
         try:
             planned = planner.steps(config)
@@ -123,46 +97,24 @@ def missing(configs: Sequence[RunConfig], store: Store, tracker: Tracker) -> Mis
             cached.append(config)
             continue
         steps += planned
-        group = _together(config, planned, planner)
+        group: Hashable = planned[-1].key
+        if isinstance(config, EvaluateConfig):  # a tuning takes longer than the time that joint evaluation saves
+            tuning = [step.key for step in planned if step.stage == "tuning" and not step.is_cached]
+            group = (*batch_key(config, planner.lineages.of(config)), *tuning)
         needs = {step.key for step in planned[:-1] if not step.is_cached}
         waits.setdefault(group, bool(needs & begun))
         begun |= needs
         groups.setdefault(group, []).append(config)
-    where = (str(store.root), None if tracker.own else tracker.uri, os.getcwd())
-    return Missing(
-        tuple(
-            Job(_name(groups[group]), tuple(groups[group]), *where) for group in sorted(groups, key=waits.__getitem__)
-        ),
-        tuple(cached),
-        arranged(steps).summary,
-        tuple(Failure(", ".join(names), reason, 2) for reason, names in blocked.items()),
-    )
+    jobs = dict(enumerate(groups[group] for group in sorted(groups, key=waits.__getitem__)))
+    failures = [(f"{', '.join(names)}: {reason}", 2) for reason, names in blocked.items()]
+    return Batch(jobs, cached, arranged(steps).summary, failures)
 
 
-def _together(config: RunConfig, planned: Sequence[PlannedStage], planner: Planner) -> Hashable:
-    """Return a value that is equal for configs of one job."""
-    from runs.stages.evaluations import batch_key
-
-    if not isinstance(config, EvaluateConfig):
-        return planned[-1].key
-    # A tuning takes longer than the time that joint evaluation saves.
-    tuning = [step.key for step in planned if step.stage == "tuning" and not step.is_cached]
-    return (*batch_key(config, planner.lineages.of(config)), *tuning)
-
-
-def name_of(config: RunConfig) -> str:
+def name_of(config: Any) -> str:
     """Return the name of a config's result in messages."""
     from runs.stages.lineage import cluster_name, evaluate_name
 
-    if isinstance(config, (EvaluateConfig, TuneConfig)):
-        return evaluate_name(config)
-    assert isinstance(config, (ClusterConfig, FairConfig))
-    return cluster_name(config)
-
-
-def _name(configs: Sequence[RunConfig]) -> str:
-    name = name_of(configs[0])
-    return name if len(configs) == 1 else f"{len(configs)} strategies on{name[name.index(' ') :]}"
+    return cluster_name(config) if isinstance(config, (ClusterConfig, FairConfig)) else evaluate_name(config)
 
 
 def compute(
@@ -194,59 +146,53 @@ def compute(
     return [one(config, **how) for config in configs], []
 
 
-def perform(job: Job, progress: Progress | None = None, is_worker: bool = False) -> tuple[Job, Outcome]:
-    """Run a job. Failures are part of the outcome; only an interruption or an unreachable record is raised.
+def perform(
+    number: int, configs: Sequence[Any], place: Place, progress: Progress | None = None, is_worker: bool = False
+) -> tuple[int, int, list[Failure], list[str]]:
+    """Run a job. Only an interruption or an unreachable record is raised.
 
     Args:
-        progress: shows messages; None: they are part of the outcome.
+        number: its number.
+        configs: its configs.
+        place: where it works.
+        progress: shows messages; None: they are returned.
         is_worker: whether this process ends with the process of the command, its parent.
+
+    Returns:
+        Its number, how many results are new, what failed, and messages that were not shown.
     """
     if is_worker:
         _end_with_parent()
-    notes = _Notes()
-    said, failed, results = progress or notes, list[tuple[str, Exception]](), list[Any]()
+    notes, results, failed = list[str](), list[Any](), list[tuple[str, Exception]]()
+    said: Any = progress or SimpleNamespace(note=notes.append, track=quiet.track)
     with _ALONE, warnings.catch_warnings():
         if progress is None and not sys.warnoptions:
             warnings.simplefilter("ignore")  # as in the command
         try:
-            _check_place(job)
-            if job.folder not in sys.path:
-                sys.path.append(job.folder)  # finds the plug-ins of a user
-            store = Store(job.results)
-            with chdir(job.folder) if Path(job.folder).is_dir() else nullcontext():
-                tracker = Tracker(store, uri=job.uri, say=said.note)
-                results, failed = compute(job.configs, store, tracker, progress=said)
+            _check(place)
+            if place.folder not in sys.path:
+                sys.path.append(place.folder)  # finds the plug-ins of a user
+            with chdir(place.folder if Path(place.folder).is_dir() else "."):
+                store = Store(place.results)
+                tracker = Tracker(store, uri=place.uri, say=said.note)
+                results, failed = compute(configs, store, tracker, progress=said)
         except RecordUnreachable:
             raise
         except Exception as error:
-            failed = [(job.name, error)]
-    reused = sum(result.reused for result in results)
-    failures = [Failure(name, *explain(error)) for name, error in failed]
-    return job, Outcome(len(results) - reused, reused, failures, notes.notes)
+            failed = [(name_of(configs[0]), error)]
+    told = [(name, *explain(error)) for name, error in failed]
+    failures = [(f"{name}: {text}", code) for name, text, code in told]
+    return number, sum(not result.reused for result in results), failures, notes
 
 
-def _check_place(job: Job) -> None:
+def _check(place: Place) -> None:
     """Check that this process sees the results folder of the command and writes to its record."""
     process = f"process {os.getpid()} on {socket.gethostname()}"
-    if not Path(job.results).is_dir():
-        raise InputError(
-            f"{process} cannot access the results folder {job.results}; set results= to a folder that all workers "
-            "access under the same path"
-        )
-    if job.uri is None and os.environ.get(ENVIRONMENT):
+    if not Path(place.results).is_dir():
+        remedy = "set results= to a folder that all workers access under the same path"
+        raise InputError(f"{process} cannot access the results folder {place.results}; {remedy}")
+    if place.uri is None and os.environ.get(ENVIRONMENT):
         raise InputError(f"{process} has {ENVIRONMENT}, but the command does not; set it for both or neither")
-
-
-class _Notes:
-    """A `Progress` that keeps its messages."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    track = staticmethod(quiet.track)
 
 
 @functools.cache

@@ -6,10 +6,12 @@ command that was interrupted goes on with what is in the cache.
 
 import itertools
 import math
+import os
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,12 +19,13 @@ from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import quiet
 from runs.cache import Store
 from runs.console.output import Console
-from runs.jobs import Failure, Job, Missing, Outcome, perform
+from runs.jobs import Batch, Place, perform
 from runs.track import Tracker
 
 Backend = Literal["loky", "dask", "submitit"]
 BACKENDS = get_args(Backend)
-PREFIX = "parallel."
+Jobs = dict[int, list[Any]]
+PREFIX, NAMES = "parallel.", ("backend", "n_jobs", "address")
 SECONDS = 5  # time limit for the connection to a Dask scheduler
 
 
@@ -57,7 +60,7 @@ class Parallel:
             values = {name: yaml.safe_load(text) for name, _, text in given}
         except yaml.YAMLError as error:
             raise InputError(f"{PREFIX}*: not a value: {error}") from error
-        known = {name: values.pop(name) for name in ("backend", "n_jobs", "address") if name in values}
+        known = {name: values.pop(name) for name in NAMES if name in values}
         found = cls(**known, options=values)
         if found.backend not in BACKENDS:
             raise InputError(f"{PREFIX}backend takes {', '.join(BACKENDS)}, not {found.backend!r}")
@@ -67,96 +70,87 @@ class Parallel:
         if found.address is not None and found.backend != "dask":
             raise InputError(f"{PREFIX}address is of a Dask scheduler; add {PREFIX}backend=dask")
         if values and found.backend != "submitit":
-            names = [f"{PREFIX}{name}" for name in ("backend", "n_jobs", "address")]
-            raise unknown("key", f"{PREFIX}{next(iter(values))}", names)
+            raise unknown("key", f"{PREFIX}{next(iter(values))}", [f"{PREFIX}{name}" for name in NAMES])
         return found, [word for word in words if not word.startswith(PREFIX)]
 
 
 def run_all(
-    missing: Missing,
+    batch: Batch,
     store: Store,
     tracker: Tracker,
     console: Console,
     parallel: Parallel = Parallel(),
     limit_minutes: float | None = None,
-) -> Outcome:
-    """Run the jobs. A failure stops no other job; after the time limit no job is started.
+) -> None:
+    """Run the jobs of a batch, and note in it what they did; those that remain were not run.
+
+    A failure stops no other job; after the time limit no job is started.
 
     Raises:
         InputError: the cluster or the record cannot be used.
     """
-    outcome = Outcome(reused=len(missing.cached))
     deadline = math.inf if limit_minutes is None else time.monotonic() + 60 * limit_minutes
-    left = {job.name: job for job in missing.jobs}
+    jobs, place = dict(batch.jobs), Place(str(store.root), None if tracker.own else tracker.uri, os.getcwd())
     store.prepare()
     try:
-        with (console if len(left) > 1 else quiet).track("jobs", len(left)) as advance:
-            for done, report in _run(missing.jobs, deadline, parallel, console):
-                left.pop(done.name, None)
-                for note in report.notes:
+        with (console if len(jobs) > 1 else quiet).track("jobs", len(jobs)) as advance:
+            for number, computed, failures, notes in _run(jobs, place, deadline, parallel, console):
+                del batch.jobs[number]
+                batch.computed += computed
+                batch.failures += failures
+                for note in notes:
                     console.note(note)
-                outcome.computed += report.computed
-                outcome.reused += report.reused
-                outcome.failures += report.failures
                 advance(1)
+    except BrokenExecutor:
+        why = "killed, perhaps because memory ran out; rerun the same command to go on with what is in the cache"
+        batch.failures.append((f"a process: {why}, and {PREFIX}n_jobs=1 to use less memory", 1))
     except BaseException:
         with suppress(Exception):  # the processes are gone; the first error is what counts
             tracker.end_dead_runs()
         raise
-    outcome.failures += missing.blocked
-    outcome.not_started += left.values()
-    return outcome
 
 
-def _run(jobs: Sequence[Job], deadline: float, parallel: Parallel, console: Console) -> Iterator[tuple[Job, Outcome]]:
-    """Yield each job when it is done."""
+def _run(jobs: Jobs, place: Place, deadline: float, parallel: Parallel, console: Console) -> Iterator[Any]:
+    """Yield what `perform` returns of each job when it is done."""
     if not jobs:
         return
     if parallel.backend == "submitit":
-        yield from _submitted(jobs, parallel)
+        yield from _submitted(jobs, place, parallel)
         return
     import joblib
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    count, workers = _at_once(parallel, jobs), parallel.backend == "loky"
-    here = console if workers and count == 1 else None
-    begun: Iterator[Job] = itertools.takewhile(lambda job: time.monotonic() < deadline, jobs)
-    if workers and here is None:
-        begun = map(_on_gpu, itertools.count(), begun)
-    work = (joblib.delayed(perform)(job, here, workers and here is None) for job in begun)
+    count, is_loky = _at_once(parallel, jobs), parallel.backend == "loky"
+    here = console if is_loky and count == 1 else None
+    spread = is_loky and here is None
+    begun = itertools.takewhile(lambda job: time.monotonic() < deadline, jobs.items())
+    work = (
+        joblib.delayed(perform)(number, _on_gpu(number, configs) if spread else configs, place, here, spread)
+        for number, configs in begun
+    )
     how = {"batch_size": 1, "pre_dispatch": "n_jobs", "return_as": "generator_unordered", "max_nbytes": None}
-    try:
-        with joblib.parallel_config(backend="loky") if workers else _dask(parallel.address):
-            yield from joblib.Parallel(count, **how)(work)
-    except TerminatedWorkerError:
-        why = "killed, perhaps because memory ran out; rerun the same command to go on with what is in the cache"
-        killed = Failure("a process", f"{why}, and {PREFIX}n_jobs=1 to use less memory", 1)
-        yield Job("", (), ""), Outcome(failures=[killed])
+    with joblib.parallel_config(backend="loky") if is_loky else _dask(parallel.address):
+        yield from joblib.Parallel(count, **how)(work)
 
 
-def _at_once(parallel: Parallel, jobs: Sequence[Job]) -> int:
+def _at_once(parallel: Parallel, jobs: Jobs) -> int:
     """Return the number of jobs at once."""
     import joblib
+    import torch
 
     if parallel.n_jobs is not None or parallel.backend == "dask":
         return -1 if parallel.n_jobs is None else parallel.n_jobs
-    if any(config.device != "cpu" for job in jobs for config in job.configs):
-        import torch
-
-        if torch.cuda.is_available():
-            return min(len(jobs), int(torch.cuda.device_count()))
-    return min(len(jobs), max(1, int(joblib.cpu_count()) // 2))
+    on_gpus = any(config.device != "cpu" for configs in jobs.values() for config in configs)
+    gpus = torch.cuda.device_count() if on_gpus else 0
+    return min(len(jobs), gpus or max(1, joblib.cpu_count() // 2))
 
 
-def _on_gpu(place: int, job: Job) -> Job:
-    """Return a job whose configs with device=auto use one GPU of this machine in turn, if there are several."""
+def _on_gpu(number: int, configs: Sequence[Any]) -> list[Any]:
+    """Return configs of which those with device=auto use the GPUs of this machine in turn, if there are several."""
     import torch
 
-    if (gpus := torch.cuda.device_count()) < 2:
-        return job
-    device = f"cuda:{place % gpus}"
-    moved = (config.replace(device=device) if config.device == "auto" else config for config in job.configs)
-    return replace(job, configs=tuple(moved))
+    gpus = torch.cuda.device_count()
+    auto = f"cuda:{number % gpus}" if gpus > 1 else "auto"
+    return [config.replace(device=auto) if config.device == "auto" else config for config in configs]
 
 
 @contextmanager
@@ -187,26 +181,26 @@ def _dask(address: str | None) -> Iterator[None]:
         yield
 
 
-def _submitted(jobs: Sequence[Job], parallel: Parallel) -> Iterator[tuple[Job, Outcome]]:
+def _submitted(jobs: Jobs, place: Place, parallel: Parallel) -> Iterator[Any]:
     """Run jobs by submitit: on SLURM, or in processes of this machine where there is none."""
     try:
         import submitit
     except ModuleNotFoundError as error:
         raise InputError(f"{PREFIX}backend=submitit needs submitit: pip install 'transduce[slurm]'") from error
-    executor = submitit.AutoExecutor(folder=Path(jobs[0].results) / "slurm")
+    executor = submitit.AutoExecutor(folder=Path(place.results) / "slurm")
     limit = {} if parallel.n_jobs in (None, -1) else {"slurm_array_parallelism": parallel.n_jobs}
     try:
         executor.update_parameters(name="transduce", **limit, **parallel.options)
     except (NameError, TypeError, ValueError) as error:
         raise InputError(f"{PREFIX}*: submitit: {error}") from error
-    handles = dict(zip(executor.map_array(perform, jobs), jobs, strict=True))
+    handles = dict(zip(executor.map_array(perform, jobs, jobs.values(), [place] * len(jobs)), jobs, strict=True))
     try:
         for handle in submitit.helpers.as_completed(list(handles)):
             try:
                 yield handle.result()
             except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError) as error:
                 why = f"job {handle.job_id}: {str(error).splitlines()[0]}; its output: {handle.paths.stderr}"
-                yield handles[handle], Outcome(failures=[Failure(handles[handle].name, why, 1)])
+                yield handles[handle], 0, [(why, 1)], []
     except BaseException:
         for handle in handles:
             handle.cancel()

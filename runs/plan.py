@@ -127,19 +127,14 @@ class Planner:
         name, parts = train_name(config), _parts(config, lineage, tunes=tunes)
         stage, runs = ("import", 0) if config.given else ("checkpoint", 1)
         network = self._stage(stage, name, lineage.checkpoint, runs, kind="checkpoint")
-        own = lineage.benchmark
-        features = {
-            part: self._stage(
-                "features", f"{name} {part.split if part.benchmark is own else _images(part)}", lineage.bank_of(part), 0
-            )
-            for part in parts
-        }
+        shown = {part: part.split if part.benchmark is lineage.benchmark else _images(part) for part in parts}
+        features = {part: self._stage("features", f"{name} {shown[part]}", lineage.bank_of(part), 0) for part in parts}
         trained = [] if config.given or network.is_cached else [lineage.part("base"), lineage.part("validation")]
         read = [*trained, *(part for part, step in features.items() if not step.is_cached)]
-        for shown, part in {_images(part): part for part in read}.items():
+        for images, part in {_images(part): part for part in read}.items():
             folder = self._store.images / f"images-{part.benchmark.name}-{part.source}"
             if not (folder / f"{part.split}.safetensors").exists():
-                yield PlannedStage("images", shown, part.source, "to do")
+                yield PlannedStage("images", images, part.source, "to do")
         yield network
         yield from features.values()
 

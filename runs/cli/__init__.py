@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("ignore")  # users cannot act on deprecation warnings between libraries
         try:
             code = int(app(args=_arranged(words, console), prog_name="transduce", standalone_mode=False) or 0)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         except BrokenPipeError:
             # The reader of standard output has exited; avoid a second error when the interpreter flushes.

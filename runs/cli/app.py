@@ -4,6 +4,7 @@ A verb with a config takes its keys as `key=value`, or as flags: `--support FOLD
 any verb may be written as `key=value`, too.
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -84,38 +85,32 @@ class Verb(TyperCommand):
 
     def _words(self, args: Sequence[str]) -> Iterator[str]:
         """Yield the arguments: flags that are keys as settings, settings that are flags as flags."""
-        own = [option for parameter in self.params for option in parameter.opts if option.startswith("-")]
+        own = {option for parameter in self.params for option in parameter.opts} | {"-h", "--help"}
         keys = [] if self.schema is None else [*group_names(self.schema), *(one.name for one in top_level(self.schema))]
-        settable = any(parameter.name in ("settings", "kinds") for parameter in self.params)
+        settable = not own.isdisjoint(("settings", "kinds"))
         places, left = iter(self.positional), iter(args)
         for word in left:
             flag, equals, value = word.partition("=")
-            key, is_flag = flag.lstrip("-").replace("-", "_"), word.startswith("-")
-            option = f"--{key.replace('_', '-')}"
-            if is_flag and flag not in own and key in keys:
+            key = flag.lstrip("-").replace("-", "_")
+            option, flags = f"--{key.replace('_', '-')}", [f"--{key.replace('_', '-')}" for key in keys]
+            if not equals and not word.startswith("-"):
+                place = next(places, "")
+                yield f"{place}={write(word)}" if place else word
+            elif flag in own or option in own:
+                yield from [] if value.lower() in ("null", "none") else [f"{option}={value}" if equals else word]
+            elif self.schema is not None and word.startswith("-"):
+                if not equals and key not in keys:
+                    raise unknown("flag", flag, [*(one for one in own if one.startswith("--")), *flags])
                 value = value if equals else next(left, "")
                 if not value or value.startswith("--"):
                     raise InputError(f"{flag} needs a value: {flag} VALUE, or {key}=VALUE")
-                yield f"{key}={self._quoted(key, value)}"
-            elif word.startswith("--") and flag not in (*own, "--help"):
-                if equals and keys:
-                    raise InputError(f"{word!r}: keys are written without dashes: {word.lstrip('-')}")
-                raise unknown("flag", flag, [*own, "--help", *(f"--{name.replace('_', '-')}" for name in keys)])
-            elif equals and option in own and not is_flag:
-                yield from [] if value.lower() in ("null", "none") else [f"{option}={value}"]
-            elif equals and not is_flag and not settable:
-                raise unknown("key", key, [name.lstrip("-").replace("-", "_") for name in own if name[:2] == "--"])
-            elif not equals and not is_flag and (place := next(places, "")):
-                yield f"{place}={write(word)}"
-            else:
+                hint = hints_of(self.schema).get(key, bool)
+                is_text = key not in group_names(self.schema) and mismatch("", hint) is None and mismatch(("",), hint)
+                yield f"{key}={write(value) if is_text else value}"  # the commas of a path belong to it
+            elif settable or word.startswith("-"):
                 yield word
-
-    def _quoted(self, key: str, value: str) -> str:
-        """Return the value of a flag; the commas of a path belong to it."""
-        assert self.schema is not None
-        hint = hints_of(self.schema)[key]
-        is_text = key not in group_names(self.schema) and mismatch("", hint) is None and mismatch(("",), hint)
-        return write(value) if is_text else value
+            else:
+                raise unknown("key", key, [one[2:].replace("-", "_") for one in own if one.startswith("--")])
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
@@ -159,26 +154,21 @@ app = typer.Typer(
 )
 
 
-def verb(
-    name: str,
-    *examples: str,
-    schema: type[RunConfig] | None = None,
-    defaults: Mapping[str, str] | None = None,
-    positional: tuple[str, ...] = (),
-    group: typer.Typer = app,
-) -> Callable[[F], F]:
+def verb(name: str, *, group: typer.Typer = app, **attributes: Any) -> Callable[[F], F]:
     """Register a function as a verb.
 
     Args:
         name: the verb; after the name of its group, if it has one.
-        examples: what follows it in the examples of its help.
-        schema, defaults, positional: see `Verb`.
         group: the application, or a group of verbs.
+        attributes: those of `Verb`.
     """
-    lines = "\n".join(f"  transduce {name} {example}".rstrip() for example in examples)
-    attributes = {"schema": schema, "defaults": defaults or {}, "positional": positional}
-    kind = type("Verb", (Verb,), attributes)
-    return group.command(name.rpartition(" ")[2], cls=kind, epilog=f"\b\nExamples:\n{lines}")
+
+    def register(function: F) -> F:
+        text = inspect.cleandoc(function.__doc__ or "").replace("\nExamples:", "\n\b\nExamples:")
+        kind = type("Verb", (Verb,), attributes)
+        return group.command(name.rpartition(" ")[2], cls=kind, help=text)(function)
+
+    return register
 
 
 def console(*, as_json: bool = False) -> Console:
@@ -187,23 +177,15 @@ def console(*, as_json: bool = False) -> Console:
 
 
 def one(configs: Sequence[Any], verb: str) -> Any:
-    """Return the only config.
-
-    Raises:
-        InputError: there are several.
-    """
+    """Return the only config."""
     if len(configs) > 1:
         raise InputError(f"{verb} accepts one value of every key")
     return configs[0]
 
 
-def named(settings: Sequence[str] | None, what: str) -> tuple[str, list[str]]:
-    """Return the one word among the settings, and the settings.
-
-    Args:
-        what: message if there is not one word.
-    """
+def named(settings: Sequence[str] | None, verb: str, remedy: str) -> tuple[str, list[str]]:
+    """Return the name that a verb takes as its only word, and the settings."""
     words = [word for word in settings or () if "=" not in word]
     if len(words) != 1:
-        raise InputError(what)
+        raise InputError(f"give one name: transduce {verb} NAME [key=value ...]; {remedy}")
     return words[0], [setting for setting in settings or () if "=" in setting]

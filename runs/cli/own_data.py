@@ -11,6 +11,7 @@ import typer
 
 from clustering.foundation.errors import InputError, unknown
 from runs.cli.app import Json, NoBrowser, Settings, Verbs, app, console, one, verb
+from runs.cli.session import Session
 from runs.config import groups
 from runs.config.configs import TrainConfig, parse
 from runs.config.overrides import split
@@ -21,27 +22,13 @@ if TYPE_CHECKING:
     from runs.own_data.picture_features import Pictures
 
 LAPLACIANSHOT, RIDGE = {"strategy": "laplacianshot"}, {"strategy": "smoothed_ridge"}
-THEN = {
-    "benchmark": "transduce data check benchmark",
-    "dataset": "transduce cluster dataset",
-    "fair_dataset": "transduce fair dataset",
-}  # beginning of the command that reads the files, by the group of the data
+THEN = {"benchmark": "data check benchmark", "dataset": "cluster dataset", "fair_dataset": "fair dataset"}
+"""The beginning of the command that reads the files, by the group of the data."""
 PLACES = {"root": "FOLDER", "path": "FILE"}  # keys that name the files of data
 INCOMPLETE = 2
 
 
-@verb(
-    "classify",
-    "--support labelled --query rest --backbone timm:vit_small_patch14_dinov2",
-    "--support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5",
-    "--support labelled --query rest --backbone best.safetensors --strategy simpleshot,laplacianshot,tim_adm",
-    "--query rest --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
-    "--query-features pictures.parquet --text-features names.npy --classes names.txt",
-    "--support labelled --query rest --backbone best.safetensors --save animals.safetensors",
-    "--classifier animals.safetensors --query new",
-    schema=ClassifyConfig,
-    defaults=LAPLACIANSHOT,
-)
+@verb("classify", schema=ClassifyConfig, defaults=LAPLACIANSHOT)
 def classify(settings: Settings = None, json: Json = False) -> int:
     """Classify your own pictures, from a few labelled ones of each class or class names.
 
@@ -53,71 +40,72 @@ def classify(settings: Settings = None, json: Json = False) -> int:
     shift is false unless you set it, because your pictures may have other class proportions than the support. A
     transductive strategy classifies all pictures jointly, so the label of one may depend on the others. A classifier
     saved with --save classifies later pictures one by one, by the nearest prototype at the time of saving.
+
+    Examples:
+      transduce classify --support labelled --query rest --backbone timm:vit_small_patch14_dinov2
+      transduce classify --support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5
+      transduce classify --support labelled --query rest --backbone best.safetensors --strategy simpleshot,tim_adm
+      transduce classify --query rest --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
+      transduce classify --query-features pictures.parquet --text-features names.npy --classes names.txt
+      transduce classify --support labelled --query rest --backbone best.safetensors --save animals.safetensors
+      transduce classify --classifier animals.safetensors --query new
     """
     words = settings or []
-    configs = [without_shift(config, words) for config in parse(ClassifyConfig, words, LAPLACIANSHOT)]
-    first = configs[0]
-    if len({config.strategy.name for config in configs}) < len(configs) or any(
-        config.replace(strategy=first.strategy) != first for config in configs
-    ):
-        raise InputError("classify accepts several strategies, but only one value of every other key")
-    for name in ("save", "output"):
-        if len(configs) > 1 and getattr(first, name) is not None:
-            strategies = f"{len(configs)} strategies; give one strategy, or omit {name}="
-            raise InputError(f"{name}= names one file, but there are {strategies}")
-    (default,) = (without_shift(config, []) for config in parse(ClassifyConfig, [], LAPLACIANSHOT))
-    other = first.classifier is not None and any(split(word)[0] == "strategy" for word in words)
-    if first.classifier is not None and not other and first.strategy != default.strategy:
-        raise InputError("a saved classifier already has its strategy's parameters; to change them, give strategy= too")
-    for config in configs:
-        config.check_places()
-    from runs.cli.session import Session
+    configs = _of_pictures(words)
     from runs.own_data import shown
     from runs.own_data.classification import classify as classified
     from runs.own_data.page import Command
     from runs.own_data.picture_outputs import check_outputs, record, said, write_outputs
 
     session = Session(configs, as_json=json)
-    note = session.console.note
     for config in configs:
         check_outputs(config)
-    results, facts = [], []
-    known: dict[tuple[str, ...], Pictures] = {}
+    results, facts, console, where = [], [], session.console, (session.store, session.tracker)
+    other, known = any(split(word)[0] == "strategy" for word in words), dict[tuple[str, ...], "Pictures"]()
     for config in configs:
         since = time.perf_counter()
-        result = classified(config, session.store, session.console, other=other, known=known)
-        written = write_outputs(result, session.store, Command("classify", tuple(words)), session.console)
-        run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
+        replaces = other and config.classifier is not None
+        result = classified(config, session.store, console, other=replaces, known=known)
+        written = write_outputs(result, session.store, Command("classify", tuple(words)), console)
+        run_id, reused = record(result, written, *where, time.perf_counter() - since)
         shared = {"key": result.key, "run": run_id, "reused": reused}
         facts.append({**shown.facts(result), **shared, **written.record()})
         results.append(result)
         for warning in result.warnings:
-            session.console.error(f"warning: {warning}")
-        for line in (*said(result), f"predictions: {written.rows}"):
-            note(line)
-        note(f"{'thumbnails' if config.query else 'rows'} by class: {written.page.resolve().as_uri()}")
-        if config.save is not None:
-            note(f"classifier: {config.save}")
+            console.error(f"warning: {warning}")
+        items = "thumbnails" if config.query is not None else "rows"
+        saved = [] if config.save is None else [f"classifier: {config.save}"]
+        page = f"{items} by class: {written.page.resolve().as_uri()}"
+        for line in (*said(result), f"predictions: {written.rows}", page, *saved):
+            console.note(line)
     if json:
-        session.console.json(facts if len(facts) > 1 else facts[0])
+        console.json(facts if len(facts) > 1 else facts[0])
     elif len(results) > 1:
-        shown.compare(results, session.console)
+        shown.compare(results, console)
     else:
-        shown.show(results[0], session.console)
+        shown.show(results[0], console)
     return session.close()
 
 
-@verb(
-    "label",
-    "pictures --backbone timm:vit_small_patch14_dinov2",
-    "pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
-    "table.parquet --features emb --show text,image --classes spam,ham",
-    "features.npy --pictures pictures",
-    "pictures --backbone best.safetensors --finish",
-    schema=LabelConfig,
-    defaults=RIDGE,
-    positional=("pile",),
-)
+def _of_pictures(words: Sequence[str]) -> list[ClassifyConfig]:
+    """Read the settings as one config, or one for each strategy, and check the files."""
+    configs = [without_shift(config, words) for config in parse(ClassifyConfig, words, LAPLACIANSHOT)]
+    first, names = configs[0], {config.strategy.name for config in configs}
+    if len(names) < len(configs) or any(config.replace(strategy=first.strategy) != first for config in configs):
+        raise InputError("classify accepts several strategies, but only one value of every other key")
+    for name in ("save", "output"):
+        if len(configs) > 1 and getattr(first, name) is not None:
+            raise InputError(f"{name}= names one file, but there are several strategies; give one, or omit {name}=")
+    (default,) = (without_shift(config, []) for config in parse(ClassifyConfig, [], LAPLACIANSHOT))
+    changed = first.strategy != default.strategy and not any(split(word)[0] == "strategy" for word in words)
+    if first.classifier is not None and changed:
+        raise InputError("a saved classifier already has its strategy's parameters; to change them, give strategy= too")
+    for config in configs:
+        config.check_places()
+    return configs
+
+
+@verb("label", schema=LabelConfig, defaults=RIDGE, positional=("pile",))
 def label(
     settings: Settings = None,
     finish: Annotated[bool, typer.Option("--finish", help="Record the session as a run, without the page.")] = False,
@@ -133,12 +121,17 @@ def label(
     Every answer is on the disk before the page says so. The same command continues a session; several people can work
     on one page. Ctrl-C ends the page and records the session as a run. The page listens on this machine only, and its
     address contains a secret; with --host, other machines that know the address can read the pile and answer.
+
+    Examples:
+      transduce label pictures --backbone timm:vit_small_patch14_dinov2
+      transduce label pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
+      transduce label table.parquet --features emb --show text,image --classes spam,ham
+      transduce label features.npy --pictures pictures
+      transduce label pictures --backbone best.safetensors --finish
     """
-    config = _of_pile(LabelConfig, settings, "label")
     if json and not finish:
         raise InputError("--json writes the facts of a session that --finish records; add --finish, or omit it")
-    config.check_places()
-    from runs.cli.session import Session
+    config = _of_pile(LabelConfig, settings or [], "label", "a pile")
     from runs.labelling.opening import label as open_page
 
     place = Session([config], as_json=json)
@@ -148,15 +141,7 @@ def label(
     return place.close()
 
 
-@verb(
-    "next",
-    "pictures labels.csv -n 20 --backbone timm:vit_small_patch14_dinov2",
-    "table.parquet labels.csv --features emb --csv > next.csv",
-    "features.npy --selection typicality",
-    schema=NextConfig,
-    defaults=RIDGE,
-    positional=("pile", "labels"),
-)
+@verb("next", schema=NextConfig, defaults=RIDGE, positional=("pile", "labels"))
 def next_items(
     settings: Settings = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Write the result as CSV.")] = False,
@@ -167,11 +152,15 @@ def next_items(
     The most important first, with the present prediction of each. The labels so far, named second, are a CSV file with
     a column id (the path of a picture in the folder, or the number of a row, from 0) and a column label, such as the
     export of transduce label. -n is the number of items.
+
+    Examples:
+      transduce next pictures labels.csv -n 20 --backbone timm:vit_small_patch14_dinov2
+      transduce next table.parquet labels.csv --features emb --csv > next.csv
+      transduce next features.npy --selection typicality
     """
-    config = _of_pile(NextConfig, settings, "next")
     if json and as_csv:
         raise InputError("--json and --csv are both given; omit one of them")
-    config.check_places()
+    config = _of_pile(NextConfig, settings or [], "next", "a pile and labels")
     from runs.labelling.next_items import cells, next_rows
 
     said = console(as_json=json)
@@ -184,36 +173,35 @@ def next_items(
     return 0
 
 
-def _of_pile(schema: Any, settings: Sequence[str] | None, name: str) -> Any:
-    """Return the config of a verb that takes a pile of unlabelled items."""
-    words = settings or []
-    _no_more_words(words, name, "a pile" if name == "label" else "a pile and labels")
-    return one([without_shift(config, words) for config in parse(schema, words, RIDGE)], name)
+def _of_pile(schema: Any, words: Sequence[str], name: str, takes: str) -> Any:
+    """Return the config of a verb that takes a pile of unlabelled items, and check its files."""
+    _no_more_words(words, name, takes)
+    config = one([without_shift(config, words) for config in parse(schema, words, RIDGE)], name)
+    config.check_places()
+    return config
 
 
-def _no_more_words(settings: Sequence[str], name: str, takes: str) -> None:
-    word = next((word for word in settings if "=" not in word), None)
-    if word is not None:
-        raise InputError(f"{word!r}: transduce {name} takes {takes}, and keys with =")
+def _no_more_words(words: Sequence[str], name: str, takes: str) -> None:
+    for word in words:
+        if "=" not in word:
+            raise InputError(f"{word!r}: transduce {name} takes {takes}, and keys with =")
 
 
 data = typer.Typer(cls=Verbs, rich_markup_mode=None, help="Check a benchmark's files, or show where to get them.")
 app.add_typer(data, name="data")
 
 
-@verb(
-    "data check",
-    "benchmark=mini root=FOLDER",
-    "benchmark=cub root=CUB_200_2011 --json",
-    schema=TrainConfig,
-    group=data,
-)
+@verb("data check", schema=TrainConfig, group=data)
 def check(settings: Settings = None, json: Json = False) -> int:
     """Read every picture of a benchmark; the exit code is 2 if some are missing, superfluous or broken.
 
     Counts classes and pictures, and lists missing, superfluous and broken ones, and pictures that occur in two splits,
     which are no error: some benchmarks were published with them. Prints a fingerprint of the pictures, which does not
     depend on the file format, and names the published copy if the fingerprint is known.
+
+    Examples:
+      transduce data check benchmark=mini root=FOLDER
+      transduce data check benchmark=cub root=CUB_200_2011 --json
     """
     keys = settings or []
     _no_more_words(keys, "data check", "no words, but benchmark=NAME root=FOLDER")
@@ -238,7 +226,7 @@ def check(settings: Settings = None, json: Json = False) -> int:
     return INCOMPLETE
 
 
-@verb("data where", "mini", "shuttle", group=data)
+@verb("data where", group=data)
 def where(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = False) -> int:
     """Show where to get the files of a benchmark or a data set, and which folder root= must name."""
     known = {option: group for group in reversed(THEN) for option in groups.names(group)}
@@ -248,19 +236,19 @@ def where(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = Fal
     chosen = groups.option(group, name)
     from fsl.benchmarks.listed import ListedBenchmark
 
-    about: dict[str, str] = {group: name, "about": groups.comment(group, name)}
+    about: dict[str, str] = {group: name, "about": groups.comment(group, name) or name}
     if issubclass(chosen.kind, ListedBenchmark):
         about |= {"from": chosen.kind.catalogue.home, "root": f"a folder with {chosen.kind.catalogue.wanted}"}
     elif place := next((key for key in PLACES if key in chosen.options), None):
         about[place] = groups.comments(group, name).get(place, "")
     else:
-        about["from"] = f"this {'benchmark' if group == 'benchmark' else 'data set'} needs no files"
+        about["from"] = "it is made here, and needs no files"
+    lines = [f"{key}: {about[key]}" for key in ("from", *PLACES) if about.get(key)]
+    lines += [f"then: transduce {THEN[group]}={name} {key}={value}" for key, value in PLACES.items() if key in about]
     if json:
         console().json(about)
-        return 0
-    lines = [f"{key}: {about[key]}" for key in ("from", *PLACES) if about.get(key)]
-    lines += [f"then: {THEN[group]}={name} {key}={value}" for key, value in PLACES.items() if key in about]
-    console().write("\n".join([about["about"] or name, *lines]))
+    else:
+        console().write("\n".join([about["about"], *lines]))
     return 0
 
 
@@ -272,7 +260,6 @@ imports = typer.Typer(
     "checkpoint=FILE and features=FILE.",
 )
 app.add_typer(imports, name="import")
-File = Annotated[Path, typer.Argument(metavar="FILE")]
 Output = Annotated[
     str | None, typer.Option(help="The file to write; default: the name of FILE with .safetensors, here.")
 ]
@@ -282,15 +269,7 @@ def _text(about: str) -> Any:
     return typer.Option(help=about)
 
 
-@verb(
-    "import features",
-    "output.plk",
-    "features.npz split=validation output=validation.safetensors",
-    "clip.parquet column=embedding label_column=category",
-    "images.npy labels=labels.csv text_features=text.npy classes=names.txt",
-    "pictures --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
-    group=imports,
-)
+@verb("import features", group=imports)
 def features(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE|FOLDER")],
@@ -315,6 +294,13 @@ def features(
     An .npz, .pt or .safetensors has arrays features (N, D) and labels (N,), optionally with the split in the name, and
     optionally class_names, text (K, D), logit_scale and base_mean. A .parquet has a column of lists, or columns of
     floats, and a column of labels. A FOLDER with one subfolder of pictures per class is encoded by a network.
+
+    Examples:
+      transduce import features output.plk
+      transduce import features features.npz split=validation output=validation.safetensors
+      transduce import features clip.parquet column=embedding label_column=category
+      transduce import features images.npy labels=labels.csv text_features=text.npy classes=names.txt
+      transduce import features pictures --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
     """
     from runs.own_data.importing import import_features
 
@@ -323,15 +309,19 @@ def features(
     return _say(import_features(file.expanduser(), values, said), json=json)
 
 
-@verb("import checkpoint", "model_best.pth.tar --backbone conv4 --benchmark mini", group=imports)
+@verb("import checkpoint", group=imports)
 def checkpoint(
-    file: File,
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
     backbone: Annotated[str, _text("The network of the weights.")] = "conv4",
     benchmark: Annotated[str, _text("The benchmark it was trained on: sets size and channels.")] = "mini",
     output: Output = None,
     json: Json = False,
 ) -> int:
-    """Convert the weights of another program to the parameter names of this project."""
+    """Convert the weights of another program to the parameter names of this project.
+
+    Examples:
+      transduce import checkpoint model_best.pth.tar --backbone conv4 --benchmark mini
+    """
     from runs.own_data.importing import import_checkpoint
 
     return _say(import_checkpoint(file.expanduser(), backbone, benchmark, output), json=json)

@@ -2,47 +2,23 @@
 
 import textwrap
 import webbrowser
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from clustering.foundation.errors import InputError, unknown
-from runs.cli.app import (
-    WIDTH,
-    DryRun,
-    Force,
-    Json,
-    NoBrowser,
-    Results,
-    RunMissing,
-    Settings,
-    Yes,
-    console,
-    named,
-    verb,
-)
+from runs.cli.app import WIDTH, DryRun, Force, Json, NoBrowser, Results, RunMissing, Settings, Yes, console, named, verb
+from runs.cli.session import Session
 from runs.config.configs import SCHEMAS, parse, to_yaml
 from runs.config.groups import names
 from runs.config.overrides import command
 
-if TYPE_CHECKING:
-    from runs.cli.session import Session
-    from runs.figures.drawing import AnyDrawing
-
 LimitMinutes = Annotated[float | None, typer.Option(help="Start no job after this number of minutes.")]
-WARNINGS = 5  # warnings about single runs that `report` prints; the others are counted
 LISTS = ("claims", "reasons")  # counts that are shown as JSON only
 SAID = {True: "yes", False: "no", None: "?"}
 
 
-@verb(
-    "table",
-    "quickstart",
-    "all_strategies tasks=1000 --run-missing -y",
-    "thesis/4.1 mini.root=FOLDER",
-    "thesis/4.4@glyphs --run-missing --limit-minutes 30",
-)
+@verb("table")
 def table(
     settings: Settings = None,
     run_missing: RunMissing = False,
@@ -59,8 +35,14 @@ def table(
     another benchmark with a small backbone. A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER
     sets the folder of one benchmark's images. A run fills a cell only if all its keys match. Missing runs are started
     with --run-missing only, several at once: parallel.n_jobs=4, parallel.backend=dask or submitit.
+
+    Examples:
+      transduce table quickstart
+      transduce table all_strategies tasks=1000 --run-missing -y
+      transduce table thesis/4.1 mini.root=FOLDER
+      transduce table thesis/4.4@glyphs --run-missing --limit-minutes 30
     """
-    name, keys = named(settings, _name("table", names("experiment"), "experiments, and transduce list tables"))
+    name, keys = named(settings, "table", f"names are {', '.join(names('experiment'))}; see transduce list tables")
     from runs.parallel import Parallel
 
     parallel, keys = Parallel.of(keys)
@@ -69,30 +51,19 @@ def table(
     from runs.tables.requested import planned, results_of, show_table, table_named
 
     shown = table_named(name, keys)
-    from runs.cli.session import Session
     from runs.tables.evidence import look_up
 
     session, code = Session(shown.configs, as_json=json, results=results_of(shown, keys)), 0
     if dry_run:
         return Session(planned(shown, name, keys, session.console), as_json=json).show_plan()
     if run_missing:
-        code = session.run_missing(shown.configs, parallel, yes=yes, limit_minutes=limit_minutes)
+        code = session.run_missing(shown.configs, parallel, yes, limit_minutes)
     shown = look_up(shown, session.tracker)
     show_table(shown, ["table", name, *keys, "--run-missing"], session.store, session.console)
     return code
 
 
-def _name(verb: str, known: Sequence[str], others: str) -> str:
-    return f"give the name of one {verb}: transduce {verb} NAME; names are {', '.join(known)}; see {others}"
-
-
-@verb(
-    "figure",
-    "thesis/4.1@glyphs tasks=500 --run-missing -y",
-    "thesis/2.1 root=FOLDER --run-missing -y",
-    "thesis/2.2@digits --run-missing -y",
-    "thesis/4.2@mini root=FOLDER checkpoint=model_best.pth.tar --run-missing -y",
-)
+@verb("figure")
 def figure(
     settings: Settings = None,
     run_missing: RunMissing = False,
@@ -107,17 +78,24 @@ def figure(
     MLflow with the runs it shows; transduce list figures shows the names. NAME@BENCHMARK draws it on another benchmark
     with the backbone conv4; a figure of clustering takes NAME@DATASET. A key replaces the paper's value, as in
     tasks=500; root=FOLDER is the folder of the data. Missing runs are started with --run-missing only.
+
+    Examples:
+      transduce figure thesis/4.1@glyphs tasks=500 --run-missing -y
+      transduce figure thesis/2.1 root=FOLDER --run-missing -y
+      transduce figure thesis/2.2@digits --run-missing -y
+      transduce figure thesis/4.2@mini root=FOLDER checkpoint=model_best.pth.tar --run-missing -y
     """
     from runs.figures.papers import DRAWN, OWN, drawing
 
-    name, typed = named(settings, _name("figure", [*DRAWN, *OWN], "transduce list figures"))
+    name, typed = named(settings, "figure", f"names are {', '.join([*DRAWN, *OWN])}; see transduce list figures")
     number, at, benchmark = name.partition("@")
     if at and not benchmark:
         raise InputError(f"{name}: no benchmark after @; write {number}, or {number}@BENCHMARK")
     drawn, said = drawing(number), console(as_json=json)
     configs = drawn.configs(name, benchmark, typed, said.note)
-    from runs.cli.session import Session
     from runs.figures.logged import logged_figure
+    from runs.jobs import name_of
+    from runs.parallel import Parallel
     from runs.storage.locks import silent
 
     session, code = Session(configs, as_json=json), 0
@@ -125,39 +103,29 @@ def figure(
         return session.show_plan()
     if run_missing:
         incomplete = [config for config in configs if drawn.read(config, session.tracker, silent) is None]
-        code = session.run_missing(incomplete, yes=yes)
-    results = _read(drawn, configs, session)
+        code = session.run_missing(incomplete, Parallel(), yes, None)
+    results = []
+    for config in configs:
+        result = drawn.read(config, session.tracker, said.note)
+        results += [] if result is None else [result]
+        if result is None:
+            said.note(f"not run, or incomplete: {name_of(config)}")
     advice = command(["transduce", "figure", *(settings or ()), "--run-missing"])
-    if not results and code:
-        return code
-    if not results:
+    if not results and not code:
         raise InputError(f"the record has no run for this figure; start them: {advice}")
     if len(results) < len(configs):
         said.note(f"to start the missing runs: {advice}")
-    found = logged_figure(name, drawn, results, session.store, session.tracker, say=said.note, force=force)
-    if json:
-        said.json(vars(found) | {"files": [str(path) for path in found.files]})
-    else:
-        said.write(textwrap.fill(found.caption, WIDTH))
-    said.note(f"{'reused' if found.reused else 'saved'}: {found.files[0].with_suffix('')}.pdf, .svg and .png")
+    if results:
+        found = logged_figure(name, drawn, results, session.store, session.tracker, say=said.note, force=force)
+        if json:
+            said.json(vars(found) | {"files": [str(path) for path in found.files]})
+        else:
+            said.write(textwrap.fill(found.caption, WIDTH))
+        said.note(f"{'reused' if found.reused else 'saved'}: {found.files[0].with_suffix('')}.pdf, .svg and .png")
     return session.close() or code
 
 
-def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session") -> list[Any]:
-    """Return the recorded results of the configs, and report the configs without one."""
-    from runs.jobs import name_of
-
-    results = []
-    for config in configs:
-        result = drawing.read(config, session.tracker, session.console.note)
-        if result is None:
-            session.console.note(f"not run, or incomplete: {name_of(config)}")
-        else:
-            results.append(result)
-    return results
-
-
-@verb("report", "", "--open", "--counts")
+@verb("report")
 def report(
     results: Results = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the site in a browser.")] = False,
@@ -183,8 +151,7 @@ def report(
     from runs.track import Tracker
 
     said, store = console(as_json=json), Store(results)
-    warnings: list[str] = []  # many runs may have lost their files
-    tracker = Tracker(store, say=warnings.append)
+    tracker = Tracker(store, say=said.note)
     if counts:
         by_work, by_table = all_counts(tracker)
         rows = [{key: str(value or "") for key, value in row.items() if key not in LISTS} for row in by_work]
@@ -192,16 +159,13 @@ def report(
         said.show({"works": by_work, "tables": by_table}, rows, title=title, right=right)
         return 0
     page = build_report(store, tracker, say=said.note).as_uri()
-    more = [f"and {len(warnings) - WARNINGS:,} more such warnings"] if len(warnings) > WARNINGS else []
-    for warning in [*warnings[:WARNINGS], *more]:
-        said.note(warning)
     said.write(page)
     if open_page and not webbrowser.open(page):
         said.note("no browser found to open the page")
     return 0
 
 
-@verb("ui", "", "port=5001")
+@verb("ui")
 def ui(
     host: Annotated[
         str, typer.Option(help="The address to listen on; 0.0.0.0 admits other machines, without a password.")
@@ -218,7 +182,7 @@ def ui(
     return 0
 
 
-@verb("list", "", "tables", "strategies --json")
+@verb("list")
 def list_options(
     kinds: Annotated[list[str] | None, typer.Argument(metavar="[KIND]...", show_default=False)] = None,
     json: Json = False,
@@ -246,12 +210,16 @@ def list_options(
     return 0
 
 
-@verb("config", "evaluate strategy=laplacianshot shot=1,5 > mine.yaml", "train training.epochs=5")
+@verb("config")
 def show_config(settings: Settings = None) -> int:
     """Print the resolved settings of a verb as YAML.
 
     transduce config VERB [key=value ...]. OmegaConf.load reads the file, and transduce VERB experiment=FILE.yaml
     repeats the run. Several configs differ in the settings below each.
+
+    Examples:
+      transduce config evaluate strategy=laplacianshot shot=1,5 > mine.yaml
+      transduce config train training.epochs=5
     """
     name, *words = settings or [""]
     if name not in SCHEMAS:

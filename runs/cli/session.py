@@ -1,21 +1,20 @@
-"""State shared by the verbs that run stages: checked configs, the store, the record of runs, and the plan."""
+"""What the verbs that run configs share: checked configs, the store, the record of runs, and the plan."""
 
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from clustering.foundation.errors import InputError
-from runs.cli.app import console
-from runs.config.configs import EvaluateConfig, RunConfig, TuneConfig, as_yaml, top_level
-from runs.config.overrides import write
+from runs.cli.app import DryRun, Force, Json, Settings, console, verb
+from runs.config.configs import RunConfig, parse, to_yaml
 
 if TYPE_CHECKING:
-    from runs.config.groups import Choice
     from runs.parallel import Parallel
 
-VARIED = 12  # configs after the first of which a dry run shows what varies
-STEPS = 20  # lines of a plan that a dry run shows
-NAMED = 12  # jobs named before and after they run
+SHOWN = 20  # lines of a plan, or jobs, that are shown; the others are counted
 
 
 class Session:
@@ -26,9 +25,14 @@ class Session:
         as_json: whether the verb prints JSON.
         results: the folder of results if `configs` is empty.
 
+    Attributes:
+        settings: the settings that were typed.
+
     Raises:
         InputError: a strategy, benchmark or training rejects a value.
     """
+
+    settings: Sequence[str] = ()
 
     def __init__(self, configs: Sequence[RunConfig], *, as_json: bool = False, results: str | None = None) -> None:
         from runs.cache import Store
@@ -36,12 +40,10 @@ class Session:
 
         if len({config.results for config in configs}) > 1:
             raise InputError("results= takes one folder, not several")
-        built = []
-        for config in configs:
-            for choice in config.choices().values():
-                if choice not in built:
-                    _check(choice, config)
-                    built.append(choice)
+        choices = [choice for config in configs for choice in config.choices().values()]
+        for choice in (choice for i, choice in enumerate(choices) if choice not in choices[:i]):
+            for point in choice.points():  # each value that tuning tries
+                point.build()
         self.configs = configs
         self.console = console(as_json=as_json)
         self.store = Store(configs[0].results if configs else results)
@@ -49,45 +51,39 @@ class Session:
         self.failed: list[tuple[str, Exception]] = []
 
     def show_plan(self) -> int:
-        """Print the first config, what varies in the others, and the planned stages; return the exit code."""
+        """Print the configs and the planned stages; return the exit code."""
         from runs.plan import plan
 
-        made, say, count = plan(self.configs, self.store), self.console.write, len(self.configs)
+        made = plan(self.configs, self.store)
         if self.console.as_json:
             self.console.json({"configs": [config.as_json() for config in self.configs], **made.as_dict()})
             return 0
-        for i, config in enumerate(self.configs[: VARIED + 1], 1):
-            varied = " ".join(f"{key}={value}" for key, value in self.varying(config).items())
-            say(f"# config {i}: {varied}" if i > 1 else f"# config 1 of {count}\n{_yaml(config)}")
-        if count > VARIED + 1:
-            say(f"# and {count - VARIED - 1:,} more; transduce config prints all of them")
         *steps, summary = str(made).splitlines() or [""]
-        say("\n".join([f"# plan, with results in {self.store.root}", *_first(steps, STEPS), summary]))
+        lines = [f"# plan, with results in {self.store.root}", *_first(steps), summary]
+        self.console.write("\n".join([*([to_yaml(self.configs)] if self.configs else []), *lines]))
         return 0
 
-    def run(self, *, force: bool = False, all_or_nothing: bool = False) -> list[Any]:
+    def run(self, *, force: bool = False) -> list[Any]:
         """Return the results of the configs, computed or reused; `close` raises the error of one that failed.
 
-        Args:
-            force: compute again.
-            all_or_nothing: raise the error at once.
+        Raises:
+            Exception: the error of the first config, if all failed.
         """
         from runs.jobs import compute
 
         results, self.failed = compute(self.configs, self.store, self.tracker, progress=self.console, force=force)
-        if self.failed and (all_or_nothing or not results):
+        if self.failed and not results:
             raise self.failed[0][1]
         return results
 
-    def run_missing(
-        self,
-        configs: Sequence[RunConfig],
-        parallel: "Parallel | None" = None,
-        *,
-        yes: bool,
-        limit_minutes: float | None = None,
-    ) -> int:
+    def run_missing(self, configs: Sequence[RunConfig], parallel: "Parallel", yes: bool, minutes: float | None) -> int:
         """Run what is missing of some configs, after the user has confirmed the plan.
+
+        Args:
+            configs: the configs.
+            parallel: where they run.
+            yes: whether the plan is confirmed.
+            minutes: after which no job is started.
 
         Returns:
             The exit code of the first failure, else 0, also if time ran out or the user declined.
@@ -96,50 +92,45 @@ class Session:
             InputError: a wrong value, or there is no terminal for the confirmation and -y is not given.
         """
         from runs.jobs import compute, missing
-        from runs.parallel import Parallel, run_all
+        from runs.parallel import run_all
 
-        parallel = parallel or Parallel()
-        if limit_minutes is not None and not (limit_minutes > 0 and parallel.backend != "submitit"):
+        if minutes is not None and not (minutes > 0 and parallel.backend != "submitit"):
             raise InputError("--limit-minutes takes a number above 0; with submitit, set parallel.timeout_min instead")
-        said, where = self.console, (self.store, self.tracker)
-        work = missing(configs, *where)
-        for kind in dict.fromkeys(map(type, work.cached)):  # recorded, if they are not in MLflow
-            compute([config for config in work.cached if type(config) is kind], *where, progress=said)
-        if work.jobs:
-            jobs = f"{len(work.jobs):,} job{'s' if len(work.jobs) > 1 else ''}"
-            for line in _first([f"  {job.name}" for job in work.jobs], NAMED):
-                said.note(line)
-            said.note(f"{work.count:,} missing in {jobs}: {work.summary}")
-            for failure in work.blocked:
-                said.note(f"cannot be run: {failure}")
+        said = self.console
+        batch = missing(configs, self.store)
+        for kind in dict.fromkeys(map(type, batch.cached)):  # recorded, if they are not in MLflow
+            cached = [config for config in batch.cached if type(config) is kind]
+            compute(cached, self.store, self.tracker, progress=said)
+        if batch.jobs:
+            plan = f"{batch.count:,} missing in {len(batch.jobs):,} jobs: {batch.summary}"
+            blocked = [f"cannot be run: {failure}" for failure, _ in batch.failures]
+            said.note("\n".join([*_first(batch.names), plan, *blocked]))
             if not yes and not sys.stdin.isatty():
                 raise InputError("--run-missing asks for confirmation, but there is no terminal; add -y to run at once")
-            if not yes and not said.agree("continue?"):
+            if not yes and not typer.confirm("continue?", default=True, err=True):
                 said.note("nothing was run")
                 return 0
-            said.note(f"reused {len(work.cached):,}, running {work.count:,}")
-        outcome = run_all(work, *where, said, parallel, limit_minutes)
-        for failure in outcome.failures:
+            said.note(f"reused {len(batch.cached):,}, running {batch.count:,}")
+        run_all(batch, self.store, self.tracker, said, parallel, minutes)
+        for failure, _ in batch.failures:
             said.error(f"failed: {failure}")
-        if outcome.not_started:
-            names = _first([f"  {job.name}" for job in outcome.not_started], NAMED)
-            said.note("\n".join(["not started; rerun the same command:", *names]))
-        return outcome.code
+        if batch.jobs:
+            said.note("\n".join(["not run; rerun the same command:", *_first(batch.names)]))
+        return batch.code
 
     def varying(self, config: RunConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
         """Return keys with different values among the configs, with this config's values as text.
 
         A field does not vary if it only differs between different options of its group.
         """
-        flats, values = [other.shown() for other in self.configs], dict[str, dict[str, set[str]]]()
-        for flat in flats:
+        values: dict[str, dict[str, set[str]]] = {}
+        for flat in (other.shown() for other in self.configs):
             for key, value in flat.items():
                 option = flat.get(key.partition(".")[0], "") if "." in key else ""
                 values.setdefault(key, {}).setdefault(option, set()).add(value)
-        order = [*config.choices(), ""]
-        groups = {key: key.partition(".")[0] for key in values}
         kept = [key for key in values if any(len(found - {"tuned"}) > 1 for found in values[key].values())]
-        kept.sort(key=lambda key: order.index(groups[key] if groups[key] in order else ""))
+        groups = list(config.choices())
+        kept.sort(key=lambda key: [*groups, key.partition(".")[0]].index(key.partition(".")[0]))
         return {key.rpartition(".")[2]: config.shown().get(key, "") for key in kept if key not in leave_out}
 
     def close(self) -> int:
@@ -155,24 +146,37 @@ class Session:
         return 0
 
 
-def _first(lines: list[str], count: int) -> list[str]:
-    return lines[:count] + ([f"  and {len(lines) - count:,} more"] if len(lines) > count else [])
+Show = Callable[[Session, list[Any]], None]
 
 
-def _yaml(config: RunConfig) -> str:
-    """Return a config as YAML with a line for each group, and without top-level keys that have their default."""
-    defaults = {field.name: field.default for field in top_level(type(config))}
-    kept = {key: value for key, value in config.nested().items() if key not in defaults or value != defaults[key]}
-    return "".join(f"{key}: {as_yaml(value)}\n" for key, value in kept.items())
+def run_verb(
+    name: str, schema: type[RunConfig], configs: Callable[[Sequence[str]], Sequence[RunConfig]] | None = None
+) -> Callable[[Show], Show]:
+    """Register a function that shows results as a verb that runs configs, or plans them.
+
+    Args:
+        name: the verb.
+        schema: class of the configs.
+        configs: reads the settings and checks them; default: `parse`.
+    """
+
+    def register(show: Show) -> Show:
+        def run(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
+            words = settings or []
+            read = configs or functools.partial(parse, schema)
+            session = Session(read(words), as_json=json)
+            session.settings = words
+            if dry_run:
+                return session.show_plan()
+            show(session, session.run(force=force))
+            return session.close()
+
+        run.__doc__ = show.__doc__
+        verb(name, schema=schema)(run)
+        return show
+
+    return register
 
 
-def _check(choice: "Choice", config: RunConfig) -> None:
-    """Raise InputError unless the option can be built, also with each value that tuning tries."""
-    for point in choice.points():
-        try:
-            point.build()
-        except InputError as error:
-            if not choice.grids or not isinstance(config, (EvaluateConfig, TuneConfig)):
-                raise
-            tried = "; ".join(f"{field}: {write(values)}" for field, values in choice.grids.items())
-            raise InputError(f"{error}; tuning={config.tuning} tries {tried}") from error
+def _first(lines: list[str]) -> list[str]:
+    return lines[:SHOWN] + ([f"  and {len(lines) - SHOWN:,} more"] if len(lines) > SHOWN else [])

@@ -1,7 +1,6 @@
 """Messages and exit codes for errors that end a command or a job."""
 
 import errno
-from collections.abc import Iterator
 
 from clustering.foundation.errors import InputError
 from runs.record.passwords import without_passwords
@@ -20,46 +19,43 @@ EXTRAS = (
 
 def explain(error: BaseException) -> tuple[str, int]:
     """The message for an error, and the exit code: 2 if the user can correct the cause, else 1."""
-    text = next((told for cause in _causes(error) if (told := _told(cause, error))), "")
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    text = str(error) if isinstance(error, InputError) else next(filter(None, map(_of_machine, causes)), "")
+    if text or (text := _of_words(error)):
+        return without_passwords(text), MISTAKE
     first = next(iter(str(error).strip().splitlines()), "")
-    failed = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    return without_passwords(text or failed), MISTAKE if text else FAILED
+    return without_passwords(f"{type(error).__name__}: {first}" if first else type(error).__name__), FAILED
 
 
-def _told(cause: BaseException, error: BaseException) -> str:
-    """The message for an error that the user can correct, of which this is a cause; else empty."""
-    text = str(cause)
-    number, place = getattr(cause, "errno", None), getattr(cause, "filename", None)
-    if isinstance(error, InputError):
-        return str(error)
+def _of_machine(cause: BaseException) -> str:
+    """The message for a lack of memory or room, or a database that cannot be used; else empty."""
+    text, place = str(cause), getattr(cause, "filename", None)
     if isinstance(cause, MemoryError):
         return f"not enough memory{f' ({text})' if text else ''}; reduce the number of points, tasks or samples"
-    if number in FULL or "disk is full" in text.lower() or "no space left" in text.lower():
+    if getattr(cause, "errno", None) in FULL or "disk is full" in text.lower() or "no space left" in text.lower():
+        kept = "Finished results are intact. Free some space and rerun the same command to continue"
         return (
-            f"the disk is full{f' at {place}' if place else ''}. Finished results are intact. Free some space and "
-            "rerun the same command to continue, or choose another folder with results=FOLDER"
+            f"the disk is full{f' at {place}' if place else ''}. {kept}, or choose another folder with results=FOLDER"
         )
-    if type(cause).__module__ == "sqlite3":
-        busy = "another process is writing to it; rerun the same command later"
-        remedy = busy if "locked" in text else "move it elsewhere, or choose another folder with results=FOLDER"
-        return f"the database of runs cannot be used ({text}); {remedy}"
-    if cause is not error:
+    if type(cause).__module__ != "sqlite3":
         return ""
+    busy = "another process is writing to it; rerun the same command later"
+    remedy = busy if "locked" in text else "move it elsewhere, or choose another folder with results=FOLDER"
+    return f"the database of runs cannot be used ({text}); {remedy}"
+
+
+def _of_words(error: BaseException) -> str:
+    """The message for an error in what was typed, or in its paths; else empty."""
     if hasattr(error, "format_message"):  # of the command line
         return error.format_message() or type(error).__name__
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS:
         return f"this command requires {error.name}, which is not installed; pip install 'transduce[all]'"
-    if number in PLACES and place is not None:
-        return f"{place}: {getattr(error, 'strerror', text)}; correct the path, or give another one"
-    if isinstance(error, RuntimeError) and text.startswith(("Symlink loop", "Could not determine home")):
-        return f"{text}; give another path"
+    if isinstance(error, OSError) and error.errno in PLACES and error.filename is not None:
+        return f"{error.filename}: {error.strerror}; correct the path, or give another one"
+    if isinstance(error, RuntimeError) and str(error).startswith(("Symlink loop", "Could not determine home")):
+        return f"{error}; give another path"
     return ""
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    visited: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in visited:
-        visited.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__

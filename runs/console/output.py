@@ -6,8 +6,9 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from runs.record.passwords import without_passwords
@@ -41,13 +42,6 @@ class Console:
         self.as_json = as_json
         self._bars: RichProgress | None = None
         self._depth = 0
-
-    def agree(self, question: str) -> bool:
-        """Ask for confirmation on the terminal. An empty line means yes; the end of input means no."""
-        sys.stderr.write(f"{question} [Y/n] ")
-        sys.stderr.flush()
-        answer = sys.stdin.readline()
-        return answer == "\n" or answer.strip().lower() in ("y", "yes")
 
     def note(self, text: str) -> None:
         """Print a message, unless the console is quiet."""
@@ -104,17 +98,16 @@ class Console:
             self.write(title)
         table, needed = Table(box=box.SIMPLE_HEAD), 1
         # Align headings of several lines at the bottom, but cells of several lines at the top.
-        table_style: dict[str, Any] = {"vertical": "bottom" if any("\n" in name for name in columns) else "top"}
+        look: dict[str, Any] = {"vertical": "bottom" if any("\n" in name for name in columns) else "top"}
         for name in columns:
             whole = name == columns[0]  # not wrapped
             cells = [name, *(str(row.get(name, "")) for row in rows)]
             least = max(len(part) for text in cells for part in (text.splitlines() if whole else text.split()) or [""])
-            table_style["justify"] = "right" if name in right else "left"
-            table.add_column(Text(name), min_width=least, no_wrap=whole, **table_style)
+            look["justify"] = "right" if name in right else "left"
+            table.add_column(Text(name), min_width=least, no_wrap=whole, **look)
             needed += least + 3
         for row in rows:
-            values = (row.get(name, "") for name in columns)
-            table.add_row(*(value if isinstance(value, Text) else Text(value) for value in values))
+            table.add_row(*(Text(cell) if isinstance(cell := row.get(name, ""), str) else cell for name in columns))
         if needed > self.width or any(len(str(row.get(columns[0], ""))) > self.width / 2 for row in rows):
             self.write(_as_lines(rows, columns, self.width))
             return
@@ -125,30 +118,40 @@ class Console:
 
     @contextmanager
     def track(self, description: str, total: int) -> Iterator["Advance"]:
-        """Show the progress of `total` units, with rate, remaining time and the latest numbers."""
+        """Show the progress of `total` units, with remaining time and the latest numbers."""
         if self.quiet:
             yield lambda n=1, **numbers: None
             return
-        done, latest, start = 0, "", time.monotonic()
+        done, latest, start, gap = 0, "", time.monotonic(), float(PATIENCE)
+        bars = self._open_bars() if sys.stderr.isatty() else None
+        bar = bars.add_task(description, total=total, numbers="") if bars else None
         self._depth += 1
+
+        def advance(n: int = 1, **numbers: float | str) -> None:
+            nonlocal done, latest, gap
+            done, latest, seconds = done + n, _spell(numbers) or latest, time.monotonic() - start
+            if bars and bar is not None:
+                bars.update(bar, completed=done, numbers=latest)
+            elif seconds >= gap and done < total:  # at doubling intervals, so that long logs stay short
+                gap = 2 * seconds
+                left = f", about {_clock(seconds * (total - done) / done)} left" if done else ""
+                self.error(f"{description}: {done:,} of {total:,} after {_clock(seconds)}{left}  {latest}".rstrip())
+
         try:
-            with self._bar(description, total) if sys.stderr.isatty() else self._lines(description, total) as show:
-
-                def advance(n: int = 1, **numbers: float | str) -> None:
-                    nonlocal done, latest
-                    done, latest = done + n, _spell(numbers) or latest
-                    show(done, latest)
-
-                yield advance
+            yield advance
         finally:
             self._depth -= 1
-        if self._depth == 0:
+            if bars and bar is not None:
+                bars.remove_task(bar)
+            if bars and not self._depth:
+                self._bars = None
+                bars.stop()
+        if not self._depth:
             seconds = time.monotonic() - start
             self.error(f"{description}: {done:,} of {total:,} in {seconds:.1f} s  {latest}".rstrip())
 
-    @contextmanager
-    def _bar(self, description: str, total: int) -> Iterator[Callable[[int, str], None]]:
-        """Show a bar on the terminal, and yield the function that updates it."""
+    def _open_bars(self) -> "RichProgress":
+        """Return the bars on the terminal."""
         from rich.console import Console as RichConsole
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -157,44 +160,26 @@ class Console:
             columns = (text, BarColumn(bar_width=30), MofNCompleteColumn(), TimeRemainingColumn(), numbers)
             self._bars = Progress(*columns, console=RichConsole(stderr=True), transient=True, refresh_per_second=5)
             self._bars.start()
-        bars, task = self._bars, self._bars.add_task(description, total=total, numbers="")
-        try:
-            yield lambda done, numbers: bars.update(task, completed=done, numbers=numbers)
-        finally:
-            bars.remove_task(task)
-            if not bars.task_ids:
-                self._bars = None
-                bars.stop()
-
-    @contextmanager
-    def _lines(self, description: str, total: int) -> Iterator[Callable[[int, str], None]]:
-        """Yield a function that prints progress lines, at doubling intervals, so that long logs stay short."""
-        start, gap = time.monotonic(), float(PATIENCE)
-
-        def show(done: int, numbers: str) -> None:
-            nonlocal gap
-            if (seconds := time.monotonic() - start) >= gap and done < total:
-                gap = 2 * seconds
-                self.error(f"{description}: {done:,} of {total:,} after {seconds:.0f} s  {numbers}".rstrip())
-
-        yield show
+        return self._bars
 
 
 def _as_lines(rows: "Sequence[Row]", columns: Sequence[str], width: int) -> str:
     """Return each row as the first cell, then one line for each other cell."""
+    wrap = textwrap.TextWrapper(width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
     lines: list[str] = []
     for row in rows:
         lines.append(str(row.get(columns[0], "")))
         for name in columns[1:]:
             if text := " ".join(str(row.get(name, "")).split()):
-                named = f"{' '.join(name.split())}: {text}" if name else text
-                lines += textwrap.wrap(
-                    named, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False
-                )
-    return "\n".join(lines) + "\n"
+                lines += wrap.wrap(f"{' '.join(name.split())}: {text}" if name else text)
+    return "\n".join(lines)
 
 
 def _spell(numbers: Mapping[str, float | str]) -> str:
     """Return the numbers by name; text as it is."""
     spelled = {name: value if isinstance(value, str) else f"{value:.4g}" for name, value in numbers.items()}
     return "  ".join(f"{name.replace('_', ' ')} {value}" for name, value in spelled.items())
+
+
+def _clock(seconds: float) -> timedelta:
+    return timedelta(seconds=round(seconds))
