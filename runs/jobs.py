@@ -28,6 +28,7 @@ GRACE = 10.0  # seconds for an interrupted job to mark its runs
 _ALONE = threading.Lock()  # jobs of one process share the working folder, torch's threads and the closed splits
 
 
+Computed = tuple[list[Any], list[tuple[str, Exception]]]
 Failure = tuple[str, int]
 """The message for a config that failed, with its name, and the exit code."""
 
@@ -117,9 +118,7 @@ def name_of(config: Any) -> str:
     return cluster_name(config) if isinstance(config, (ClusterConfig, FairConfig)) else evaluate_name(config)
 
 
-def compute(
-    configs: Sequence[Any], store: Store, tracker: Tracker, *, progress: Progress, force: bool = False
-) -> tuple[list[Any], list[tuple[str, Exception]]]:
+def compute(configs: Sequence[Any], tracker: Tracker, progress: Progress, force: bool = False) -> Computed:
     """Compute the results of configs of one verb, or reuse them.
 
     Returns:
@@ -130,7 +129,7 @@ def compute(
 
     keep_freed_memory()
     first, failed = configs[0], list[tuple[str, Exception]]()
-    how: dict[str, Any] = {"store": store, "tracker": tracker, "progress": progress, "force": force}
+    how: dict[str, Any] = {"store": tracker.store, "tracker": tracker, "progress": progress, "force": force}
     if isinstance(first, FairConfig):
         from runs.stages.fair.stage import fair_clustering
 
@@ -173,9 +172,8 @@ def perform(
             if place.folder not in sys.path:
                 sys.path.append(place.folder)  # finds the plug-ins of a user
             with chdir(place.folder if Path(place.folder).is_dir() else "."):
-                store = Store(place.results)
-                tracker = Tracker(store, uri=place.uri, say=said.note)
-                results, failed = compute(configs, store, tracker, progress=said)
+                tracker = Tracker(Store(place.results), uri=place.uri, say=said.note)
+                results, failed = compute(configs, tracker, said)
         except RecordUnreachable:
             raise
         except Exception as error:

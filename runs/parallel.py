@@ -17,7 +17,6 @@ from typing import Any, Literal, get_args
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import quiet
-from runs.cache import Store
 from runs.console.output import Console
 from runs.jobs import Batch, Place, perform
 from runs.track import Tracker
@@ -74,22 +73,15 @@ class Parallel:
         return found, [word for word in words if not word.startswith(PREFIX)]
 
 
-def run_all(
-    batch: Batch,
-    store: Store,
-    tracker: Tracker,
-    console: Console,
-    parallel: Parallel = Parallel(),
-    limit_minutes: float | None = None,
-) -> None:
+def run_all(batch: Batch, tracker: Tracker, console: Console, parallel: Parallel, minutes: float = math.inf) -> None:
     """Run the jobs of a batch, and note in it what they did; those that remain were not run.
 
-    A failure stops no other job; after the time limit no job is started.
+    A failure stops no other job. After so many minutes no job is started.
 
     Raises:
         InputError: the cluster or the record cannot be used.
     """
-    deadline = math.inf if limit_minutes is None else time.monotonic() + 60 * limit_minutes
+    deadline, store = time.monotonic() + 60 * minutes, tracker.store
     jobs, place = dict(batch.jobs), Place(str(store.root), None if tracker.own else tracker.uri, os.getcwd())
     store.prepare()
     try:

@@ -1,5 +1,6 @@
 """The verbs that show results and options: table, figure, report, ui, list, config."""
 
+import math
 import textwrap
 import webbrowser
 from typing import Annotated
@@ -57,7 +58,7 @@ def table(
     if dry_run:
         return Session(planned(shown, name, keys, session.console), as_json=json).show_plan()
     if run_missing:
-        code = session.run_missing(shown.configs, parallel, yes, limit_minutes)
+        code = session.run_missing(shown.configs, parallel, yes, math.inf if limit_minutes is None else limit_minutes)
     shown = look_up(shown, session.tracker)
     show_table(shown, ["table", name, *keys, "--run-missing"], session.store, session.console)
     return code
@@ -103,7 +104,7 @@ def figure(
         return session.show_plan()
     if run_missing:
         incomplete = [config for config in configs if drawn.read(config, session.tracker, silent) is None]
-        code = session.run_missing(incomplete, Parallel(), yes, None)
+        code = session.run_missing(incomplete, Parallel(), yes)
     results = []
     for config in configs:
         result = drawn.read(config, session.tracker, said.note)

@@ -1,6 +1,7 @@
 """What the verbs that run configs share: checked configs, the store, the record of runs, and the plan."""
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -71,12 +72,14 @@ class Session:
         """
         from runs.jobs import compute
 
-        results, self.failed = compute(self.configs, self.store, self.tracker, progress=self.console, force=force)
+        results, self.failed = compute(self.configs, self.tracker, self.console, force)
         if self.failed and not results:
             raise self.failed[0][1]
         return results
 
-    def run_missing(self, configs: Sequence[RunConfig], parallel: "Parallel", yes: bool, minutes: float | None) -> int:
+    def run_missing(
+        self, configs: Sequence[RunConfig], parallel: "Parallel", yes: bool, minutes: float = math.inf
+    ) -> int:
         """Run what is missing of some configs, after the user has confirmed the plan.
 
         Args:
@@ -94,13 +97,12 @@ class Session:
         from runs.jobs import compute, missing
         from runs.parallel import run_all
 
-        if minutes is not None and not (minutes > 0 and parallel.backend != "submitit"):
+        if minutes < math.inf and not (minutes > 0 and parallel.backend != "submitit"):
             raise InputError("--limit-minutes takes a number above 0; with submitit, set parallel.timeout_min instead")
         said = self.console
         batch = missing(configs, self.store)
         for kind in dict.fromkeys(map(type, batch.cached)):  # recorded, if they are not in MLflow
-            cached = [config for config in batch.cached if type(config) is kind]
-            compute(cached, self.store, self.tracker, progress=said)
+            compute([config for config in batch.cached if type(config) is kind], self.tracker, said)
         if batch.jobs:
             plan = f"{batch.count:,} missing in {len(batch.jobs):,} jobs: {batch.summary}"
             blocked = [f"cannot be run: {failure}" for failure, _ in batch.failures]
@@ -111,7 +113,7 @@ class Session:
                 said.note("nothing was run")
                 return 0
             said.note(f"reused {len(batch.cached):,}, running {batch.count:,}")
-        run_all(batch, self.store, self.tracker, said, parallel, minutes)
+        run_all(batch, self.tracker, said, parallel, minutes)
         for failure, _ in batch.failures:
             said.error(f"failed: {failure}")
         if batch.jobs:

@@ -40,7 +40,7 @@ def run(tracker):
 
     def start(configs, parallel=TWO, **more):
         batch = missing(configs, tracker.store)
-        run_all(batch, tracker.store, tracker, Console(quiet=True), parallel, **more)
+        run_all(batch, tracker, Console(quiet=True), parallel, **more)
         return batch
 
     return start
@@ -80,7 +80,7 @@ def test_tunings_and_clusterings_are_jobs_too(trained, tracker, tiny_arguments, 
         *parse(FairConfig, ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0,1", "device=cpu"]),
         *parse(TuneConfig, [*tuned, "strategy=simpleshot", "temperature=5,15", f"results={trained.root}"]),
     ]
-    late = run(asked, Parallel(n_jobs=1), limit_minutes=1e-9)
+    late = run(asked, Parallel(n_jobs=1), minutes=1e-9)
     assert [config for job in late.jobs.values() for config in job] == asked
     batch = run(asked, Parallel(n_jobs=1))
     assert (batch.computed, batch.jobs, batch.failures) == (4, {}, [])
