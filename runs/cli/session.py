@@ -41,10 +41,12 @@ class Session:
 
         if len({config.results for config in configs}) > 1:
             raise InputError("results= takes one folder, not several")
-        choices = [choice for config in configs for choice in config.choices().values()]
-        for choice in (choice for i, choice in enumerate(choices) if choice not in choices[:i]):
-            for point in choice.points():  # each value that tuning tries
-                point.build()
+        built: list[Any] = []
+        for choice in (choice for config in configs for choice in config.choices().values()):
+            if choice not in built:
+                for point in choice.points():  # each value that tuning tries
+                    point.build()
+                built.append(choice)
         self.configs = configs
         self.console = console(as_json=as_json)
         self.store = Store(configs[0].results if configs else results)

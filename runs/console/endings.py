@@ -9,12 +9,7 @@ FAILED, MISTAKE = 1, 2
 PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR)
 """Errors about a path; they are attributed to the user's input."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-EXTRAS = (
-    *("PIL", "fastapi", "filelock", "jinja2", "lightning_fabric", "markupsafe", "matplotlib", "mlflow", "pyarrow"),
-    *("pytorch_lightning", "requests", "rich", "sqlalchemy", "starlette", "timm", "torchvision"),
-    *("uvicorn", "yaml"),
-)
-"""Packages that `pip install transduce` does not install; `pip install 'transduce[all]'` does."""
+OWN = ("clustering", "fairness", "fsl", "runs")
 
 
 def explain(error: BaseException) -> tuple[str, int]:
@@ -52,7 +47,7 @@ def _of_words(error: BaseException) -> str:
     """The message for an error in what was typed, or in its paths; else empty."""
     if hasattr(error, "format_message"):  # of the command line
         return error.format_message() or type(error).__name__
-    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS:
+    if isinstance(error, ModuleNotFoundError) and (error.name or OWN[0]).partition(".")[0] not in OWN:
         return f"this command requires {error.name}, which is not installed; pip install 'transduce[all]'"
     if isinstance(error, OSError) and error.errno in PLACES and error.filename is not None:
         return f"{error.filename}: {error.strerror}; correct the path, or give another one"
