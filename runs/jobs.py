@@ -20,7 +20,7 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
 from runs.console.endings import explain
-from runs.plan import PlannedStage, Planner, arranged
+from runs.plan import Plan, PlannedStage, Planner, arranged
 from runs.record.address import ENVIRONMENT, RecordUnreachable
 from runs.track import Tracker
 
@@ -90,7 +90,7 @@ def missing(configs: Sequence[RunConfig], store: Store) -> Batch:
     blocked: dict[str, list[str]] = {}
     for config in configs:
         try:
-            planned = planner.steps(config)
+            planned = _steps(config, planner)
         except InputError as error:
             blocked.setdefault(str(error), []).append(name_of(config))
             continue
@@ -109,6 +109,25 @@ def missing(configs: Sequence[RunConfig], store: Store) -> Batch:
     jobs = dict(enumerate(groups[group] for group in sorted(groups, key=waits.__getitem__)))
     failures = [(f"{', '.join(names)}: {reason}", 2) for reason, names in blocked.items()]
     return Batch(jobs, cached, arranged(steps).summary, failures)
+
+
+def plan(configs: Sequence[RunConfig], store: Store) -> Plan:
+    """Return the plan of configs of any verb."""
+    planner = Planner(store)
+    return arranged([step for config in configs for step in _steps(config, planner)])
+
+
+def _steps(config: Any, planner: Planner) -> Sequence[PlannedStage]:
+    """Return all stages that a config needs, its result last."""
+    if isinstance(config, ClusterConfig):
+        from runs.stages.clustering import stage as clustering
+
+        return clustering.plan([config], planner.store).steps
+    if isinstance(config, FairConfig):
+        from runs.stages.fair import stage as fair
+
+        return fair.plan([config], planner.store).steps
+    return planner.steps(config)
 
 
 def name_of(config: Any) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from runs.cache import Store
-from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TrainConfig, TuneConfig
+from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig
 from runs.config.tuning_protocol import steps_of
 from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, train_name
 
@@ -65,8 +65,8 @@ class Plan:
         return "\n".join([*lines, self.summary])
 
 
-def plan(configs: Sequence[RunConfig], store: Store) -> Plan:
-    """Return the plan of configs of any verb.
+def plan(configs: Sequence[TrainConfig], store: Store) -> Plan:
+    """Return the plan of trainings, tunings or evaluations; `runs.jobs.plan` is of any configs.
 
     Raises:
         InputError: the same errors as the stages, as far as they can be detected without computing a result.
@@ -85,24 +85,15 @@ class Planner:
 
     def __init__(self, store: Store) -> None:
         self.lineages = Lineages()
-        self._store = store
+        self.store = store
         self._peek = functools.cache(store.peek)
 
-    def steps(self, config: RunConfig) -> list[PlannedStage]:
+    def steps(self, config: TrainConfig) -> list[PlannedStage]:
         """Return all stages that a config needs, its result last; only the last one if that is in the cache.
 
         Raises:
             InputError: as for `plan`.
         """
-        if isinstance(config, ClusterConfig):
-            from runs.stages.clustering import stage as clustering
-
-            return list(clustering.plan([config], self._store).steps)
-        if isinstance(config, FairConfig):
-            from runs.stages.fair import stage as fair
-
-            return list(fair.plan([config], self._store).steps)
-        assert isinstance(config, TrainConfig)
         lineage = self.lineages.of(config)
         results = list(self._results(config, lineage))
         if results and all(step.is_cached for step in results):
@@ -132,7 +123,7 @@ class Planner:
         trained = [] if config.given or network.is_cached else [lineage.part("base"), lineage.part("validation")]
         read = [*trained, *(part for part, step in features.items() if not step.is_cached)]
         for images, part in {_images(part): part for part in read}.items():
-            folder = self._store.images / f"images-{part.benchmark.name}-{part.source}"
+            folder = self.store.images / f"images-{part.benchmark.name}-{part.source}"
             if not (folder / f"{part.split}.safetensors").exists():
                 yield PlannedStage("images", images, part.source, "to do")
         yield network
@@ -142,7 +133,7 @@ class Planner:
         kind = kind or stage
         if self._peek(kind, key):
             return PlannedStage(stage, name, key, "cached")
-        begun = (self._store.cache(kind) / f"{key}.partial").exists()
+        begun = (self.store.cache(kind) / f"{key}.partial").exists()
         return PlannedStage(stage, name, key, "interrupted" if begun else "to do", runs)
 
 

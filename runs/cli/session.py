@@ -55,7 +55,7 @@ class Session:
 
     def show_plan(self) -> int:
         """Print the configs and the planned stages; return the exit code."""
-        from runs.plan import plan
+        from runs.jobs import plan
 
         made = plan(self.configs, self.store)
         if self.console.as_json:

@@ -73,12 +73,15 @@ def test_nothing_is_missing_of_what_is_in_the_cache(trained, tracker, configs, r
     assert (batch.computed, len(batch.cached), batch.code) == (0, 2, 0)
 
 
-def test_tunings_and_clusterings_are_jobs_too(trained, tracker, tiny_arguments, run):
+def test_tunings_and_clusterings_are_jobs_too(trained, tracker, tiny_arguments, run, tmp_path):
+    (tmp_path / "short.yaml").write_text(
+        "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n"
+    )
     tuned = [word for word in tiny_arguments if not word.startswith("tasks=")]
     asked = [
         *parse(ClusterConfig, ["dataset=digits", "method=kmeans,kmodes", "starts=1", "selection=null", "device=cpu"]),
         *parse(FairConfig, ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0,1", "device=cpu"]),
-        *parse(TuneConfig, [*tuned, "strategy=simpleshot", "temperature=5,15", f"results={trained.root}"]),
+        *parse(TuneConfig, [*tuned, "strategy=laplacianshot", f"tuning={tmp_path}/short.yaml"]),
     ]
     late = run(asked, Parallel(n_jobs=1), minutes=1e-9)
     assert [config for job in late.jobs.values() for config in job] == asked
@@ -101,7 +104,7 @@ def test_images_that_are_not_there_are_said_and_stop_nothing_else(trained, track
 def test_results_are_those_of_this_process_and_one_failure_stops_nothing_else(trained, tracker, configs, run, capsys):
     asked = configs("strategy=simpleshot,laplacianshot", "shot=1,3")
     batch = run([*asked, *configs("way=50")])
-    assert (batch.computed, [code for _, code in batch.failures]) == (4, [2])
+    assert (batch.computed, [code for _, code in batch.failures]) == (4, [2]), batch.failures
     several = evaluation(asked, trained, tracker)
     assert all(result.reused for result in several)
     alone = evaluation(asked, trained, tracker, force=True)
