@@ -1,26 +1,30 @@
 """Many runs at once by joblib: processes of this machine (loky), a Dask cluster, or SLURM by submitit.
 
-Networks are trained and features extracted first, because many results share them; then the results are computed. Each
-job publishes its results to the cache under locks, so that two commands at once compute nothing twice, and a command
-that was interrupted goes on with what is in the cache.
+Each job publishes its results to the cache under locks, so that two jobs or commands compute nothing twice, and a
+command that was interrupted goes on with what is in the cache.
 """
 
+import itertools
+import math
+import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from clustering.foundation.errors import InputError, unknown
-from runs.cache import Store
+from clustering.foundation.progress import quiet
 from runs.console.output import Console
-from runs.jobs import Failure, Job, Missing, Outcome, perform
+from runs.jobs import Batch, Place, perform
 from runs.track import Tracker
 
 Backend = Literal["loky", "dask", "submitit"]
 BACKENDS = get_args(Backend)
-PREFIX = "parallel."
+Jobs = dict[int, list[Any]]
+PREFIX, NAMES = "parallel.", ("backend", "n_jobs", "address")
 SECONDS = 5  # time limit for the connection to a Dask scheduler
 
 
@@ -55,194 +59,140 @@ class Parallel:
             values = {name: yaml.safe_load(text) for name, _, text in given}
         except yaml.YAMLError as error:
             raise InputError(f"{PREFIX}*: not a value: {error}") from error
-        backend, n_jobs, address = (values.pop(name, None) for name in ("backend", "n_jobs", "address"))
-        if backend is not None and backend not in BACKENDS:
-            raise InputError(f"{PREFIX}backend takes {', '.join(BACKENDS)}, not {backend!r}")
-        chosen: Backend = backend or "loky"
-        if n_jobs is not None and (type(n_jobs) is not int or not (n_jobs == -1 or n_jobs >= 1)):
-            raise InputError(f"{PREFIX}n_jobs takes a number of jobs, or -1 for one on each core, not {n_jobs!r}")
-        if address is not None and chosen != "dask":
+        known = {name: values.pop(name) for name in NAMES if name in values}
+        found = cls(**known, options=values)
+        if found.backend not in BACKENDS:
+            raise InputError(f"{PREFIX}backend takes {', '.join(BACKENDS)}, not {found.backend!r}")
+        count = found.n_jobs
+        if count is not None and (type(count) is not int or not (count == -1 or count >= 1)):
+            raise InputError(f"{PREFIX}n_jobs takes a number of jobs, or -1 for one on each core, not {count!r}")
+        if found.address is not None and found.backend != "dask":
             raise InputError(f"{PREFIX}address is of a Dask scheduler; add {PREFIX}backend=dask")
-        if values and chosen != "submitit":
-            name = next(iter(values))
-            raise unknown("key", f"{PREFIX}{name}", [f"{PREFIX}{known}" for known in ("backend", "n_jobs", "address")])
-        return cls(chosen, n_jobs, address, values), [word for word in words if not word.startswith(PREFIX)]
+        if values and found.backend != "submitit":
+            raise unknown("key", f"{PREFIX}{next(iter(values))}", [f"{PREFIX}{name}" for name in NAMES])
+        return found, [word for word in words if not word.startswith(PREFIX)]
 
 
-def run_all(
-    missing: Missing,
-    store: Store,
-    tracker: Tracker,
-    console: Console,
-    parallel: Parallel = Parallel(),
-    limit_minutes: float | None = None,
-) -> Outcome:
-    """Run the jobs. A failure stops no other job; after the time limit no job is started.
+def run_all(batch: Batch, tracker: Tracker, console: Console, parallel: Parallel, minutes: float = math.inf) -> None:
+    """Run the jobs of a batch, and note in it what they did; those that remain were not run.
+
+    A failure stops no other job. After so many minutes no job is started.
 
     Raises:
         InputError: the cluster or the record cannot be used.
     """
-    outcome = Outcome(reused=len(missing.cached))
-    deadline = None if limit_minutes is None else time.monotonic() + 60 * limit_minutes
-    total, unprepared = len(missing.preparations) + len(missing.jobs), set[str]()
+    deadline, store = time.monotonic() + 60 * minutes, tracker.store
+    jobs, place = dict(batch.jobs), Place(str(store.root), None if tracker.own else tracker.uri, os.getcwd())
     store.prepare()
     try:
-        with console.track("jobs", total) if total > 1 else nullcontext(_ignore) as advance:
-            for jobs in (missing.preparations, missing.jobs):
-                ready = [job for job in jobs if job.needs not in unprepared]
-                waiting = list(ready)
-                for done, report in _run(ready, waiting, deadline, parallel, console, outcome):
-                    for note in report.notes:
-                        console.note(note)
-                    outcome.computed += report.computed
-                    outcome.reused += report.reused
-                    outcome.failures += report.failures
-                    if done.prepares and report.failures:
-                        unprepared.add(done.needs)
-                    advance(1)
-                outcome.not_started += waiting
-                unprepared |= {job.needs for job in waiting if job.prepares}
+        with (console if len(jobs) > 1 else quiet).track("jobs", len(jobs)) as advance:
+            for number, computed, failures, notes in _run(jobs, place, deadline, parallel, console):
+                del batch.jobs[number]
+                batch.computed += computed
+                batch.failures += failures
+                for note in notes:
+                    console.note(note)
+                advance(1)
+    except BrokenExecutor:
+        why = "killed, perhaps because memory ran out; rerun the same command to go on with what is in the cache"
+        batch.failures.append((f"a process: {why}, and {PREFIX}n_jobs=1 to use less memory", 1))
     except BaseException:
         with suppress(Exception):  # the processes are gone; the first error is what counts
             tracker.end_dead_runs()
         raise
-    outcome.failures += missing.blocked
-    return outcome
 
 
-def _ignore(count: int) -> None:
-    """Ignore progress: a single job needs no bar."""
-
-
-def _run(
-    jobs: Sequence[Job],
-    waiting: list[Job],
-    deadline: float | None,
-    parallel: Parallel,
-    console: Console,
-    outcome: Outcome,
-) -> Iterator[tuple[Job, Outcome]]:
-    """Yield each job when it is done; `waiting` keeps those that were not started."""
+def _run(jobs: Jobs, place: Place, deadline: float, parallel: Parallel, console: Console) -> Iterator[Any]:
+    """Yield what `perform` returns of each job when it is done."""
     if not jobs:
         return
     if parallel.backend == "submitit":
-        waiting.clear()
-        yield from _submitted(jobs, parallel)
+        yield from _submitted(jobs, place, parallel)
         return
     import joblib
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    def begun() -> Iterator[Job]:
-        for job in jobs:
-            if deadline is not None and time.monotonic() > deadline:
-                return
-            waiting.remove(job)
-            yield job
-
-    count = _at_once(parallel, jobs)
-    jobs = _on_gpus(jobs) if parallel.backend == "loky" and count != 1 else jobs
-    waiting[:] = jobs
-    one = parallel.backend == "loky" and count == 1
-    work = (joblib.delayed(perform)(job, console if one else None, parallel.backend, one) for job in begun())
-    done: set[str] = set()
-    try:
-        with _backend(parallel):
-            run = joblib.Parallel(
-                count, batch_size=1, pre_dispatch="n_jobs", return_as="generator_unordered", max_nbytes=None
-            )
-            for job, report in run(work):
-                done.add(job.name)
-                yield job, report
-    except TerminatedWorkerError:
-        waiting[:] = [job for job in jobs if job.name not in done]
-        why = "killed, perhaps because memory ran out; rerun the same command to go on with what is in the cache"
-        outcome.failures.append(Failure("a process", f"{why}, and {PREFIX}n_jobs=1 to use less memory", 1))
+    count, is_loky = _at_once(parallel, jobs), parallel.backend == "loky"
+    here = console if is_loky and count == 1 else None
+    spread = is_loky and here is None
+    begun = itertools.takewhile(lambda job: time.monotonic() < deadline, jobs.items())
+    work = (
+        joblib.delayed(perform)(number, _on_gpu(number, configs) if spread else configs, place, here, spread)
+        for number, configs in begun
+    )
+    how = {"batch_size": 1, "pre_dispatch": "n_jobs", "return_as": "generator_unordered", "max_nbytes": None}
+    with joblib.parallel_config(backend="loky") if is_loky else _dask(parallel.address):
+        yield from joblib.Parallel(count, **how)(work)
 
 
-def _at_once(parallel: Parallel, jobs: Sequence[Job]) -> int:
+def _at_once(parallel: Parallel, jobs: Jobs) -> int:
     """Return the number of jobs at once."""
     import joblib
+    import torch
 
     if parallel.n_jobs is not None or parallel.backend == "dask":
         return -1 if parallel.n_jobs is None else parallel.n_jobs
-    if any("device=cpu" not in words for job in jobs for words in job.arguments):
-        import torch
-
-        if torch.cuda.is_available():
-            return min(len(jobs), int(torch.cuda.device_count()))
-    return min(len(jobs), max(1, int(joblib.cpu_count()) // 2))
+    on_gpus = any(config.device != "cpu" for configs in jobs.values() for config in configs)
+    gpus = torch.cuda.device_count() if on_gpus else 0
+    return min(len(jobs), gpus or max(1, joblib.cpu_count() // 2))
 
 
-def _on_gpus(jobs: Sequence[Job]) -> list[Job]:
-    """Return jobs with device=auto on the GPUs of this machine in turn, if there are several."""
+def _on_gpu(number: int, configs: Sequence[Any]) -> list[Any]:
+    """Return configs of which those with device=auto use the GPUs of this machine in turn, if there are several."""
     import torch
 
-    if (gpus := torch.cuda.device_count()) < 2:
-        return list(jobs)
-    return [
-        replace(
-            job,
-            arguments=tuple(
-                tuple(f"device=cuda:{i % gpus}" if word == "device=auto" else word for word in words)
-                for words in job.arguments
-            ),
-        )
-        for i, job in enumerate(jobs)
-    ]
+    gpus = torch.cuda.device_count()
+    auto = f"cuda:{number % gpus}" if gpus > 1 else "auto"
+    return [config.replace(device=auto) if config.device == "auto" else config for config in configs]
 
 
 @contextmanager
-def _backend(parallel: Parallel) -> Iterator[None]:
-    """Set joblib's backend.
+def _dask(address: str | None) -> Iterator[None]:
+    """Let joblib use a Dask cluster.
 
     Raises:
-        InputError: the Dask cluster cannot be used.
+        InputError: it cannot be used.
     """
     import joblib
 
-    if parallel.backend == "loky":
-        with joblib.parallel_config(backend="loky"):
-            yield
-        return
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
         raise InputError(f"{PREFIX}backend=dask needs distributed: pip install 'transduce[dask]'") from error
-    where = parallel.address or "the address of Dask's configuration"
+    where = address or "the address of Dask's configuration"
+    start = "with `dask worker HOST:PORT --nthreads 1`"
     try:
-        client = Client(parallel.address, timeout=SECONDS)
+        client = Client(address, timeout=SECONDS)
     except (OSError, ValueError) as error:
         raise InputError(
             f"{PREFIX}backend=dask: no scheduler answers at {where} ({str(error).splitlines()[0]}); start one with "
-            "`dask scheduler`, and workers with `dask worker HOST:PORT --nthreads 1`"
+            f"`dask scheduler`, and workers {start}"
         ) from error
-    with client:
+    with client, joblib.parallel_config(backend="dask"):
         if not client.scheduler_info()["workers"]:
-            raise InputError(f"{where}: no workers; start some with `dask worker HOST:PORT --nthreads 1`")
-        with joblib.parallel_config(backend="dask"):
-            yield
+            raise InputError(f"{where}: no workers; start some {start}")
+        yield
 
 
-def _submitted(jobs: Sequence[Job], parallel: Parallel) -> Iterator[tuple[Job, Outcome]]:
+def _submitted(jobs: Jobs, place: Place, parallel: Parallel) -> Iterator[Any]:
     """Run jobs by submitit: on SLURM, or in processes of this machine where there is none."""
     try:
         import submitit
     except ModuleNotFoundError as error:
         raise InputError(f"{PREFIX}backend=submitit needs submitit: pip install 'transduce[slurm]'") from error
-    executor = submitit.AutoExecutor(folder=Path(jobs[0].results) / "slurm")
+    executor = submitit.AutoExecutor(folder=Path(place.results) / "slurm")
     limit = {} if parallel.n_jobs in (None, -1) else {"slurm_array_parallelism": parallel.n_jobs}
     try:
         executor.update_parameters(name="transduce", **limit, **parallel.options)
     except (NameError, TypeError, ValueError) as error:
         raise InputError(f"{PREFIX}*: submitit: {error}") from error
-    handles = dict(zip(executor.map_array(perform, jobs), jobs, strict=True))
+    handles = dict(zip(executor.map_array(perform, jobs, jobs.values(), [place] * len(jobs)), jobs, strict=True))
     try:
         for handle in submitit.helpers.as_completed(list(handles)):
             try:
                 yield handle.result()
             except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError) as error:
                 why = f"job {handle.job_id}: {str(error).splitlines()[0]}; its output: {handle.paths.stderr}"
-                yield handles[handle], Outcome(failures=[Failure(handles[handle].name, why, 1)])
+                yield handles[handle], 0, [(why, 1)], []
     except BaseException:
         for handle in handles:
             handle.cancel()

@@ -20,8 +20,7 @@ class PlannedStage:
     """One stage of a plan.
 
     Attributes:
-        stage: "images", "checkpoint", "import" (of given weights), "features", "tuning", "evaluation", "clustering" or
-            "fair".
+        stage: one of `ORDER`; "import" is of given weights.
         name: name of the stage in messages.
         key: key of its result.
         state: "cached": will be reused; "interrupted": will be resumed.
@@ -67,7 +66,7 @@ class Plan:
 
 
 def plan(configs: Sequence[TrainConfig], store: Store) -> Plan:
-    """Return the plan of trainings, tunings or evaluations.
+    """Return the plan of trainings, tunings or evaluations; `runs.jobs.plan` is of any configs.
 
     Raises:
         InputError: the same errors as the stages, as far as they can be detected without computing a result.
@@ -78,10 +77,7 @@ def plan(configs: Sequence[TrainConfig], store: Store) -> Plan:
 
 def arranged(steps: Sequence[PlannedStage]) -> Plan:
     """Return the plan of these stages in the order of execution, each once."""
-    once: dict[tuple[str, str, str], PlannedStage] = {}
-    for step in steps:
-        once.setdefault((step.stage, step.key, step.name), step)
-    return Plan(tuple(sorted(once.values(), key=lambda step: ORDER.index(step.stage))))
+    return Plan(tuple(sorted(dict.fromkeys(steps), key=lambda step: ORDER.index(step.stage))))
 
 
 class Planner:
@@ -89,20 +85,23 @@ class Planner:
 
     def __init__(self, store: Store) -> None:
         self.lineages = Lineages()
-        self._store = store
+        self.store = store
         self._peek = functools.cache(store.peek)
 
     def steps(self, config: TrainConfig) -> list[PlannedStage]:
-        """Return all stages that a config needs; if its result is in the cache, only the last stage.
+        """Return all stages that a config needs, its result last; only the last one if that is in the cache.
 
         Raises:
-            InputError: the same errors as `Lineage.of`.
+            InputError: as for `plan`.
         """
         lineage = self.lineages.of(config)
         results = list(self._results(config, lineage))
         if results and all(step.is_cached for step in results):
             return results[-1:]
-        return [*self._sources(config, lineage, results), *results]
+        if lineage.feature_files:
+            return results
+        tunes = any(step.stage == "tuning" and not step.is_cached for step in results)
+        return [*self._sources(config, lineage, tunes=tunes), *results]
 
     def _results(self, config: TrainConfig, lineage: Lineage) -> Iterator[PlannedStage]:
         """Yield the tuning of a config, if any, and its evaluation."""
@@ -114,66 +113,38 @@ class Planner:
         if isinstance(config, EvaluateConfig):
             yield self._stage("evaluation", evaluate_name(config), lineage.evaluation(config), 1)
 
-    def _sources(
-        self, config: TrainConfig, lineage: Lineage, results: Sequence[PlannedStage]
-    ) -> Iterator[PlannedStage]:
-        """Yield images, checkpoint and features; nothing if features were given."""
-        if lineage.feature_files:
-            return
-        splits = _splits(config, results)
-        parts = _extracted(config, lineage, splits)
-        name, stage = train_name(config), "import" if config.given else "checkpoint"
-        network = self._stage(stage, name, lineage.checkpoint, 0 if config.given else 1, kind="checkpoint")
-        features = {part: self._features(name, part, lineage, splits, parts) for part in parts}
-        trains = not config.given and not network.is_cached
-        seen = [lineage.part("base"), lineage.part("validation")] if trains else []
-        seen += [part for part in parts if not features[part].is_cached]
-        for shown, part in {_images(part): part for part in seen}.items():
-            folder = self._store.images / f"images-{part.benchmark.name}-{part.source}"
+    def _sources(self, config: TrainConfig, lineage: Lineage, *, tunes: bool) -> Iterator[PlannedStage]:
+        """Yield images, checkpoint and features."""
+        name, parts = train_name(config), _parts(config, lineage, tunes=tunes)
+        stage, runs = ("import", 0) if config.given else ("checkpoint", 1)
+        network = self._stage(stage, name, lineage.checkpoint, runs, kind="checkpoint")
+        shown = {part: part.split if part.benchmark is lineage.benchmark else _images(part) for part in parts}
+        features = {part: self._stage("features", f"{name} {shown[part]}", lineage.bank_of(part), 0) for part in parts}
+        trained = [] if config.given or network.is_cached else [lineage.part("base"), lineage.part("validation")]
+        read = [*trained, *(part for part, step in features.items() if not step.is_cached)]
+        for images, part in {_images(part): part for part in read}.items():
+            folder = self.store.images / f"images-{part.benchmark.name}-{part.source}"
             if not (folder / f"{part.split}.safetensors").exists():
-                yield PlannedStage("images", shown, part.source, "to do")
+                yield PlannedStage("images", images, part.source, "to do")
         yield network
         yield from features.values()
-
-    def _features(
-        self, name: str, part: Part, lineage: Lineage, splits: Sequence[str], parts: Sequence[Part]
-    ) -> PlannedStage:
-        shown = part.split if part.benchmark is lineage.benchmark else _images(part)
-        averaged = [other for other in parts if other.split == "base"][-1:]  # the target's, if any
-        if "base" not in splits and part in averaged:
-            shown += ", for their mean"
-        return self._stage("features", f"{name} {shown}", lineage.bank_of(part), 0)
 
     def _stage(self, stage: str, name: str, key: str, runs: int, kind: str = "") -> PlannedStage:
         kind = kind or stage
         if self._peek(kind, key):
             return PlannedStage(stage, name, key, "cached")
-        begun = (self._store.cache(kind) / f"{key}.partial").exists()
+        begun = (self.store.cache(kind) / f"{key}.partial").exists()
         return PlannedStage(stage, name, key, "interrupted" if begun else "to do", runs)
 
 
-def splits_of(config: EvaluateConfig) -> list[str]:
-    """Return the splits whose features a config needs if its values are not tuned yet; base is always included."""
-    tuned = [step.split for step in steps_of(config.tuning, config.strategy)] if config.tuning and config.tuned else []
-    return list(dict.fromkeys([*tuned, config.split]))
-
-
-def _splits(config: TrainConfig, results: Sequence[PlannedStage]) -> list[str]:
-    """Return the splits from which tasks are drawn."""
-    splits: list[str] = []
-    tunes = any(step.stage == "tuning" and not step.is_cached for step in results)
-    if tunes and isinstance(config, (EvaluateConfig, TuneConfig)) and config.tuning:
-        splits += [step.split for step in steps_of(config.tuning, config.strategy)]
-    if isinstance(config, EvaluateConfig):
-        splits.append(config.split)
-    if isinstance(config, TuneConfig) and config.novel_tasks:
-        splits.append("novel")
-    return splits
-
-
-def _extracted(config: TrainConfig, lineage: Lineage, splits: Sequence[str]) -> list[Part]:
-    """Return the images of the needed features: of the splits, and of the base classes, whose mean CL2N subtracts."""
-    parts = [lineage.part(split) for split in (["base", *splits] if splits else [])]
+def _parts(config: TrainConfig, lineage: Lineage, *, tunes: bool) -> list[Part]:
+    """Return the images of the needed features: of the splits from which tasks are drawn, and of the base classes,
+    whose mean CL2N subtracts; none for a training."""
+    if not isinstance(config, (EvaluateConfig, TuneConfig)):
+        return []
+    tuned = [step.split for step in steps_of(config.tuning, config.strategy)] if config.tuning and tunes else []
+    last = config.split if isinstance(config, EvaluateConfig) else "novel" if config.novel_tasks else "base"
+    parts = [lineage.part(split) for split in ("base", *tuned, last)]
     if lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
         parts.insert(1, lineage.target_base)
     return list({lineage.bank_of(part): part for part in parts}.values())

@@ -5,8 +5,11 @@ import sys
 
 import pytest
 
-from runs.console.endings import EXTRAS
-
+EXTRAS = (
+    *("PIL", "fastapi", "filelock", "jinja2", "lightning_fabric", "markupsafe", "matplotlib", "mlflow", "pyarrow"),
+    *("pytorch_lightning", "requests", "rich", "sqlalchemy", "starlette", "timm", "torchvision"),
+    *("uvicorn", "yaml"),
+)
 SCRIPT = """
 import sys
 

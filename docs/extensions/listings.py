@@ -92,10 +92,12 @@ class CommandLine(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The sections."""
-        from runs.cli.app import ORDER
+        from typer.main import get_command
+
+        from runs.cli import app
 
         sections = []
-        for verb in ORDER:
+        for verb in get_command(app).list_commands(None):  # type: ignore[attr-defined]
             section = nodes.section("", nodes.title(text=verb), ids=[f"verb-{verb}"], names=[verb])
             section += nodes.literal_block(text=printed(verb, "--help"), language="none")
             sections.append(section)

@@ -1,7 +1,7 @@
 """The command `transduce`: its verbs, exit codes, and what holds for every verb.
 
 To add a verb, write a function with a docstring and annotated parameters in a file of this folder, and register it with
-`@app.command`. Import slow packages inside the function: a verb checks its arguments before it loads them.
+`@verb`. Import slow packages inside the function: a verb checks its arguments before it loads them.
 """
 
 import io
@@ -17,27 +17,24 @@ from typing import Annotated
 
 import typer
 
-from clustering.foundation.errors import InputError
 from clustering.foundation.usable_cores import set_up_threads
-from runs.cli import clustering, few_shot, own_data, results
+
+from runs.cli import few_shot, own_data, clustering, results  # isort: skip - their verbs, in the order of the help
 from runs.cli.app import QUIET, app
-from runs.console.endings import FAILED, MISTAKE, explain
+from runs.console.endings import FAILED, explain
 from runs.console.output import Console
 from runs.record.passwords import without_passwords
 
-RESUMABLE = ("quickstart", "train", "evaluate", "tune", "cluster", "fair", "compare", "table", "figure", "record")
-"""Verbs that continue an interrupted run when the same command is given again."""
 INTERRUPTED = 130
-ORDER = (few_shot, own_data, clustering, results)  # importing them registers their verbs
+KEPT = (
+    "\ntransduce: interrupted. Finished runs, features and checkpoints are kept.\n"
+    "Rerun the same command to continue: a training resumes after its last finished epoch, any other run starts again."
+)
 
 
 def _show_version(asked: bool) -> None:
     if asked:
-        try:
-            version = metadata.version("transduce")
-        except metadata.PackageNotFoundError:
-            version = "(not installed)"
-        Console().write(f"transduce {version}")
+        Console().write(f"transduce {metadata.version('transduce')}")
         raise typer.Exit()
 
 
@@ -65,23 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
-    _make_streams_writable()
-    _interrupt_on_termination()
-    set_up_threads()
+    _prepare_process()
     console = Console()
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # finds strategy=mymodule:MyStrategy; last, so that installed packages go first
     with warnings.catch_warnings():
         if not debug and not sys.warnoptions:
             warnings.simplefilter("ignore")  # users cannot act on deprecation warnings between libraries
         try:
-            code = app(args=_arranged(words, console), prog_name="transduce", standalone_mode=False) or 0
-            if code == INTERRUPTED:
-                console.error(_interrupted(words))
-            return int(code)
-        except KeyboardInterrupt:
-            console.error(_interrupted(words))
-            return INTERRUPTED
+            code = int(app(args=_arranged(words, console), prog_name="transduce", standalone_mode=False) or 0)
+        except (KeyboardInterrupt, typer.Abort):
+            code = INTERRUPTED
         except BrokenPipeError:
             # The reader of standard output has exited; avoid a second error when the interpreter flushes.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -89,83 +78,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Exception as error:
             if debug:
                 sys.stderr.write(without_passwords(traceback.format_exc()))
-            text, code = _explained(error)
+            text, code = explain(error)
             console.error(f"transduce: {text}")
             if code == FAILED and not debug:
                 console.error("Run the command again with --debug to see the traceback.")
-            return code
+    if code == INTERRUPTED:
+        console.error(KEPT)
+    return code
 
 
 def _arranged(words: Sequence[str], console: Console) -> list[str]:
     """Return the words with the flags of every verb first, and the habits of Hydra's users in this program's form."""
     first = [word for word in words if word in ("--quiet", "-q", "--debug")]
-    others = [word for word in words if word not in first]
+    others = [word for word in words if word not in (*first, "-m", "--multirun")]
+    if len(first) + len(others) < len(words):
+        console.error("-m is not needed: a key with several values starts one run for each")
     if not others or others[0] == "help":
         others[:1] = ["--help"]
-    for word in ("-m", "--multirun"):
-        if word in others:
-            others.remove(word)
-            console.error(f"{word} is not needed: a key with several values starts one run for each")
-    shows = [word for word in others if word == "--cfg" or word.startswith("--cfg=")]
-    if shows:
-        at = others.index(shows[0])
-        kind = others[at + 1 : at + 2] if shows[0] == "--cfg" else []
-        others = ["config", *others[:at], *others[at + 1 + (kind in (["job"], ["all"])) :]]
+    shown = next((word for word in others if word.partition("=")[0] == "--cfg"), None)
+    if shown:
+        at = others.index(shown)
+        kind = shown == "--cfg" and others[at + 1 : at + 2] in (["job"], ["all"])
+        others = ["config", *others[:at], *others[at + 1 + kind :]]
     return [*first, *others]
 
 
-def _explained(error: Exception) -> tuple[str, int]:
-    """Return the message for an error and the exit code, also for those of the command line itself."""
-    if isinstance(error, InputError) or not hasattr(error, "format_message"):
-        return explain(error)
-    return error.format_message() or type(error).__name__, MISTAKE
-
-
-def _interrupt_on_termination() -> None:
-    """Handle SIGTERM and SIGHUP like Ctrl-C, so that runs are marked as killed and child processes end."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if (
-            number is not None
-            and threading.current_thread() is threading.main_thread()
-            and signal.getsignal(number) is signal.SIG_DFL
-        ):
-            signal.signal(number, interrupt)
-
-
-def _make_streams_writable() -> None:
-    """Replace closed streams by the null device, and characters that the terminal cannot encode by question marks."""
+def _prepare_process() -> None:
+    """Set up streams, signals, threads and the path of imports."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
+        if getattr(sys, name) is None:  # closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         if isinstance(getattr(sys, name), io.TextIOWrapper):
-            getattr(sys, name).reconfigure(errors="replace")
+            getattr(sys, name).reconfigure(errors="replace")  # what the terminal cannot encode
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):  # as Ctrl-C: runs are marked as killed, and child processes end
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
+    set_up_threads()
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # finds strategy=mymodule:MyStrategy; last, so that installed packages go first
 
 
-def _interrupted(words: Sequence[str]) -> str:
-    verb = next((word for word in words if not word.startswith("-")), "")
-    if verb not in RESUMABLE:
-        return "\ntransduce: interrupted."
-    advice = "\nRerun the same command to continue."
-    trains = any(word.startswith("network=") and word != "network=none" for word in words)
-    if verb == "fair":
-        return (
-            "\ntransduce: interrupted. Finished runs are kept. All weights of a path are one run; the interrupted run "
-            f"starts again from its first weight.{advice}"
-        )
-    if verb == "cluster" and not trains:
-        return (
-            "\ntransduce: interrupted. Finished runs are kept. All starts and settings of a method are one run; the "
-            f"interrupted run starts again, but training of a network resumes.{advice}"
-        )
-    return (
-        "\ntransduce: interrupted. Finished runs, features and checkpoints are kept; training resumes after its last "
-        f"finished epoch.{advice}"
-    )
-
-
-__all__ = ["app", "main"]
+__all__ = ["app", "clustering", "few_shot", "main", "own_data", "results"]

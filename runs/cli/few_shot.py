@@ -1,9 +1,7 @@
-"""The few-shot verbs: train, evaluate, tune, compare, tasks, quickstart. Slow imports stand inside functions."""
+"""The few-shot verbs: quickstart, train, evaluate, tune, compare, tasks. Slow imports stand inside functions."""
 
 import dataclasses
 import os
-import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,284 +9,200 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clustering.foundation.errors import InputError
-from runs.cli.app import DryRun, Force, Json, Settings, app, console, examples, takes
+from runs.cli.app import DryRun, Force, Json, Settings, console, named, one, verb
+from runs.cli.session import Session, run_verb
 from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
 from runs.config.overrides import spell, split, values
-from runs.console.output import Console
 
 if TYPE_CHECKING:
+    from runs.cache import Entry
     from runs.stages.results import Result
+    from runs.stages.tuning import Tuning
 
 QUICKSTART = "quickstart"
+STATES = {True: "reused", False: "new"}
 
 
-@app.command(
-    cls=takes(EvaluateConfig),
-    epilog=examples("quickstart", "", "seed=0,1,2", "epochs=4 warmup=1 tasks=500     (half a minute, worse features)"),
-)
-def quickstart(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
+def _quick(settings: Sequence[str]) -> list[EvaluateConfig]:
+    return parse(EvaluateConfig, [f"experiment={QUICKSTART}", *settings])
+
+
+@run_verb("quickstart", EvaluateConfig, _quick)
+def quickstart(session: Session, results: "list[Result]") -> None:
     """Train, evaluate and report on the embedded benchmark, in a few minutes.
 
     On two cores: train a small backbone on the base classes, extract features, evaluate strategies on 1-shot and 5-shot
     tasks, log every run to MLflow, and write a table, two figures and the report. Finished steps are reused.
+
+    Examples:
+      transduce quickstart
+      transduce quickstart seed=0,1,2
+      transduce quickstart epochs=4 warmup=1 tasks=500     (half a minute, worse features)
     """
-    configs = parse(EvaluateConfig, [f"experiment={QUICKSTART}", *(settings or [])])
-    from runs.cli.session import Session
-    from runs.tables.evidence import look_up
-    from runs.tables.grid import table_of
-
-    session = Session(configs, console(as_json=json))
-    if dry_run:
-        return session.show_plan()
-    results = session.evaluation(configs, force=force)
-
+    if session.failed:
+        return
     from runs.figures.quickstart import quickstart_figures
     from runs.report.site import build_report
+    from runs.tables.evidence import look_up
+    from runs.tables.grid import table_of
     from runs.tables.requested import show_table
 
-    said = session.console
+    said, configs = session.console, [result.config for result in results]
     table = dataclasses.replace(look_up(table_of(QUICKSTART, configs), session.tracker), findings=())
     show_table(table, ["table", QUICKSTART], session.store, said)
     for path in quickstart_figures(table, results, session.store, QUICKSTART):
         said.note(f"saved: {path}.pdf, .svg and .png")
     page = build_report(session.store, session.tracker, experiments={QUICKSTART: configs}, say=said.note)
     said.note(f"report: {page.as_uri()}")
-    # If the command is not on the path, show it as it was called: make calls the one in .venv.
-    called = Path(sys.argv[0])
-    command = called if called.name == "transduce" and not shutil.which("transduce") else "transduce"
-    said.note(f"to compare the runs in MLflow: {command} ui")
-    return 0
 
 
-@app.command(
-    cls=takes(TrainConfig),
-    epilog=examples(
-        "train",
-        "",
-        "benchmark=omniglot root=FOLDER backbone=conv4",
-        "benchmark=glyphs epochs=5 seed=0,1,2",
-        "benchmark=mini root=FOLDER backbone=conv4 checkpoint=model_best.pth.tar",
-        "backbone=./mynet.py:TinyNet trainer.precision=bf16-mixed callbacks.early_stopping.patience=10",
-        "backbone=resnet18 --dry-run",
-    ),
-)
-def train(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
+def _trained(settings: Sequence[str]) -> list[TrainConfig]:
+    configs = parse(TrainConfig, settings)
+    if any(config.features is not None for config in configs):
+        raise InputError("features= needs no training; use it with transduce evaluate or transduce tune")
+    return configs
+
+
+@run_verb("train", TrainConfig, _trained)
+def train(session: Session, entries: "list[Entry]") -> None:
     """Train a backbone on the base classes of a benchmark.
 
     The weights with the best nearest-prototype accuracy on the validation classes are stored. Finished trainings are
     reused; the same command resumes an interrupted one after its last finished epoch. checkpoint=FILE takes the weights
     of a file, written by any program, and pretrained= published weights; neither trains.
+
+    Examples:
+      transduce train
+      transduce train benchmark=omniglot root=FOLDER backbone=conv4
+      transduce train benchmark=glyphs epochs=5 seed=0,1,2
+      transduce train benchmark=mini root=FOLDER backbone=conv4 checkpoint=model_best.pth.tar
+      transduce train backbone=./mynet.py:TinyNet trainer.precision=bf16-mixed callbacks.early_stopping.patience=10
+      transduce train backbone=resnet18 --dry-run
     """
-    configs = parse(TrainConfig, settings or [])
-    if any(config.features is not None for config in configs):
-        raise InputError("features= needs no training; use it with transduce evaluate or transduce tune")
-    from runs.cli.session import Session
     from runs.stages.checkpoints import CHECKPOINT
 
-    session = Session(configs, console(as_json=json))
-    if dry_run:
-        return session.show_plan()
-    found = [session.checkpoint(config, force=force) for config in configs]
-    if json:
-        session.console.json(
-            [
-                {
-                    "config": config.as_json(),
-                    "checkpoint": str(entry.path / CHECKPOINT),
-                    "key": entry.key,
-                    "run": entry.run,
-                    "reused": entry.reused,
-                    **entry.metrics,
-                }
-                for config, entry in zip(configs, found, strict=True)
-            ]
-        )
-    else:
-        rows = [
+    facts, rows = [], []
+    for config, entry in zip(session.configs, entries, strict=True):
+        file, numbers = str(entry.path / CHECKPOINT), entry.metrics
+        known = {"checkpoint": file, "key": entry.key, "run": entry.run, "reused": entry.reused}
+        facts.append({"config": config.as_json(), **known, **numbers})
+        best, epochs = numbers.get("best_validation_accuracy"), numbers.get("epochs")
+        rows.append(
             {
-                "training": f"{config.benchmark.name}/{config.backbone.name}",
+                "training": "/".join(config.choices()[group].name for group in ("benchmark", "backbone")),
                 **session.varying(config),
-                "validation accuracy": _percent(entry.metrics.get("best_validation_accuracy")),
-                "epochs": f"{entry.metrics['epochs']:.0f}" if "epochs" in entry.metrics else "",
-                "": "reused" if entry.reused else "new",
-                "checkpoint": str(entry.path / CHECKPOINT),
+                "validation accuracy": "" if best is None else f"{100 * best:.2f} %",
+                "epochs": "" if epochs is None else f"{epochs:.0f}",
+                "": STATES[entry.reused],
+                "checkpoint": file,
             }
-            for config, entry in zip(configs, found, strict=True)
-        ]
-        session.console.table(rows, right=("validation accuracy", "epochs"))
-    return session.close()
+        )
+    session.console.show(facts, rows, right=("validation accuracy", "epochs"))
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.2f} %"
-
-
-@app.command(
-    cls=takes(EvaluateConfig),
-    epilog=examples(
-        "evaluate",
-        "",
-        "shot=1,5 strategy=simpleshot,laplacianshot",
-        "strategy=laplacianshot weight=0.1,0.3,1 split=validation",
-        "strategy=laplacianshot,slk_ms shot=1,5 tuning=papers",
-        "benchmark=mini root=FOLDER checkpoint=model_best.pth.tar shot=1,5",
-        "benchmark=mini root=FOLDER backbone=timm:resnet50 pretrained=true",
-        "features=output.plk strategy=simpleshot,laplacianshot shot=1,5",
-        "strategy=laplacianshot --help            (the fields of that strategy)",
-        "strategy=mypackage.mymodule:MyStrategy   (a strategy of your own)",
-    ),
-)
-def evaluate(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
+@run_verb("evaluate", EvaluateConfig)
+def evaluate(session: Session, results: "list[Result]") -> None:
     """Evaluate strategies on few-shot tasks; train first if needed.
 
     The tasks are drawn from the novel classes of a benchmark; every strategy gets the same ones. Shows the mean
     accuracy with its 95 % interval over tasks. If no checkpoint matches, the backbone is trained; checkpoint=FILE takes
     the weights from a file, pretrained=true timm's weights, features=FILE the features. Finished evaluations are
     reused.
+
+    Examples:
+      transduce evaluate
+      transduce evaluate shot=1,5 strategy=simpleshot,laplacianshot
+      transduce evaluate strategy=laplacianshot weight=0.1,0.3,1 split=validation
+      transduce evaluate strategy=laplacianshot,slk_ms shot=1,5 tuning=papers
+      transduce evaluate benchmark=mini root=FOLDER checkpoint=model_best.pth.tar shot=1,5
+      transduce evaluate benchmark=mini root=FOLDER backbone=timm:resnet50 pretrained=true
+      transduce evaluate features=output.plk strategy=simpleshot,laplacianshot shot=1,5
+      transduce evaluate strategy=laplacianshot --help            (the fields of that strategy)
+      transduce evaluate strategy=mypackage.mymodule:MyStrategy   (a strategy of your own)
     """
-    configs = parse(EvaluateConfig, settings or [])
-    from runs.cli.session import Session
     from runs.stages.lineage import short
     from runs.stages.results import in_common
 
-    session = Session(configs, console(as_json=json))
-    if dry_run:
-        return session.show_plan()
-    results = session.evaluation(configs, force=force)
-    if json:
-        session.console.json([_evaluated(result) for result in results])
-        return session.close()
-    rows = [
-        {
-            "strategy": short(result.config.strategy),
-            **session.varying(result.config, leave_out=("strategy",)),
-            **({} if result.tuned is None else {"tuned": spell(result.tuned.values)}),
-            **_scores(result),
-            "ms/task": f"{1000 * result.seconds_per_task:.3g}",
-            "": "reused" if result.reused else "new",
-        }
-        for result in results
-    ]
-    units = sorted({result.units for result in results}, reverse=True)
+    facts, rows, units = [], [], sorted({result.units for result in results}, reverse=True)
+    for result in results:
+        tuned, classes = result.tuned, result.classes
+        known = {"tasks": len(result.accuracies), "key": result.key, "run": result.run_id, "reused": result.reused}
+        if tuned is not None:
+            known["tuning"] = {"key": tuned.key, "run": tuned.run_id, "chosen": dict(tuned.values)}
+        facts.append(
+            {"config": result.settled.as_json(), **result.metrics(), "interval": f"over {result.units}", **known}
+        )
+        scores = {"accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %"}
+        if result.units == "queries":  # a single task, as in Table 4.3, "Per Class"
+            scores["per class"] = f"{100 * classes.mean:.2f} ± {100 * classes.half_width:.2f} %"
+        for name, accuracies in result.audits.items():
+            scores[f"audit: {name.replace('_', ' ')}"] = f"{100 * accuracies.mean():.2f} %"
+        rows.append(
+            {
+                "strategy": short(result.config.strategy),
+                **session.varying(result.config, leave_out=("strategy",)),
+                **({} if tuned is None else {"tuned": spell(tuned.values)}),
+                **scores,
+                "ms/task": f"{1000 * result.seconds_per_task:.3g}",
+                "": STATES[result.reused],
+            }
+        )
     title = f"{in_common(results)}, 95 % interval over {' or '.join(units)}"
-    right = ("accuracy", "per class", *map(_audited, configs[0].audit), "ms/task")
-    session.console.table(rows, title=title, right=right)
-    return session.close()
+    session.console.show(facts, rows, title=title, right=(*scores, "ms/task"))
 
 
-def _evaluated(result: "Result") -> dict[str, Any]:
-    """Return an evaluation as a dictionary for JSON."""
-    tuned = result.tuned
-    return {
-        "config": result.settled.as_json(),
-        **({} if tuned is None else {"tuning": {"key": tuned.key, "run": tuned.run_id, "chosen": dict(tuned.values)}}),
-        **result.metrics(),
-        "interval": f"over {result.units}",
-        "tasks": len(result.accuracies),
-        "key": result.key,
-        "run": result.run_id,
-        "reused": result.reused,
-    }
+def _tuned(settings: Sequence[str]) -> list[TuneConfig]:
+    asked = parse(TuneConfig, settings)
+    configs = [config for config in asked if config.strategy.grids]
+    without = ", ".join(dict.fromkeys(config.strategy.name for config in asked if not config.strategy.grids))
+    if not configs:
+        raise InputError(
+            f"tuning={asked[0].tuning} has no values for {without}; give values, as in temperature=5,15,30, or your "
+            "own protocol, tuning=FILE.yaml"
+        )
+    if without:
+        console().note(f"nothing to tune for {without}; it is skipped")
+    return configs
 
 
-def _scores(result: "Result") -> dict[str, str]:
-    """Return the scores in percent; for a single task, with the mean over classes (Table 4.3, "Per Class")."""
-    scores = {"accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %"}
-    if result.units == "queries":
-        scores["per class"] = f"{100 * result.classes.mean:.2f} ± {100 * result.classes.half_width:.2f} %"
-    return scores | {_audited(name): f"{100 * values.mean():.2f} %" for name, values in result.audits.items()}
-
-
-def _audited(name: str) -> str:
-    return f"audit: {name.replace('_', ' ')}"
-
-
-@app.command(
-    cls=takes(TuneConfig),
-    epilog=examples(
-        "tune",
-        "strategy=laplacianshot,slk_ms shot=1,5",
-        "strategy=laplacianshot novel_tasks=10000     (then compare the choice with the best on novel classes)",
-        "strategy=tim_adm temperature=5,15,30",
-        "strategy=laplacianshot tuning=mine.yaml --dry-run",
-    ),
-)
-def tune(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
+@run_verb("tune", TuneConfig, _tuned)
+def tune(session: Session, tunings: "list[Tuning]") -> None:
     """Choose a strategy's parameters on base and validation classes.
 
     Separately for each sampler, benchmark, backbone and seed. All values are tried on the same tasks, and the novel
     classes cannot be read. The protocol tuning= lists the steps and values; several values of a field replace the
     protocol's. transduce evaluate with the same keys uses the chosen values.
+
+    Examples:
+      transduce tune strategy=laplacianshot,slk_ms shot=1,5
+      transduce tune strategy=laplacianshot novel_tasks=10000     (then compare with the best on novel classes)
+      transduce tune strategy=tim_adm temperature=5,15,30
+      transduce tune strategy=laplacianshot tuning=mine.yaml --dry-run
     """
-    said = console(as_json=json)
-    configs = _tunable(parse(TuneConfig, settings or []), said)
-    from runs.cli.session import Session
     from runs.stages.lineage import evaluate_name, short
     from runs.tables import tuned
 
-    session = Session(configs, said)
-    if dry_run:
-        return session.show_plan()
-    tunings = [session.tuning(config, force=force) for config in configs]
-    if json:
-        said.json([tuned.as_json(tuning) for tuning in tunings])
-    else:
-        rows = [
-            {
-                "strategy": short(tuning.config.strategy),
-                **session.varying(tuning.config, leave_out=("strategy",)),
-                **tuned.row(tuning, curve),
-            }
-            for tuning in tunings
-            for curve in tuning.curves
-        ]
-        title = "every value on the same tasks; 95 % intervals over tasks"
-        said.table(rows, title=title, right=("tasks", "tried", "accuracy", "gain"))
+    rows, notes = [], []
     for tuning in tunings:
-        name = evaluate_name(tuning.config)
-        for curve in (curve for curve in tuning.curves if curve.at_the_end):
-            said.note(f"{name}: {curve.chosen} is at the boundary of the tried values; extend the range")
-        if tuning.novel:
-            said.note(tuned.statement(tuning, tuning.novel))
-        said.note(f"saved: {tuning.picture}")
-    return session.close()
+        for curve in tuning.curves:
+            varying = session.varying(tuning.config, leave_out=("strategy",))
+            rows.append({"strategy": short(tuning.config.strategy), **varying, **tuned.row(tuning, curve)})
+            if curve.at_the_end:
+                edge = f"{curve.chosen} is at the boundary of the tried values; extend the range"
+                notes.append(f"{evaluate_name(tuning.config)}: {edge}")
+        notes += [tuned.statement(tuning, tuning.novel)] if tuning.novel else []
+        notes.append(f"saved: {tuning.picture}")
+    title, right = "every value on the same tasks; 95 % intervals over tasks", ("tasks", "tried", "accuracy", "gain")
+    session.console.show(list(map(tuned.as_json, tunings)), rows, title=title, right=right)
+    for note in notes:
+        session.console.note(note)
 
 
-def _tunable(configs: Sequence[TuneConfig], said: Console) -> list[TuneConfig]:
-    """Return the configs of strategies with values to try.
-
-    Raises:
-        InputError: no strategy has values to try.
-    """
-    from runs.stages.lineage import short
-
-    without = dict.fromkeys(short(config.strategy) for config in configs if not config.strategy.grids)
-    if len(without) == len({short(config.strategy) for config in configs}):
-        raise InputError(
-            f"tuning={configs[0].tuning} has no values for {', '.join(without)}; give values, as in "
-            "temperature=5,15,30, or your own protocol, tuning=FILE.yaml"
-        )
-    for strategy in without:
-        said.note(f"nothing to tune for {strategy}; it is skipped")
-    return [config for config in configs if config.strategy.grids]
-
-
-@app.command(
-    cls=takes(EvaluateConfig),
-    epilog=examples(
-        "compare",
-        "strategy=simpleshot,laplacianshot,slk_ms shot=1,5",
-        "experiment=quickstart reference=laplacianshot",
-        'strategy=simpleshot,laplacianshot weight=0.3,0.7 reference="laplacianshot weight=0.7"',
-        "strategy=simpleshot,slk_ms seed=0,1,2",
-    ),
-)
+@verb("compare", schema=EvaluateConfig)
 def compare(
     settings: Settings = None,
     reference: Annotated[list[str] | None, typer.Option(help="The reference strategy; default: the first.")] = None,
-    by_class: Annotated[
-        bool, typer.Option("--by-class", help="Also show classes with the largest differences.")
-    ] = False,
+    by_class: Annotated[bool, typer.Option("--by-class", help="Also show classes with large differences.")] = False,
     dry_run: DryRun = False,
     force: Force = False,
     json: Json = False,
@@ -299,82 +213,66 @@ def compare(
     which each strategy is better, equal or worse. Missing evaluations are run first. For three or more strategies all
     pairs are saved. With several seeds there are two intervals: over tasks, for the given trained networks, and over
     seeds (Student's t). The verdict is "better" or "worse" if every interval excludes 0.
+
+    Examples:
+      transduce compare strategy=simpleshot,laplacianshot,slk_ms shot=1,5
+      transduce compare experiment=quickstart reference=laplacianshot
+      transduce compare strategy=simpleshot,laplacianshot weight=0.3,0.7 reference="laplacianshot weight=0.7"
+      transduce compare strategy=simpleshot,slk_ms seed=0,1,2
     """
     configs = parse(EvaluateConfig, settings or [])
-    from runs.cli.session import Session
+    given = [value.text for text in reference or () for value in values("reference", split(f"reference={text}")[1])]
+    if len(given) > 1:
+        raise InputError("reference= is given twice; it takes one strategy, with which the others are compared")
     from runs.stages import comparison
     from runs.tables import compared
 
-    grouped = comparison.settings(configs, _reference(reference))
-    session = Session(configs, console(as_json=json))
+    grouped = comparison.settings(configs, given[0] if given else None)
+    session = Session(configs, as_json=json)
     if dry_run:
         return session.show_plan()
-    results = session.evaluation(configs, force=force)
-    comparisons = [comparison.Comparison.of(setting, results) for setting in grouped]
-    compared.show(comparisons, session.console, by_class=by_class)
-    name = compared.file_name(settings or [], configs)
-    compared.save(comparisons, name, session.store, session.console, by_class=by_class)
+    results = session.run(force=force)
+    if not session.failed:
+        comparisons = [comparison.Comparison.of(setting, results) for setting in grouped]
+        compared.show(comparisons, session.console, by_class=by_class)
+        name = compared.file_name(settings or [], configs)
+        compared.save(comparisons, name, session.store, session.console, by_class=by_class)
     return session.close()
 
 
-def _reference(texts: list[str] | None) -> str | None:
-    if not texts:
-        return None
-    if len(texts) > 1:
-        raise InputError("reference= is given twice; give one reference strategy")
-    _, text = split(f"reference={texts[0]}")
-    given = values("reference", text)
-    if len(given) > 1:
-        raise InputError("reference= takes one strategy, not several; the others are compared with it")
-    return given[0].text
-
-
-@app.command(
-    cls=takes(EvaluateConfig),
-    epilog=examples("tasks", "tasks.safetensors benchmark=glyphs shot=5 tasks=1000"),
-)
+@verb("tasks", schema=EvaluateConfig)
 def tasks(settings: Settings = None) -> int:
     """Write the tasks of a config to a safetensors file.
 
     The file, named first, has the indices of the support and query images in the split, with their labels;
     sampler=file path=FILE evaluates on exactly these tasks.
-    """
-    words = settings or []
-    files = [setting for setting in words if "=" not in setting]
-    if len(files) != 1:
-        raise InputError("give the file to write: transduce tasks FILE.safetensors [key=value ...]")
-    keys = [setting for setting in words if "=" in setting]
-    default = ["strategy=simpleshot"] if not any(key.startswith("strategy=") for key in keys) else []
-    configs = parse(EvaluateConfig, [*keys, *default])
-    if len(configs) > 1:
-        raise InputError("tasks takes one config; give each key one value")
 
+    Examples:
+      transduce tasks tasks.safetensors benchmark=glyphs shot=5 tasks=1000
+    """
+    file, keys = named(settings, "tasks", "NAME is the file to write, FILE.safetensors")
+    default = [] if any(key.startswith("strategy=") for key in keys) else ["strategy=simpleshot"]
+    config, path = one(parse(EvaluateConfig, [*keys, *default]), "tasks"), Path(file)
+    from clustering.files.tensor_headers import read_header
+    from fsl.tasks import FORMAT
     from runs.cache import Store
     from runs.stages.given_features import given_bank
     from runs.stages.lineage import Lineage, labels_of
     from runs.stages.preflight import tasks_of
 
-    said, config, path = console(), configs[0], Path(files[0])
-    _check_place(path)
-    if config.features is not None:
-        source = tasks_of(config, given_bank(config.feature_files, config.split, config.prompt))
-    else:
-        part = Lineage.of(config).part(config.split)
-        source = tasks_of(config, labels_of(part, Store(config.results), said))
-    drawn = source.first(config.count(source.limit))
-    drawn.save(path)
-    said.note(f"saved: {len(drawn):,} task{'s' if len(drawn) > 1 else ''} in {path}")
-    return 0
-
-
-def _check_place(path: Path) -> None:
-    """Raise InputError if the file cannot be created, or would overwrite anything but a task list."""
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: its folder does not exist; create it, or give another path")
+    if os.path.lexists(path) and not path.is_file():
+        raise InputError(f"{path} is not a file; give another path")
     if os.path.lexists(path):
-        from clustering.files.tensor_headers import read_header
-        from fsl.tasks import FORMAT
-
-        if not path.is_file():
-            raise InputError(f"{path} is not a file; give another path")
         read_header(path, "only task lists are overwritten; give another name", FORMAT)
+    labels: Any
+    if config.features is not None:
+        labels = given_bank(config.feature_files, config.split, config.prompt)
+    else:
+        labels = labels_of(Lineage.of(config).part(config.split), Store(config.results), console())
+    source = tasks_of(config, labels)
+    drawn = source.first(config.count(source.limit))
+    drawn.save(path)
+    console().note(f"saved: {len(drawn):,} task{'s' if len(drawn) > 1 else ''} in {path}")
+    return 0

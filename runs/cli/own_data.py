@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clustering.foundation.errors import InputError, unknown
-from runs.cli.app import Json, NoBrowser, Settings, Verb, Verbs, app, console, examples, one, takes
+from runs.cli.app import Json, NoBrowser, Settings, Verbs, app, console, one, verb
+from runs.cli.session import Session
 from runs.config import groups
 from runs.config.configs import TrainConfig, parse
 from runs.config.overrides import split
-from runs.console.output import Console
 from runs.labelling.label_config import LabelConfig, NextConfig
 from runs.own_data.classify_config import ClassifyConfig, without_shift
 
@@ -22,28 +22,13 @@ if TYPE_CHECKING:
     from runs.own_data.picture_features import Pictures
 
 LAPLACIANSHOT, RIDGE = {"strategy": "laplacianshot"}, {"strategy": "smoothed_ridge"}
-THEN = {
-    "benchmark": "transduce data check benchmark",
-    "dataset": "transduce cluster dataset",
-    "fair_dataset": "transduce fair dataset",
-}  # beginning of the command that reads the files, by the group of the data
+THEN = {"benchmark": "data check benchmark", "dataset": "cluster dataset", "fair_dataset": "fair dataset"}
+"""The beginning of the command that reads the files, by the group of the data."""
 PLACES = {"root": "FOLDER", "path": "FILE"}  # keys that name the files of data
 INCOMPLETE = 2
 
 
-@app.command(
-    cls=takes(ClassifyConfig, defaults=LAPLACIANSHOT),
-    epilog=examples(
-        "classify",
-        "--support labelled --query rest --backbone timm:vit_small_patch14_dinov2",
-        "--support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5",
-        "--support labelled --query rest --backbone best.safetensors --strategy simpleshot,laplacianshot,tim_adm",
-        "--query rest --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
-        "--query-features pictures.parquet --text-features names.npy --classes names.txt",
-        "--support labelled --query rest --backbone best.safetensors --save animals.safetensors",
-        "--classifier animals.safetensors --query new",
-    ),
-)
+@verb("classify", schema=ClassifyConfig, defaults=LAPLACIANSHOT)
 def classify(settings: Settings = None, json: Json = False) -> int:
     """Classify your own pictures, from a few labelled ones of each class or class names.
 
@@ -55,95 +40,72 @@ def classify(settings: Settings = None, json: Json = False) -> int:
     shift is false unless you set it, because your pictures may have other class proportions than the support. A
     transductive strategy classifies all pictures jointly, so the label of one may depend on the others. A classifier
     saved with --save classifies later pictures one by one, by the nearest prototype at the time of saving.
-    """
-    configs = _classify_configs(settings or [])
-    for config in configs:
-        config.check_places()
-    other = _other_strategy(configs[0], settings or [])
 
-    from runs.cli.session import Session
+    Examples:
+      transduce classify --support labelled --query rest --backbone timm:vit_small_patch14_dinov2
+      transduce classify --support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5
+      transduce classify --support labelled --query rest --backbone best.safetensors --strategy simpleshot,tim_adm
+      transduce classify --query rest --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
+      transduce classify --query-features pictures.parquet --text-features names.npy --classes names.txt
+      transduce classify --support labelled --query rest --backbone best.safetensors --save animals.safetensors
+      transduce classify --classifier animals.safetensors --query new
+    """
+    words = settings or []
+    configs = _of_pictures(words)
     from runs.own_data import shown
     from runs.own_data.classification import classify as classified
     from runs.own_data.page import Command
     from runs.own_data.picture_outputs import check_outputs, record, said, write_outputs
 
-    session = Session(configs, console(as_json=json))
+    session = Session(configs, as_json=json)
     for config in configs:
         check_outputs(config)
-    command = Command("classify", tuple(settings or ()))
-    results, facts = [], []
-    known: dict[tuple[str, ...], Pictures] = {}
+    results, facts, console, where = [], [], session.console, (session.store, session.tracker)
+    other, known = any(split(word)[0] == "strategy" for word in words), dict[tuple[str, ...], "Pictures"]()
     for config in configs:
         since = time.perf_counter()
-        result = classified(config, session.store, session.console, other=other, known=known)
-        written = write_outputs(result, session.store, command, session.console)
-        run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
-        for words in result.warnings:
-            session.console.error(f"warning: {words}")
+        replaces = other and config.classifier is not None
+        result = classified(config, session.store, console, other=replaces, known=known)
+        written = write_outputs(result, session.store, Command("classify", tuple(words)), console)
+        run_id, reused = record(result, written, *where, time.perf_counter() - since)
         shared = {"key": result.key, "run": run_id, "reused": reused}
         facts.append({**shown.facts(result), **shared, **written.record()})
         results.append(result)
-        for words in said(result):
-            session.console.note(words)
-        session.console.note(f"predictions: {written.rows}")
+        for warning in result.warnings:
+            console.error(f"warning: {warning}")
         items = "thumbnails" if config.query is not None else "rows"
-        session.console.note(f"{items} by class: {written.page.resolve().as_uri()}")
-        if config.save is not None:
-            session.console.note(f"classifier: {config.save}")
+        saved = [] if config.save is None else [f"classifier: {config.save}"]
+        page = f"{items} by class: {written.page.resolve().as_uri()}"
+        for line in (*said(result), f"predictions: {written.rows}", page, *saved):
+            console.note(line)
     if json:
-        session.console.json(facts if len(facts) > 1 else facts[0])
+        console.json(facts if len(facts) > 1 else facts[0])
     elif len(results) > 1:
-        shown.compare(results, session.console)
+        shown.compare(results, console)
     else:
-        shown.show(results[0], session.console)
+        shown.show(results[0], console)
     return session.close()
 
 
-def _classify_configs(settings: Sequence[str]) -> list[ClassifyConfig]:
-    """Read the settings as one config, or one for each strategy.
-
-    Raises:
-        InputError: another key or a field has several values, or several strategies would write to one file.
-    """
-    configs = [without_shift(config, settings) for config in parse(ClassifyConfig, settings, LAPLACIANSHOT)]
-    first = configs[0]
-    same_otherwise = all(config.replace(strategy=first.strategy) == first for config in configs)
-    if not same_otherwise or len({config.strategy.name for config in configs}) < len(configs):
+def _of_pictures(words: Sequence[str]) -> list[ClassifyConfig]:
+    """Read the settings as one config, or one for each strategy, and check the files."""
+    configs = [without_shift(config, words) for config in parse(ClassifyConfig, words, LAPLACIANSHOT)]
+    first, names = configs[0], {config.strategy.name for config in configs}
+    if len(names) < len(configs) or any(config.replace(strategy=first.strategy) != first for config in configs):
         raise InputError("classify accepts several strategies, but only one value of every other key")
     for name in ("save", "output"):
         if len(configs) > 1 and getattr(first, name) is not None:
-            raise InputError(
-                f"{name}= names one file, but there are {len(configs)} strategies; give one strategy, or omit {name}="
-            )
+            raise InputError(f"{name}= names one file, but there are several strategies; give one, or omit {name}=")
+    (default,) = (without_shift(config, []) for config in parse(ClassifyConfig, [], LAPLACIANSHOT))
+    changed = first.strategy != default.strategy and not any(split(word)[0] == "strategy" for word in words)
+    if first.classifier is not None and changed:
+        raise InputError("a saved classifier already has its strategy's parameters; to change them, give strategy= too")
+    for config in configs:
+        config.check_places()
     return configs
 
 
-def _other_strategy(config: ClassifyConfig, settings: Sequence[str]) -> bool:
-    """Return whether the settings name a strategy that replaces the one of a saved classifier.
-
-    Raises:
-        InputError: the settings give fields of a strategy for a saved classifier without naming a strategy.
-    """
-    if config.classifier is None:
-        return False
-    if any(split(setting)[0] == "strategy" for setting in settings):
-        return True
-    if config.strategy != _classify_configs([])[0].strategy:
-        raise InputError("a saved classifier already has its strategy's parameters; to change them, give strategy= too")
-    return False
-
-
-@app.command(
-    cls=takes(LabelConfig, defaults=RIDGE, positional=("pile",)),
-    epilog=examples(
-        "label",
-        "pictures --backbone timm:vit_small_patch14_dinov2",
-        "pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
-        "table.parquet --features emb --show text,image --classes spam,ham",
-        "features.npy --pictures pictures",
-        "pictures --backbone best.safetensors --finish",
-    ),
-)
+@verb("label", schema=LabelConfig, defaults=RIDGE, positional=("pile",))
 def label(
     settings: Settings = None,
     finish: Annotated[bool, typer.Option("--finish", help="Record the session as a run, without the page.")] = False,
@@ -159,40 +121,27 @@ def label(
     Every answer is on the disk before the page says so. The same command continues a session; several people can work
     on one page. Ctrl-C ends the page and records the session as a run. The page listens on this machine only, and its
     address contains a secret; with --host, other machines that know the address can read the pile and answer.
+
+    Examples:
+      transduce label pictures --backbone timm:vit_small_patch14_dinov2
+      transduce label pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
+      transduce label table.parquet --features emb --show text,image --classes spam,ham
+      transduce label features.npy --pictures pictures
+      transduce label pictures --backbone best.safetensors --finish
     """
-    words = settings or []
-    _no_more_words(words, "label", "a pile")
-    config = one([without_shift(config, words) for config in parse(LabelConfig, words, RIDGE)], "label")
     if json and not finish:
         raise InputError("--json writes the facts of a session that --finish records; add --finish, or omit it")
-    config.check_places()
-
-    from runs.cli.session import Session
+    config = _of_pile(LabelConfig, settings or [], "label", "a pile")
     from runs.labelling.opening import label as open_page
 
-    place = Session([config], console(as_json=json))
+    place = Session([config], as_json=json)
     facts = open_page(config, place.store, place.tracker, place.console, finish=finish, browse=not no_browser)
     if json:
         place.console.json(facts)
     return place.close()
 
 
-def _no_more_words(settings: Sequence[str], verb: str, takes: str) -> None:
-    word = next((word for word in settings if "=" not in word), None)
-    if word is not None:
-        raise InputError(f"{word!r}: transduce {verb} takes {takes}, and keys with =")
-
-
-@app.command(
-    "next",
-    cls=takes(NextConfig, defaults=RIDGE, positional=("pile", "labels")),
-    epilog=examples(
-        "next",
-        "pictures labels.csv -n 20 --backbone timm:vit_small_patch14_dinov2",
-        "table.parquet labels.csv --features emb --csv > next.csv",
-        "features.npy --selection typicality",
-    ),
-)
+@verb("next", schema=NextConfig, defaults=RIDGE, positional=("pile", "labels"))
 def next_items(
     settings: Settings = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Write the result as CSV.")] = False,
@@ -203,46 +152,56 @@ def next_items(
     The most important first, with the present prediction of each. The labels so far, named second, are a CSV file with
     a column id (the path of a picture in the folder, or the number of a row, from 0) and a column label, such as the
     export of transduce label. -n is the number of items.
+
+    Examples:
+      transduce next pictures labels.csv -n 20 --backbone timm:vit_small_patch14_dinov2
+      transduce next table.parquet labels.csv --features emb --csv > next.csv
+      transduce next features.npy --selection typicality
     """
-    words = settings or []
-    _no_more_words(words, "next", "a pile and labels")
-    config = one([without_shift(config, words) for config in parse(NextConfig, words, RIDGE)], "next")
     if json and as_csv:
         raise InputError("--json and --csv are both given; omit one of them")
-    config.check_places()
+    config = _of_pile(NextConfig, settings or [], "next", "a pile and labels")
     from runs.labelling.next_items import cells, next_rows
 
     said = console(as_json=json)
-    rows = next_rows(config, said)
-    names = ("id", "predicted", "probability")
-    if json:
-        said.json(rows)
-    elif as_csv:
-        table = csv.writer(sys.stdout, lineterminator="\n")
-        table.writerows([names, *(cells(row, "") for row in rows)])
+    rows, names = next_rows(config, said), ("id", "predicted", "probability")
+    if as_csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([names, *(cells(row, "") for row in rows)])
     else:
-        said.table([dict(zip(names, cells(row, "-"), strict=True)) for row in rows], right=("probability",))
+        shown = [dict(zip(names, cells(row, "-"), strict=True)) for row in rows]
+        said.show(rows, shown, right=("probability",))
     return 0
 
 
-data = typer.Typer(
-    cls=Verbs,
-    rich_markup_mode=None,
-    help="Check a benchmark's files, or show where to get them.",
-)
+def _of_pile(schema: Any, words: Sequence[str], name: str, takes: str) -> Any:
+    """Return the config of a verb that takes a pile of unlabelled items, and check its files."""
+    _no_more_words(words, name, takes)
+    config = one([without_shift(config, words) for config in parse(schema, words, RIDGE)], name)
+    config.check_places()
+    return config
+
+
+def _no_more_words(words: Sequence[str], name: str, takes: str) -> None:
+    for word in words:
+        if "=" not in word:
+            raise InputError(f"{word!r}: transduce {name} takes {takes}, and keys with =")
+
+
+data = typer.Typer(cls=Verbs, rich_markup_mode=None, help="Check a benchmark's files, or show where to get them.")
 app.add_typer(data, name="data")
 
 
-@data.command(
-    cls=takes(TrainConfig),
-    epilog=examples("data check", "benchmark=mini root=FOLDER", "benchmark=cub root=CUB_200_2011 --json"),
-)
+@verb("data check", schema=TrainConfig, group=data)
 def check(settings: Settings = None, json: Json = False) -> int:
     """Read every picture of a benchmark; the exit code is 2 if some are missing, superfluous or broken.
 
     Counts classes and pictures, and lists missing, superfluous and broken ones, and pictures that occur in two splits,
     which are no error: some benchmarks were published with them. Prints a fingerprint of the pictures, which does not
     depend on the file format, and names the published copy if the fingerprint is known.
+
+    Examples:
+      transduce data check benchmark=mini root=FOLDER
+      transduce data check benchmark=cub root=CUB_200_2011 --json
     """
     keys = settings or []
     _no_more_words(keys, "data check", "no words, but benchmark=NAME root=FOLDER")
@@ -260,14 +219,14 @@ def check(settings: Settings = None, json: Json = False) -> int:
         said.json(as_json(chosen.name, checked))
     else:
         show(checked, said)
-    if not checked.sound:
-        root = chosen.options.get("root")
-        said.error(f"transduce: benchmark {chosen.name}: {root} is not complete and correct; see above")
-        return INCOMPLETE
-    return 0
+    if checked.sound:
+        return 0
+    root = chosen.options.get("root")
+    said.error(f"transduce: benchmark {chosen.name}: {root} is not complete and correct; see above")
+    return INCOMPLETE
 
 
-@data.command(cls=Verb, epilog=examples("data where", "mini", "shuttle"))
+@verb("data where", group=data)
 def where(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = False) -> int:
     """Show where to get the files of a benchmark or a data set, and which folder root= must name."""
     known = {option: group for group in reversed(THEN) for option in groups.names(group)}
@@ -277,22 +236,19 @@ def where(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = Fal
     chosen = groups.option(group, name)
     from fsl.benchmarks.listed import ListedBenchmark
 
-    description: dict[str, str] = {group: name, "about": groups.comment(group, name)}
+    about: dict[str, str] = {group: name, "about": groups.comment(group, name) or name}
     if issubclass(chosen.kind, ListedBenchmark):
-        description |= {"from": chosen.kind.catalogue.home, "root": f"a folder with {chosen.kind.catalogue.wanted}"}
+        about |= {"from": chosen.kind.catalogue.home, "root": f"a folder with {chosen.kind.catalogue.wanted}"}
     elif place := next((key for key in PLACES if key in chosen.options), None):
-        description[place] = groups.comments(group, name).get(place, "")
+        about[place] = groups.comments(group, name).get(place, "")
     else:
-        description["from"] = f"this {'benchmark' if group == 'benchmark' else 'data set'} needs no files"
+        about["from"] = "it is made here, and needs no files"
+    lines = [f"{key}: {about[key]}" for key in ("from", *PLACES) if about.get(key)]
+    lines += [f"then: transduce {THEN[group]}={name} {key}={value}" for key, value in PLACES.items() if key in about]
     if json:
-        console(as_json=True).json(description)
-        return 0
-    lines = [
-        description["about"] or name,
-        *(f"{key}: {description[key]}" for key in ("from", *PLACES) if description.get(key)),
-        *(f"then: {THEN[group]}={name} {key}={value}" for key, value in PLACES.items() if key in description),
-    ]
-    console().write("\n".join(lines))
+        console().json(about)
+    else:
+        console().write("\n".join([about["about"], *lines]))
     return 0
 
 
@@ -309,33 +265,26 @@ Output = Annotated[
 ]
 
 
-@imports.command(
-    cls=Verb,
-    epilog=examples(
-        "import features",
-        "output.plk",
-        "features.npz split=validation output=validation.safetensors",
-        "clip.parquet column=embedding label_column=category",
-        "images.npy labels=labels.csv text_features=text.npy classes=names.txt",
-        "pictures --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k",
-    ),
-)
+def _text(about: str) -> Any:
+    return typer.Option(help=about)
+
+
+@verb("import features", group=imports)
 def features(
+    ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE|FOLDER")],
-    split: Annotated[str, typer.Option(help="The split of the images: base, validation or novel.")] = "novel",
-    labels: Annotated[str | None, typer.Option(help="File with one label per picture.")] = None,
-    classes: Annotated[str | None, typer.Option(help="File with the class names, one a line.")] = None,
-    text_features: Annotated[str | None, typer.Option(help="File with one row per class name.")] = None,
-    logit_scale: Annotated[float | None, typer.Option(help="Factor of the cosines of pictures and names.")] = None,
-    column: Annotated[str | None, typer.Option(help="Array or column of the features, or a pattern: emb_*.")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Array or column of the labels.")] = None,
-    text_column: Annotated[str | None, typer.Option(help="Array or column of the text features.")] = None,
+    split: Annotated[str, _text("The split of the images: base, validation or novel.")] = "novel",
+    labels: Annotated[str | None, _text("File with one label per picture.")] = None,
+    classes: Annotated[str | None, _text("File with the class names, one a line.")] = None,
+    text_features: Annotated[str | None, _text("File with one row per class name.")] = None,
+    logit_scale: Annotated[float | None, _text("Factor of the cosines of pictures and names.")] = None,
+    column: Annotated[str | None, _text("Array or column of the features, or a pattern: emb_*.")] = None,
+    label_column: Annotated[str | None, _text("Array or column of the labels.")] = None,
+    text_column: Annotated[str | None, _text("Array or column of the text features.")] = None,
     prompt: Annotated[int | None, typer.Option(min=0, help="Number of a prompt, from 0, of text_by_prompt.")] = None,
-    backbone: Annotated[str | None, typer.Option(help="Of a FOLDER: timm:NAME, open_clip:NAME or FILE.")] = None,
-    pretrained: Annotated[str | None, typer.Option(help="Of a FOLDER: weights of the backbone.")] = None,
-    prompts: Annotated[
-        str | None, typer.Option(help="Of a FOLDER: file of templates, such as a photo of a {}.")
-    ] = None,
+    backbone: Annotated[str | None, _text("Of a FOLDER: timm:NAME, open_clip:NAME or FILE.")] = None,
+    pretrained: Annotated[str | None, _text("Of a FOLDER: weights of the backbone.")] = None,
+    prompts: Annotated[str | None, _text("Of a FOLDER: file of templates, such as a photo of a {}.")] = None,
     output: Output = None,
     json: Json = False,
 ) -> int:
@@ -345,45 +294,39 @@ def features(
     An .npz, .pt or .safetensors has arrays features (N, D) and labels (N,), optionally with the split in the name, and
     optionally class_names, text (K, D), logit_scale and base_mean. A .parquet has a column of lists, or columns of
     floats, and a column of labels. A FOLDER with one subfolder of pictures per class is encoded by a network.
+
+    Examples:
+      transduce import features output.plk
+      transduce import features features.npz split=validation output=validation.safetensors
+      transduce import features clip.parquet column=embedding label_column=category
+      transduce import features images.npy labels=labels.csv text_features=text.npy classes=names.txt
+      transduce import features pictures --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
     """
-    values: dict[str, Any] = {
-        "split": split,
-        "labels": labels,
-        "classes": classes,
-        "text_features": text_features,
-        "output": output,
-        "logit_scale": logit_scale,
-        "column": column,
-        "label_column": label_column,
-        "text_column": text_column,
-        "prompt": prompt,
-        "backbone": backbone,
-        "pretrained": pretrained,
-        "prompts": prompts,
-    }
     from runs.own_data.importing import import_features
 
     said = console(as_json=json)
-    return _say(import_features(file.expanduser(), values, said), said)
+    values = {name: value for name, value in ctx.params.items() if name not in ("file", "json")}
+    return _say(import_features(file.expanduser(), values, said), json=json)
 
 
-@imports.command(cls=Verb, epilog=examples("import checkpoint", "model_best.pth.tar --backbone conv4 --benchmark mini"))
+@verb("import checkpoint", group=imports)
 def checkpoint(
     file: Annotated[Path, typer.Argument(metavar="FILE")],
-    backbone: Annotated[str, typer.Option(help="The network of the weights.")] = "conv4",
-    benchmark: Annotated[str, typer.Option(help="The benchmark it was trained on: sets size and channels.")] = "mini",
+    backbone: Annotated[str, _text("The network of the weights.")] = "conv4",
+    benchmark: Annotated[str, _text("The benchmark it was trained on: sets size and channels.")] = "mini",
     output: Output = None,
     json: Json = False,
 ) -> int:
-    """Convert the weights of another program to the parameter names of this project."""
+    """Convert the weights of another program to the parameter names of this project.
+
+    Examples:
+      transduce import checkpoint model_best.pth.tar --backbone conv4 --benchmark mini
+    """
     from runs.own_data.importing import import_checkpoint
 
-    return _say(import_checkpoint(file.expanduser(), backbone, benchmark, output), console(as_json=json))
+    return _say(import_checkpoint(file.expanduser(), backbone, benchmark, output), json=json)
 
 
-def _say(facts: dict[str, Any], said: Console) -> int:
-    if said.as_json:
-        said.json(facts)
-    else:
-        said.table([{"": key, "is": str(value)} for key, value in facts.items()])
+def _say(facts: dict[str, Any], *, json: bool) -> int:
+    console(as_json=json).show(facts, [{"": key, "is": str(value)} for key, value in facts.items()])
     return 0

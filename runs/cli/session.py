@@ -1,32 +1,21 @@
-"""State shared by the verbs that run stages: checked configs, the store, the record of runs, and the plan."""
+"""What the verbs that run configs share: checked configs, the store, the record of runs, and the plan."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import functools
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from clustering.foundation.errors import InputError
-from runs.config.configs import (
-    ClusterConfig,
-    EvaluateConfig,
-    FairConfig,
-    RunConfig,
-    TrainConfig,
-    TuneConfig,
-    as_yaml,
-    top_level,
-)
-from runs.config.overrides import write
-from runs.console.output import Console
+from runs.cli.app import DryRun, Force, Json, Settings, console, verb
+from runs.config.configs import RunConfig, parse, to_yaml
 
 if TYPE_CHECKING:
-    from runs.cache import Entry
-    from runs.config.groups import Choice
-    from runs.plan import Plan
-    from runs.stages.clustering.results import Clustered
-    from runs.stages.fair.results import FairResult
-    from runs.stages.pipeline import Result, Tuning
+    from runs.parallel import Parallel
 
-VARIED = 12  # configs after the first of which a dry run shows what varies
-STEPS = 20  # lines of a plan that a dry run shows
+SHOWN = 20  # lines of a plan, or jobs, that are shown; the others are counted
 
 
 class Session:
@@ -34,158 +23,164 @@ class Session:
 
     Args:
         configs: configs with the same `results`.
-        console: shows progress and messages.
+        as_json: whether the verb prints JSON.
         results: the folder of results if `configs` is empty.
+
+    Attributes:
+        settings: the settings that were typed.
 
     Raises:
         InputError: a strategy, benchmark or training rejects a value.
     """
 
-    def __init__(self, configs: Sequence[RunConfig], console: Console, results: str | None = None) -> None:
-        from fsl.machine import keep_freed_memory
+    settings: Sequence[str] = ()
+
+    def __init__(self, configs: Sequence[RunConfig], *, as_json: bool = False, results: str | None = None) -> None:
         from runs.cache import Store
         from runs.track import Tracker
 
-        self.configs = configs
-        self.console = console
         if len({config.results for config in configs}) > 1:
             raise InputError("results= takes one folder, not several")
-        built = []
-        for config in configs:
-            for choice in config.choices().values():
-                if choice not in built:
-                    _check(choice, config)
-                    built.append(choice)
-        keep_freed_memory()
+        built: list[Any] = []
+        for choice in (choice for config in configs for choice in config.choices().values()):
+            if choice not in built:
+                for point in choice.points():  # each value that tuning tries
+                    point.build()
+                built.append(choice)
+        self.configs = configs
+        self.console = console(as_json=as_json)
         self.store = Store(configs[0].results if configs else results)
-        self.tracker = Tracker(self.store, say=console.note)
+        self.tracker = Tracker(self.store, say=self.console.note)
+        self.failed: list[tuple[str, Exception]] = []
 
     def show_plan(self) -> int:
-        """Print the first resolved config, what varies in the others, and the planned steps; return the exit code."""
-        plan = self.plan(self.configs)
+        """Print the configs and the planned stages; return the exit code."""
+        from runs.jobs import plan
+
+        made = plan(self.configs, self.store)
         if self.console.as_json:
-            self.console.json({"configs": [config.as_json() for config in self.configs], **plan.as_dict()})
+            self.console.json({"configs": [config.as_json() for config in self.configs], **made.as_dict()})
             return 0
-        count = len(self.configs)
-        for config in self.configs[:1]:
-            several = f"config 1 of {count}" if count > 1 else "config"
-            self.console.write(f"# {several}\n{config.to_yaml() if count == 1 else _short_yaml(config)}")
-        for i, config in enumerate(self.configs[1 : VARIED + 1], 2):
-            varied = " ".join(f"{key}={value}" for key, value in self.varying(config).items())
-            self.console.write(f"# config {i}: {varied}")
-        if count > VARIED + 1:
-            self.console.write(f"# and {count - VARIED - 1:,} more; transduce config prints all of them")
-        *steps, summary = str(plan).splitlines() or [""]
-        more = [f"and {len(steps) - STEPS:,} more steps"] if len(steps) > STEPS else []
-        self.console.write("\n".join([f"# plan, with results in {self.store.root}", *steps[:STEPS], *more, summary]))
+        *steps, summary = str(made).splitlines() or [""]
+        lines = [f"# plan, with results in {self.store.root}", *_first(steps), summary]
+        self.console.write("\n".join([*([to_yaml(self.configs)] if self.configs else []), *lines]))
         return 0
 
-    def plan(self, configs: Sequence[RunConfig]) -> "Plan":
-        """Return the planned steps for configs of one kind."""
-        fair = [config for config in configs if isinstance(config, FairConfig)]
-        if fair:
-            from runs.stages.fair import stage as fair_stage
+    def run(self, *, force: bool = False) -> list[Any]:
+        """Return the results of the configs, computed or reused; `close` raises the error of one that failed.
 
-            return fair_stage.plan(fair, self.store)
-        clusters = [config for config in configs if isinstance(config, ClusterConfig)]
-        if clusters:
-            from runs.stages.clustering import stage as clustering_stage
+        Raises:
+            Exception: the error of the first config, if all failed.
+        """
+        from runs.jobs import compute
 
-            return clustering_stage.plan(clusters, self.store)
-        from runs.plan import plan
+        results, self.failed = compute(self.configs, self.tracker, self.console, force)
+        if self.failed and not results:
+            raise self.failed[0][1]
+        return results
 
-        return plan([config for config in configs if isinstance(config, TrainConfig)], self.store)
+    def run_missing(
+        self, configs: Sequence[RunConfig], parallel: "Parallel", yes: bool, minutes: float = math.inf
+    ) -> int:
+        """Run what is missing of some configs, after the user has confirmed the plan.
 
-    def checkpoint(self, config: TrainConfig, *, force: bool) -> "Entry":
-        """Train a backbone, or reuse its checkpoint."""
-        from runs.stages import pipeline
+        Args:
+            configs: the configs.
+            parallel: where they run.
+            yes: whether the plan is confirmed.
+            minutes: after which no job is started.
 
-        return pipeline.checkpoint(config, self.store, self.tracker, progress=self.console, force=force)
+        Returns:
+            The exit code of the first failure, else 0, also if time ran out or the user declined.
 
-    def evaluation(self, configs: Sequence[EvaluateConfig], *, force: bool) -> "list[Result]":
-        """Run evaluations, or reuse their results."""
-        from runs.stages import pipeline
+        Raises:
+            InputError: a wrong value, or there is no terminal for the confirmation and -y is not given.
+        """
+        from runs.jobs import compute, missing
+        from runs.parallel import run_all
 
-        return pipeline.evaluation(configs, self.store, self.tracker, progress=self.console, force=force)
-
-    def clustering(self, configs: Sequence[ClusterConfig], *, force: bool) -> "list[Clustered]":
-        """Run clusterings, or reuse their results."""
-        from runs.stages.clustering.stage import clustering
-
-        return clustering(configs, self.store, self.tracker, progress=self.console, force=force)
-
-    def fair(self, configs: Sequence[FairConfig], *, force: bool) -> "tuple[list[FairResult], list[Exception]]":
-        """Run fair clusterings, or reuse their results; also returns the errors of failed methods."""
-        from runs.stages.fair.stage import fair_clustering
-
-        return fair_clustering(configs, self.store, self.tracker, progress=self.console, force=force)
-
-    def tuning(self, config: TuneConfig, *, force: bool) -> "Tuning":
-        """Tune a strategy, or reuse the chosen values."""
-        from runs.stages import pipeline
-
-        return pipeline.tune(config, self.store, self.tracker, progress=self.console, force=force)
-
-    def run(self, config: EvaluateConfig | TuneConfig | ClusterConfig | FairConfig) -> list[Exception]:
-        """Run one config of any verb, or reuse its result; return the errors that a fair clustering survives."""
-        if isinstance(config, FairConfig):
-            return self.fair([config], force=False)[1]
-        if isinstance(config, ClusterConfig):
-            self.clustering([config], force=False)
-        elif isinstance(config, TuneConfig):
-            self.tuning(config, force=False)
-        else:
-            self.evaluation([config], force=False)
-        return []
+        if minutes < math.inf and not (minutes > 0 and parallel.backend != "submitit"):
+            raise InputError("--limit-minutes takes a number above 0; with submitit, set parallel.timeout_min instead")
+        said = self.console
+        batch = missing(configs, self.store)
+        for kind in dict.fromkeys(map(type, batch.cached)):  # recorded, if they are not in MLflow
+            compute([config for config in batch.cached if type(config) is kind], self.tracker, said)
+        if batch.jobs:
+            plan = f"{batch.count:,} missing in {len(batch.jobs):,} jobs: {batch.summary}"
+            blocked = [f"cannot be run: {failure}" for failure, _ in batch.failures]
+            said.note("\n".join([*_first(batch.names), plan, *blocked]))
+            if not yes and not sys.stdin.isatty():
+                raise InputError("--run-missing asks for confirmation, but there is no terminal; add -y to run at once")
+            if not yes and not typer.confirm("continue?", default=True, err=True):
+                said.note("nothing was run")
+                return 0
+            said.note(f"reused {len(batch.cached):,}, running {batch.count:,}")
+        run_all(batch, self.tracker, said, parallel, minutes)
+        for failure, _ in batch.failures:
+            said.error(f"failed: {failure}")
+        if batch.jobs:
+            said.note("\n".join(["not run; rerun the same command:", *_first(batch.names)]))
+        return batch.code
 
     def varying(self, config: RunConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
-        """Return keys with different values among the configs, with this config's values as text."""
-        flats = [other.shown() for other in self.configs]
-        order = {group: i for i, group in enumerate((*config.choices(), ""))}
-        keys = sorted(
-            dict.fromkeys(key for flat in flats for key in flat),
-            key=lambda key: order.get(key.partition(".")[0], order[""]),
-        )
-        varying = {}
-        for key in keys:
-            values = {flat[key] for flat in flats if key in flat} - {"tuned"}
-            if len(values) > 1 and key not in leave_out and not self._shadowed(key):
-                varying[key.rpartition(".")[2]] = config.shown().get(key, "")
-        return varying
+        """Return keys with different values among the configs, with this config's values as text.
 
-    def _shadowed(self, key: str) -> bool:
-        """Return whether a field differs only because the configs choose different options of its group."""
-        group, dot, field = key.partition(".")
-        if not dot:
-            return False
-        by_name: dict[str, set[str]] = {}
-        for config in self.configs:
-            choice = config.choices().get(group)
-            if choice and field in choice.options:
-                by_name.setdefault(choice.name, set()).add(str(choice.options[field]))
-        return all(len(values) == 1 for values in by_name.values())
+        A field does not vary if it only differs between different options of its group.
+        """
+        values: dict[str, dict[str, set[str]]] = {}
+        for flat in (other.shown() for other in self.configs):
+            for key, value in flat.items():
+                option = flat.get(key.partition(".")[0], "") if "." in key else ""
+                values.setdefault(key, {}).setdefault(option, set()).add(value)
+        kept = [key for key in values if any(len(found - {"tuned"}) > 1 for found in values[key].values())]
+        groups = list(config.choices())
+        kept.sort(key=lambda key: [*groups, key.partition(".")[0]].index(key.partition(".")[0]))
+        return {key.rpartition(".")[2]: config.shown().get(key, "") for key in kept if key not in leave_out}
 
     def close(self) -> int:
-        """Print where the results are; return the exit code."""
+        """Print where the results are, and return the exit code.
+
+        Raises:
+            Exception: the error of the first config that failed.
+        """
         place = self.store.root if self.tracker.own else self.tracker.place
         self.console.note(f"runs: {place} (open them with transduce ui)")
+        if self.failed:
+            raise self.failed[0][1]
         return 0
 
 
-def _short_yaml(config: RunConfig) -> str:
-    """Return a config as YAML with a line for each group, and without top-level keys that have their default."""
-    defaults = {field.name: field.default for field in top_level(type(config))}
-    kept = {key: value for key, value in config.nested().items() if key not in defaults or value != defaults[key]}
-    return "".join(f"{key}: {as_yaml(value)}\n" for key, value in kept.items())
+Show = Callable[[Session, list[Any]], None]
 
 
-def _check(choice: "Choice", config: RunConfig) -> None:
-    """Raise InputError unless the option can be built, also with each value that tuning tries."""
-    for point in choice.points():
-        try:
-            point.build()
-        except InputError as error:
-            if not choice.grids or not isinstance(config, (EvaluateConfig, TuneConfig)):
-                raise
-            tried = "; ".join(f"{field}: {write(values)}" for field, values in choice.grids.items())
-            raise InputError(f"{error}; tuning={config.tuning} tries {tried}") from error
+def run_verb(
+    name: str, schema: type[RunConfig], configs: Callable[[Sequence[str]], Sequence[RunConfig]] | None = None
+) -> Callable[[Show], Show]:
+    """Register a function that shows results as a verb that runs configs, or plans them.
+
+    Args:
+        name: the verb.
+        schema: class of the configs.
+        configs: reads the settings and checks them; default: `parse`.
+    """
+
+    def register(show: Show) -> Show:
+        def run(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
+            words = settings or []
+            read = configs or functools.partial(parse, schema)
+            session = Session(read(words), as_json=json)
+            session.settings = words
+            if dry_run:
+                return session.show_plan()
+            show(session, session.run(force=force))
+            return session.close()
+
+        run.__doc__ = show.__doc__
+        verb(name, schema=schema)(run)
+        return show
+
+    return register
+
+
+def _first(lines: list[str]) -> list[str]:
+    return lines[:SHOWN] + ([f"  and {len(lines) - SHOWN:,} more"] if len(lines) > SHOWN else [])

@@ -1,7 +1,6 @@
 """Messages and exit codes for errors that end a command or a job."""
 
 import errno
-from collections.abc import Iterator
 
 from clustering.foundation.errors import InputError
 from runs.record.passwords import without_passwords
@@ -9,57 +8,49 @@ from runs.record.passwords import without_passwords
 FAILED, MISTAKE = 1, 2
 PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR)
 """Errors about a path; they are attributed to the user's input."""
-EXTRAS = (
-    *("PIL", "fastapi", "filelock", "jinja2", "lightning_fabric", "markupsafe", "matplotlib", "mlflow", "pyarrow"),
-    *("pytorch_lightning", "requests", "rich", "sqlalchemy", "starlette", "timm", "torchvision"),
-    *("uvicorn", "yaml"),
-)
-"""Packages that `pip install transduce` does not install; `pip install 'transduce[all]'` does."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+OWN = ("clustering", "fairness", "fsl", "runs")
 
 
 def explain(error: BaseException) -> tuple[str, int]:
     """The message for an error, and the exit code: 2 if the user can correct the cause, else 1."""
-    text, code = _explained(error)
-    return without_passwords(text), code
-
-
-def _explained(error: BaseException) -> tuple[str, int]:
-    if isinstance(error, InputError):
-        return str(error), MISTAKE
-    for cause in _causes(error):
-        if isinstance(cause, MemoryError):
-            needed = f" ({cause})" if str(cause) else ""
-            return f"not enough memory{needed}; reduce the number of points, tasks or samples", MISTAKE
-        full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        if full or "disk is full" in str(cause).lower() or "no space left" in str(cause).lower():
-            filename = getattr(cause, "filename", None)
-            place = f" at {filename}" if filename else ""
-            return (
-                f"the disk is full{place}. Finished results are intact. Free some space and rerun the same command to "
-                "continue, or choose another folder with results=FOLDER",
-                MISTAKE,
-            )
-        if type(cause).__module__ == "sqlite3" and isinstance(cause, Exception):
-            remedy = (
-                "another process is writing to it; rerun the same command later"
-                if "locked" in str(cause)
-                else "move it elsewhere, or choose another folder with results=FOLDER"
-            )
-            return f"the database of runs cannot be used ({cause}); {remedy}", MISTAKE
-    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS:
-        return f"this command requires {error.name}, which is not installed; pip install 'transduce[all]'", MISTAKE
-    if isinstance(error, OSError) and error.errno in PLACES and error.filename is not None:
-        return f"{error.filename}: {error.strerror}; correct the path, or give another one", MISTAKE
-    if isinstance(error, RuntimeError) and str(error).startswith(("Symlink loop", "Could not determine home")):
-        return f"{error}; give another path", MISTAKE
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    text = str(error) if isinstance(error, InputError) else next(filter(None, map(_of_machine, causes)), "")
+    if text or (text := _of_words(error)):
+        return without_passwords(text), MISTAKE
     first = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__, FAILED
+    return without_passwords(f"{type(error).__name__}: {first}" if first else type(error).__name__), FAILED
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    visited: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in visited:
-        visited.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__
+def _of_machine(cause: BaseException) -> str:
+    """The message for a lack of memory or room, or a database that cannot be used; else empty."""
+    text, place = str(cause), getattr(cause, "filename", None)
+    if isinstance(cause, MemoryError):
+        return f"not enough memory{f' ({text})' if text else ''}; reduce the number of points, tasks or samples"
+    if getattr(cause, "errno", None) in FULL or "disk is full" in text.lower() or "no space left" in text.lower():
+        kept = "Finished results are intact. Free some space and rerun the same command to continue"
+        return (
+            f"the disk is full{f' at {place}' if place else ''}. {kept}, or choose another folder with results=FOLDER"
+        )
+    if type(cause).__module__ != "sqlite3":
+        return ""
+    busy = "another process is writing to it; rerun the same command later"
+    remedy = busy if "locked" in text else "move it elsewhere, or choose another folder with results=FOLDER"
+    return f"the database of runs cannot be used ({text}); {remedy}"
+
+
+def _of_words(error: BaseException) -> str:
+    """The message for an error in what was typed, or in its paths; else empty."""
+    if hasattr(error, "format_message"):  # of the command line
+        return error.format_message() or type(error).__name__
+    if isinstance(error, ModuleNotFoundError) and (error.name or OWN[0]).partition(".")[0] not in OWN:
+        return f"this command requires {error.name}, which is not installed; pip install 'transduce[all]'"
+    if isinstance(error, OSError) and error.errno in PLACES and error.filename is not None:
+        return f"{error.filename}: {error.strerror}; correct the path, or give another one"
+    if isinstance(error, RuntimeError) and str(error).startswith(("Symlink loop", "Could not determine home")):
+        return f"{error}; give another path"
+    return ""

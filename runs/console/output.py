@@ -1,16 +1,15 @@
 """The console: results on standard output, progress and messages on standard error."""
 
-import io
 import json
-import os
 import re
+import shutil
 import sys
 import textwrap
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from runs.record.passwords import without_passwords
 
@@ -44,15 +43,6 @@ class Console:
         self._bars: RichProgress | None = None
         self._depth = 0
 
-    def agree(self, question: str) -> bool:
-        """Ask for confirmation on the terminal. An empty line means yes; the end of input means no."""
-        sys.stderr.write(f"{question} [Y/n] ")
-        sys.stderr.flush()
-        answer = sys.stdin.readline()
-        if not answer:
-            self.error("")
-        return answer.strip().lower() in ("y", "yes") or answer == "\n"
-
     def note(self, text: str) -> None:
         """Print a message, unless the console is quiet."""
         if not self.quiet:
@@ -81,12 +71,14 @@ class Console:
     @property
     def width(self) -> int:
         """The width available for tables, in characters."""
-        if not sys.stdout.isatty():
-            columns = os.environ.get("COLUMNS", "")
-            return int(columns) if columns.isdigit() and int(columns) > 0 else WIDE
-        from rich.console import Console as RichConsole
+        return shutil.get_terminal_size((WIDE, 0)).columns
 
-        return RichConsole(file=sys.stdout).width
+    def show(self, facts: Any, rows: "Sequence[Row]", *, title: str = "", right: Sequence[str] = ()) -> None:
+        """Print a result as JSON, or as a table."""
+        if self.as_json:
+            self.json(facts)
+        else:
+            self.table(rows, title=title, right=right)
 
     def table(self, rows: "Sequence[Row]", *, title: str = "", right: Sequence[str] = ()) -> None:
         """Print a result as a table, or with a line for each cell if the screen is too narrow.
@@ -104,57 +96,62 @@ class Console:
         columns = list(dict.fromkeys(name for row in rows for name in row))
         if title:
             self.write(title)
-        table = Table(box=box.SIMPLE_HEAD)
+        table, needed = Table(box=box.SIMPLE_HEAD), 1
         # Align headings of several lines at the bottom, but cells of several lines at the top.
-        vertical: Literal["bottom", "top"] = "bottom" if any("\n" in name for name in columns) else "top"
-        needed = 1
+        look: dict[str, Any] = {"vertical": "bottom" if any("\n" in name for name in columns) else "top"}
         for name in columns:
+            whole = name == columns[0]  # not wrapped
             cells = [name, *(str(row.get(name, "")) for row in rows)]
-            whole = name == columns[0]  # the first column is not wrapped
             least = max(len(part) for text in cells for part in (text.splitlines() if whole else text.split()) or [""])
-            justify: Literal["left", "right"] = "right" if name in right else "left"
-            table.add_column(Text(name), justify=justify, vertical=vertical, min_width=least, no_wrap=whole)
+            look["justify"] = "right" if name in right else "left"
+            table.add_column(Text(name), min_width=least, no_wrap=whole, **look)
             needed += least + 3
         for row in rows:
-            values = (row.get(name, "") for name in columns)
-            table.add_row(*(value if isinstance(value, Text) else Text(value) for value in values))
-        if sys.stdout.isatty():
-            screen = RichConsole(file=sys.stdout, highlight=False)
-        else:
-            screen = RichConsole(file=io.StringIO(), width=self.width, highlight=False, no_color=True)
+            table.add_row(*(Text(cell) if isinstance(cell := row.get(name, ""), str) else cell for name in columns))
         if needed > self.width or any(len(str(row.get(columns[0], ""))) > self.width / 2 for row in rows):
             self.write(_as_lines(rows, columns, self.width))
             return
+        screen = RichConsole(file=sys.stdout, width=self.width, highlight=False)
         with screen.capture() as captured:
             screen.print(table)
         self.write("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
     @contextmanager
     def track(self, description: str, total: int) -> Iterator["Advance"]:
-        """Show the progress of `total` units, with rate, remaining time and the latest numbers."""
+        """Show the progress of `total` units, with remaining time and the latest numbers."""
         if self.quiet:
             yield lambda n=1, **numbers: None
             return
-        done, latest, start = 0, "", time.monotonic()
+        done, latest, start, gap = 0, "", time.monotonic(), float(PATIENCE)
+        bars = self._open_bars() if sys.stderr.isatty() else None
+        bar = bars.add_task(description, total=total, numbers="") if bars else None
         self._depth += 1
+
+        def advance(n: int = 1, **numbers: float | str) -> None:
+            nonlocal done, latest, gap
+            done, latest, seconds = done + n, _spell(numbers) or latest, time.monotonic() - start
+            if bars and bar is not None:
+                bars.update(bar, completed=done, numbers=latest)
+            elif seconds >= gap and done < total:  # at doubling intervals, so that long logs stay short
+                gap = 2 * seconds
+                left = f", about {_clock(seconds * (total - done) / done)} left" if done else ""
+                self.error(f"{description}: {done:,} of {total:,} after {_clock(seconds)}{left}  {latest}".rstrip())
+
         try:
-            with (self._bar if sys.stderr.isatty() else self._lines)(description, total) as show:
-
-                def advance(n: int = 1, **numbers: float | str) -> None:
-                    nonlocal done, latest
-                    done, latest = done + n, _spell(numbers) or latest
-                    show(done, latest)
-
-                yield advance
+            yield advance
         finally:
             self._depth -= 1
-        if self._depth == 0:
+            if bars and bar is not None:
+                bars.remove_task(bar)
+            if bars and not self._depth:
+                self._bars = None
+                bars.stop()
+        if not self._depth:
             seconds = time.monotonic() - start
             self.error(f"{description}: {done:,} of {total:,} in {seconds:.1f} s  {latest}".rstrip())
 
-    @contextmanager
-    def _bar(self, description: str, total: int) -> Iterator[Callable[[int, str], None]]:
-        """Show a bar on the terminal, and yield the function that updates it."""
+    def _open_bars(self) -> "RichProgress":
+        """Return the bars on the terminal."""
         from rich.console import Console as RichConsole
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -163,61 +160,19 @@ class Console:
             columns = (text, BarColumn(bar_width=30), MofNCompleteColumn(), TimeRemainingColumn(), numbers)
             self._bars = Progress(*columns, console=RichConsole(stderr=True), transient=True, refresh_per_second=5)
             self._bars.start()
-        bars, task = self._bars, self._bars.add_task(description, total=total, numbers="")
-        try:
-            yield lambda done, numbers: bars.update(task, completed=done, numbers=numbers)
-        finally:
-            bars.remove_task(task)
-            if not bars.task_ids:
-                self._bars = None
-                bars.stop()
-
-    @contextmanager
-    def _lines(self, description: str, total: int) -> Iterator[Callable[[int, str], None]]:
-        """Print progress lines at doubling intervals, so that long logs stay short; also if no unit is completed."""
-        start, latest, ended = time.monotonic(), (0, ""), threading.Event()
-
-        def print_lines() -> None:
-            gap = PATIENCE
-            while not ended.wait(gap):
-                done, numbers = latest
-                after = _after(done, total, time.monotonic() - start)
-                self.error(f"{description}: {done:,} of {total:,} after {after}  {numbers}".rstrip())
-                gap *= 2
-
-        def show(done: int, numbers: str) -> None:
-            nonlocal latest
-            latest = done, numbers
-
-        printer = threading.Thread(target=print_lines, name=description, daemon=True)
-        printer.start()
-        try:
-            yield show
-        finally:
-            ended.set()
-            printer.join()
-
-
-def duration(seconds: float) -> str:
-    """A duration as text, such as "3 min" and "2 h 10 min"."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+        return self._bars
 
 
 def _as_lines(rows: "Sequence[Row]", columns: Sequence[str], width: int) -> str:
     """Return each row as the first cell, then one line for each other cell."""
+    wrap = textwrap.TextWrapper(width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
     lines: list[str] = []
     for row in rows:
         lines.append(str(row.get(columns[0], "")))
         for name in columns[1:]:
             if text := " ".join(str(row.get(name, "")).split()):
-                named = f"{' '.join(name.split())}: {text}" if name else text
-                lines += textwrap.wrap(
-                    named, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False
-                )
-    return "\n".join(lines) + "\n"
+                lines += wrap.wrap(f"{' '.join(name.split())}: {text}" if name else text)
+    return "\n".join(lines)
 
 
 def _spell(numbers: Mapping[str, float | str]) -> str:
@@ -226,7 +181,5 @@ def _spell(numbers: Mapping[str, float | str]) -> str:
     return "  ".join(f"{name.replace('_', ' ')} {value}" for name, value in spelled.items())
 
 
-def _after(done: int, total: int, seconds: float) -> str:
-    """Return the elapsed seconds, and the estimated remaining time."""
-    left = f", about {duration(seconds * (total - done) / done)} left" if 0 < done < total else ""
-    return f"{seconds:.0f} s{left}"
+def _clock(seconds: float) -> timedelta:
+    return timedelta(seconds=round(seconds))

@@ -17,7 +17,6 @@ from fsl.evaluation.scores import ClassScores
 from runs import cli
 from runs.cache import Entry
 from runs.cli import main
-from runs.cli.app import ORDER
 from runs.config.configs import parse
 from runs.stages import pipeline as stages
 from runs.stages.pipeline import Result
@@ -38,7 +37,7 @@ def evaluated(monkeypatch):
     """Stands in for the evaluation; holds what it was called with."""
     calls = []
 
-    def evaluation(configs, store, tracker, *, progress, force):
+    def evaluation(configs, store, tracker, *, progress, force, failures):
         calls.append((configs, force))
         progress.note("reused 0, running them")
         with progress.track("evaluating", 10) as advance:
@@ -77,13 +76,11 @@ def test_every_verb_has_its_line_its_module_and_its_help(capsys):
     assert main([]) == 0
     assert capsys.readouterr().out == overview
     verbs = get_command(cli.app).commands
-    assert set(verbs) == set(ORDER)
     for verb in verbs:
         assert f"  {verb}" in overview
         assert main([verb, "--help"]) == 0
         shown = capsys.readouterr()
         assert shown.out.startswith(f"Usage: transduce {verb}")
-        assert "Examples:" in shown.out or "Commands:" in shown.out
         assert not shown.err
 
 
@@ -177,8 +174,8 @@ def test_train_says_where_the_checkpoint_is(monkeypatch, capsys):
 def test_a_dry_run_shows_config_and_plan_and_makes_nothing(evaluated, results, capsys):
     assert main(["evaluate", "--dry-run", "shot=1,5", "strategy=simpleshot"]) == 0
     out = capsys.readouterr().out
-    assert "strategy: {name: simpleshot" in out
-    assert "# config 2: shot=5" in out
+    assert "strategy:\n  name: simpleshot" in out
+    assert "each:\n- " in out
     assert "checkpoint" in out
     assert "2 new runs" in out or "3 new runs" in out
     assert main(["train", "--dry-run", "--json"]) == 0
@@ -205,7 +202,7 @@ def test_what_a_dry_run_shows_can_be_run(capsys, tmp_path):
         (["shot=1"], ["transduce VERB"]),
         (["--json"], ["--json"]),
         (["evaluate", "--forse"], ["--forse", "--force"]),
-        (["evaluate", "--shot=1"], ["shot=1", "without dashes"]),
+        (["evaluate", "--shots=1"], ["unknown key 'shots'"]),
         (["list", "--force"], ["--force"]),
         (["list", "strategys"], ["'strategies'"]),
         (["list", "benchmark=glyphs"], ["names only"]),
@@ -286,28 +283,7 @@ def test_interruption_says_what_is_kept(monkeypatch, capsys):
     shown = capsys.readouterr().err
     assert "kept" in shown
     assert "same command" in shown
-
-
-@pytest.mark.parametrize(
-    ("given", "anew"),
-    [
-        (["cluster", "network=small_cnn"], False),
-        (["cluster", "network=none"], True),
-        (["cluster"], True),
-        (["fair"], True),
-        (["train", "network=small_cnn"], False),
-    ],
-)
-def test_a_training_resumes_where_other_runs_start_again(monkeypatch, capsys, given, anew):
-    def stopped(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("runs.cli.few_shot.parse", stopped)
-    monkeypatch.setattr("runs.cli.clustering.parse", stopped)
-    assert main(given) == 130
-    shown = capsys.readouterr().err
-    assert ("starts again" in shown) == anew
-    assert ("last finished epoch" in shown) == (not anew)
+    assert "last finished epoch" in shown
 
 
 def test_a_reader_that_went_away_is_no_error():

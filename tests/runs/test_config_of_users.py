@@ -156,7 +156,7 @@ class TestCommands:
 
     def test_a_key_is_a_flag_too(self, capsys):
         assert main(["config", "nothing"]) == 2
-        assert main(["train", "--seed", "3", "--shots=1"]) == 2
+        assert main(["train", "--seed", "3", "--shots", "1"]) == 2
         assert "--shots" in capsys.readouterr().err
 
     @pytest.mark.parametrize(

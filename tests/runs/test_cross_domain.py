@@ -132,7 +132,7 @@ def test_the_plan_names_what_is_of_the_target(trained, tracker, configs):
         ("images", "coloured novel", "to do"),
         ("checkpoint", "Tiny/conv4 s0", "cached"),
         ("features", "Tiny/conv4 s0 base", "cached"),
-        ("features", "Tiny/conv4 s0 coloured base, for their mean", "to do"),
+        ("features", "Tiny/conv4 s0 coloured base", "to do"),
         ("features", "Tiny/conv4 s0 coloured novel", "to do"),
         ("evaluation", "simpleshot 5w1s Tiny/conv4 on Coloured s0", "to do"),
     ]

@@ -229,7 +229,7 @@ class TestVerb:
 
     def test_where_it_needs_no_files(self, capsys):
         assert main(["data", "where", "glyphs", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["from"] == "this benchmark needs no files"
+        assert json.loads(capsys.readouterr().out)["from"] == "it is made here, and needs no files"
 
 
 @pytest.mark.slow

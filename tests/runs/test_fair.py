@@ -348,7 +348,7 @@ def test_what_was_interrupted_is_redone(asked, one, store, tracker, monkeypatch,
     with monkeypatch.context() as patch:
         patch.setattr("runs.stages.fair.results.np.savez_compressed", interrupt)
         assert main(["fair", *SMALL[1:], few, f"results={store.root}"]) == 130
-    assert "All weights of a path are one run" in capsys.readouterr().err
+    assert "any other run starts again" in capsys.readouterr().err
     (result,) = one(asked(few))
     assert not result.reused
     assert [run.info.status for run in runs_of(tracker, "fair/ThreeGroups")] == ["FINISHED"], "its run is continued"
@@ -360,7 +360,7 @@ def test_what_was_killed_is_redone(asked, one, store, tracker, child_environment
     assert code == -signal.SIGKILL
     code, said = interrupted(["-c", CHILD, *SMALL, f"results={store.root}"], child_environment, signal.SIGINT)
     assert code == 130
-    assert "All weights of a path are one run" in said
+    assert "any other run starts again" in said
     (result,) = one(asked())
     assert not result.reused
     assert [run.info.status for run in runs_of(tracker, "fair/synthetic")] == ["FINISHED"], "its run is continued"

@@ -22,7 +22,7 @@ from fsl.weights.checkpoints import save_backbone
 from runs.cache import Store
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.console.output import Console, _after
+from runs.console.output import Console
 from runs.own_data.classify_config import ClassifyConfig
 from runs.own_data.trained_networks import FILE, networks_here, trained_networks
 from runs.stages.clustering import trials as clustering_trials
@@ -241,12 +241,6 @@ def test_the_bar_and_the_table_have_one_objective():
     ]
     shown = [clustering_trials._lowest(rows[:n], planned) for n in range(1, 5)]
     assert shown == [{}, {"lowest_objective": 7.0}, {"lowest_objective": 3.0}, {"lowest_objective": 3.0}]
-
-
-def test_time_left_without_a_terminal():
-    assert _after(0, 10, 30) == "30 s"
-    assert _after(5, 10, 30) == "30 s, about 30 s left"
-    assert _after(10, 10, 30) == "30 s"
 
 
 def test_an_unfinished_results_folder_has_no_networks(tmp_path):

@@ -183,12 +183,9 @@ def test_other_verbs_take_them(files, store, monkeypatch, capsys):
     assert "2 stages, 2 cached" in capsys.readouterr().out
 
 
-def test_jobs_for_other_processes_have_nothing_to_extract(files, store, tracker):
-    found = missing(configs("features=output.plk"), store, tracker)
-    assert not found.preparations
-    (job,) = found.jobs
-    assert job.needs == ""
-    assert parse(EvaluateConfig, job.arguments[0]) == configs("features=output.plk")
+def test_jobs_for_other_processes_need_no_images(files, store):
+    asked = configs("features=output.plk")
+    assert missing(asked, store).jobs == {0: asked}
 
 
 def test_banks_of_this_project_say_whose_they_are(files):

@@ -12,9 +12,9 @@ import pytest
 
 from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, parse
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, TuneConfig, parse
 from runs.console.output import Console
-from runs.jobs import Job, missing, perform
+from runs.jobs import Place, missing, perform
 from runs.parallel import Parallel, run_all
 from runs.stages.pipeline import evaluation
 from tests.runs.children import started, until
@@ -39,8 +39,9 @@ def run(tracker):
     """Run what is missing of some configs."""
 
     def start(configs, parallel=TWO, **more):
-        store = tracker.store
-        return run_all(missing(configs, store, tracker), store, tracker, Console(quiet=True), parallel, **more)
+        batch = missing(configs, tracker.store)
+        run_all(batch, tracker, Console(quiet=True), parallel, **more)
+        return batch
 
     return start
 
@@ -52,12 +53,11 @@ def accuracies(results):
 # What is missing.
 
 
-def test_networks_come_first_and_what_shares_tasks_is_one_job(store, tracker, configs):
+def test_each_network_comes_first_and_what_shares_tasks_is_one_job(store, tracker, configs):
     asked = configs("strategy=simpleshot,laplacianshot", "shot=1,3", "seed=0,1")
-    found = missing(asked, store, tracker)
-    assert [len(job.arguments) for job in found.preparations] == [2, 2], "one job for each training"
-    assert [len(job.arguments) for job in found.jobs] == [2] * 4
-    assert {job.needs for job in found.jobs} == {job.needs for job in found.preparations}
+    found = missing(asked, store)
+    assert [len(job) for job in found.jobs.values()] == [2] * 4
+    assert {job[0].seed for job in list(found.jobs.values())[:2]} == {0, 1}, "no process waits for the other's network"
     assert (found.count, len(found.cached)) == (len(asked), 0)
     assert not runs_of(tracker, "evaluate/Tiny")
 
@@ -65,33 +65,36 @@ def test_networks_come_first_and_what_shares_tasks_is_one_job(store, tracker, co
 def test_nothing_is_missing_of_what_is_in_the_cache(trained, tracker, configs, run):
     asked = configs("strategy=simpleshot,nearest")
     evaluation(asked[:1], trained, tracker)
-    found = missing(asked, trained, tracker)
-    assert (len(found.cached), found.count, found.preparations) == (1, 1, ())
+    found = missing(asked, trained)
+    assert (found.cached, found.jobs) == (asked[:1], {0: asked[1:]})
     evaluation(asked[1:], trained, tracker)
-    assert missing(asked, trained, tracker).jobs == ()
-    outcome = run(asked)
-    assert (outcome.computed, outcome.reused, outcome.code) == (0, 2, 0)
+    assert missing(asked, trained).jobs == {}
+    batch = run(asked)
+    assert (batch.computed, len(batch.cached), batch.code) == (0, 2, 0)
 
 
-def test_clusterings_and_fair_clusterings_are_jobs_too(store, tracker, run):
+def test_tunings_and_clusterings_are_jobs_too(trained, tracker, tiny_arguments, run, tmp_path):
+    (tmp_path / "short.yaml").write_text(
+        "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n"
+    )
+    tuned = [word for word in tiny_arguments if not word.startswith("tasks=")]
     asked = [
         *parse(ClusterConfig, ["dataset=digits", "method=kmeans,kmodes", "starts=1", "selection=null", "device=cpu"]),
         *parse(FairConfig, ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0,1", "device=cpu"]),
+        *parse(TuneConfig, [*tuned, "strategy=laplacianshot", f"tuning={tmp_path}/short.yaml"]),
     ]
-    assert [job.verb for job in missing(asked, store, tracker).jobs] == ["cluster", "cluster", "fair"]
-    outcome = run(asked, Parallel(n_jobs=1), limit_minutes=1e-9)
-    assert [job.verb for job in outcome.not_started] == ["cluster", "cluster", "fair"]
-    outcome = run(asked, Parallel(n_jobs=1))
-    assert (outcome.computed, outcome.code) == (3, 0), outcome.failures
-    assert run(asked).reused == 3
+    late = run(asked, Parallel(n_jobs=1), minutes=1e-9)
+    assert [config for job in late.jobs.values() for config in job] == asked
+    batch = run(asked, Parallel(n_jobs=1))
+    assert (batch.computed, batch.jobs, batch.failures) == (4, {}, [])
+    assert run(asked).cached == asked
 
 
 def test_images_that_are_not_there_are_said_and_stop_nothing_else(trained, tracker, configs, tmp_path, run):
     words = ["benchmark=omniglot", f"root={tmp_path / 'absent'}", "strategy=simpleshot", "tasks=40", "device=cpu"]
-    absent = parse(EvaluateConfig, words)
-    outcome = run([*absent, *configs()], Parallel(n_jobs=1))
-    assert (outcome.computed, outcome.code) == (1, 2)
-    assert "root" in outcome.failures[0].why
+    batch = run([*parse(EvaluateConfig, words), *configs()], Parallel(n_jobs=1))
+    assert (batch.computed, batch.code) == (1, 2)
+    assert "root" in batch.failures[0][0]
 
 
 # Processes of this machine.
@@ -100,8 +103,8 @@ def test_images_that_are_not_there_are_said_and_stop_nothing_else(trained, track
 @pytest.mark.slow
 def test_results_are_those_of_this_process_and_one_failure_stops_nothing_else(trained, tracker, configs, run, capsys):
     asked = configs("strategy=simpleshot,laplacianshot", "shot=1,3")
-    outcome = run([*asked, *configs("way=50")])
-    assert (outcome.computed, [failure.code for failure in outcome.failures]) == (4, [2])
+    batch = run([*asked, *configs("way=50")])
+    assert (batch.computed, [code for _, code in batch.failures]) == (4, [2]), batch.failures
     several = evaluation(asked, trained, tracker)
     assert all(result.reused for result in several)
     alone = evaluation(asked, trained, tracker, force=True)
@@ -112,19 +115,19 @@ def test_results_are_those_of_this_process_and_one_failure_stops_nothing_else(tr
 @pytest.mark.slow
 def test_after_a_killed_process_the_same_command_goes_on(trained, tracker, configs, troubled, run):
     asked = [*configs("strategy=simpleshot", "shot=1"), *configs(*troubled("die", 1), "shot=2")]
-    outcome = run(asked)
-    assert outcome.code == 1
-    assert "rerun the same command" in str(outcome.failures[0])
-    assert outcome.not_started
-    outcome = run(asked)
-    assert (outcome.code, outcome.computed + outcome.reused) == (0, 2), outcome.failures
+    batch = run(asked)
+    assert batch.code == 1
+    assert "rerun the same command" in batch.failures[0][0]
+    assert batch.jobs
+    batch = run(asked)
+    assert (batch.code, batch.computed + len(batch.cached)) == (0, 2), batch.failures
     assert {entry.info.status for entry in runs_of(tracker, "evaluate/Tiny")} == {"FINISHED"}
 
 
 @pytest.mark.slow
 def test_tasks_that_cannot_be_drawn_stop_before_a_training(store, tracker, configs, run):
-    outcome = run(configs("way=50", "shot=1,2"), Parallel(n_jobs=1))
-    assert {failure.code for failure in outcome.failures} == {2}
+    batch = run(configs("way=50", "shot=1,2"), Parallel(n_jobs=1))
+    assert {code for _, code in batch.failures} == {2}
     assert not runs_of(tracker, "train/Tiny")
 
 
@@ -180,8 +183,8 @@ def test_jobs_on_a_dask_cluster(trained, tracker, configs, run, child_environmen
             stack.enter_context(started(command, child_environment, output=log))
         with distributed.Client(address, timeout=60, set_as_default=False) as client:
             client.wait_for_workers(2, timeout=120)
-        outcome = run(configs("strategy=simpleshot,laplacianshot", "shot=1,3"), dask)
-    assert (outcome.computed, outcome.failures) == (4, [])
+        batch = run(configs("strategy=simpleshot,laplacianshot", "shot=1,3"), dask)
+    assert (batch.computed, batch.failures) == (4, [])
 
 
 def test_a_scheduler_that_is_not_there_is_said(trained, tracker, configs, run, monkeypatch):
@@ -194,20 +197,19 @@ def test_a_scheduler_that_is_not_there_is_said(trained, tracker, configs, run, m
 @pytest.mark.slow
 def test_jobs_by_submitit(trained, tracker, configs, run):
     pytest.importorskip("submitit")
-    outcome = run(configs("shot=1,3"), Parallel("submitit", options={"timeout_min": 5}))
-    assert (outcome.computed, outcome.failures) == (2, [])
+    batch = run(configs("shot=1,3"), Parallel("submitit", options={"timeout_min": 5}))
+    assert (batch.computed, batch.failures) == (2, [])
     with pytest.raises(InputError, match="nonsense"):
         run(configs("shot=2"), Parallel("submitit", options={"nonsense": 5}))
 
 
 def test_a_job_that_does_not_see_the_results_or_the_record_fails(tmp_path, configs, monkeypatch):
-    (config,) = configs()
-    job = Job("a job", "evaluate", (tuple(config.arguments()),), results=str(tmp_path / "absent"), folder="/")
-    ((_, outcome),) = [perform(job, here=True)]
-    assert (outcome.code, "cannot access the results folder" in str(outcome.failures[0])) == (2, True)
+    place = Place(str(tmp_path / "absent"), folder="/")
+    ((text, code),) = perform(0, configs(), place)[2]
+    assert (code, "cannot access the results folder" in text) == (2, True)
     (tmp_path / "absent").mkdir()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://elsewhere")
-    assert "MLFLOW_TRACKING_URI" in str(perform(job, here=True)[1].failures[0])
+    assert "MLFLOW_TRACKING_URI" in perform(0, configs(), place)[2][0][0]
 
 
 # The command line.
