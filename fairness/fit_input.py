@@ -9,6 +9,7 @@ from torch import Tensor
 
 from clustering.estimator_input import Device, checked_rows, warn_of_y
 from clustering.foundation.parameters import validate_signature
+from clustering.foundation.streams import checked_generator
 from fairness.groups import Groups, groups_of, smallest_group
 
 SmallGroups = Literal["error", "keep"]
@@ -34,6 +35,7 @@ def fit_input(estimator: Any, X: ArrayLike, sensitive_features: Any, **options: 
         InputError: a parameter or the data is invalid.
     """
     validate_signature(estimator)
+    checked_generator(getattr(estimator, "random_state", None))
     device: Device = getattr(estimator, "device", "cpu")
     values = checked_rows(estimator, X, reset=True, normalize=estimator.normalize, device=device)
     return values, fit_groups(estimator, len(values), sensitive_features, **options)

@@ -31,11 +31,22 @@ def seed_of(random_state: Any) -> int:
     Raises:
         InputError: it is none of these.
     """
+    generator = checked_generator(random_state)
+    draw = generator.integers if isinstance(generator, np.random.Generator) else generator.randint
+    return int(draw(np.iinfo(np.int32).max))
+
+
+def checked_generator(random_state: Any) -> Any:
+    """The generator of a `random_state`.
+
+    Raises:
+        InputError: it is not as in `seed_of`.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
     from sklearn.utils import check_random_state  # slow to import
 
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(np.iinfo(np.int32).max))
     try:
-        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        return check_random_state(random_state)
     except ValueError as error:
         raise InputError(f"random_state must be None, an integer or a numpy generator, not {random_state!r}") from error
