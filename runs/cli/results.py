@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from shlex import join as command
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,7 +34,6 @@ from runs.config.configs import (
     to_yaml,
 )
 from runs.config.groups import names
-from runs.config.overrides import command
 
 if TYPE_CHECKING:
     from runs.cli.session import Session

@@ -27,19 +27,24 @@ class ClusterConfig(RunConfig):
         None,
         "labelled points: 50 (equally many of each class) or 5% (of all points), drawn at random; or FILE.csv with the "
         "classes of some rows or files. The other points are scored",
+        counts=False,
     )
     wrong: Annotated[float, Within(0, 1)] = key(
-        0.0, "share of the drawn labels that are replaced by a random class; methods with label smoothing receive it"
+        0.0,
+        "share of the drawn labels that are replaced by a random class; methods with label smoothing receive it",
+        counts=None,
     )
     links: Annotated[int, AtLeast(1)] | None = key(
         None,
         "number of pairs of points, drawn at random, for which it is known whether both have the same class. Without "
         "labels=, all points are scored",
+        counts=None,
     )
     coarse: tuple[str | int, ...] | None = key(
         None,
         "a set of classes, as [4, 9]; for a random half of the points it is known whether their class is in the set. "
         "The other half is scored",
+        counts=None,
     )
     starts: Annotated[int, Within(1, 1000)] | None = key(
         None,
@@ -47,14 +52,16 @@ class ClusterConfig(RunConfig):
         "network 1",
     )
     selection: str | None = key(
-        "papers", "settings for the column selected by labels: papers, or FILE.yaml; null: omit this column"
+        "papers",
+        "settings for the column selected by labels: papers, or FILE.yaml; null: omit this column",
+        counts=False,
     )
     map_points: Annotated[int, Within(10, 2000)] | None = key(
         None,
         "for a method that learns features, the number of points without known class of which a t-SNE map of the "
         "features is stored with the run; null: no map",
+        counts=None,
     )
-
     output: str | None = key(
         None,
         "dataset=table: file for the rows with their clusters; the page is written beside it. dataset=folder: CSV file "
@@ -93,18 +100,16 @@ class ClusterConfig(RunConfig):
     def asked_labels(self) -> "int | float | str | None":
         """Return the parsed key `labels`: a number or a share of the points, a file name, or None."""
         text = (self.labels or "").strip()
+        number = re.fullmatch(r"(\d+)|(\d*\.?\d+)(%?)", text)
         if self.labels is not None and not text:
             raise InputError("labels= is empty; give a number, a share as 5%, or FILE.csv, or omit it")
-        if re.fullmatch(r"\d+", text):
-            return int(text) or None
-        number = re.fullmatch(r"(\d*\.?\d+)(%?)", text)
-        if number is None:
-            if text.lower() == "all":
-                raise InputError("labels=all leaves no points to cluster; give a number, a share, or FILE.csv")
+        if number is None and text.lower() != "all":
             return text or None
-        share = float(number[1]) / (100 if number[2] else 1)
-        if not 0 <= share < 1:
-            raise InputError(f"labels={text} leaves no points to cluster; give less than 100%, as 5% or 0.05")
+        if number and number[1]:
+            return int(text) or None
+        share = float(number[2]) / (100 if number[3] else 1) if number else 1.0
+        if share >= 1:
+            raise InputError(f"labels={text} leaves no points to cluster; give less than 100%, as 5%, or FILE.csv")
         return share or None
 
     def result_keys(self) -> dict[str, Any]:
@@ -118,21 +123,11 @@ class ClusterConfig(RunConfig):
         """
         kept = super().result_keys()
         kept.pop("dataset.path", None)
-        del kept["selection"]
-        labels = self.asked_labels()
-        kept["labels"] = (
-            content("labels", labels, "a number, or a file of labels") if isinstance(labels, str) else labels
-        )
-        if labels is None:
-            del kept["labels"]
-        if not self.wrong:
-            del kept["wrong"]
         if not self.learns:
             del kept["network"]
-        if self.links is None:
-            del kept["links"]
-        if self.coarse is None:
-            del kept["coarse"]
-        if self.map_points is None:
-            del kept["map_points"]
+        labels = self.asked_labels()
+        if labels is not None:
+            kept["labels"] = labels
+        if isinstance(labels, str):
+            kept["labels"] = content("labels", labels, "a number, or a file of labels")
         return kept

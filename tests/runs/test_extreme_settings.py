@@ -8,10 +8,10 @@ from clustering.foundation.errors import InputError
 from runs.config import groups, overrides
 from runs.config.configs import ClusterConfig, EvaluateConfig, TuneConfig, as_yaml, parse
 from runs.config.groups import Choice
-from runs.config.selections import selection_of
 from runs.config.tuning_protocol import steps_of
 from runs.config.yaml_files import read
 from runs.console.endings import explain
+from runs.stages.clustering.selections import selection_of
 from runs.stages.lineage import Lineage
 
 FILLED_IN = ("${oc.env:SECRET}", "${seed}", "a ${oc.decode:x} b", "${", r"\${a} ${b}")

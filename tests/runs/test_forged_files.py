@@ -22,8 +22,8 @@ from fsl.features.image_encoder import _look_of_checkpoint
 from fsl.samplers.balanced import Balanced
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
-from runs.config.network import DeepNetwork
 from runs.console.endings import MISTAKE, explain
+from runs.stages.clustering.deep_network import DeepNetwork
 from runs.stages.clustering.results import Trials
 from runs.stages.fair.results import TradeOff
 from runs.stages.tuning import CHOSEN, chosen_values
