@@ -24,6 +24,7 @@ from runs.cli.app import (
     examples,
     open_browser,
 )
+from runs.config.base import to_yaml
 from runs.config.configs import (
     SCHEMAS,
     ClusterConfig,
@@ -31,7 +32,6 @@ from runs.config.configs import (
     FairConfig,
     TuneConfig,
     parse,
-    to_yaml,
 )
 from runs.config.groups import names
 

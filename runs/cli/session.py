@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
+from runs.config.base import top_level
 from runs.config.configs import (
     ClusterConfig,
     EvaluateConfig,
@@ -11,10 +12,9 @@ from runs.config.configs import (
     RunConfig,
     TrainConfig,
     TuneConfig,
-    as_yaml,
-    top_level,
 )
 from runs.config.overrides import write
+from runs.config.yaml_files import as_yaml
 from runs.console.output import Console
 
 if TYPE_CHECKING:

@@ -20,9 +20,7 @@ class ClusterConfig(RunConfig):
     dataset: Choice
     method: Choice
     network: Choice
-    n_clusters: Annotated[int, AtLeast(1)] | None = key(
-        None, "number of clusters; null: the number of classes of the data set"
-    )
+    n_clusters: Annotated[int, AtLeast(1)] | None = key(None, "number of clusters; null: that of the classes")
     labels: str | None = key(
         None,
         "labelled points: 50 (equally many of each class) or 5% (of all points), drawn at random; or FILE.csv with the "
@@ -30,9 +28,7 @@ class ClusterConfig(RunConfig):
         counts=False,
     )
     wrong: Annotated[float, Within(0, 1)] = key(
-        0.0,
-        "share of the drawn labels that are replaced by a random class; methods with label smoothing receive it",
-        counts=None,
+        0.0, "share of the drawn labels with a random class; methods with label smoothing receive it", counts=None
     )
     links: Annotated[int, AtLeast(1)] | None = key(
         None,
@@ -47,20 +43,13 @@ class ClusterConfig(RunConfig):
         counts=None,
     )
     starts: Annotated[int, Within(1, 1000)] | None = key(
-        None,
-        f"number of fits with different seeds; the one with the lowest objective is kept; null: {STARTS}, with a "
-        "network 1",
+        None, f"number of fits, of which the one with the lowest objective is kept; null: {STARTS}, with a network 1"
     )
     selection: str | None = key(
-        "papers",
-        "settings for the column selected by labels: papers, or FILE.yaml; null: omit this column",
-        counts=False,
+        "papers", "settings for the column selected by labels: papers, or FILE.yaml; null: no column", counts=False
     )
     map_points: Annotated[int, Within(10, 2000)] | None = key(
-        None,
-        "for a method that learns features, the number of points without known class of which a t-SNE map of the "
-        "features is stored with the run; null: no map",
-        counts=None,
+        None, "number of points on a t-SNE map of learned features, stored with the run; null: no map", counts=None
     )
     output: str | None = key(
         None,
@@ -73,19 +62,13 @@ class ClusterConfig(RunConfig):
         super().__post_init__()
         labels = self.asked_labels()
         if self.wrong and not isinstance(labels, int | float):
-            raise InputError(
-                f"wrong={self.wrong:g} applies to randomly drawn labels only; give their number or share, as "
-                "labels=50%, or omit wrong"
-            )
+            raise InputError(f"wrong={self.wrong:g} applies to randomly drawn labels; add labels=50%, or omit it")
         if self.coarse is not None:
             object.__setattr__(self, "coarse", tuple(sorted(set(map(str, self.coarse)))))  # order does not matter
         if self.starts is None:
             object.__setattr__(self, "starts", 1 if self.learns else STARTS)
         elif self.learns and self.starts > 1:
-            raise InputError(
-                f"starts={self.starts}: with network={self.network.name} each training is its own run; omit starts and "
-                "give several seeds, as seed=0,1,2"
-            )
+            raise InputError(f"starts={self.starts}: a training is a run of its own; give several seeds, as seed=0,1,2")
 
     @property
     def learns(self) -> bool:
@@ -117,9 +100,6 @@ class ClusterConfig(RunConfig):
 
         A file of labels is represented by its content. The contents of the data set's files and of the selection are
         added separately.
-
-        Raises:
-            InputError: the file of labels does not exist.
         """
         kept = super().result_keys()
         kept.pop("dataset.path", None)

@@ -6,17 +6,14 @@
 line overrides them. Neither torch nor MLflow is imported here, except by `Choice.build`.
 """
 
-from runs.config.base import PLACES, RunConfig, group_names, group_of, key, to_yaml, top_level
+from runs.config.base import RunConfig
 from runs.config.cluster import ClusterConfig
 from runs.config.compose import parse
 from runs.config.fair import FairConfig
 from runs.config.groups import Choice
 from runs.config.schemas import SCHEMAS, EvaluateConfig, TrainConfig, TuneConfig
-from runs.config.source import freeze
-from runs.config.yaml_files import as_yaml
 
 __all__ = [
-    "PLACES",
     "SCHEMAS",
     "Choice",
     "ClusterConfig",
@@ -25,12 +22,5 @@ __all__ = [
     "RunConfig",
     "TrainConfig",
     "TuneConfig",
-    "as_yaml",
-    "freeze",
-    "group_names",
-    "group_of",
-    "key",
     "parse",
-    "to_yaml",
-    "top_level",
 ]

@@ -42,54 +42,37 @@ class TrainConfig(RunConfig):
     benchmark: Choice
     backbone: Choice
     training: Choice
-    devices: Annotated[int, AtLeast(1)] = key(
-        1,
-        "number of GPUs, or of CPU processes, that share each training batch; does not change the result beyond "
-        "rounding and batch normalisation",
-        execution=True,
-    )
+    devices: Annotated[int, AtLeast(1)] = key(1, "number of GPUs or CPU processes of a training", execution=True)
     checkpoint: str | None = key(
-        None,
-        "file of weights to use instead of training (.safetensors, .npz, .pth or similar); null: train",
-        counts=False,
+        None, "file of weights to use instead of training (.safetensors, .npz, .pth); null: train", counts=False
     )
     features: tuple[str, ...] | None = key(
-        None,
-        "files of features to use instead of images and a network: NOVEL, or NOVEL,BASE (.npz, .parquet and others)",
-        counts=False,
+        None, "files of features instead of images and a network: NOVEL, or NOVEL,BASE (.npz, .parquet)", counts=False
     )
     features_root: str | None = key(None, "folder of the files of features; null: the current folder", execution=True)
     prompt: Annotated[int, AtLeast(0)] | None = key(
         None, "number of a prompt, from 0, of a file of features with text_by_prompt; null: its text", counts=False
     )
     pretrained: str | None = key(
-        None,
-        "weights of a timm network, used with timm's preprocessing; true: timm's own; FILE: from a file",
-        counts=False,
+        None, "weights of a timm network, with timm's preprocessing; true: timm's own; FILE: of a file", counts=False
     )
     module: str | None = key(
-        None,
-        "the LightningModule that trains, as FILE.py:CLASS or module:Class; null: cross-entropy on base classes",
-        counts=None,
+        None, "LightningModule that trains, as FILE.py:CLASS; null: cross-entropy on base classes", counts=None
     )
     trainer: Mapping[str, Any] = key({}, "arguments of Lightning's Trainer, as trainer.max_epochs=5")
     callbacks: Mapping[str, Any] = key(
         {},
-        "callbacks of the Trainer and their arguments, as callbacks.early_stopping.patience=10; one of your own: "
-        "callbacks.NAME._target_=FILE.py:CLASS",
+        "callbacks and their arguments, as callbacks.early_stopping.patience=10; an own one: callbacks.NAME._target_="
+        "FILE.py:CLASS",
     )
     logger: Mapping[str, Any] = key({}, "arguments of the logger, as logger.log_model=false", execution=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        word = (self.pretrained or "").lower()
-        if word in ("true", "false"):
-            object.__setattr__(self, "pretrained", word if word == "true" else None)
+        if (word := (self.pretrained or "").lower()) in ("true", "false"):
+            object.__setattr__(self, "pretrained", "true" if word == "true" else None)
         if self.given and None not in (self.checkpoint, self.pretrained):
-            raise InputError(
-                "checkpoint= and pretrained= both give weights; omit one: checkpoint=FILE uses the benchmark's "
-                "preprocessing of images, pretrained= uses timm's"
-            )
+            raise InputError("checkpoint= and pretrained= (with timm's preprocessing) both give weights; omit one")
         known = parameter_names(TRAINER) if self.trainer else []
         for name in self.trainer if known else ():
             if name not in known:
@@ -160,22 +143,18 @@ class TrainConfig(RunConfig):
     def result_keys(self) -> dict[str, Any]:
         """Return the keys that can change the result.
 
-        A file of weights is represented by its content and replaces the training. Given features are added separately,
-        see `runs.stages.lineage.Lineage.bank`.
-
-        Raises:
-            InputError: the file of weights does not exist.
+        The content of a file of weights replaces the training. Given features are added separately, see
+        `runs.stages.lineage.Lineage.bank`.
         """
-        kept = super().result_keys()
-        for name in NOT_RESULTS:
-            kept.pop(f"trainer.{name}", None)
+        below = {f"trainer.{name}" for name in NOT_RESULTS}
+        kept = {name: value for name, value in super().result_keys().items() if name not in below}
         if self.module is not None and "module" in kept:
             kept["module"] = dotted(self.module)
-        if "training" in kept:
-            kept["training"] = "training"  # all options are settings of the same class
         if self.given:
             kept.pop("training", None)
             kept["checkpoint"] = self.weights
+        elif "training" in kept:
+            kept["training"] = "training"  # all options are settings of the same class
         return kept
 
     def _items(self) -> Iterable[tuple[str, Any]]:
@@ -191,9 +170,7 @@ class StrategyConfig(TrainConfig):
     strategy: Choice
     sampler: Choice
     crop_pct: Annotated[float, Within(0.1, 1)] | None = key(
-        None,
-        "central crop at test time, as fraction of a side: 0.875 in the papers; null: no crop, or timm's crop",
-        counts=None,
+        None, "central crop at test time, as share of a side: 0.875 in the papers; null: none, or timm's", counts=None
     )
     batch: Annotated[int, AtLeast(1)] | None = key(None, "tasks per batch; null: chosen for the device", execution=True)
 
@@ -218,37 +195,28 @@ class EvaluateConfig(StrategyConfig):
         "source", "mean that CL2N subtracts: of the training benchmark's base classes, or the target's, as public code"
     )
     tuning: str | None = key(
-        None,
-        "protocol for choosing the strategy's parameters: papers, joint, or FILE.yaml; null: use the given parameters",
-        counts=False,
+        None, "protocol that chooses the strategy's parameters: papers, joint, or FILE.yaml; null: none", counts=False
     )
     task_seed: Annotated[int, AtLeast(0)] | None = key(
         None, "seed of the tasks only, so that the same network is used; null: the value of seed"
     )
     audit: tuple[Literal["best_permutation", "per_true_class", "directed_with_self"], ...] = key(
-        (), "inflated accuracies to compute in addition: best_permutation, per_true_class, directed_with_self"
+        (), "inflated accuracies to compute too: best_permutation, per_true_class, directed_with_self"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "audit", tuple(sorted(set(self.audit))))  # order does not matter
         if self.features is not None and self.target.name != SAME:
-            raise InputError(
-                f"target={self.target.name} applies to images, but features= replaces them; omit one of the two"
-            )
+            raise InputError(f"target={self.target.name} applies to images, but features= replaces them; omit one")
         if self.base_mean == "target" and not self.crosses:
-            raise InputError(
-                "base_mean=target requires novel classes of another benchmark; add target=NAME, or omit it"
-            )
+            raise InputError("base_mean=target needs novel classes of another benchmark; add target=NAME, or omit it")
 
     def result_keys(self) -> dict[str, Any]:
         """Return the keys that can change the result.
 
         A file of tasks is represented by its content, and tasks=null by the number of tasks. The tuning is added
         separately, see `runs.stages.lineage.Lineage.tuning`.
-
-        Raises:
-            InputError: the file of tasks does not exist.
         """
         kept = super().result_keys()
         for field in FILES:
@@ -257,9 +225,7 @@ class EvaluateConfig(StrategyConfig):
         kept["tasks"] = self.count()
         if self.seed_of_tasks == self.seed:
             del kept["task_seed"]
-        if not self.crosses:
-            return {name: value for name, value in kept.items() if name.partition(".")[0] not in CROSSING}
-        return kept
+        return {name: value for name, value in kept.items() if self.crosses or name.partition(".")[0] not in CROSSING}
 
     @property
     def tuned(self) -> bool:
@@ -304,10 +270,7 @@ class TuneConfig(StrategyConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if any(field in self.sampler.options for field in FILES):
-            raise InputError(
-                f"sampler={self.sampler.name}: a file has tasks of one split, but tuning needs tasks of base and "
-                "validation classes; choose another sampler, or omit tuning"
-            )
+            raise InputError(f"sampler={self.sampler.name} has tasks of one split; tuning needs two; choose another")
 
     def trial(self, strategy: Choice, split: str, tasks: int) -> EvaluateConfig:
         """Return the config that evaluates one choice of values."""

@@ -27,6 +27,7 @@ TASKS = 500
 RULE = "highest mean accuracy, the first of equals"  # the rule of a step; part of a tuning's identity
 Tunable = Literal["base", "validation"]  # never the novel classes
 EXAMPLE = "{split: validation, grid: {weight: [0.1, 1.0]}}"
+FORM = {"tasks": Annotated[int, AtLeast(1)], "split": Tunable, "grid": dict, "at": dict}
 
 
 @dataclass(frozen=True)
@@ -84,56 +85,39 @@ def steps_of(protocol: str, strategy: Choice) -> tuple[TuningStep, ...]:
 
 def _read(protocol: str, strategy: Choice) -> tuple[list[TuningStep], int]:
     """Return the steps of a protocol for a preset, else for its strategy; and the default number of tasks."""
-    path = groups.file("tuning", protocol)
-    content = read(path)
-    tasks = content.pop("tasks", TASKS)
-    if problem := mismatch(tasks, FORM["tasks"]):
-        raise InputError(f"{path}: tasks must be {problem}, not {tasks!r}")
-    known = groups.names("strategy")
-    for name in content:
-        if ":" not in name and name not in known:
-            raise InputError(f"{path}: {unknown('strategy', name, known)}")
+    path, known = groups.file("tuning", protocol), groups.names("strategy")
+    content = {"tasks": TASKS, **read(path)}
     name = strategy.name if strategy.name in content else strategy.plugin
-    written = content.get(name, [])
-    if not isinstance(written, list):
-        raise InputError(f"{path}: {name}: must be a list of steps, such as {EXAMPLE}")
     hints = groups.described("strategy", strategy.plugin).hints
-    steps: list[TuningStep] = []
     try:
-        for step in written:
-            steps.append(_step({"tasks": tasks, **step} if isinstance(step, dict) else {}, hints))
-            chosen = [field for one in steps[:-1] for field in one.grids if field in steps[-1].grids]
-            if chosen:
-                raise InputError(f"{chosen[0]} is chosen by two steps; delete it from one")
-        for i, one in enumerate(steps):
-            for field in one.at:
-                if not any(field in later.grids for later in steps[i + 1 :]):
-                    raise InputError(f"no later step chooses {field}; delete it from at, and give {field}=VALUE")
+        if wrong := next((one for one in content if one not in known and one != "tasks" and ":" not in one), None):
+            raise unknown("strategy", wrong, known)
+        tasks = _checked("tasks", content["tasks"])
+        written = content.get(name, [])
+        if not isinstance(written, list) or not all(isinstance(step, dict) and step.get("grid") for step in written):
+            raise InputError(f"{name} must be a list of steps, each with a grid, such as {EXAMPLE}")
+        return [_step({"tasks": tasks, **step}, hints) for step in written], tasks
     except InputError as error:
-        raise InputError(f"{path}: {name}: {error}") from error
-    return steps, tasks
+        raise InputError(f"{path}: {error}") from error
 
 
-FORM = {"tasks": Annotated[int, AtLeast(1)], "split": Tunable, "grid": dict, "at": dict}
+def _checked(key: str, value: Any) -> Any:
+    if FORM[key] is dict and not isinstance(value, dict):
+        raise InputError(f"{key} must map fields to values, as in {EXAMPLE}, not {value!r}")
+    if problem := mismatch(value, FORM[key]):
+        raise InputError(f"{key} must be {problem}, not {value!r}")
+    return value
 
 
 def _step(written: Mapping[str, Any], hints: Mapping[str, Any]) -> TuningStep:
-    step: dict[str, Any] = {"split": "validation", "at": {}, "grid": {}, **written}
-    for key, value in step.items():
-        if key not in FORM:
-            raise unknown("key", key, FORM)
-        if FORM[key] is dict and not isinstance(value, dict):
-            raise InputError(f"{key} must map fields to values, as in {EXAMPLE}, not {value!r}")
-        if problem := mismatch(value, FORM[key]):
-            raise InputError(f"{key} must be {problem}, not {value!r}")
-    if not step["grid"]:
-        raise InputError(f"a step must have a grid, such as {EXAMPLE}")
-    if wrong := next((field for field in (*step["grid"], *step["at"]) if field not in hints), None):
-        raise unknown("field", wrong, hints)
-
     def read_as(field: str, value: Any) -> Any:
+        if field not in hints:
+            raise unknown("field", field, hints)
         return overrides.convert(field, overrides.of_file(value), hints[field])
 
+    if wrong := next((key for key in written if key not in FORM), None):
+        raise unknown("key", wrong, FORM)
+    step = {key: _checked(key, value) for key, value in {"split": "validation", "at": {}, **written}.items()}
     grids = {
         field: grid_of(field, [read_as(field, value) for value in values] if isinstance(values, list) else values)
         for field, values in step["grid"].items()
@@ -148,9 +132,7 @@ def grid_of(place: str, values: Any) -> Grid:
     Raises:
         InputError: there are fewer than two values; the message starts with `place`.
     """
-    if not isinstance(values, list):
-        raise InputError(f"{place}: must be a list of values, such as [0.1, 1.0], not {values!r}")
-    kept = list(dict.fromkeys(values))
+    kept = list(dict.fromkeys(values)) if isinstance(values, list) else []
     if len(kept) < 2:
-        raise InputError(f"{place}: at least two values are required, not {overrides.write(kept)}")
+        raise InputError(f"{place}: must be a list of at least two values, such as [0.1, 1.0], not {values!r}")
     return Grid(sorted(kept) if all(map(overrides.is_number, kept)) else kept)
