@@ -136,7 +136,7 @@ def _product(schema: type[C], overlay: Sequence[Setting], typed: Sequence[Settin
         first: dict[str, str] = {}
         for item in source:
             target = _target(schema, item, candidates)
-            if not target and source is overlay and _target(schema, item, _candidates(schema, overlay)):
+            if not target and item.experiment and _target(schema, item, _candidates(schema, overlay)):
                 continue  # a field of the experiment's option, in whose place another one was typed
             if not target:
                 raise _unknown(schema, item, candidates)
@@ -145,7 +145,7 @@ def _product(schema: type[C], overlay: Sequence[Setting], typed: Sequence[Settin
                 raise InputError(f"given twice: {first[target]}{also}; give it once (several values: {item.key}=a,b)")
             first[target] = item.key
             axes[target] = _values(schema, item, target, candidates)
-    for name in axes.get("backbone", ()):
+    for name in axes["backbone"] if "backbone" in group_names(schema) else ():
         check_backbone(name)
     for protocol in axes.pop("tuning", [getattr(schema, "tuning", None)]):
         varied = dict(axes)
