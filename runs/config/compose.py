@@ -17,7 +17,7 @@ from runs.config import groups, overrides
 from runs.config.base import RunConfig, group_names, group_of, hints_of, mappings, top_level
 from runs.config.groups import GROUPS, Choice
 from runs.config.schemas import SCHEMAS
-from runs.config.source import REQUIRED
+from runs.config.source import REQUIRED, is_mentioned
 from runs.config.tuning_protocol import default_grids, grid_of
 
 C = TypeVar("C", bound=RunConfig)
@@ -245,7 +245,7 @@ def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice
         if other is not schema and item.key.partition(".")[0] in hints_of(other):
             verbs = [verb, *(one for one in SCHEMAS if item.experiment and accepts(SCHEMAS[one], item.experiment))]
             return InputError(f"{item} is a key of `transduce {verbs[-1]}`, not of this verb")
-    for verb, other in {"": schema, **SCHEMAS}.items():
+    for verb, other in ({"": schema, **SCHEMAS} if is_mentioned(item.key) else {}).items():
         for key in group_names(other):
             kind = GROUPS[group_of(other, key)]
             for name in kind.plugins.table if kind.plugins else ():

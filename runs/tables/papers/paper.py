@@ -154,8 +154,8 @@ class _Place:
 
     @functools.cached_property
     def keys(self) -> dict[str, Config]:
-        """The configs by their YAML."""
-        return {config.to_yaml(): config for config in self.configs}
+        """The configs by their settings."""
+        return {" ".join(config.arguments()): config for config in self.configs}
 
 
 def _place(
