@@ -211,11 +211,12 @@ def _config(schema: type[C], point: Mapping[str, Any]) -> C:
     """Return the config with one value of each key."""
     fields: dict[str, Any] = {field.name: point[field.name] for field in top_level(schema) if field.name in point}
     for name in mappings(schema):
-        mapping = OmegaConf.create(fields.get(name, {}))
-        for key, value in point.items():
-            if key.startswith(f"{name}."):
-                OmegaConf.update(mapping, key.removeprefix(f"{name}."), value, force_add=True)
-        fields[name] = OmegaConf.to_container(mapping)
+        below = {key.removeprefix(f"{name}."): point[key] for key in point if key.startswith(f"{name}.")}
+        if below:
+            mapping = OmegaConf.create(fields.get(name, {}))
+            for key, value in below.items():
+                OmegaConf.update(mapping, key, value, force_add=True)
+            fields[name] = OmegaConf.to_container(mapping)
     for group in group_names(schema):
         name = point[group] if group in point else groups.default(group, point["benchmark"], point["backbone"])
         choice = groups.option(group_of(schema, group), name)

@@ -211,8 +211,8 @@ def default(group: str, benchmark: str = "", backbone: str = "") -> str:
     if group != "training":
         return GROUPS[group].default
     benchmarks = (benchmark, option("benchmark", benchmark).plugin)
-    wanted, known = [*(f"{name}_{backbone}" for name in benchmarks), *benchmarks, "default"], names(group)
-    return next(name for name in wanted if name in known)
+    wanted = [*(f"{name}_{backbone}" for name in benchmarks), *benchmarks, "default"]
+    return next(name for name in wanted if (options_folder(group) / f"{name}.yaml").is_file())
 
 
 def option(group: str, name: str) -> Choice:
