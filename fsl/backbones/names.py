@@ -10,6 +10,7 @@ from fsl.backbones import BACKBONES, OWN
 
 TIMM = "timm:"  # optional prefix of the name of a timm backbone
 OPEN_CLIP = "open_clip:"  # prefix of the name of a network of open_clip
+REGISTERED, FORMER = r"(?m)^@register_model\s+def (\w+)\(", r"(?m)^\s+'([\w.]+)':"
 ANY = r"(hf-hub:|hf_hub:|local-dir:).*|.*\.py:\w+|[\w.]+:\w+"  # what only timm, or the class of a user, can check
 
 
@@ -29,15 +30,14 @@ def check_backbone(name: str) -> None:
         )
     if name in BACKBONES.names() or (name == bare and re.fullmatch(ANY, name)):
         return
-    if bare not in timm_names() and bare.partition(".")[0] not in timm_names():
-        known = [*OWN, *(other for other in timm_names() if "." not in other)]
-        raise unknown("backbone", bare, known, "transduce list backbones")
+    if bare.partition(".")[0] not in timm_names() and bare not in timm_names(FORMER):
+        raise unknown("backbone", bare, [*OWN, *timm_names()], "transduce list backbones")
 
 
 @cache
-def timm_names() -> frozenset[str]:
-    """Return the names of timm's models, and the former names that timm still accepts."""
+def timm_names(written: str = REGISTERED) -> frozenset[str]:
+    """Return the names of timm's models, or the former ones that timm still accepts, by how its source writes them."""
     spec = importlib.util.find_spec("timm")
     models = pathlib.Path(spec.origin).parent / "models" if spec and spec.origin else pathlib.Path()
     source = "\n".join(path.read_text(encoding="utf-8") for path in models.glob("*.py"))
-    return frozenset(re.findall(r"(?m)^(?:@register_model\s+def |\s+')([\w.]+)(?:\(|':)", source))
+    return frozenset(re.findall(written, source))

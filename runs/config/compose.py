@@ -253,4 +253,5 @@ def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice
                 if item.key in groups.described(kind.name, name).hints:
                     remedy = f"`transduce {verb}` has it" if verb else f"omit it, or add {key}={name}, which has it"
                     return InputError(f"unknown key {str(item)!r}; {remedy}")
-    return unknown("key", str(item), known, "--help")
+    place = f"experiment {item.experiment}: " if item.experiment else ""
+    return InputError(f"{place}{unknown('key', item.key, known, '--help')}")

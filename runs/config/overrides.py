@@ -149,7 +149,7 @@ def convert(place: str, typed: Value, hint: Any) -> Any:
     forms = [freeze(typed.value)]
     if isinstance(typed.value, list) and typed.value:
         forms.append(tuple(part.text for part in values(place, typed.text[1:-1])))
-    elif typed.value is not None:
+    if typed.value is not None:
         forms.append(typed.text)
     for form in forms:
         if mismatch(form, hint, math.inf) is None:

@@ -86,19 +86,19 @@ def steps_of(protocol: str, strategy: Choice) -> tuple[TuningStep, ...]:
 def _read(protocol: str, strategy: Choice) -> tuple[list[TuningStep], int]:
     """Return the steps of a protocol for a preset, else for its strategy; and the default number of tasks."""
     path, known = groups.file("tuning", protocol), groups.names("strategy")
-    content = {"tasks": TASKS, **read(path)}
+    content, place = {"tasks": TASKS, **read(path)}, str(path)
     name = strategy.name if strategy.name in content else strategy.plugin
     hints = groups.described("strategy", strategy.plugin).hints
     try:
         if wrong := next((one for one in content if one not in known and one != "tasks" and ":" not in one), None):
             raise unknown("strategy", wrong, known)
         tasks = _checked("tasks", content["tasks"])
-        written = content.get(name, [])
+        written, place = content.get(name, []), f"{path}: {name}"
         if not isinstance(written, list) or not all(isinstance(step, dict) and step.get("grid") for step in written):
-            raise InputError(f"{name} must be a list of steps, each with a grid, such as {EXAMPLE}")
+            raise InputError(f"must be a list of steps, each with a grid, such as {EXAMPLE}")
         return [_step({"tasks": tasks, **step}, hints) for step in written], tasks
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{place}: {error}") from error
 
 
 def _checked(key: str, value: Any) -> Any:
