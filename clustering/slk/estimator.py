@@ -91,7 +91,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         X. "medoid": distances that are not squared, to rows of X.
     weight : lambda >= 0 of E, applied to each stored arc, hence twice to each pair of neighbours; half of the lambda in
         the papers' update. A large weight can merge clusters.
-    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N / K - 1 are used, but one at least.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N / K - 1, but one at
+        least.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged, as in the papers; None uses
         the rows as given.
     init : "k-means++", or (K, D) initial prototypes, in which case there is a single start.

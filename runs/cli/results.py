@@ -1,6 +1,7 @@
 """The verbs that show results and options: table, figure, report, ui, list, config."""
 
 import math
+import shlex
 import textwrap
 import webbrowser
 from typing import Annotated
@@ -10,9 +11,9 @@ import typer
 from clustering.foundation.errors import InputError, unknown
 from runs.cli.app import WIDTH, DryRun, Force, Json, NoBrowser, Results, RunMissing, Settings, Yes, console, named, verb
 from runs.cli.session import Session
-from runs.config.configs import SCHEMAS, parse, to_yaml
+from runs.config.base import to_yaml
+from runs.config.configs import SCHEMAS, parse
 from runs.config.groups import names
-from runs.config.overrides import command
 
 LimitMinutes = Annotated[float | None, typer.Option(help="Start no job after this number of minutes.")]
 LISTS = ("claims", "reasons")  # counts that are shown as JSON only
@@ -111,7 +112,7 @@ def figure(
         results += [] if result is None else [result]
         if result is None:
             said.note(f"not run, or incomplete: {name_of(config)}")
-    advice = command(["transduce", "figure", *(settings or ()), "--run-missing"])
+    advice = shlex.join(["transduce", "figure", *(settings or ()), "--run-missing"])
     if not results and not code:
         raise InputError(f"the record has no run for this figure; start them: {advice}")
     if len(results) < len(configs):

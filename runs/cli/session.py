@@ -10,7 +10,8 @@ import typer
 
 from clustering.foundation.errors import InputError
 from runs.cli.app import DryRun, Force, Json, Settings, console, verb
-from runs.config.configs import RunConfig, parse, to_yaml
+from runs.config.base import to_yaml
+from runs.config.configs import RunConfig, parse
 
 if TYPE_CHECKING:
     from runs.parallel import Parallel

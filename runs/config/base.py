@@ -3,8 +3,6 @@
 import dataclasses
 import functools
 import hashlib
-import json
-import math
 import os
 import re
 import typing
@@ -17,23 +15,25 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, mismatch
 from clustering.foundation.plugins import dotted
 from runs.config.groups import Choice
-from runs.config.overrides import Grid, write
+from runs.config.overrides import write
+from runs.config.yaml_files import dump
 
-YAML_WORDS = r"true|false|yes|no|on|off|y|n|null|nan|inf"
-BELOW = "  "  # indentation of fields below their group
 PLACES = ("root",)  # fields that hold folders; the content of their files is fingerprinted separately
 FILES = (*PLACES, "path")  # fields that say where the data of a choice are; a choice without them needs no files
 
 
-def key(default: Any, about: str, *, execution: bool = False) -> Any:
-    """Define a top-level key. A key with `execution` sets how and where to run, and cannot change the result.
+def key(default: Any, about: str, *, execution: bool = False, counts: bool | None = True) -> Any:
+    """Define a top-level key. A key whose default is {} takes any keys below it, as `trainer.max_epochs=5`.
 
-    A key whose default is a mapping takes any keys below it, as `trainer.max_epochs=5`.
+    Args:
+        default: the default.
+        about: description for the help text.
+        execution: whether it sets how and where to run, and cannot change the result.
+        counts: whether it is a result key; None: only if it is set, since a result from before it has the same key.
     """
-    metadata = {"about": about, "execution": execution}
-    if isinstance(default, Mapping):
-        return dataclasses.field(default_factory=dict, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    metadata = {"about": about, "execution": execution, "counts": counts and not execution}
+    given = {"default_factory": dict} if default == {} else {"default": default}
+    return dataclasses.field(**given, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,7 @@ class RunConfig:
         hints = hints_of(type(self))
         for field in top_level(type(self)):
             value = getattr(self, field.name)
-            problem = mismatch(value, hints[field.name])
-            if problem:
+            if problem := mismatch(value, hints[field.name]):
                 raise InputError(f"{field.name} must be {problem}, not {value!r}")
         if self.results == "":
             raise InputError("results= is empty; give a folder, or omit it")
@@ -84,19 +83,20 @@ class RunConfig:
         return {name: "null" if value is None else str(value) for name, value in self.flat().items()} | chosen
 
     def result_keys(self) -> dict[str, Any]:
-        """Return `flat()` without the keys that cannot change the result.
-
-        These are the execution keys and the folders, of which the content is hashed separately.
+        """Return `flat()` without the keys that cannot change the result, such as folders, whose content is hashed
+        separately.
 
         A group is represented by its plug-in and values, so that a preset and the same values given one by one are the
         same run.
         """
-        execution = {field.name for field in top_level(type(self)) if field.metadata["execution"]}
-        kept = {
-            name: value
-            for name, value in self.flat().items()
-            if name not in execution and name.partition(".")[2] not in (*PLACES, "name")
-        }
+        counts = {field.name: field.metadata["counts"] for field in top_level(type(self))}
+        unset = {field.name for field in top_level(type(self)) if getattr(self, field.name) == field.default}
+        kept: dict[str, Any] = {}
+        for name, value in self.flat().items():
+            first, _, below = name.partition(".")
+            how = counts.get(first, True)
+            if below not in (*PLACES, "name") and (how or (how is None and first not in unset)):
+                kept[name] = value
         return kept | {group: dotted(choice.plugin) for group, choice in self.choices().items()}
 
     def arguments(self) -> list[str]:
@@ -105,7 +105,7 @@ class RunConfig:
 
     def to_yaml(self) -> str:
         """Return the config as YAML text, readable with `OmegaConf.load` and with `experiment=FILE.yaml`."""
-        return "".join(f"{key}:{_block(value)}\n" for key, value in self.nested().items())
+        return dump(self.nested())
 
     def nested(self) -> dict[str, Any]:
         """Return all keys; a group with fields is a mapping of its name and its fields."""
@@ -132,23 +132,29 @@ class RunConfig:
         return dataclasses.replace(self, **changes)
 
 
-def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _leaves(name: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the values below a mapping in dotted form; an empty mapping only below the top level."""
-    for key, item in value.items():
-        if isinstance(item, Mapping) and item and all(re.fullmatch(r"[A-Za-z_][\w-]*", str(below)) for below in item):
-            yield from _leaves(f"{name}.{key}", item)
+    for below, item in value.items():
+        if isinstance(item, Mapping) and item and all(re.fullmatch(r"[A-Za-z_][\w-]*", str(one)) for one in item):
+            yield from _leaves(f"{name}.{below}", item)
         else:
-            yield f"{name}.{key}", tuple(item) if isinstance(item, list) else item
+            yield f"{name}.{below}", tuple(item) if isinstance(item, list) else item
 
 
-_HINTS: dict[type, dict[str, Any]] = {}  # not `functools.cache`, because mypy requires hashable arguments for it
+def hints_of(schema: Any) -> dict[str, Any]:
+    """Return the type hints of a schema's fields."""
+    return _hints(schema)
 
 
-def hints_of(schema: type[RunConfig]) -> dict[str, Any]:
-    """Return the type hints of a schema's fields. Cached, because one schema makes thousands of configs."""
-    if schema not in _HINTS:
-        _HINTS[schema] = typing.get_type_hints(schema, include_extras=True)
-    return _HINTS[schema]
+@functools.cache
+def _hints(schema: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(schema, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(schema)}
+
+
+def mappings(schema: type[RunConfig]) -> list[str]:
+    """Return the top-level keys that take any keys below them."""
+    return [field.name for field in top_level(schema) if field.default_factory is dict]
 
 
 def group_names(schema: type[RunConfig]) -> list[str]:
@@ -166,54 +172,12 @@ def top_level(schema: type[RunConfig]) -> list["dataclasses.Field[Any]"]:
     return [field for field in dataclasses.fields(schema) if field.metadata]
 
 
-def mappings(schema: type[RunConfig]) -> list[str]:
-    """Return the top-level keys that take any keys below them."""
-    return [field.name for field in top_level(schema) if field.default_factory is dict]
-
-
-def as_yaml(value: Any) -> str:
-    """Write a value as YAML, with quotes only if YAML requires them."""
-    if isinstance(value, Grid) and any(isinstance(item, tuple) for item in value):
-        return _quoted(write(value))
-    if isinstance(value, (tuple, list)):
-        return "[" + ", ".join(map(_item, value)) + "]"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_quoted(str(key))}: {as_yaml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, float) and math.isinf(value):
-        return ".inf" if value > 0 else "-.inf"
-    return _quoted(write(value)) if isinstance(value, str) else write(value)
-
-
 def to_yaml(configs: Sequence[RunConfig]) -> str:
     """Return several configs of one verb as one YAML text: what they share, and below `each` what differs."""
-    first, *others = [config.nested() for config in configs]
-    if not others:
-        return configs[0].to_yaml()
-    shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
-    lines = [f"{key}:{_block(value)}\n" for key, value in shared.items()]
-    for config in (first, *others):
-        lines.append(f"- {as_yaml({key: value for key, value in config.items() if key not in shared})}\n")
-    return "".join([*lines[: len(shared)], "each:\n", *lines[len(shared) :]])
-
-
-def _block(value: Any) -> str:
-    """Return a value after its key; a mapping on lines of its own."""
-    if not isinstance(value, Mapping):
-        return f" {as_yaml(value)}"
-    return "".join(f"\n{BELOW}{key}: {as_yaml(item)}" for key, item in value.items())
-
-
-def _item(value: Any) -> str:
-    """Write an item of a list, whose text is read as it stands, not as on the command line."""
-    return _quoted(value) if isinstance(value, str) else as_yaml(value)
-
-
-def _quoted(text: str) -> str:
-    text = re.sub(r"(\\*)\$\{", r"\1\1\\${", text)  # ${ would refer to another key
-    if re.fullmatch(r"[A-Za-z_][\w.+/-]*", text, flags=re.ASCII) and not re.fullmatch(YAML_WORDS, text.lower()):
-        return text
-    control = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-    return re.sub(control, lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
+    found = [config.nested() for config in configs]
+    shared = {name: value for name, value in found[0].items() if all(other.get(name) == value for other in found)}
+    own = [{name: value for name, value in one.items() if name not in shared} for one in found]
+    return dump(shared | ({"each": own} if len(own) > 1 else {}))
 
 
 def content(key: str, path: str, expected: str) -> str:

@@ -20,41 +20,37 @@ class ClusterConfig(RunConfig):
     dataset: Choice
     method: Choice
     network: Choice
-    n_clusters: Annotated[int, AtLeast(1)] | None = key(
-        None, "number of clusters; null: the number of classes of the data set"
-    )
+    n_clusters: Annotated[int, AtLeast(1)] | None = key(None, "number of clusters; null: that of the classes")
     labels: str | None = key(
         None,
         "labelled points: 50 (equally many of each class) or 5% (of all points), drawn at random; or FILE.csv with the "
         "classes of some rows or files. The other points are scored",
+        counts=False,
     )
     wrong: Annotated[float, Within(0, 1)] = key(
-        0.0, "share of the drawn labels that are replaced by a random class; methods with label smoothing receive it"
+        0.0, "share of the drawn labels with a random class; methods with label smoothing receive it", counts=None
     )
     links: Annotated[int, AtLeast(1)] | None = key(
         None,
         "number of pairs of points, drawn at random, for which it is known whether both have the same class. Without "
         "labels=, all points are scored",
+        counts=None,
     )
     coarse: tuple[str | int, ...] | None = key(
         None,
         "a set of classes, as [4, 9]; for a random half of the points it is known whether their class is in the set. "
         "The other half is scored",
+        counts=None,
     )
     starts: Annotated[int, Within(1, 1000)] | None = key(
-        None,
-        f"number of fits with different seeds; the one with the lowest objective is kept; null: {STARTS}, with a "
-        "network 1",
+        None, f"number of fits, of which the one with the lowest objective is kept; null: {STARTS}, with a network 1"
     )
     selection: str | None = key(
-        "papers", "settings for the column selected by labels: papers, or FILE.yaml; null: omit this column"
+        "papers", "settings for the column selected by labels: papers, or FILE.yaml; null: no column", counts=False
     )
     map_points: Annotated[int, Within(10, 2000)] | None = key(
-        None,
-        "for a method that learns features, the number of points without known class of which a t-SNE map of the "
-        "features is stored with the run; null: no map",
+        None, "number of points on a t-SNE map of learned features, stored with the run; null: no map", counts=None
     )
-
     output: str | None = key(
         None,
         "dataset=table: file for the rows with their clusters; the page is written beside it. dataset=folder: CSV file "
@@ -66,19 +62,13 @@ class ClusterConfig(RunConfig):
         super().__post_init__()
         labels = self.asked_labels()
         if self.wrong and not isinstance(labels, int | float):
-            raise InputError(
-                f"wrong={self.wrong:g} applies to randomly drawn labels only; give their number or share, as "
-                "labels=50%, or omit wrong"
-            )
+            raise InputError(f"wrong={self.wrong:g} applies to randomly drawn labels; add labels=50%, or omit it")
         if self.coarse is not None:
             object.__setattr__(self, "coarse", tuple(sorted(set(map(str, self.coarse)))))  # order does not matter
         if self.starts is None:
             object.__setattr__(self, "starts", 1 if self.learns else STARTS)
         elif self.learns and self.starts > 1:
-            raise InputError(
-                f"starts={self.starts}: with network={self.network.name} each training is its own run; omit starts and "
-                "give several seeds, as seed=0,1,2"
-            )
+            raise InputError(f"starts={self.starts}: a training is a run of its own; give several seeds, as seed=0,1,2")
 
     @property
     def learns(self) -> bool:
@@ -93,18 +83,16 @@ class ClusterConfig(RunConfig):
     def asked_labels(self) -> "int | float | str | None":
         """Return the parsed key `labels`: a number or a share of the points, a file name, or None."""
         text = (self.labels or "").strip()
+        number = re.fullmatch(r"(\d+)|(\d*\.?\d+)(%?)", text)
         if self.labels is not None and not text:
             raise InputError("labels= is empty; give a number, a share as 5%, or FILE.csv, or omit it")
-        if re.fullmatch(r"\d+", text):
-            return int(text) or None
-        number = re.fullmatch(r"(\d*\.?\d+)(%?)", text)
-        if number is None:
-            if text.lower() == "all":
-                raise InputError("labels=all leaves no points to cluster; give a number, a share, or FILE.csv")
+        if number is None and text.lower() != "all":
             return text or None
-        share = float(number[1]) / (100 if number[2] else 1)
-        if not 0 <= share < 1:
-            raise InputError(f"labels={text} leaves no points to cluster; give less than 100%, as 5% or 0.05")
+        if number and number[1]:
+            return int(text) or None
+        share = float(number[2]) / (100 if number[3] else 1) if number else 1.0
+        if share >= 1:
+            raise InputError(f"labels={text} leaves no points to cluster; give less than 100%, as 5%, or FILE.csv")
         return share or None
 
     def result_keys(self) -> dict[str, Any]:
@@ -112,27 +100,14 @@ class ClusterConfig(RunConfig):
 
         A file of labels is represented by its content. The contents of the data set's files and of the selection are
         added separately.
-
-        Raises:
-            InputError: the file of labels does not exist.
         """
         kept = super().result_keys()
         kept.pop("dataset.path", None)
-        del kept["selection"]
-        labels = self.asked_labels()
-        kept["labels"] = (
-            content("labels", labels, "a number, or a file of labels") if isinstance(labels, str) else labels
-        )
-        if labels is None:
-            del kept["labels"]
-        if not self.wrong:
-            del kept["wrong"]
         if not self.learns:
             del kept["network"]
-        if self.links is None:
-            del kept["links"]
-        if self.coarse is None:
-            del kept["coarse"]
-        if self.map_points is None:
-            del kept["map_points"]
+        labels = self.asked_labels()
+        if labels is not None:
+            kept["labels"] = labels
+        if isinstance(labels, str):
+            kept["labels"] = content("labels", labels, "a number, or a file of labels")
         return kept

@@ -34,20 +34,14 @@ class FairConfig(RunConfig):
 
     dataset: Choice
     method: Choice
-    n_clusters: Annotated[int, AtLeast(1)] | None = key(
-        None, "number of clusters; null: the papers' number for the data set"
-    )
+    n_clusters: Annotated[int, AtLeast(1)] | None = key(None, "number of clusters; null: as in the papers")
     fairness_weight: tuple[Annotated[float, AtLeast(0)], ...] | None = key(
         None,
         "weights of the fairness term, all in one run: 0,10,100; null: 0 and 13 logarithmically spaced weights, scaled "
         "to the data. Methods without a weight ignore it",
     )
-
     output: str | None = key(
-        None,
-        "dataset=table: file for the rows with their clusters; the page is written beside it; null: in the results "
-        "folder",
-        execution=True,
+        None, "dataset=table: file for the rows, beside the page; null: in the results folder", execution=True
     )
 
     def __post_init__(self) -> None:
@@ -58,8 +52,7 @@ class FairConfig(RunConfig):
             weights = {float(weight) for weight in self.fairness_weight}
             if self.dataset.plugin == "table":
                 weights.add(0.0)  # the reference of the page
-            rising = tuple(sorted(weights))
-            object.__setattr__(self, "fairness_weight", rising)
+            object.__setattr__(self, "fairness_weight", tuple(sorted(weights)))
 
     def result_keys(self) -> dict[str, Any]:
         """Return the keys that can change the result; the contents of the data set's files are added separately."""

@@ -11,34 +11,28 @@ import dataclasses
 import importlib
 import itertools
 import pathlib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
 from clustering.datasets import DATASETS
 from clustering.foundation.errors import InputError, unknown
-from clustering.foundation.parameters import mismatch
 from clustering.foundation.plugins import Plugins
 from clustering.methods import DECIDED, METHODS, configured
 from fairness.datasets import DATASETS as FAIR_DATASETS
 from fairness.methods import DECIDED as FAIR_DECIDED
 from fairness.methods import METHODS as FAIR_METHODS
 from fsl.backbones import OWN
+from fsl.backbones.names import TIMM
 from fsl.benchmarks import BENCHMARKS
 from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
-from runs.config.overrides import Grid
-from runs.config.source import Described, about_function, describe, freeze, read_class
+from runs.config.overrides import Grid, convert, of_file
+from runs.config.source import Described, about_function, describe, read_class
 from runs.config.yaml_files import is_yaml, read
 
 SAME = "same"
-TIMM = "timm:"  # optional prefix of the name of a timm backbone
-OPEN_CLIP = "open_clip:"  # prefix of the name of a network of open_clip
 
 
 @dataclass(frozen=True)
@@ -47,84 +41,48 @@ class Group:
 
     Attributes:
         name: name of the group.
-        key: its key on the command line; empty: the name.
+        default: the default option, in the syntax of the command line.
         about: short description for the help text.
         plugins: table of the option's classes, if each option has a class of its own.
-        own: the options that are functions of this project.
         builds: `package.module:Class`, if all options are settings of one class.
-        default: the default option, in the syntax of the command line.
-        files: folder of its presets in `configs/`; empty: the name.
         nothing: the option for "none", if there is one; it builds None.
-        estimators: whether the classes are estimators as in scikit-learn rather than dataclasses.
-        decided: parameters of estimators that the stage sets, and that are not fields.
+        decided: for estimators as in scikit-learn, the parameters that the stage sets; None: dataclasses.
+        files: folder of its presets in `configs/`; empty: the name.
     """
 
     name: str
-    about: str
     default: str
+    about: str
     plugins: Plugins | None = None
-    own: Mapping[str, str] = field(default_factory=dict)
     builds: str = ""
-    files: str = ""
     nothing: str = ""
-    estimators: bool = False
-    decided: tuple[str, ...] = DECIDED
-    key: str = ""
+    decided: tuple[str, ...] | None = None
+    files: str = ""
 
-    def __post_init__(self) -> None:
-        if not self.key:
-            object.__setattr__(self, "key", self.name)
+    @property
+    def key(self) -> str:
+        """Its key on the command line."""
+        return self.name.removeprefix("fair_")
 
 
+TRAINING, DEEP = "fsl.training.settings:Training", "runs.stages.clustering.deep_network:DeepNetwork"
+BACKBONE = "the network: one of these, a timm model, module:Class or FILE.py:Class"
+TARGET = "the benchmark of the novel classes; same: the benchmark of the training"
 CLUSTERER = "the clustering method: one of these, or a clusterer with scikit-learn's interface as module:Class"
-GROUPS: dict[str, Group] = {
-    group.name: group
-    for group in (
-        Group("benchmark", "images and their classes", "glyphs", plugins=BENCHMARKS),
-        Group("backbone", "the network: one of these, a timm model, module:Class or FILE.py:Class", "conv4", own=OWN),
-        Group("training", "training settings on the base classes", "default", builds="fsl.training.settings:Training"),
-        Group(
-            "strategy",
-            "the method that classifies the queries of a task",
-            "simpleshot,laplacianshot",
-            plugins=STRATEGIES,
-        ),
-        Group("sampler", "the distribution that tasks are drawn from", "balanced", plugins=SAMPLERS),
-        Group(
-            "target",
-            "the benchmark of the novel classes; same: the benchmark of the training",
-            SAME,
-            plugins=BENCHMARKS,
-            files="benchmark",
-            nothing=SAME,
-        ),
-        Group("dataset", "the points to cluster", "digits", plugins=DATASETS),
-        Group("method", CLUSTERER, "slk_mean_shift", plugins=METHODS, estimators=True),
-        Group(
-            "network",
-            "the network that learns the features to cluster",
-            "none",
-            builds="runs.config.network:DeepNetwork",
-            nothing="none",
-        ),
-        Group(
-            "fair_dataset",
-            "the points to cluster, and their groups",
-            "synthetic_unequal",
-            plugins=FAIR_DATASETS,
-            key="dataset",
-        ),
-        Group(
-            "fair_method",
-            CLUSTERER,
-            "fair_kmeans",
-            plugins=FAIR_METHODS,
-            estimators=True,
-            decided=FAIR_DECIDED,
-            key="method",
-        ),
-    )
-}
+DEFINED = (
+    Group("benchmark", "glyphs", "images and their classes", BENCHMARKS),
+    Group("backbone", "conv4", BACKBONE),
+    Group("training", "default", "training settings on the base classes", builds=TRAINING),
+    Group("strategy", "simpleshot,laplacianshot", "the method that classifies the queries of a task", STRATEGIES),
+    Group("sampler", "balanced", "the distribution that tasks are drawn from", SAMPLERS),
+    Group("target", SAME, TARGET, BENCHMARKS, nothing=SAME, files="benchmark"),
+    Group("dataset", "digits", "the points to cluster", DATASETS),
+    Group("method", "slk_mean_shift", CLUSTERER, METHODS, decided=DECIDED),
+    Group("network", "none", "the network that learns the features to cluster", builds=DEEP, nothing="none"),
+    Group("fair_dataset", "synthetic_unequal", "the points to cluster, and their groups", FAIR_DATASETS),
+    Group("fair_method", "fair_kmeans", CLUSTERER, FAIR_METHODS, decided=FAIR_DECIDED),
+)
+GROUPS: dict[str, Group] = {group.name: group for group in DEFINED}
 
 
 @dataclass(frozen=True)
@@ -144,8 +102,7 @@ class Choice:
     plugin: str = ""
 
     def __post_init__(self) -> None:
-        if not self.plugin:
-            object.__setattr__(self, "plugin", self.name)
+        object.__setattr__(self, "plugin", self.plugin or self.name)
 
     @property
     def key(self) -> str:
@@ -184,46 +141,32 @@ class Choice:
             InputError: the value of a field is invalid; the message names the field.
         """
         group = GROUPS[self.group]
-        if self.name == group.nothing:
-            return None
-        if group.plugins is None and not group.builds:
-            return self.plugin
-        built = load(group, self.plugin)
+        if self.name == group.nothing or group.name == "backbone":
+            return None if group.nothing else self.plugin
         try:
-            return configured(built, self.options) if group.estimators else built(**self.options)
+            return self.kind(**self.options) if group.decided is None else configured(self.kind, self.options)
         except InputError as error:
             raise InputError(f"{self.key}={self.name}: {error}") from error
 
 
 def load(group: Group, plugin: str) -> Any:
     """Import the dataclass or estimator of an option, and torch with it."""
-    if group.plugins is not None:
-        built = group.plugins.load(plugin)
-    else:
-        module, _, attribute = group.builds.partition(":")
-        built = getattr(importlib.import_module(module), attribute)
-    if group.estimators:
-        if not (isinstance(built, type) and hasattr(built, "fit") and hasattr(built, "get_params")):
-            raise InputError(f"{group.key} {plugin!r} must be an estimator with fit and get_params{_remedy(built)}")
-    elif not (isinstance(built, type) and dataclasses.is_dataclass(built)):
+    module, _, name = group.builds.partition(":")
+    built = group.plugins.load(plugin) if group.plugins else getattr(importlib.import_module(module), name)
+    if group.decided is None and not (isinstance(built, type) and dataclasses.is_dataclass(built)):
         raise InputError(f"{group.key} {plugin!r} must be a dataclass, because its fields are its config")
+    if group.decided is not None and not (isinstance(built, type) and {"fit", "get_params"}.issubset(dir(built))):
+        remedy = f"; an objective is method=softmax objective={plugin}" if hasattr(built, "loss") else ""
+        raise InputError(f"{group.key} {plugin!r} must be an estimator with fit and get_params{remedy}")
     return built
-
-
-def _remedy(built: Any) -> str:
-    """Return how to use an objective that was given where an estimator is expected."""
-    if not (hasattr(built, "targets") and hasattr(built, "loss")):
-        return ""
-    return f"; for an objective, write method=softmax objective={built.__module__}:{built.__qualname__}"
 
 
 @cache
 def described(group: str, plugin: str) -> Described:
     """Return the fields of a plug-in; for a class of this project without importing it."""
     kind = GROUPS[group]
-    place = kind.builds or (kind.plugins.locate(plugin) if kind.plugins else plugin)
-    found = read_class(place, kind.estimators, kind.decided if kind.estimators else ())
-    return found or describe(load(kind, plugin), kind.estimators, kind.decided)
+    place = kind.plugins.locate(plugin) if kind.plugins else kind.builds
+    return describe(read_class(place) or load(kind, plugin), kind.decided)
 
 
 @cache
@@ -238,17 +181,25 @@ def options_folder(group: str) -> pathlib.Path:
     return folder() / ((GROUPS[group].files if group in GROUPS else "") or group)
 
 
+def file(group: str, name: str) -> pathlib.Path:
+    """Return the path of a file of `configs/` such as an experiment, or of a YAML file given by its path.
+
+    Raises:
+        InputError: the name is unknown; the message suggests the closest.
+    """
+    if is_yaml(name):
+        return pathlib.Path(name)
+    if name not in names(group):
+        raise unknown(group, name, names(group))
+    return options_folder(group) / f"{name}.yaml"
+
+
 def names(group: str) -> list[str]:
     """Return the names of a group's options (plug-ins and presets), or of the files of another folder of `configs/`."""
-    path = options_folder(group)
-    files = {file.relative_to(path).with_suffix("").as_posix() for file in path.rglob("*.yaml")}
-    if group not in GROUPS:
-        return sorted(files)
-    kind = GROUPS[group]
-    return [
-        *([kind.nothing] if kind.nothing else []),
-        *sorted(files.union(kind.plugins.names() if kind.plugins else kind.own)),
-    ]
+    path, kind = options_folder(group), GROUPS.get(group)
+    found = {file.relative_to(path).with_suffix("").as_posix() for file in path.rglob("*.yaml")}
+    found |= set(kind.plugins.names() if kind and kind.plugins else OWN if group == "backbone" else ())
+    return [*([kind.nothing] if kind and kind.nothing else []), *sorted(found)]
 
 
 def default(group: str, benchmark: str = "", backbone: str = "") -> str:
@@ -257,13 +208,11 @@ def default(group: str, benchmark: str = "", backbone: str = "") -> str:
     The default training depends on the benchmark (or its class), and on the backbone if the papers train it
     differently: `mini_wrn28_10`, else `mini`, else `default`.
     """
-    if group == "training":
-        known = names(group)
-        benchmarks = (benchmark, option("benchmark", benchmark).plugin)
-        for name in (*(f"{name}_{backbone}" for name in benchmarks), *benchmarks):
-            if name in known:
-                return name
-    return GROUPS[group].default
+    if group != "training":
+        return GROUPS[group].default
+    benchmarks = (benchmark, option("benchmark", benchmark).plugin)
+    wanted = [*(f"{name}_{backbone}" for name in benchmarks), *benchmarks, "default"]
+    return next(name for name in wanted if (options_folder(group) / f"{name}.yaml").is_file())
 
 
 def option(group: str, name: str) -> Choice:
@@ -272,92 +221,63 @@ def option(group: str, name: str) -> Choice:
     Raises:
         InputError: the name is unknown (the message suggests the closest), or its file cannot be read.
     """
-    return _preset(group, name, pathlib.Path(name)) if is_yaml(name) else _option(group, name)
+    return _file_option(group, name) if is_yaml(name) else _option(group, name)
 
 
 @cache
 def _option(group: str, name: str) -> Choice:
     kind = GROUPS[group]
-    if len(name) > 200:
-        raise InputError(f"{kind.key}={name[:40]}...: the name is too long")
-    if name and name == kind.nothing:
+    if kind.nothing and name == kind.nothing:
         return Choice(group, name)
-    path = options_folder(group) / f"{name}.yaml"
-    if re.fullmatch(r"[\w.-]+", name) and path.is_file():
-        return _preset(group, name, path)
-    if kind.plugins is not None:
-        if ":" not in name and name not in kind.plugins.table and name not in kind.plugins.names():
-            raise kind.plugins.unknown(name, names(group), kind.key)
-        return Choice(group, name, composed(group, name, ()))
-    if kind.name == "network" and ":" in name:
-        raise InputError(
-            f"network={name}: give your own network as an architecture: network=small_cnn architecture={name} trains "
-            "it with the settings of small_cnn"
-        )
-    if kind.builds:
-        raise unknown(kind.key, name, [*names(group), "FILE.yaml"])
-    return Choice(group, name, plugin=name.removeprefix(TIMM))
+    if group == "backbone" and 0 < len(name) < 200:
+        return Choice(group, name, plugin=name.removeprefix(TIMM))
+    if ":" in name and kind.plugins:
+        return Choice(group, name, described(group, name).defaults)
+    if ":" in name and group == "network":
+        raise InputError(f"network={name}: your own network is an architecture: network=small_cnn architecture={name}")
+    if name not in names(group):
+        raise kind.plugins.unknown(name, names(group), kind.key) if kind.plugins else unknown(group, name, names(group))
+    if not (options_folder(group) / f"{name}.yaml").is_file():
+        return Choice(group, name, described(group, name).defaults)
+    return _file_option(group, name)
 
 
-def _preset(group: str, name: str, path: pathlib.Path) -> Choice:
+def _file_option(group: str, name: str) -> Choice:
     """Return the option of a file, which lists what differs from the class or from another option."""
-    kind, content = GROUPS[group], read(path)
-    base, plugin = content.pop("base", None), content.pop("name", None)
-    if kind.plugins is None and not kind.builds:
-        raise InputError(f"{path}: {kind.key} has no fields, so it takes no files; give a name")
-    if base is None and plugin is None and is_yaml(name) and kind.plugins:
-        raise InputError(f"{path}: say which option it changes, as base: {kind.default.partition(',')[0]}")
-    below = option(group, str(base)) if base is not None else None
-    plugin = below.plugin if below and kind.plugins else str(plugin or path.stem)
+    kind, path = GROUPS[group], file(group, name)
+    content = read(path)
+    base, plugin = content.pop("base", None), str(content.pop("name", path.stem))
+    if group == "backbone":
+        raise InputError(f"{path}: a backbone has no fields, so it takes no files; give a name")
+    below = option(group, str(base)) if base is not None else Choice(group, plugin, described(group, plugin).defaults)
+    plugin = below.plugin if kind.plugins else plugin
     hints = described(group, plugin).hints
-    changes = {} if below is None else dict(below.options)
-    for field_name, value in content.items():
-        if field_name not in hints:
-            raise InputError(f"{path}: {unknown('field', field_name, hints)}")
-        if problem := mismatch(freeze(value), hints[field_name]):
-            raise InputError(f"{path}: {field_name} must be {problem}, not {value!r}")
-        changes[field_name] = freeze(value)
-    return Choice(group, name, composed(group, plugin, tuple(changes.items())), plugin)
-
-
-@cache
-def composed(group: str, plugin: str, changes: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """Return the options of a plug-in: OmegaConf merges the changes into the schema of its class.
-
-    Raises:
-        InputError: the type of a value is wrong.
-    """
-    schema = described(group, plugin).schema
-    literal = {name: value for name, value in changes if "$" in str(value)}  # text of the user, no reference to a key
-    plain = {name: value for name, value in changes if name not in literal}
-    try:
-        merged = OmegaConf.to_container(OmegaConf.merge(OmegaConf.structured(schema), plain))
-    except OmegaConfBaseException as error:
-        raise InputError(f"{GROUPS[group].key}={plugin}: {str(error).splitlines()[0]}") from error
-    return {str(name): freeze(value) for name, value in {**merged, **literal}.items()}  # type: ignore[dict-item]
+    if wrong := next((name for name in content if name not in hints), None):
+        raise InputError(f"{path}: {unknown('field', wrong, hints)}")
+    values = {key: convert(f"{path}: {key}", of_file(value), hints[key]) for key, value in content.items()}
+    return Choice(group, name, {**below.options, **values}, plugin)
 
 
 def experiment(name: str) -> dict[str, Any]:
-    """Return the keys and values of `configs/experiment/NAME.yaml`."""
-    return read(options_folder("experiment") / f"{name}.yaml")
+    """Return the keys and values of an experiment, by its name in `configs/experiment/` or the path of a YAML file."""
+    return read(file("experiment", name))
 
 
-def comments(group: str, name: str) -> dict[str, str]:
+def comments(group: str, name: str) -> Mapping[str, str]:
     """Return what the docstring of an option's class says about each field."""
     choice = option(group, name)
-    return dict(described(group, choice.plugin).fields) if choice.options else {}
+    return described(group, choice.plugin).fields if choice.options else {}
 
 
 def comment(group: str, name: str) -> str:
     """Return the comment at the top of a preset's file, else the first sentence of the class's docstring."""
-    path = options_folder(group) / f"{name}.yaml"
+    path, kind = options_folder(group) / f"{name}.yaml", GROUPS.get(group)
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     head = itertools.takewhile(lambda line: line.startswith("#"), lines)
     if text := " ".join(line.lstrip("# ") for line in head):
         return text
-    kind = GROUPS.get(group)
-    if kind and name in kind.own:
-        return about_function(kind.own[name])
+    if group == "backbone" and name in OWN:
+        return about_function(OWN[name])
     return described(group, name).about if kind and kind.plugins and name in kind.plugins.table else ""
 
 

@@ -1,4 +1,4 @@
-"""The grammar of `key=value` on the command line and in experiment files.
+"""The grammar of `key=value` on the command line and in experiment files, and its conversion to the type of a field.
 
 key=value         one value: null, true, false, a number, text, or a list in brackets such as [45, 66]
 key=a,b,c         three values: one run for each (the product over all such keys); range(0,5) is 0,1,2,3,4
@@ -6,20 +6,20 @@ key='a,b'         text in quotes is taken literally, including commas and number
 """
 
 import json
+import math
 import re
-import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import yaml
 
 from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import mismatch
+from runs.config.source import freeze
 
-INTEGER = re.compile(r"[-+]?\d+")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
-RANGE = re.compile(r"range\(\s*([-+]?\d+)\s*(?:,\s*([-+]?\d+)\s*)?(?:,\s*([-+]?[1-9]\d*)\s*)?\)")
-WORDS = {"null": None, "none": None, "true": True, "false": False, "inf": float("inf"), "-inf": float("-inf")}
-LONGEST = 4000  # digits of an integer; Python's limit is slightly above
+RANGE = re.compile(r"range\((-?\d{1,9})(?:, *(-?\d{1,9}))?(?:, *(-?[1-9]\d{0,8}))?\)")
+WORDS = {"null": None, "none": None, "true": True, "false": False, "inf": math.inf, "-inf": -math.inf}
 DEEPEST = 20  # nested brackets
 MOST = 10_000  # values of a range
 CLOSING = {"[": "]", "(": ")", "{": "}"}
@@ -38,20 +38,22 @@ class Value(NamedTuple):
     value: Any
 
 
+def of_file(value: Any) -> Value:
+    """Return a value of a YAML file with its text."""
+    return Value(value if isinstance(value, str) else write(value), value)
+
+
 def split(argument: str) -> tuple[str, str]:
     """Split `key=value` into key and text.
 
     Raises:
         InputError: the `=`, the key or the value is missing.
     """
-    key, equals, text = argument.partition("=")
-    key, text = key.strip(), text.strip()
+    key, equals, text = map(str.strip, argument.partition("="))
     if not equals:
-        raise InputError(f"{argument!r} is not of the form key=value")
-    if key[:1] in "+~" and key[1:]:
-        raise InputError(f"{argument!r}: write {key[1:]}=VALUE; keys cannot be added or removed")
+        raise InputError(f"{argument!r} is not of the form key=value; write {key}=VALUE, as in benchmark=glyphs")
     if not re.fullmatch(r"[A-Za-z_][\w.-]*", key):
-        raise InputError(f"{argument!r}: {key!r} is not a key; write key=value")
+        raise InputError(f"{argument!r}: {key!r} is not a key; write {key.lstrip('+~') or 'key'}=VALUE")
     if not text:
         raise InputError(f"{key}= has no value; write {key}=null for none")
     return key, text
@@ -63,87 +65,41 @@ def values(key: str, text: str) -> list[Value]:
     Raises:
         InputError: a bracket or quote is not closed, or a value is empty; the message names the key.
     """
-    parts = _parts(key, text)
-    if any(not part for part in parts):
-        raise InputError(f"{key}={text}: a value is empty, between commas or at an end; remove the extra comma")
-    return [value for part in parts for value in _expanded(key, part)]
-
-
-def write(value: Any) -> str:
-    """Return the text that `values` reads as exactly this value; for a `Grid`, as exactly its values."""
-    if isinstance(value, Grid):
-        return ",".join(write(item) for item in value)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(write(item) for item in value) + "]"
-    if isinstance(value, Mapping):
-        return json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, str):
-        return repr(value)
-    plain = value and value == value.strip() and value.isprintable() and not re.search(r"[,\[\](){}\"']", value)
-    if plain and not _special(value):
-        return value
-    return f"'{value}'" if "'" not in value and value.isprintable() else _double_quoted(value)
-
-
-def _double_quoted(text: str) -> str:
-    """Return text in the double quotes of YAML, with an escape for what cannot be printed."""
-    text = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(letter if letter.isprintable() else f"\\U{ord(letter):08x}" for letter in text) + '"'
-
-
-def spell(values: Mapping[str, Any]) -> str:
-    """Return values as a user types them, such as `weight=0.7 neighbours=3`."""
-    return " ".join(f"{field}={write(value)}" for field, value in values.items())
-
-
-def command(words: Iterable[str]) -> str:
-    """Return a command line that a shell reads as these words."""
-    return shlex.join(words)
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value is an integer or a float, but not a boolean."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _special(text: str) -> bool:
-    return text.lower() in WORDS or bool(NUMBER.fullmatch(text))
+    found: list[Value] = []
+    for part in _parts(key, text):
+        if not part:
+            raise InputError(f"{key}={text}: a value is empty, between commas or at an end; remove the extra comma")
+        if match := RANGE.fullmatch(part):
+            numbers = range(*(int(number) for number in match.groups() if number))
+            if not 0 < len(numbers) <= MOST:
+                raise InputError(f"{key}={part} has {len(numbers):,} values; give 1 to {MOST:,}, as range(0,5)")
+            found += [Value(str(number), number) for number in numbers]
+        else:
+            found.append(_value(key, part))
+    return found
 
 
 def _parts(key: str, text: str) -> list[str]:
-    parts, current, expected, quote, escaped = [], "", [], "", False
+    parts, expected, quote, escaped = [""], [], "", False
     for letter in text:
         if quote:
             quote = "" if letter == quote and not escaped else quote
             escaped = letter == "\\" and quote == '"' and not escaped
-        elif letter in "'\"" and current.rstrip()[-1:] in ("", "[", ","):
+        elif letter in "'\"" and parts[-1].rstrip()[-1:] in ("", "[", ","):
             quote = letter  # a quote inside a word, as in o'clock, does not open a quotation
         elif letter in CLOSING:
             expected.append(CLOSING[letter])
-            if len(expected) > DEEPEST:
-                raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} nested brackets; remove some")
         elif expected and letter == expected[-1]:
             expected.pop()
         elif letter == "," and not expected:
-            parts.append(current.strip())
-            current = ""
+            parts.append("")
             continue
-        current += letter
+        parts[-1] += letter
+        if len(expected) > DEEPEST:
+            raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} nested brackets; remove some")
     if quote or expected:
         raise InputError(f"{key}={text}: {quote or expected[-1]} is missing at the end; text with it needs quotes")
-    return [*parts, current.strip()]
-
-
-def _expanded(key: str, part: str) -> list[Value]:
-    if match := RANGE.fullmatch(part):
-        first, last, step = (int(number) if number else None for number in match.groups())
-        numbers = range(first or 0, last, step or 1) if last is not None else range(first or 0)
-        if not 0 < len(numbers) <= MOST:
-            raise InputError(f"{key}={part} has {len(numbers):,} values; give 1 to {MOST:,}, as range(0,5)")
-        return [Value(str(number), number) for number in numbers]
-    return [_value(key, part)]
+    return [part.strip() for part in parts]
 
 
 def _value(key: str, text: str) -> Value:
@@ -159,8 +115,82 @@ def _value(key: str, text: str) -> Value:
     if text[0] == "[" and text[-1] == "]":
         inner = text[1:-1].strip()
         return Value(text, [item.value for item in values(key, inner)] if inner else [])
-    if text.lower() in WORDS:
-        return Value(text, WORDS[text.lower()])
-    if INTEGER.fullmatch(text) and len(text) <= LONGEST:
+    if text.lower() in WORDS or not NUMBER.fullmatch(text):
+        return Value(text, WORDS.get(text.lower(), text))
+    try:
         return Value(text, int(text))
-    return Value(text, float(text) if NUMBER.fullmatch(text) else text)
+    except ValueError:  # a fraction, or more digits than Python takes
+        return Value(text, float(text))
+
+
+def of_field(place: str, text: str, hint: Any, is_list: bool = False) -> list[Any]:
+    """Return the values that a text gives a field.
+
+    In a field that holds a list, a,b is one list, and null is [] unless the field may be null. In another field, the
+    list of a file is several values.
+    """
+    found = values(place, text)
+    if hint is not Any and mismatch((), hint) is None:
+        if [one.value for one in found] == [None]:
+            found = found if mismatch(None, hint) is None else [Value("[]", [])]
+        elif not all(one.value is None or isinstance(one.value, list) for one in found):
+            found = values(place, f"[{text}]")
+    elif is_list and hint is not Any:
+        found = values(place, text[1:-1])
+    return [convert(place, one, hint) for one in found]
+
+
+def convert(place: str, typed: Value, hint: Any) -> Any:
+    """Return a value in the type of a field: 2024 is text in a field of type text, and 1 a float in one of floats.
+
+    Raises:
+        InputError: the value does not fit the annotation; the message begins with `place`.
+    """
+    forms = [freeze(typed.value)]
+    if isinstance(typed.value, list) and typed.value:
+        forms.append(tuple(part.text for part in values(place, typed.text[1:-1])))
+    if typed.value is not None:
+        forms.append(typed.text)
+    for form in forms:
+        if mismatch(form, hint, math.inf) is None:
+            return _as_float(form, hint)
+    raise InputError(f"{place} must be {mismatch(forms[0], hint, math.inf)}, not {typed.text!r}")
+
+
+def _as_float(value: Any, hint: Any) -> Any:
+    """Return an integer as a float if the field holds floats."""
+    if isinstance(value, tuple):
+        floats = mismatch((0.5,), hint) is None and mismatch((object(),), hint) is not None
+        return tuple(_as_float(item, float if floats else Any) for item in value)
+    if type(value) is not int or hint is Any or (mismatch(0.5, hint) and mismatch(1e6 + 0.5, hint)):
+        return value
+    return float(value) if abs(value) < 1e300 else math.inf
+
+
+def write(value: Any) -> str:
+    """Return the text that `values` reads as exactly this value; for a `Grid`, as exactly its values."""
+    if isinstance(value, Grid):
+        return ",".join(write(item) for item in value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(write(item) for item in value) + "]"
+    if value is None or isinstance(value, (bool, Mapping)):
+        return json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return repr(value)
+    plain = value and value == value.strip() and value.isprintable() and not re.search(r"[,\[\](){}\"']", value)
+    if plain and value.lower() not in WORDS and not NUMBER.fullmatch(value):
+        return value
+    if "'" not in value and value.isprintable():
+        return f"'{value}'"
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(letter if letter.isprintable() else f"\\U{ord(letter):08x}" for letter in escaped) + '"'
+
+
+def spell(values: Mapping[str, Any]) -> str:
+    """Return values as a user types them, such as `weight=0.7 neighbours=3`."""
+    return " ".join(f"{field}={write(value)}" for field, value in values.items())
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is an integer or a float, but not a boolean."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

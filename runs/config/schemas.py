@@ -1,4 +1,4 @@
-"""The configs of the verbs. Those of the few-shot verbs, which inherit from each other, are defined here."""
+"""The configs of the few-shot verbs, which inherit from each other, and the class of each verb's configs."""
 
 import dataclasses
 import os
@@ -11,15 +11,13 @@ from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.parameters import AtLeast, Within
 from clustering.foundation.plugins import dotted
 from runs.config import groups
-from runs.config.base import RunConfig, content, key
+from runs.config.base import FILES, RunConfig, content, key
 from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
 from runs.config.groups import SAME, Choice
 from runs.config.source import parameter_names
 
-FILES = ("path",)  # fields that name a file, which is represented by its content in identities
 CROSSING = ("target", "base_mean")  # keys that only matter if the tasks are of another benchmark
-CROP = "central crop at test time, as fraction of a side: 0.875 in the papers; null: no crop, or timm's crop"
 # placeholders of the groups that are not used with given features
 GIVEN = {
     "benchmark": Choice("benchmark", "features"),
@@ -27,6 +25,7 @@ GIVEN = {
     "training": Choice("training", "none"),
 }
 TRAINS = ("training", "module", "trainer", "callbacks", "logger")  # keys of a training only
+OF_IMAGES = ("checkpoint", "pretrained", "crop_pct", "module", "trainer", "callbacks", "logger")
 TASKS = 10_000  # default number of tasks
 TRAINER = "pytorch_lightning.trainer.trainer:Trainer"
 NOT_RESULTS = (
@@ -43,74 +42,65 @@ class TrainConfig(RunConfig):
     benchmark: Choice
     backbone: Choice
     training: Choice
-    devices: Annotated[int, AtLeast(1)] = key(
-        1,
-        "number of GPUs, or of CPU processes, that share each training batch; does not change the result beyond "
-        "rounding and batch normalisation",
-        execution=True,
-    )
+    devices: Annotated[int, AtLeast(1)] = key(1, "number of GPUs or CPU processes of a training", execution=True)
     checkpoint: str | None = key(
-        None, "file of weights to use instead of training (.safetensors, .npz, .pth or similar); null: train"
+        None, "file of weights to use instead of training (.safetensors, .npz, .pth); null: train", counts=False
     )
     features: tuple[str, ...] | None = key(
-        None,
-        "files of features to use instead of images and a network: NOVEL, or NOVEL,BASE (.npz, .parquet and others)",
+        None, "files of features instead of images and a network: NOVEL, or NOVEL,BASE (.npz, .parquet)", counts=False
     )
     features_root: str | None = key(None, "folder of the files of features; null: the current folder", execution=True)
     prompt: Annotated[int, AtLeast(0)] | None = key(
-        None, "number of a prompt, from 0, of a file of features with text_by_prompt; null: its text"
+        None, "number of a prompt, from 0, of a file of features with text_by_prompt; null: its text", counts=False
     )
     pretrained: str | None = key(
-        None, "weights of a timm network, used with timm's preprocessing; true: timm's own; FILE: from a file"
+        None, "weights of a timm network, with timm's preprocessing; true: timm's own; FILE: of a file", counts=False
     )
     module: str | None = key(
-        None, "the LightningModule that trains, as FILE.py:CLASS or module:Class; null: cross-entropy on base classes"
+        None, "LightningModule that trains, as FILE.py:CLASS; null: cross-entropy on base classes", counts=None
     )
     trainer: Mapping[str, Any] = key({}, "arguments of Lightning's Trainer, as trainer.max_epochs=5")
     callbacks: Mapping[str, Any] = key(
         {},
-        "callbacks of the Trainer and their arguments, as callbacks.early_stopping.patience=10; one of your own: "
-        "callbacks.NAME._target_=FILE.py:CLASS",
+        "callbacks and their arguments, as callbacks.early_stopping.patience=10; an own one: callbacks.NAME._target_="
+        "FILE.py:CLASS",
     )
     logger: Mapping[str, Any] = key({}, "arguments of the logger, as logger.log_model=false", execution=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        word = (self.pretrained or "").lower()
-        if word in ("true", "false"):
-            object.__setattr__(self, "pretrained", word if word == "true" else None)
-        if self.checkpoint is not None and self.pretrained is not None:
-            raise InputError(
-                "checkpoint= and pretrained= both give weights; omit one: checkpoint=FILE uses the benchmark's "
-                "preprocessing of images, pretrained= uses timm's"
-            )
-        known = parameter_names(TRAINER) if self.trainer else ()
-        for name in self.trainer:
-            if known and name not in known:
+        if (word := (self.pretrained or "").lower()) in ("true", "false"):
+            object.__setattr__(self, "pretrained", "true" if word == "true" else None)
+        if self.given and None not in (self.checkpoint, self.pretrained):
+            raise InputError("checkpoint= and pretrained= (with timm's preprocessing) both give weights; omit one")
+        known = parameter_names(TRAINER) if self.trainer else []
+        for name in self.trainer if known else ():
+            if name not in known:
                 raise InputError(f"trainer.{name}: {unknown('argument of the Trainer', name, known)}")
         for name, arguments in self.callbacks.items():
             if not isinstance(arguments, (Mapping, bool, NoneType)):
-                raise InputError(
-                    f"callbacks.{name} must have arguments below it, as callbacks.{name}.KEY=value, or be true or "
-                    f"false, not {arguments!r}"
-                )
-        if self.features is None:
-            for name in ("prompt", "features_root"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"{name}= applies to given features; add features=FILE, or omit it")
-            return
-        if not self.features:
+                raise InputError(f"callbacks.{name}={arguments} must be true or false, or callbacks.{name}.KEY=value")
+        if self.features is not None:
+            self._use_features(self.features)
+        elif name := next((name for name in ("prompt", "features_root") if getattr(self, name) is not None), ""):
+            raise InputError(f"{name}= applies to given features; add features=FILE, or omit it")
+
+    def _use_features(self, files: tuple[str, ...]) -> None:
+        """Put placeholders for the images and the network, of which nothing may be set.
+
+        Raises:
+            InputError: a key of them is set; the message names it.
+        """
+        if not files:
             raise InputError("features= names no file; give one, or omit it")
-        object.__setattr__(self, "features", tuple(dict.fromkeys(self.features)))
-        for name in ("checkpoint", "pretrained", "crop_pct", "module", "trainer", "callbacks", "logger"):
+        object.__setattr__(self, "features", tuple(dict.fromkeys(files)))
+        for name in OF_IMAGES:
             if getattr(self, name, None) not in (None, {}):
                 raise InputError(f"{name}= applies to images, but features= replaces them; omit one of the two")
         for group, stand_in in GIVEN.items():
             chosen = getattr(self, group)
-            if chosen not in (
-                stand_in,
-                groups.option(group, groups.default(group, groups.GROUPS["benchmark"].default)),
-            ):
+            unset = groups.option(group, groups.default(group, groups.GROUPS["benchmark"].default))
+            if chosen not in (stand_in, unset):
                 raise InputError(f"{group}={chosen.name} and its keys have no effect with features=; omit them")
             object.__setattr__(self, group, stand_in)
 
@@ -153,31 +143,18 @@ class TrainConfig(RunConfig):
     def result_keys(self) -> dict[str, Any]:
         """Return the keys that can change the result.
 
-        A file of weights is represented by its content and replaces the training. Given features are added separately,
-        see `runs.stages.lineage.Lineage.bank`.
-
-        Raises:
-            InputError: the file of weights does not exist.
+        The content of a file of weights replaces the training. Given features are added separately, see
+        `runs.stages.lineage.Lineage.bank`.
         """
         below = {f"trainer.{name}" for name in NOT_RESULTS}
-        kept = {
-            name: value
-            for name, value in super().result_keys().items()
-            if name not in below and not name.startswith("logger.")
-        }
-        module = kept.pop("module", None)
-        if module is not None:
-            kept["module"] = dotted(module)
-        del kept["features"], kept["prompt"], kept["pretrained"]
-        if self.features is not None:
-            del kept["checkpoint"]
-            return kept
-        kept["training"] = "training"  # all options are settings of the same class
+        kept = {name: value for name, value in super().result_keys().items() if name not in below}
+        if self.module is not None and "module" in kept:
+            kept["module"] = dotted(self.module)
         if self.given:
-            del kept["training"]
+            kept.pop("training", None)
             kept["checkpoint"] = self.weights
-        else:
-            del kept["checkpoint"]
+        elif "training" in kept:
+            kept["training"] = "training"  # all options are settings of the same class
         return kept
 
     def _items(self) -> Iterable[tuple[str, Any]]:
@@ -187,11 +164,26 @@ class TrainConfig(RunConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateConfig(TrainConfig):
-    """One evaluation of one strategy on the tasks of one sampler: `transduce evaluate`."""
+class StrategyConfig(TrainConfig):
+    """What an evaluation and a tuning have in common: a strategy, and tasks."""
 
     strategy: Choice
     sampler: Choice
+    crop_pct: Annotated[float, Within(0.1, 1)] | None = key(
+        None, "central crop at test time, as share of a side: 0.875 in the papers; null: none, or timm's", counts=None
+    )
+    batch: Annotated[int, AtLeast(1)] | None = key(None, "tasks per batch; null: chosen for the device", execution=True)
+
+    @property
+    def needs_images(self) -> bool:
+        """Whether the strategy needs the images of its tasks and the network, in addition to features."""
+        return self.strategy.needs_images
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateConfig(StrategyConfig):
+    """One evaluation of one strategy on the tasks of one sampler: `transduce evaluate`."""
+
     target: Choice
     tasks: Annotated[int, Within(1, 10_000_000)] | None = key(
         None, f"number of tasks; null: {TASKS:,}, or all if there are fewer"
@@ -202,53 +194,38 @@ class EvaluateConfig(TrainConfig):
     base_mean: Literal["source", "target"] = key(
         "source", "mean that CL2N subtracts: of the training benchmark's base classes, or the target's, as public code"
     )
-    crop_pct: Annotated[float, Within(0.1, 1)] | None = key(None, CROP)
     tuning: str | None = key(
-        None,
-        "protocol for choosing the strategy's parameters: papers, joint, or FILE.yaml; null: use the given parameters",
+        None, "protocol that chooses the strategy's parameters: papers, joint, or FILE.yaml; null: none", counts=False
     )
     task_seed: Annotated[int, AtLeast(0)] | None = key(
         None, "seed of the tasks only, so that the same network is used; null: the value of seed"
     )
     audit: tuple[Literal["best_permutation", "per_true_class", "directed_with_self"], ...] = key(
-        (), "inflated accuracies to compute in addition: best_permutation, per_true_class, directed_with_self"
+        (), "inflated accuracies to compute too: best_permutation, per_true_class, directed_with_self"
     )
-    batch: Annotated[int, AtLeast(1)] | None = key(None, "tasks per batch; null: chosen for the device", execution=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "audit", tuple(sorted(set(self.audit))))  # order does not matter
         if self.features is not None and self.target.name != SAME:
-            raise InputError(
-                f"target={self.target.name} applies to images, but features= replaces them; omit one of the two"
-            )
+            raise InputError(f"target={self.target.name} applies to images, but features= replaces them; omit one")
         if self.base_mean == "target" and not self.crosses:
-            raise InputError(
-                "base_mean=target requires novel classes of another benchmark; add target=NAME, or omit it"
-            )
+            raise InputError("base_mean=target needs novel classes of another benchmark; add target=NAME, or omit it")
 
     def result_keys(self) -> dict[str, Any]:
         """Return the keys that can change the result.
 
         A file of tasks is represented by its content, and tasks=null by the number of tasks. The tuning is added
         separately, see `runs.stages.lineage.Lineage.tuning`.
-
-        Raises:
-            InputError: the file of tasks does not exist.
         """
         kept = super().result_keys()
         for field in FILES:
-            if self.sampler.options.get(field) is not None:
-                kept[f"sampler.{field}"] = content(f"sampler.{field}", self.sampler.options[field], "a file of tasks")
+            if (path := self.sampler.options.get(field)) is not None:
+                kept[f"sampler.{field}"] = content(f"sampler.{field}", path, "a file of tasks")
         kept["tasks"] = self.count()
-        del kept["tuning"]
         if self.seed_of_tasks == self.seed:
             del kept["task_seed"]
-        if self.crop_pct is None:
-            del kept["crop_pct"]  # keeps identities from before this key existed
-        if not self.crosses:
-            return {name: value for name, value in kept.items() if name.partition(".")[0] not in CROSSING}
-        return kept
+        return {name: value for name, value in kept.items() if self.crosses or name.partition(".")[0] not in CROSSING}
 
     @property
     def tuned(self) -> bool:
@@ -261,13 +238,8 @@ class EvaluateConfig(TrainConfig):
 
     def tuning_config(self) -> "TuneConfig":
         """Return the config of the tuning. With a target, tuning uses the benchmark of the training."""
-        shared = {field.name for field in dataclasses.fields(TuneConfig)} & {f.name for f in dataclasses.fields(self)}
-        return TuneConfig(**{name: getattr(self, name) for name in shared})
-
-    @property
-    def needs_images(self) -> bool:
-        """Whether the strategy needs the images of its tasks and the network, in addition to features."""
-        return self.strategy.needs_images
+        names = [field.name for field in dataclasses.fields(TuneConfig) if hasattr(self, field.name)]
+        return TuneConfig(**{name: getattr(self, name) for name in names})
 
     @property
     def crosses(self) -> bool:
@@ -285,47 +257,26 @@ class EvaluateConfig(TrainConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneConfig(TrainConfig):
-    """One tuning of a strategy's parameters: `transduce tune`."""
+class TuneConfig(StrategyConfig):
+    """One tuning of a strategy's parameters: `transduce tune`. Its identity has the steps of the protocol."""
 
-    strategy: Choice
-    sampler: Choice
-    crop_pct: Annotated[float, Within(0.1, 1)] | None = key(None, CROP)
-    tuning: str = key("papers", "protocol with the values and classes of each step: papers, joint, or FILE.yaml")
+    tuning: str = key(
+        "papers", "protocol with the values and classes of each step: papers, joint, or FILE.yaml", counts=False
+    )
     novel_tasks: Annotated[int, Within(0, 10_000_000)] = key(
         0, "after the choice, evaluate the last step's values on this number of novel tasks", execution=True
     )
-    batch: Annotated[int, AtLeast(1)] | None = key(None, "tasks per batch; null: chosen for the device", execution=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if any(field in self.sampler.options for field in FILES):
-            raise InputError(
-                f"sampler={self.sampler.name}: a file has tasks of one split, but tuning needs tasks of base and "
-                "validation classes; choose another sampler, or omit tuning"
-            )
-
-    @property
-    def needs_images(self) -> bool:
-        """Whether the strategy needs the images of its tasks and the network, in addition to features."""
-        return self.strategy.needs_images
-
-    def result_keys(self) -> dict[str, Any]:
-        """Return the keys that can change the result.
-
-        The steps of the protocol are added in `runs.stages.lineage.Lineage.tuning`.
-        """
-        kept = super().result_keys()
-        del kept["tuning"]
-        if self.crop_pct is None:
-            del kept["crop_pct"]
-        return kept
+            raise InputError(f"sampler={self.sampler.name} has tasks of one split; tuning needs two; choose another")
 
     def trial(self, strategy: Choice, split: str, tasks: int) -> EvaluateConfig:
         """Return the config that evaluates one choice of values."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
-        values |= {"strategy": strategy, "sampler": self.sampler, "batch": self.batch, "crop_pct": self.crop_pct}
-        return EvaluateConfig(**values | {"target": Choice("target", SAME), "split": split, "tasks": tasks})
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(StrategyConfig)}
+        values |= {"strategy": strategy, "target": Choice("target", SAME), "split": split, "tasks": tasks}
+        return EvaluateConfig(**values)
 
 
 SCHEMAS: Mapping[str, type[RunConfig]] = {

@@ -12,24 +12,22 @@ chooses. A preset with an empty list is not tuned, even if its strategy is. If t
 that no step names, the field joins the last step.
 """
 
-import pathlib
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from clustering.foundation.errors import InputError, unknown
+from clustering.foundation.parameters import AtLeast, mismatch
 from runs.config import groups, overrides
-from runs.config.conversion import convert
 from runs.config.groups import Choice
-from runs.config.overrides import Grid, Value
-from runs.config.source import Described
-from runs.config.yaml_files import is_yaml, read
+from runs.config.overrides import Grid
+from runs.config.yaml_files import read
 
 TASKS = 500
 RULE = "highest mean accuracy, the first of equals"  # the rule of a step; part of a tuning's identity
 Tunable = Literal["base", "validation"]  # never the novel classes
-TUNABLE: tuple[Tunable, ...] = typing.get_args(Tunable)
+EXAMPLE = "{split: validation, grid: {weight: [0.1, 1.0]}}"
+FORM = {"tasks": Annotated[int, AtLeast(1)], "split": Tunable, "grid": dict, "at": dict}
 
 
 @dataclass(frozen=True)
@@ -85,72 +83,47 @@ def steps_of(protocol: str, strategy: Choice) -> tuple[TuningStep, ...]:
     return tuple(steps)
 
 
-def _path(protocol: str) -> pathlib.Path:
-    if is_yaml(protocol):
-        return pathlib.Path(protocol)
-    known = groups.names("tuning")
-    if protocol not in known:
-        raise unknown("tuning", protocol, known)
-    return groups.folder() / "tuning" / f"{protocol}.yaml"
-
-
-def _read(protocol: str, strategy: Choice) -> tuple[tuple[TuningStep, ...], int]:
+def _read(protocol: str, strategy: Choice) -> tuple[list[TuningStep], int]:
     """Return the steps of a protocol for a preset, else for its strategy; and the default number of tasks."""
-    path = _path(protocol)
-    content = read(path)
-    tasks = _count(path, content.pop("tasks", TASKS))
-    known = groups.names("strategy")
-    for name in content:
-        if ":" not in name and name not in known:
-            raise InputError(f"{path}: {unknown('strategy', name, known)}")
+    path, known = groups.file("tuning", protocol), groups.names("strategy")
+    content, place = {"tasks": TASKS, **read(path)}, str(path)
     name = strategy.name if strategy.name in content else strategy.plugin
-    if name not in content:
-        return (), tasks
-    if not isinstance(content[name], list):
-        raise InputError(f"{path}: {name}: must be a list of steps, such as {EXAMPLE}")
-    kind = groups.described("strategy", strategy.plugin)
-    steps = [_step(path, f"{name}, step {i}", step, kind, tasks) for i, step in enumerate(content[name], 1)]
-    fields = [field for step in steps for field in step.grids]
-    for field in fields:
-        if fields.count(field) > 1:
-            raise InputError(f"{path}: {name}: {field} is chosen by two steps; delete it from one")
-    for i, step in enumerate(steps, 1):
-        for field in step.at:
-            if not any(field in later.grids for later in steps[i:]):
-                raise InputError(
-                    f"{path}: {name}, step {i}: at fixes {field}, but no later step chooses it; delete it, and give "
-                    f"its value on the command line, {field}=VALUE"
-                )
-    return tuple(steps), tasks
+    hints = groups.described("strategy", strategy.plugin).hints
+    try:
+        if wrong := next((one for one in content if one not in known and one != "tasks" and ":" not in one), None):
+            raise unknown("strategy", wrong, known)
+        tasks = _checked("tasks", content["tasks"])
+        written, place = content.get(name, []), f"{path}: {name}"
+        if not isinstance(written, list) or not all(isinstance(step, dict) and step.get("grid") for step in written):
+            raise InputError(f"must be a list of steps, each with a grid, such as {EXAMPLE}")
+        return [_step({"tasks": tasks, **step}, hints) for step in written], tasks
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
 
 
-EXAMPLE = "{split: validation, grid: {weight: [0.1, 1.0]}}"
-KEYS = ("split", "grid", "at", "tasks")
+def _checked(key: str, value: Any) -> Any:
+    if FORM[key] is dict and not isinstance(value, dict):
+        raise InputError(f"{key} must map fields to values, as in {EXAMPLE}, not {value!r}")
+    if problem := mismatch(value, FORM[key]):
+        raise InputError(f"{key} must be {problem}, not {value!r}")
+    return value
 
 
-def _step(path: pathlib.Path, place: str, written: Any, kind: Described, tasks: int) -> TuningStep:
-    if not isinstance(written, dict) or not isinstance(written.get("grid"), dict) or not written["grid"]:
-        raise InputError(f"{path}: {place}: must have a grid, such as {EXAMPLE}")
-    for key in written:
-        if key not in KEYS:
-            raise InputError(f"{path}: {place}: {unknown('key', str(key), KEYS)}")
-    split = written.get("split", "validation")
-    if split not in TUNABLE:
-        raise InputError(f"{path}: {place}: split must be one of {', '.join(TUNABLE)}, not {split!r}")
-    at = written.get("at") or {}
-    if not isinstance(at, dict):
-        raise InputError(f"{path}: {place}: at must map fields to values, such as {{weight: 1.0}}, not {at!r}")
-    for field in [*written["grid"], *at]:
-        if field not in kind.hints:
-            raise InputError(f"{path}: {place}: {unknown('field', str(field), kind.hints)}")
-    grids = {}
-    for field, values in written["grid"].items():
-        where = f"{path}: {place}: {field}"
-        if isinstance(values, list):
-            values = [_converted(where, value, field, kind) for value in values]
-        grids[field] = grid_of(where, values)
-    fixed = {field: _converted(f"{path}: {place}: {field}", value, field, kind) for field, value in at.items()}
-    return TuningStep(split, _count(path, written.get("tasks", tasks)), grids, fixed)
+def _step(written: Mapping[str, Any], hints: Mapping[str, Any]) -> TuningStep:
+    def read_as(field: str, value: Any) -> Any:
+        if field not in hints:
+            raise unknown("field", field, hints)
+        return overrides.convert(field, overrides.of_file(value), hints[field])
+
+    if wrong := next((key for key in written if key not in FORM), None):
+        raise unknown("key", wrong, FORM)
+    step = {key: _checked(key, value) for key, value in {"split": "validation", "at": {}, **written}.items()}
+    grids = {
+        field: grid_of(field, [read_as(field, value) for value in values] if isinstance(values, list) else values)
+        for field, values in step["grid"].items()
+    }
+    fixed = {field: read_as(field, value) for field, value in step["at"].items()}
+    return TuningStep(step["split"], step["tasks"], grids, fixed)
 
 
 def grid_of(place: str, values: Any) -> Grid:
@@ -159,20 +132,7 @@ def grid_of(place: str, values: Any) -> Grid:
     Raises:
         InputError: there are fewer than two values; the message starts with `place`.
     """
-    if not isinstance(values, (list, tuple)):
-        raise InputError(f"{place}: must be a list of values, such as [0.1, 1.0], not {values!r}")
-    kept = list(dict.fromkeys(values))
+    kept = list(dict.fromkeys(values)) if isinstance(values, list) else []
     if len(kept) < 2:
-        raise InputError(f"{place}: at least two values are required, not {overrides.write(kept)}")
-    return Grid(sorted(kept) if all(overrides.is_number(value) for value in kept) else kept)
-
-
-def _converted(place: str, value: Any, field: str, kind: Described) -> Any:
-    text = value if isinstance(value, str) else overrides.write(value)
-    return convert(place, Value(text, value), kind.hints[field], kind.defaults[field])
-
-
-def _count(path: pathlib.Path, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{path}: tasks must be an integer at least 1, not {value!r}")
-    return value
+        raise InputError(f"{place}: must be a list of at least two values, such as [0.1, 1.0], not {values!r}")
+    return Grid(sorted(kept) if all(map(overrides.is_number, kept)) else kept)

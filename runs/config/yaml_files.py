@@ -1,24 +1,26 @@
-"""YAML files of settings, read by OmegaConf: plain data of limited depth, with ${key} between the keys of a file."""
+"""YAML files of settings, read and written by OmegaConf: plain data, with ${key} between the keys of a file."""
 
 import copy
 import io
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
+from runs.config.overrides import Grid, write
 
 LARGEST = 1 << 18  # bytes of a file
-DEEPEST = 30  # nested lists and mappings
-RESOLVER = re.compile(r"(?<!\\)(?:\\\\)*\$\{[^}]*[:$]")  # ${oc.env:NAME}, or a reference inside a reference
+ALL = "all of the file"  # key below which the content stands beside the keys that it refers to
 
-OmegaConf.clear_resolver("oc.env")  # secrets of the environment stay out of the record
+for resolver in ("env", "decode", "create", "select", "deprecated", "dict.keys", "dict.values"):
+    OmegaConf.clear_resolver(f"oc.{resolver}")  # secrets of the environment stay out of the record
 
 
 def is_yaml(name: str) -> bool:
@@ -26,92 +28,73 @@ def is_yaml(name: str) -> bool:
     return name.endswith((".yaml", ".yml"))
 
 
-def parse_yaml(text: str) -> Any:
-    """Parse the text of a YAML file with OmegaConf, which limits the expansion of aliases. References stay as written.
-
-    Raises:
-        ValueError: the text is not valid YAML, has tags other than YAML's own, or is too deeply nested.
-    """
-    depth = 0
-    try:
-        for event in yaml.parse(text, yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                raise ValueError(f"more than {DEEPEST} nested lists or mappings")
-        return OmegaConf.to_container(OmegaConf.load(io.StringIO(text)))
-    except (yaml.YAMLError, OmegaConfBaseException, OSError) as error:
-        raise ValueError(str(error)) from error
-
-
 def read(path: Path) -> dict[str, Any]:
     """Read a YAML file of keys and values.
 
     Raises:
-        InputError: the file does not exist or is not valid; the message names the file and the line.
+        InputError: the file does not exist or is not valid; the message names the file and the line or the key.
     """
     try:
-        state = path.stat()
-        return copy.deepcopy(_content(path, state.st_mtime_ns, state.st_size))
+        with open_regular(path) as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ValueError(f"it has more than the {LARGEST:,} bytes of a file of settings")
+        return copy.deepcopy(parse_yaml(content.decode("utf-8")))
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file") from error
-    except OSError as error:
-        raise InputError(f"{path}: not a readable YAML file: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 @lru_cache(maxsize=256)
-def _content(path: Path, changed: int, size: int) -> dict[str, Any]:
-    """Return the content of a YAML file, cached until its modification time or size changes."""
+def parse_yaml(text: str) -> dict[str, Any]:
+    """Parse `key: value` lines with OmegaConf, which limits the expansion of aliases.
+
+    Raises:
+        ValueError: the text is not valid YAML, has tags other than YAML's own, is too deeply nested, or refers to what
+            is no key of it, such as a variable of the environment.
+    """
     try:
-        with open_regular(path) as file:
-            if size > LARGEST:
-                raise InputError(f"{path}: has {size:,} bytes, more than the {LARGEST:,} of a file of settings")
-            content = parse_yaml(file.read(LARGEST).decode("utf-8"))
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"{path}: not a readable YAML file: {error}") from error
-    if content is None:
-        return {}  # a file with only comments
-    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise InputError(f"{path}: must consist of lines of the form `key: value`")
-    _check(content, str(path))
-    view = _view(content)
-    return {key: _resolved(value, view, f"{path}: {key}") for key, value in content.items()}
-
-
-def _check(value: Any, place: str) -> None:
-    """Refuse references outside the file, so that secrets of the environment stay out of the record."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            _check(item, f"{place}: {key}")
-    elif isinstance(value, list):
-        for item in value:
-            _check(item, place)
-    elif isinstance(value, str) and "\0" in value:
-        raise InputError(f"{place}: {value!r} has a NUL character, which names and paths cannot have; delete it")
-    elif isinstance(value, str) and RESOLVER.search(value):
-        raise InputError(
-            f"{place}: {value!r}: only ${{key}} of a key of this file is substituted, neither variables of the "
-            r"environment nor other resolvers; write the value itself, or \${ for these characters"
-        )
-
-
-def _view(content: dict[str, Any]) -> DictConfig:
-    """Return the file as references see it: `training.epochs: 4` is the key epochs below training."""
-    view = OmegaConf.create({})
-    for key, value in content.items():
-        if not any(other.startswith(f"{key}.") for other in content):
-            OmegaConf.update(view, key, value, force_add=True)
-    return view
-
-
-def _resolved(value: Any, view: DictConfig, place: str) -> Any:
-    if "$" not in str(value):
-        return value
-    try:
-        node = OmegaConf.create({"value": value})
-        node._set_parent(view)
-        return OmegaConf.to_container(node, resolve=True)["value"]  # type: ignore[call-overload, index]
+        content: Any = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)))
+        if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+            raise ValueError("it must consist of lines of the form `key: value`")
+        if re.search(r"(?<!\\)(?:\\\\)*\\x00", repr(content)):
+            raise ValueError("it has a NUL character, which names and paths cannot have; delete it")
+        view = OmegaConf.create({ALL: content})
+        for key, value in content.items():
+            if not any(other.startswith(f"{key}.") for other in content):
+                OmegaConf.update(view, key, value, force_add=True)  # training.epochs is the key epochs below training
+        resolved: Any = OmegaConf.to_container(view, resolve=True)
+        return dict(resolved[ALL])
     except OmegaConfBaseException as error:
-        problem = str(error).splitlines()[0]
-        raise InputError(f"{place}: {problem}; ${{key}} names another key of this file") from error
+        key = (error.full_key or "").removeprefix(f"{ALL}.")
+        raise ValueError(
+            f"{key}: {str(error).splitlines()[0]}; only ${{key}} of a key of this file is substituted, neither "
+            r"variables of the environment nor other resolvers; write the value itself, or \${ for these characters"
+        ) from error
+    except (yaml.YAMLError, OSError) as error:
+        raise ValueError(f"not a readable YAML file: {error}") from error
+
+
+def dump(settings: Mapping[str, Any]) -> str:
+    """Return settings as YAML that `read` and `OmegaConf.load` read back."""
+    return OmegaConf.to_yaml(OmegaConf.create({key: _written(value) for key, value in settings.items()}))
+
+
+def _written(value: Any) -> Any:
+    """Return a value as a file holds it: text as on the command line, but as it stands in lists, and ${ escaped."""
+    if isinstance(value, Mapping):
+        return {key: _written(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)) and not (isinstance(value, Grid) and isinstance(value[0], tuple)):
+        return [_escaped(item) if isinstance(item, str) else _written(item) for item in value]
+    return _escaped(write(value)) if isinstance(value, (str, tuple)) else value
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"(\\*)\$\{", r"\1\1\\${", text)  # ${ would refer to another key
+
+
+def as_yaml(value: Any) -> str:
+    """Return a value as YAML on one line, for display."""
+    text = yaml.safe_dump(_written(value), default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True)
+    return text.removesuffix("...\n").strip()

@@ -112,7 +112,7 @@ class Drawing(Generic[C, F]):
             # In a figure of data sets with and without files, a folder is that of those with files.
             here = given if takes_folder or not any(has_files) else [one for one in given if _key(one) not in PLACES]
             try:
-                configs = parse(self.schema, here, {**self.settings, **network}, f"figure {name}")
+                configs = parse(self.schema, here, {**self.settings, **network})
             except InputError as error:
                 problems.setdefault(str(error), error)
                 continue

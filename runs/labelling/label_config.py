@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast
+from fsl.backbones.names import OPEN_CLIP
 from runs.config.base import RunConfig, key
-from runs.config.groups import OPEN_CLIP, Choice
+from runs.config.groups import Choice
 
 TABLES = (".parquet", ".pq", ".csv", ".tsv")
 LONGEST_NAME = 200  # characters of a class name

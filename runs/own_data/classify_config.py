@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above
+from fsl.backbones.names import OPEN_CLIP, TIMM
 from runs.config.base import RunConfig, key
-from runs.config.groups import OPEN_CLIP, TIMM, Choice
+from runs.config.groups import Choice
 from runs.config.overrides import split
 
 SHIFT = "shift"  # field of a strategy

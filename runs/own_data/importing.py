@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError, unknown
+from fsl.backbones.names import TIMM, check_backbone
 from runs.cache import content_hash
 from runs.config import groups
-from runs.config.networks import check_backbone
 from runs.console.output import Console
 from runs.storage.disk import write_text
 from runs.storage.model_card import IMAGENET, folded_in_words, is_card, model_card
@@ -108,8 +108,8 @@ def import_checkpoint(path: Path, backbone_name: str, benchmark: str, target: st
         benchmark: the benchmark it was trained on, which sets image size and channels.
         target: the file to write; None: beside the current folder's others, by the name of the file.
     """
-    check_backbone(backbone_name, groups.names("backbone"))
-    name = backbone_name.removeprefix(groups.TIMM)
+    check_backbone(backbone_name)
+    name = backbone_name.removeprefix(TIMM)
     kind = groups.option("benchmark", benchmark).kind
     from clustering.foundation.fingerprint import fingerprint
     from fsl.weights.checkpoints import FORMAT, is_checkpoint, save_backbone

@@ -9,9 +9,9 @@ from pathlib import PurePath
 
 from clustering.foundation.errors import InputError
 from runs.config import groups
+from runs.config.compose import accepts
 from runs.config.configs import ClusterConfig, EvaluateConfig, TuneConfig, parse
 from runs.config.overrides import write
-from runs.config.resolution import accepts
 from runs.record.exported import ExportedRuns
 from runs.record.query import RunRow
 from runs.report.addresses import slug

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from runs.config.configs import TrainConfig, as_yaml
+from runs.config.configs import TrainConfig
+from runs.config.yaml_files import as_yaml
 from runs.record.machine import machine_of
 from runs.record.query import RunRow, source_runs
 from runs.report.addresses import Names, numbered

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from clustering.foundation.errors import InputError, unknown
 from fsl.evaluation.paired import Difference, Paired
 from fsl.evaluation.scores import ClassScores
-from runs.config.configs import EvaluateConfig, top_level
+from runs.config.base import top_level
+from runs.config.configs import EvaluateConfig
 from runs.stages.results import Result
 from runs.tables.grid import column_names, row_names
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runs.cache import raised
-from runs.config.configs import PLACES, EvaluateConfig, top_level
+from runs.config.base import PLACES, top_level
+from runs.config.configs import EvaluateConfig
 from runs.config.groups import SAME
 from runs.config.overrides import values
 from runs.config.schemas import CROSSING, TASKS

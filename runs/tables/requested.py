@@ -3,12 +3,12 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import join as command
 from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError, unknown
 from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.config.groups import names
-from runs.config.overrides import command
 from runs.console.output import Console
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def table_named(name: str, settings: Sequence[str]) -> "Table":
             raise unknown("table", name, [*published_names(), *names("experiment")])
         found = paper_table(name, settings)
     else:
-        from runs.config.resolution import accepts
+        from runs.config.compose import accepts
         from runs.tables.grid import clusterings_table, table_of
 
         known = name if name in names("experiment") else Path(name).stem

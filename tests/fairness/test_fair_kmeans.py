@@ -352,7 +352,7 @@ def test_options_that_are_not_used_are_checked_too(kind, option, value, groups):
 def test_a_seed_is_checked_where_starts_are_given(kind):
     X = np.arange(6.0)[:, None]
     init = X[:2] if kind is FairKMeans else np.arange(6) % 2
-    with pytest.raises(ValueError, match="seed"):
+    with pytest.raises(ValueError, match="random_state"):
         kind(2, init=init, random_state="seven").fit(X)
 
 

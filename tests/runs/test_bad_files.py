@@ -25,8 +25,8 @@ from fsl.weights.foreign import read_weights
 from fsl.weights.pickles import read_pickle
 from runs.cli import main
 from runs.config.base import content
-from runs.config.network import DeepNetwork, Shaken
 from runs.console.endings import MISTAKE, explain
+from runs.stages.clustering.deep_network import DeepNetwork, Shaken
 from runs.stages.clustering.learned_methods import FORMAT, learned_method
 from runs.stages.clustering.network_inputs import Inputs, check_fits
 

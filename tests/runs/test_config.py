@@ -46,37 +46,17 @@ def config_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("schema", "arguments", "words"),
+    ("lines", "verb"),
     [
-        (FairConfig, ["dataset=synthetic", "root=F"], "dataset synthetic"),
-        (FairConfig, ["dataset=table", "path=a.csv", "root=F"], "dataset table"),
-        (EvaluateConfig, ["root=F"], "benchmark glyphs"),
+        ("dataset: synthetic\nmethod: fair_kmeans,bera\nseed: 0,1\n", "fair"),
+        ("dataset: digits\nmethod: slk_means\nmethod.n_neighbors: 5\nstarts: 3\n", "cluster"),
+        ("dataset: synthetic\nfairness_weight: 0,10\n", "fair"),
     ],
 )
-def test_a_folder_for_what_needs_no_files(schema, arguments, words):
-    with pytest.raises(InputError, match=words):
-        parse(schema, arguments)
-
-
-@pytest.mark.parametrize(
-    ("lines", "remedy"),
-    [
-        (
-            "dataset: synthetic\nmethod: fair_kmeans,bera\nseed: 0,1\n",
-            "`transduce fair {}`",
-        ),
-        (
-            "dataset: digits\nmethod: slk_means\nmethod.n_neighbors: 5\nstarts: 3\n",
-            "`transduce cluster {}`",
-        ),
-        ("dataset: synthetic\nfairness_weight: 0,10\n", "`transduce fair {}`"),
-        ("dataset: synthetic\nfairness_wait: 0,10\n", "`transduce cluster {}`"),  # none takes it
-    ],
-)
-def test_an_experiment_of_another_verb_names_the_verb_that_takes_all_of_it(tmp_path, lines, remedy):
+def test_an_experiment_of_another_verb_names_the_verb_that_takes_all_of_it(tmp_path, lines, verb):
     path = tmp_path / "own.yaml"
     path.write_text(lines)
-    with pytest.raises(InputError, match=re.escape(remedy.format(f"experiment={path}"))):
+    with pytest.raises(InputError, match=f"`transduce {verb}`"):
         parse(EvaluateConfig, [f"experiment={path}"])
 
 
@@ -171,7 +151,7 @@ class TestResolution:
                 parse(EvaluateConfig, ["experiment=pairs", typed])
         for wrong in ("{shot: 1}", "[]", "[1, 5]"):
             path.write_text(f"each: {wrong}\n")
-            with pytest.raises(InputError, match=r"pairs\.yaml: each"):
+            with pytest.raises(InputError, match="pairs: each"):
                 parse(EvaluateConfig, ["experiment=pairs"])
 
     def test_a_preset_keeps_its_name_and_builds_its_plugin(self):
@@ -190,9 +170,9 @@ class TestResolution:
             (["experiment=bothe"], ["experiment", "'both'"]),
             (["shots=1"], ["'shots'", "'shot'"]),
             (["weigth=1"], ["'weigth'", "'weight'"]),
-            (["strategy.weigth=1"], ["weigth", "strategy.weight"]),
+            (["strategy.weigth=1"], ["strategy", "'weigth'", "'weight'"]),
             (["strategy.zzz=1"], ["zzz", "neighbours", "transform"]),
-            (["zzzzzz=1"], ["zzzzzz", "sampler", "strategy"]),
+            (["zzzzzz=1"], ["zzzzzz", "--help"]),
             (["stratgy.weight=1"], ["stratgy.weight", "strategy.weight"]),
             (["shot=one"], ["shot", "integer", "'one'"]),
             (["shot=1.5"], ["shot", "integer"]),
@@ -218,7 +198,7 @@ class TestResolution:
             (["shot=1,,5"], ["shot", "empty"]),
             (["milestones=[1,2"], ["milestones", "]"]),
             (["+shot=1"], ["shot=VALUE"]),
-            (["backbone.depth=3"], ["backbone.depth", "conv4"]),
+            (["backbone.depth=3"], ["depth", "conv4"]),
             (["strategy=no_module_here:Thing"], ["no_module_here", "import"]),
         ],
     )
@@ -398,7 +378,7 @@ def test_an_estimator_of_another_package_is_a_method():
     with pytest.raises(InputError, match="json:JSONDecoder"):
         parse(ClusterConfig, ["method=json:JSONDecoder"])
     with pytest.raises(InputError, match=r"get_params.*method=softmax objective=clustering.deep.objectives:IMSAT"):
-        parse(ClusterConfig, ["method=clustering.deep.objectives:IMSAT"])
+        parse(ClusterConfig, ["method=clustering.deep.objectives:IMSAT"])[0].method.build()
     # A network is given likewise, but it is no option of its own.
     with pytest.raises(InputError, match="network=small_cnn architecture=own:convs"):
         parse(ClusterConfig, ["network=own:convs"])

@@ -3,9 +3,10 @@
 import pytest
 
 from clustering.foundation.errors import InputError
-from runs.config import groups, networks
+from fsl.backbones import names
+from fsl.backbones.names import check_backbone
+from runs.config import groups
 from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, TrainConfig, parse
-from runs.config.networks import check_backbone
 from runs.config.source import REQUIRED, describe, freeze
 from runs.config.yaml_files import read
 
@@ -36,7 +37,7 @@ PLUGINS = [
 def test_the_source_of_a_class_says_what_the_class_is(group, name):
     kind = groups.GROUPS[group]
     found = groups.described(group, name)
-    real = describe(groups.load(kind, name), kind.estimators, kind.decided)
+    real = describe(groups.load(kind, name), kind.decided)
     assert found.defaults == real.defaults
     assert {key: str(hint) for key, hint in found.hints.items()} == {key: str(hint) for key, hint in real.hints.items()}
     undocumented = found.defaults.keys() - found.fields.keys()
@@ -49,7 +50,7 @@ def test_the_command_line_and_python_have_the_same_defaults(group, name):
     choice = groups.option(group, name)
     given = {field: value for field, value in choice.options.items() if value == REQUIRED}
     built, plain = choice.build(), groups.load(groups.GROUPS[group], choice.plugin)(**given)
-    if groups.GROUPS[group].estimators:
+    if groups.GROUPS[group].decided is not None:
         built, plain = built.get_params(), plain.get_params()
     assert built == plain
 
@@ -96,27 +97,18 @@ def test_every_experiment_resolves(name):
 def test_backbones_are_found_as_timm_lists_them():
     timm = pytest.importorskip("timm")
     from_timm = (name for name in timm.list_models() if timm.model_entrypoint(name).__module__.startswith("timm."))
-    assert networks._registered() >= set(from_timm)
-    check_backbone("resnet18.a1_in1k", [])
-    with pytest.raises(InputError, match="'resnet18'"):
-        check_backbone("resnet_18", [])
-    with pytest.raises(InputError, match="'conv4'"):
-        check_backbone("convv4", [])
+    assert names.timm_names() >= set(from_timm)
+    check_backbone("resnet18.a1_in1k")
+    for wrong, near in (("resnet_18", "'resnet18'"), ("convv4", "'conv4'")):
+        with pytest.raises(InputError, match=near):
+            check_backbone(wrong)
 
 
 @pytest.mark.parametrize("name", ["mynet:TinyConv", "./nets/mynet.py:TinyConv", "hf-hub:timm/resnet18.a1_in1k"])
 def test_a_backbone_of_ones_own_is_a_class_or_what_timm_creates(name):
-    check_backbone(name, [])
+    check_backbone(name)
     (config,) = parse(TrainConfig, [f"backbone={name}"])
     assert config.backbone.build() == name
-
-
-def test_backbones_are_found_where_timm_is_written_otherwise(monkeypatch):
-    monkeypatch.setattr(networks, "_source", lambda: "")
-    monkeypatch.setattr(networks, "_registered", frozenset)
-    check_backbone("resnet18", [])
-    with pytest.raises(InputError, match="'resnet18'"):
-        check_backbone("resnet_18", [])
 
 
 def test_every_schema_builds_from_nothing():

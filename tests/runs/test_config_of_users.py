@@ -9,7 +9,8 @@ from omegaconf import OmegaConf
 
 from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.config.configs import ClusterConfig, EvaluateConfig, TrainConfig, parse, to_yaml
+from runs.config.base import to_yaml
+from runs.config.configs import ClusterConfig, EvaluateConfig, TrainConfig, parse
 
 
 def written(tmp_path, text):

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from runs.config import groups, overrides
-from runs.config.configs import ClusterConfig, EvaluateConfig, TuneConfig, as_yaml, parse
+from runs.config.configs import ClusterConfig, EvaluateConfig, TuneConfig, parse
 from runs.config.groups import Choice
-from runs.config.selections import selection_of
 from runs.config.tuning_protocol import steps_of
-from runs.config.yaml_files import read
+from runs.config.yaml_files import dump, parse_yaml, read
 from runs.console.endings import explain
+from runs.stages.clustering.selections import selection_of
 from runs.stages.lineage import Lineage
 
 FILLED_IN = ("${oc.env:SECRET}", "${seed}", "a ${oc.decode:x} b", "${", r"\${a} ${b}")
@@ -47,7 +47,7 @@ def test_no_other_file_of_settings_does(tmp_path):
         steps_of(str(path), groups.option("strategy", "laplacianshot"))
     path.write_text("kmeans: {init: ['${oc.env:SECRET}']}\n")
     (config,) = parse(ClusterConfig, ["method=kmeans", f"selection={path}"])
-    with pytest.raises(InputError, match=r"mine\.yaml: kmeans: init"):
+    with pytest.raises(InputError, match=r"mine\.yaml: kmeans\.init"):
         selection_of(config)
 
 
@@ -62,7 +62,7 @@ def test_the_command_line_takes_them_as_they_are():
 @given(st.text(alphabet="${}\\ab:'", min_size=1, max_size=10).filter(lambda text: "'" not in text or '"' not in text))
 def test_what_a_config_writes_is_read_back(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("written") / "own.yaml"
-    path.write_text(f"key: {as_yaml(text)}\n")
+    path.write_text(dump({"key": text}), encoding="utf-8")
     (found,) = overrides.values("key", read(path)["key"])
     assert found.value == text
 
@@ -120,3 +120,29 @@ def test_a_strategy_on_images_is_refused_for_features_before_work(schema):
     (config,) = parse(schema, ["features=no_such_file.npz", "strategy=transductive_fine_tuning"])
     with pytest.raises(InputError, match=r"transductive_fine_tuning.*features="):
         Lineage.of(config)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: !!python/object/apply:os.system [echo]", "python/object"),
+        ("a: !mine {x: 1}", "!mine"),
+        ("a: 1\nb: 2\na: 3", "duplicate key a"),
+        ("k0: &k0 [1]\n" + "".join(f"k{i}: &k{i} [*k{i - 1}]\n" for i in range(1, 1300)), "limit|nested"),
+        ("a: &a [*a]", "recursive"),
+        ("a0: &a0 [1]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 25)), "limit"),
+        ("a: [1", "line 1"),
+    ],
+)
+def test_yaml_that_is_hostile_or_no_plain_data(text, words):
+    with pytest.raises(ValueError, match=words):
+        parse_yaml(text)
+
+
+def test_yaml_of_plain_data():
+    assert parse_yaml("a: '<<'\nb: [1, 1e-3, true, null, 2024-01-01]\nc: &c {x: y}\nd: *c") == {
+        "a": "<<",
+        "b": [1, 1e-3, True, None, "2024-01-01"],
+        "c": {"x": "y"},
+        "d": {"x": "y"},
+    }

@@ -22,8 +22,8 @@ from fsl.features.image_encoder import _look_of_checkpoint
 from fsl.samplers.balanced import Balanced
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
-from runs.config.network import DeepNetwork
 from runs.console.endings import MISTAKE, explain
+from runs.stages.clustering.deep_network import DeepNetwork
 from runs.stages.clustering.results import Trials
 from runs.stages.fair.results import TradeOff
 from runs.stages.tuning import CHOSEN, chosen_values
@@ -131,7 +131,7 @@ def test_a_record_in_memory_is_refused(tmp_path, uri):
 
 def test_a_name_with_a_nul_character(tmp_path):
     (tmp_path / "own.yaml").write_text('features: ["a\\0b"]\n')
-    with pytest.raises(InputError, match=r"own\.yaml: features"):
+    with pytest.raises(InputError, match=r"own\.yaml: .*NUL"):
         parse(EvaluateConfig, [f"experiment={tmp_path / 'own.yaml'}"])
 
 

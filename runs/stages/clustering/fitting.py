@@ -14,9 +14,9 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Entry, key
 from runs.config.cluster import ClusterConfig
 from runs.config.overrides import write
-from runs.config.selections import selection_of
 from runs.record.tracked_run import TrackedRun
 from runs.stages.clustering.results import TRIALS, Clustered, Trials
+from runs.stages.clustering.selections import selection_of
 from runs.stages.clustering.trials import fit_all, known_to_method
 from runs.stages.lineage import short
 from runs.stages.points import Points, PointsStage, Problem

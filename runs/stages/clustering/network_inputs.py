@@ -8,7 +8,7 @@ from torch import Tensor
 
 from clustering.deep.training import Augment, Prepare
 from clustering.foundation.errors import InputError
-from runs.config.network import DeepNetwork, Shaken
+from runs.stages.clustering.deep_network import DeepNetwork, Shaken
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset

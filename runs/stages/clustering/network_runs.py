@@ -20,7 +20,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
 from fsl.machine import resolve_device
 from runs.config.cluster import ClusterConfig
-from runs.config.network import DeepNetwork
+from runs.stages.clustering.deep_network import DeepNetwork
 from runs.stages.clustering.feature_maps import points_of_map, with_map
 from runs.stages.clustering.learning_run import NETWORK, Learned, LearningRun, LearningStage, watched_scores
 from runs.stages.clustering.network_inputs import Inputs, check_fits, inputs_of

@@ -79,7 +79,7 @@ def paper_table(name: str, settings: Sequence[str] = (), schema: type[Config] | 
     recipe = recipe_of(name)
     if at and variant not in groups.names(recipe.data):
         raise unknown("dataset" if recipe.clusters else "benchmark", variant, groups.names(recipe.data))
-    parsed = _Parsed(printed.name, schema or recipe.schema)
+    parsed = _Parsed(schema or recipe.schema)
     places = {
         (row, column): _place(printed, recipe, i, j, variant, settings, parsed)
         for i, row in enumerate(printed.rows)
@@ -154,8 +154,8 @@ class _Place:
 
     @functools.cached_property
     def keys(self) -> dict[str, Config]:
-        """The configs by their YAML."""
-        return {config.to_yaml(): config for config in self.configs}
+        """The configs by their settings."""
+        return {" ".join(config.arguments()): config for config in self.configs}
 
 
 def _place(
@@ -212,8 +212,7 @@ def _in_words(on_path: OnPath, metric: str) -> str:
 class _Parsed:
     """Parses settings into configs, each once: on another benchmark most cells of a table are equal."""
 
-    def __init__(self, origin: str, schema: type[Config]) -> None:
-        self._origin = origin
+    def __init__(self, schema: type[Config]) -> None:
         self._schema = schema
         self._known: dict[tuple[Any, ...], Sequence[Config] | InputError] = {}
 
@@ -221,7 +220,7 @@ class _Parsed:
         key = (typed, *under.items())
         if key not in self._known:
             try:
-                self._known[key] = parse(self._schema, typed, under, self._origin)
+                self._known[key] = parse(self._schema, typed, under)
             except InputError as error:
                 self._known[key] = error
         return self._known[key]

@@ -31,7 +31,8 @@ from typing import Any, cast
 
 from clustering.foundation.errors import InputError
 from runs.config import groups, overrides
-from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConfig, group_of
+from runs.config.base import group_of
+from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConfig
 from runs.config.yaml_files import read
 from runs.tables.papers.printed import PublishedColumn, PublishedRow
 from runs.tables.papers.published import published_table as read_published
