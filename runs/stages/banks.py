@@ -1,7 +1,6 @@
 """Stage two: the features of a split, computed by a trained backbone."""
 
 import dataclasses
-import time
 from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
@@ -81,49 +80,51 @@ def pictures(
     )
 
 
+def stored_bank(key: str, store: Store, progress: Progress = quiet, *, held: bool = False) -> "FeatureBank | None":
+    """Return the features with that key; None if they are not in the cache. Damaged ones are put aside."""
+    from fsl.features.bank import FeatureBank
+
+    entry = store.find("features", key, progress.note, held=held)
+    try:
+        return FeatureBank.load(entry.path / BANK) if entry else None
+    except InputError as error:
+        if held and entry:
+            store.put_aside(entry.path, str(error), progress.note)
+        return None
+
+
 def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) -> "FeatureBank":
+    """Return the features of a part, which are extracted if they are missing."""
     from fsl.features.bank import FeatureBank
 
     (store, tracker, progress, _), key = work, lineage.bank_of(part)
     with store.lock("features", key, f"the features of {train_name(config)} {part.split}", progress.note):
-        entry = store.find("features", key, progress.note, held=True)
-        if entry is not None:
-            try:
-                return FeatureBank.load(entry.path / BANK)
-            except InputError as error:
-                store.put_aside(entry.path, str(error), progress.note)
+        if (known := stored_bank(key, store, progress, held=True)) is not None:
+            return known
         if not config.given and not store.peek("checkpoint", lineage.checkpoint):
             progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
         made = checkpoint(config, store, tracker, progress=progress, lineage=lineage)
-        bank, speed = _extract(config, lineage, part, made, work)
-        facts = {
-            "inputs": {made.name: made.fingerprint},
-            "backbone": config.backbone.name,
-            "size": lineage.look.size,
-            "images_per_second": speed,
-        }
+        bank = _extract(config, lineage, part, made, work)
+        inputs = {made.name: made.fingerprint}
         entry = store.publish(
             "features",
             key,
             lambda folder: bank.save(folder / BANK),
             config=config.training_config().to_yaml(),
             metrics={"images": len(bank.labels), "dimension": bank.dimension},
-            facts=facts,
+            facts={"inputs": inputs, "backbone": config.backbone.name, "size": lineage.look.size},
         )
     return FeatureBank.load(entry.path / BANK)
 
 
-def _extract(
-    config: TrainConfig, lineage: Lineage, part: Part, made: Entry, work: Workspace
-) -> tuple["FeatureBank", float]:
-    """Return the features, and the number of images per second."""
+def _extract(config: TrainConfig, lineage: Lineage, part: Part, made: Entry, work: Workspace) -> "FeatureBank":
     from torch import nn
 
     from fsl.features.bank import FeatureBank, extract
     from fsl.features.center_crop import CenterCrop, enlarged
     from fsl.training.base import load_backbone
 
-    progress, look = work.progress, lineage.look  # of the training images, not of a target's
+    progress, look, crop = work.progress, lineage.look, lineage.crop_pct  # of the training images, not of a target's
     base = None
     if part.split != "base":
         progress.note(f"the mean of the base classes' features is kept with those of {part.split} classes")
@@ -137,20 +138,18 @@ def _extract(
         )
     if config.pretrained is not None and part.benchmark.name in OF_IMAGENET and part.split == "novel":
         progress.note(f"{part.benchmark.name}: {IMAGENET}")
-    began = time.monotonic()
     backbone = load_backbone(made.path / CHECKPOINT)
     found = extract(
-        backbone if lineage.crop_pct is None else nn.Sequential(CenterCrop(look.size), backbone),
+        backbone if crop is None else nn.Sequential(CenterCrop(look.size), backbone),
         images,
         mean=look.mean,
         std=look.std,
-        size=enlarged(look.size, lineage.crop_pct),
+        size=enlarged(look.size, crop),
         interpolation=look.interpolation,
         device=config.device,
         progress=progress,
     )
-    cut = "" if lineage.crop_pct is None else f", the middle {lineage.crop_pct:g} of each side, enlarged"
-    speed = len(found) / max(time.monotonic() - began, 1e-9)
+    cut = "" if crop is None else f", the middle {crop:g} of each side, enlarged"
     provenance = {
         "benchmark": part.benchmark.name,
         "backbone": config.backbone.name,
@@ -162,4 +161,4 @@ def _extract(
         "transform": f"scaled to 0..1, mean {list(look.mean)}, std {list(look.std)}{cut}",
     }
     base_mean = found.double().mean(dim=0).float() if base is None else base.base_mean
-    return FeatureBank(found, images.labels, images.class_names, base_mean, provenance), speed
+    return FeatureBank(found, images.labels, images.class_names, base_mean, provenance)

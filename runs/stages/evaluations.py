@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.scores import Evaluation
 from runs.cache import Entry, Store, raised
-from runs.config.configs import EvaluateConfig
+from runs.config.configs import EvaluateConfig, TuneConfig
 from runs.config.overrides import spell, write
 from runs.record.tracked_run import TrackedRun
 from runs.stages.banks import features, pictures
@@ -19,15 +19,12 @@ from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, s
 from runs.stages.preflight import preflight, tasks_of
 from runs.stages.results import PER_TASK, Result, Tuned
 from runs.stages.revisions import revisions_of
-from runs.stages.stage import Computed, Stage, Workspace, execute
+from runs.stages.stage import Computed, Failures, Stage, Workspace, execute
 from runs.track import Tracker
 
 if TYPE_CHECKING:
-    from fsl.evaluation.unfinished import Unfinished
     from fsl.features.bank import FeatureBank
     from fsl.features.pictures import Pictures
-
-TASK_TAGS = ("way", "shot", "query")
 
 
 @dataclass(frozen=True)
@@ -56,12 +53,8 @@ def batch_key(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
     return (lineage.bank(config.split), *tasks, config.batch, config.device, alone)
 
 
-EvaluationInputs = tuple["FeatureBank", "Pictures | None"]
-"""The features of the classes; and, for strategies that need them, the images of the features and their network."""
-
-
 @dataclass(frozen=True)
-class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
+class EvaluationStage(Stage):
     """One config whose strategy is evaluated.
 
     Attributes:
@@ -72,13 +65,13 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
         tuned: the tuned values; None if there is nothing to tune.
     """
 
-    kind, noun, artifacts = "evaluation", "the evaluation", (PER_TASK,)
+    kind, artifacts = "evaluation", (PER_TASK,)
 
     config: EvaluateConfig
     asked: EvaluateConfig
     lineage: Lineage
-    parent: Parent | None
-    tuned: Tuned | None
+    parent: Parent | None = None
+    tuned: Tuned | None = None
 
     @functools.cached_property
     def key(self) -> str:
@@ -120,22 +113,21 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
 
     @property
     def tags(self) -> dict[str, Any]:
-        config, lineage = self.config, self.lineage
-        strategy, options = config.strategy.kind, config.sampler.options
+        config, strategy = self.config, self.config.strategy.kind
         tuned = {"tuning_key": self.tuned.key, "tuning_run": self.tuned.run_id} if self.tuned else {}
         return {
-            **common_tags(config, lineage),
+            **common_tags(config, self.lineage),
             **tuned,
             "revisions": raised(revisions_of(self.asked)),
             "strategy": short(config.strategy),
-            "sampler": config.sampler.name,
-            **{name: options[name] for name in TASK_TAGS if name in options},
+            **task_tags(config),
             "split": config.split,
             "transductive": getattr(strategy, "transductive", ""),
             "assumes_balance": getattr(strategy, "assumes_balance", ""),
         }
 
-    def prepare(self, work: Workspace) -> EvaluationInputs:
+    def prepare(self, work: Workspace) -> "tuple[FeatureBank, Pictures | None]":
+        """Return the features of the classes and, for strategies that need them, their images with the network."""
         config, (store, tracker, progress, _), lineage = self.config, work, self.lineage
         # The network is first: if it has to be trained, the features are computed with its weights.
         shown = None
@@ -145,17 +137,22 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
 
     @classmethod
     def compute_batch(
-        cls, batch: Sequence[tuple[Self, TrackedRun]], prepared: EvaluationInputs, work: Workspace
-    ) -> Iterator[Computed[Evaluation] | Exception]:
+        cls, batch: Sequence[tuple[Self, TrackedRun]], prepared: "tuple[FeatureBank, Pictures | None]", work: Workspace
+    ) -> Iterator[Computed | Exception]:
         from fsl.evaluation.episodic import evaluate
+        from fsl.evaluation.unfinished import Unfinished
         from fsl.machine import resolve_device
 
-        stages, (bank, shown) = [stage for stage, _ in batch], prepared
-        config = stages[0].config
-        names = [stage.label for stage in stages]
+        stages, (bank, shown), unfinished = [stage for stage, _ in batch], prepared, None
+        first, names = stages[0], [stage.label for stage in stages]
         labels = [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names, 1)]
+        config, failed = first.config, dict[str, Exception]()
         tasks = tasks_of(config, bank)
-        failed: dict[str, Exception] = {}
+        if shown:  # hours, which may be interrupted
+            folder = work.store.working(first.kind, first.key, force=work.force)
+            unfinished = Unfinished(folder / "tasks.safetensors", bank.fingerprint())
+            if unfinished.done:
+                work.progress.note(f"{first.name}: going on after {unfinished.done:,} tasks")
         found = evaluate(
             {label: stage.config.strategy.build() for label, stage in zip(labels, stages, strict=True)},
             bank,
@@ -167,17 +164,16 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
             audits=config.audit,
             failures=failed,
             pictures=shown,
-            unfinished=stages[0]._unfinished(bank, work) if shown else None,
+            unfinished=unfinished,
         )
         for label, stage in zip(labels, stages, strict=True):
             yield failed[label] if label in failed else stage._computed(found[label], bank, work)
 
-    def _computed(self, found: Evaluation, bank: "FeatureBank", work: Workspace) -> Computed[Evaluation]:
-        store, tasks = work.store, len(found.accuracies)
-        tuned = (f"tuning/{self.tuned.key}",) if self.tuned else ()
-        inputs = store.fingerprints(*self.lineage.made_of(self.config.split), *tuned)
-        trained = store.cache("checkpoint") / self.lineage.checkpoint
-        training = Entry(trained, "").run_id(work.tracker.note_of()) if self.lineage.checkpoint else ""
+    def _computed(self, found: Evaluation, bank: "FeatureBank", work: Workspace) -> Computed:
+        store, split, tasks = work.store, self.config.split, len(found.accuracies)
+        inputs = store.fingerprints(*self.lineage.made_of(split), *([f"tuning/{self.tuned.key}"] if self.tuned else []))
+        trained = Entry(store.cache("checkpoint") / self.lineage.checkpoint, "")
+        training = trained.run_id(work.tracker.note_of()) if self.lineage.checkpoint else ""
         tags = {
             "interval": f"over {found.units}",
             "checkpoint": bank.provenance.get("checkpoint", ""),
@@ -185,17 +181,7 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
             **({"training_run": training, "model": f"runs:/{training}/model"} if training else {}),
         }
         counts = {"seconds": found.seconds_per_task * tasks, "tasks": tasks}
-        return Computed(found, found.metrics() | counts, tags, inputs, self.lineage.data(self.config.split))
-
-    def _unfinished(self, bank: "FeatureBank", work: Workspace) -> "Unfinished":
-        """Return the intermediate results of an interrupted evaluation on these features."""
-        from fsl.evaluation.unfinished import Unfinished
-
-        folder = work.store.working(self.kind, self.key, force=work.force)
-        found = Unfinished(folder / "tasks.safetensors", bank.fingerprint())
-        if found.done:
-            work.progress.note(f"{self.name}: going on after {found.done:,} tasks")
-        return found
+        return Computed(found, found.metrics() | counts, tags, inputs, self.lineage.data(split))
 
     def save(self, content: Evaluation, folder: Path) -> None:
         content.save(folder / PER_TASK)
@@ -210,6 +196,13 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
         )
 
 
+def task_tags(config: EvaluateConfig | TuneConfig) -> dict[str, Any]:
+    """Return the tags of a run that describe its tasks."""
+    options = config.sampler.options
+    shape = {name: options[name] for name in ("way", "shot", "query") if name in options}
+    return {"sampler": config.sampler.name, **shape}
+
+
 def evaluation(
     configs: Sequence[EvaluateConfig],
     store: Store,
@@ -217,18 +210,17 @@ def evaluation(
     *,
     progress: Progress = quiet,
     force: bool = False,
-    tuned: Sequence[Tuned | None] | None = None,
     parent: Parent | None = None,
-    failures: list[tuple[str, Exception]] | None = None,
+    failures: Failures | None = None,
 ) -> list[Result]:
     """Return the result of each config, in order; finished ones are taken from the cache.
 
-    Strategies on the same tasks share the gathered features. Each config has a run of its own. If a strategy fails,
-    the others are evaluated and recorded before its error is raised.
+    Configs with `tuning` are tuned first, unless they are. Strategies on the same tasks share the gathered features.
+    Each config has a run of its own. If a strategy fails, the others are evaluated and recorded before its error is
+    raised.
 
     Args:
-        force: evaluate again, even if the result is in the cache.
-        tuned: the tuned values of each config; None for a config without tuning.
+        force: evaluate again, even if the result is in the cache; tunings are not repeated.
         parent: the runs become its children.
         failures: list to which failed strategies are appended, with the names of their runs; the results are those of
             the other strategies. If it is None, the first error is raised.
@@ -237,15 +229,23 @@ def evaluation(
         InputError: wrong values, an audit that a strategy does not support, or tasks that the classes cannot give;
             raised before any training.
     """
+    from runs.stages.tuning import find_tuned, tune
+
     work = Workspace(store, tracker, progress, force)
-    stages = _stages(configs, tuned or [None] * len(configs), parent)
-    results, failed = execute(stages, work, check=lambda batches: _preflight(batches, work))
+    tuned = [find_tuned(one.tuning_config(), store, tracker) if one.tuned else None for one in configs]
+    missing = [i for i, config in enumerate(configs) if config.tuned and tuned[i] is None]
+    check([configs[i] for i in missing], store, tracker, progress)
+    for i in missing:
+        tuned[i] = tune(configs[i].tuning_config(), store, tracker, progress=progress).tuned
+    for strategy in dict.fromkeys(short(config.strategy) for config in configs if config.tuning and not config.tuned):
+        progress.note(f"there is nothing to tune for {strategy}: evaluated as it is")
+    stages = stages_of(configs, tuned, parent)
+    results, failed = execute(stages, work, check=lambda batches: preflight(batches, work))
     if failures is not None:
         failures += failed
     elif failed:
         raise failed[0][1]
-    made = [stage for stage in stages if stage.key in results]
-    return [dataclasses.replace(results[stage.key], config=stage.asked) for stage in made]
+    return [dataclasses.replace(results[stage.key], config=stage.asked) for stage in stages if stage.key in results]
 
 
 def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: Progress = quiet) -> None:
@@ -255,14 +255,19 @@ def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, pro
         InputError: as `evaluation`.
     """
     batches: dict[Hashable, list[EvaluationStage]] = {}
-    for stage in _stages(configs, [None] * len(configs), None):
+    for stage in stages_of(configs, [None] * len(configs)):
         batches.setdefault(stage.batch, []).append(stage)
-    _preflight(list(batches.values()), Workspace(store, tracker, progress))
+    preflight(list(batches.values()), Workspace(store, tracker, progress))
 
 
-def _stages(
-    configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None
+def stages_of(
+    configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None = None
 ) -> list[EvaluationStage]:
+    """Return the stages of configs with their tuned values, after a check of the strategies.
+
+    Raises:
+        InputError: what is no strategy, an audit that a strategy does not support, or features without a base mean.
+    """
     from fsl.episodes import check_strategy
     from fsl.evaluation.audits import check_audits
 
@@ -276,8 +281,3 @@ def _stages(
         settled = config.settled(chosen.values if chosen else {})
         stages.append(EvaluationStage(settled, config, lineages.of(config), parent, chosen))
     return stages
-
-
-def _preflight(batches: Sequence[Sequence[EvaluationStage]], work: Workspace) -> None:
-    asked = [([stage.config for stage in batch], batch[0].lineage) for batch in batches]
-    preflight(asked, work.store, work.tracker, work.progress)

@@ -1,6 +1,5 @@
-"""The dependencies of a config: its benchmark, and the keys of its stages, known before any stage runs."""
+"""What a config depends on: its benchmark, and the keys of its stages, known before any stage runs."""
 
-import dataclasses
 import json
 import pathlib
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from runs.stages.revisions import revisions_of
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark, Decoded, Split
     from fsl.benchmarks.images import ImageSet
-    from fsl.weights.pretrained import Look
 
 # Increased with every change of these computations that changes results.
 TRAINING, WEIGHTS, FEATURES = 2, 1, 1
@@ -40,43 +38,27 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Lineage:
-    """The dependencies of a config, known before any stage runs.
+    """What a config depends on, known before any stage runs.
 
     Attributes:
-        trained_on: the built benchmark on which the network was trained; None if the config gives features.
+        benchmark: the built benchmark on which the network was trained; None if the config gives features.
         source: fingerprint of the source files of its images.
         checkpoint: key of the training or of the given weights.
-        shown: size and normalisation of the network's input images; None if the config gives features.
+        look: the `Look` (size and normalisation) of the network's input images; None if the config gives features.
         target: the benchmark of the novel classes and the fingerprint of its files, if it is another benchmark.
         crop_pct: fraction of the image side kept by the centre crop; None: no crop.
         feature_files: the given files of features, which replace all other fields.
         prompt: number of the prompt of the class names in these files; None: their text.
-        known_features: a split and the fingerprint of its given features, if they need not be read; else empty.
     """
 
-    trained_on: "Benchmark | None"
-    source: str
-    checkpoint: str
-    shown: "Look | None"
+    benchmark: Any
+    source: str = ""
+    checkpoint: str = ""
+    look: Any = None
     target: tuple["Benchmark", str] | None = None
     crop_pct: float | None = None
     feature_files: tuple[str, ...] = ()
     prompt: int | None = None
-    known_features: tuple[str, ...] = ()
-
-    @property
-    def benchmark(self) -> "Benchmark":
-        """The built benchmark on which the network was trained; a LookupError if the config gives features."""
-        if self.trained_on is None:
-            raise LookupError("features that were given are of no benchmark")
-        return self.trained_on
-
-    @property
-    def look(self) -> "Look":
-        """Size and normalisation of the network's input images; a LookupError if the config gives features."""
-        if self.shown is None:
-            raise LookupError("features that were given are of no network here")
-        return self.shown
 
     @classmethod
     def of(cls, config: TrainConfig) -> "Lineage":
@@ -85,60 +67,43 @@ class Lineage:
         Raises:
             InputError: a wrong value, or missing images.
         """
-        if config.features is not None:
-            return cls.on(config, "")
-        benchmark, target = cast("Benchmark", config.benchmark.build()), _target(config)
-        if target is None:
-            return cls.on(config, _source(benchmark))
-        return cls.on(config, _source(benchmark, "benchmark"), _source(target, "target"))
+        from fsl.backbones import BACKBONES
+        from fsl.training import MODULES
+        from fsl.weights.pretrained import Look, look_of, weights_place
 
-    @classmethod
-    def on(cls, config: TrainConfig, source: str, target_source: str = "") -> "Lineage":
-        """Return the lineage of a config on images with these fingerprints; the images need not exist on this machine.
-
-        Args:
-            source: for given features, their fingerprint; empty: that of the files, which have to exist.
-        """
         if config.features is not None:
             if isinstance(config, EvaluateConfig | TuneConfig) and config.needs_images:
                 raise InputError(
                     f"strategy={config.strategy.name} trains the network on the images of each task, and with "
                     "features= there are none; give benchmark= instead, or choose another strategy"
                 )
-            known = (config.split, source) if source and isinstance(config, EvaluateConfig) else ()
-            files = config.feature_files
-            return cls(None, "", "", None, feature_files=files, prompt=config.prompt, known_features=known)
-        lineage, target = cls._without_target(config, source), _target(config)
-        if isinstance(config, EvaluateConfig | TuneConfig) and config.crop_pct is not None:
-            lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
-        return dataclasses.replace(lineage, target=(target, target_source)) if target else lineage
-
-    @classmethod
-    def _without_target(cls, config: TrainConfig, source: str) -> "Lineage":
-        from fsl.backbones import BACKBONES
-        from fsl.training import MODULES
-        from fsl.weights.pretrained import Look, look_of, weights_place
-
+            return cls(None, feature_files=config.feature_files, prompt=config.prompt)
+        benchmark, name, target = cast("Benchmark", config.benchmark.build()), config.backbone.build(), None
         config.training.build()  # checks its values
-        benchmark = cast("Benchmark", config.benchmark.build())
-        name = config.backbone.build()
+        crosses = isinstance(config, EvaluateConfig) and config.crosses
+        source = _source(benchmark, "benchmark" if crosses else "")
+        if isinstance(config, EvaluateConfig) and config.crosses:
+            other = cast("Benchmark", config.target.build())
+            target = (other, _source(other, "target"))
         seen = Look(benchmark.channels, benchmark.size, benchmark.mean, benchmark.std)
-        if config.pretrained is not None:
-            seen = look_of(name)
+        seen = seen if config.pretrained is None else look_of(name)
         look: list[Any] = [seen.channels, seen.size, *seen.mean, *seen.std]
+        crop = None
         if config.given:
             given = {"weights": config.weights, "backbone": config.backbone.plugin, "images": source, "look": look}
             if config.pretrained is not None:
                 given["interpolation"] = seen.interpolation
                 given["place"] = weights_place(name) if config.pretrained == "true" else ""
-            weights = key("checkpoint", {}, given, revisions(weights=WEIGHTS))
-            return cls(benchmark, source, weights, seen, crop_pct=seen.crop if seen.crop < 1 else None)
-        inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)]}
-        parts: dict[str, object] = {"training": TRAINING, "backbone": BACKBONES.load(name) if ":" in name else 1}
-        if config.module is not None:
-            parts["module"] = MODULES.load(config.module)
-        trained = key("checkpoint", config.training_config().result_keys(), inputs, revisions(**parts))
-        return cls(benchmark, source, trained, seen)
+            checkpoint, crop = key("checkpoint", {}, given, revisions(weights=WEIGHTS)), seen.crop
+        else:
+            inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)]}
+            parts: dict[str, object] = {"training": TRAINING, "backbone": BACKBONES.load(name) if ":" in name else 1}
+            if config.module is not None:
+                parts["module"] = MODULES.load(config.module)
+            checkpoint = key("checkpoint", config.training_config().result_keys(), inputs, revisions(**parts))
+        crop = crop if crop is not None and crop < 1 else None
+        asked = config.crop_pct if isinstance(config, EvaluateConfig | TuneConfig) else None
+        return cls(benchmark, source, checkpoint, seen, target, crop if asked is None else asked)
 
     def part(self, split: str) -> Part:
         """Return the images of a split; for the novel classes, those of the target benchmark if there is one."""
@@ -154,9 +119,7 @@ class Lineage:
     def bank(self, split: str) -> str:
         """Return the key of the features of a split."""
         if self.feature_files:
-            known = self.known_features[1] if self.known_features[:1] == (split,) else ""
-            given = known or given_fingerprint(self.feature_files, split, self.prompt)
-            return key("features", {}, {"given": given}, {})
+            return key("features", {}, {"given": given_fingerprint(self.feature_files, split, self.prompt)}, {})
         return self.bank_of(self.part(split))
 
     def bank_of(self, part: Part) -> str:
@@ -186,11 +149,10 @@ class Lineage:
         return () if self.feature_files else (f"checkpoint/{self.checkpoint}", f"features/{self.bank(split)}")
 
     def data(self, split: str) -> list[DataUsed]:
-        """Return the images of a split and, with their network, those it was trained on; or the given features."""
+        """Return the images of a split, or the given features."""
         if self.feature_files:
-            return [
-                DataUsed(", ".join(pathlib.PurePath(file).name for file in self.feature_files), split, self.bank(split))
-            ]
+            files = ", ".join(pathlib.PurePath(file).name for file in self.feature_files)
+            return [DataUsed(files, split, self.bank(split))]
         part = self.part(split)
         return [DataUsed(part.benchmark.name, split, part.source)]
 
@@ -199,26 +161,21 @@ class Lineages:
     """Lineages of many configs. Evaluations of the same training share a lineage, so its images are checked once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Lineage | InputError] = {}
+        self._known: dict[str, Lineage] = {}
 
     def of(self, config: TrainConfig) -> Lineage:
-        """Return `Lineage.of(config)`, from the cache if it is known."""
-        crosses = isinstance(config, EvaluateConfig) and config.crosses
+        """Return `Lineage.of(config)`."""
         crop = config.crop_pct if isinstance(config, EvaluateConfig | TuneConfig) else None
+        crosses = isinstance(config, EvaluateConfig) and config.crosses
         target = [config.target.plugin, dict(config.target.options)] if crosses else []  # type: ignore[attr-defined]
-        alike = json.dumps([config.training_config().flat(), target, crop], sort_keys=True)
+        images = isinstance(config, EvaluateConfig | TuneConfig) and config.needs_images
+        alike = json.dumps([config.training_config().flat(), target, crop, images], sort_keys=True)
         if alike not in self._known:
-            try:
-                self._known[alike] = Lineage.of(config)
-            except InputError as error:
-                self._known[alike] = error
-        found = self._known[alike]
-        if isinstance(found, InputError):
-            raise found
-        return found
+            self._known[alike] = Lineage.of(config)
+        return self._known[alike]
 
 
-def _source(benchmark: "Benchmark", group: str = "") -> str:
+def _source(benchmark: "Benchmark", group: str) -> str:
     """Return the fingerprint of the source files of a benchmark's images.
 
     Args:
@@ -232,15 +189,7 @@ def _source(benchmark: "Benchmark", group: str = "") -> str:
     try:
         return images_source(benchmark)
     except InputError as error:
-        if not group:
-            raise
-        raise InputError(str(error).replace(" root=", f" {group}.root=")) from error
-
-
-def _target(config: TrainConfig) -> "Benchmark | None":
-    if isinstance(config, EvaluateConfig) and config.crosses:
-        return cast("Benchmark", config.target.build())
-    return None
+        raise InputError(str(error).replace(" root=", f" {group}.root=") if group else str(error)) from error
 
 
 def images_of(

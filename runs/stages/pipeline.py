@@ -6,8 +6,8 @@ complete results are visible: when all files are written, a cache folder is rena
 
 from runs.stages.banks import features
 from runs.stages.checkpoints import CHECKPOINT, checkpoint
+from runs.stages.evaluations import evaluation
 from runs.stages.results import Result
-from runs.stages.tuned_evaluations import evaluation
 from runs.stages.tuning import Tuning, tune
 
 __all__ = [

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
@@ -20,11 +20,12 @@ from runs.config.overrides import is_number, spell
 from runs.config.source import REQUIRED, freeze
 from runs.config.tuning_protocol import TuningStep, steps_of
 from runs.record.tracked_run import TrackedRun
-from runs.stages.evaluations import TASK_TAGS, Parent, check, evaluation
+from runs.stages.evaluations import EvaluationStage, Parent, check, evaluation, task_tags
 from runs.stages.lineage import Lineage, common_tags, evaluate_name, short
 from runs.stages.results import Tuned
 from runs.stages.stage import Computed, Stage, Workspace, execute
-from runs.stages.tuning_curves import Curve, Trial, best_of
+from runs.stages.tuning_curves import Curve, Trial
+from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
 CURVES, PICTURE = "tuning.json", "tuning.png"
@@ -39,7 +40,7 @@ class Tuning:
         config: the config.
         tuned: the chosen values and the id of their run.
         reused: whether it existed before.
-        curves: the trials of each step.
+        curves: the trials of each step; read from the cache for a figure, of the last step only.
         novel: the trials of the last step on tasks of novel classes, made after the choice; None unless requested.
         picture: path of the image of the curves.
     """
@@ -50,6 +51,17 @@ class Tuning:
     curves: tuple[Curve, ...]
     novel: Curve | None
     picture: Path
+
+    @property
+    def curve(self) -> Curve:
+        """Every value of the last step, with the chosen one marked."""
+        return self.curves[-1]
+
+    @property
+    def run_ids(self) -> list[str]:
+        """The ids of the tuning's run and of the run of every value."""
+        curves = [*self.curves, *([self.novel] if self.novel else [])]
+        return [self.tuned.run_id, *(trial.result.run_id for curve in curves for trial in curve.trials)]
 
 
 def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any] | None:
@@ -62,10 +74,9 @@ def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any]
         return None
 
 
-def find_tuned(config: TuneConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet) -> Tuned | None:
+def find_tuned(config: TuneConfig, store: Store, tracker: Tracker) -> Tuned | None:
     """Return the tuned values of a config from the cache; None if it is not tuned, or its run is not recorded."""
-    work = Workspace(store, tracker, progress)
-    found = TuningStage(config, Lineage.of(config), work).find(store, tracker)
+    found = TuningStage(config, Lineage.of(config), Workspace(store, tracker)).find(store, tracker)
     return found[0] if found and found[0].run_id else None
 
 
@@ -84,31 +95,47 @@ def tune(
     Raises:
         InputError: wrong values, or tasks that the classes cannot give; raised before any training.
     """
-    work = Workspace(store, tracker, progress, force)
-    stage = TuningStage(config, Lineage.of(config), work)
-    results, failures = execute([stage], work, check=stage.check_steps)
+    stage = TuningStage(config, Lineage.of(config), Workspace(store, tracker, progress, force))
+    results, failures = execute([stage], stage.work, check=stage.check_steps)
     if failures:
         raise failures[0][1]
     chosen, reused = results[stage.key]
     curves = stage.curves(chosen.run_id, quiet, chosen.values)
-    novel = stage.novel(chosen, curves[-1]) if config.novel_tasks else None
+    novel = stage.novel(chosen) if config.novel_tasks else None
     if novel or not stage.picture.exists():
         stage.draw(tracker.tracked(chosen.run_id), curves, novel)
     return Tuning(config, chosen, reused, curves, novel, stage.picture)
 
 
-class Found(NamedTuple):
-    """The chosen values, and the trials of each step, which are read again from the cache if they are empty."""
+def recorded_tuning(config: TuneConfig, tracker: Tracker, say: Say = silent) -> Tuning | None:
+    """Return a tuning with the trials of its last step from the cache; None if a part of it is missing.
 
-    values: Mapping[str, Any]
-    curves: tuple[Curve, ...] = ()
+    Args:
+        say: called with a message about what is missing.
+    """
+    stage = TuningStage(config, Lineage.of(config), Workspace(tracker.store, tracker))
+    found = stage.find(tracker.store, tracker)
+    if found is None:
+        return None
+    (chosen, reused), step = found, stage.steps[-1]
+    try:
+        curves = [
+            Curve.of(step, stage.trials(step, chosen.values, split, tasks, chosen.run_id), chosen.values)
+            for split, tasks in ((step.split, step.tasks), ("novel", config.novel_tasks))
+            if tasks
+        ]
+    except LookupError as missing:
+        say(str(missing.args[0]))
+        return None
+    return Tuning(config, chosen, reused, (curves[0],), curves[1] if config.novel_tasks else None, stage.picture)
 
 
 @dataclass(frozen=True)
-class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
-    """The tuning of one config. Its result is the tuned values, and whether they existed before."""
+class TuningStage(Stage):
+    """The tuning of one config. Its content is the file of chosen values and curves; its result is the tuned values,
+    and whether they existed before."""
 
-    kind, noun, counted, artifacts = "tuning", "the tuning", False, (CURVES,)
+    kind, artifacts = "tuning", (CURVES,)
 
     config: TuneConfig
     lineage: Lineage
@@ -138,50 +165,39 @@ class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
     @property
     def tags(self) -> dict[str, Any]:
         config = self.config
-        options = config.sampler.options
-        shape = {name: options[name] for name in TASK_TAGS if name in options}
-        names = {"strategy": config.strategy.name, "sampler": config.sampler.name}
-        return common_tags(config, self.lineage) | names | shape
+        return common_tags(config, self.lineage) | {"strategy": config.strategy.name} | task_tags(config)
 
-    def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> Computed[Found]:
+    def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> Computed:
         """Run all steps."""
         curves = self.curves(run.run_id, work.progress)
         values = {field: value for curve in curves for field, value in curve.chosen.values.items()}
         last, splits = curves[-1], list(dict.fromkeys(step.split for step in self.steps))
-        made_of = dict.fromkeys(name for split in splits for name in self.lineage.made_of(split))
-        inputs = work.store.fingerprints(*made_of)
-        numbers = {f"chosen_{field}": float(value) for field, value in values.items() if is_number(value)}
-        return Computed(
-            Found(values, curves),
-            {"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
-            | ({} if last.gain is None else _named("gain", last.gain))
-            | numbers,
-            {
-                CHOSEN: json.dumps(values),
-                "chosen_values": spell(values),
-                "checkpoint": inputs.get(f"checkpoint/{self.lineage.checkpoint}", ""),
-            },
-            inputs,
-            [used for split in splits for used in self.lineage.data(split)],
-        )
+        inputs = work.store.fingerprints(*dict.fromkeys(name for one in splits for name in self.lineage.made_of(one)))
+        metrics = {"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
+        metrics |= {} if last.gain is None else _named("gain", last.gain)
+        metrics |= {f"chosen_{field}": float(value) for field, value in values.items() if is_number(value)}
+        checkpoint = inputs.get(f"checkpoint/{self.lineage.checkpoint}", "")
+        tags = {CHOSEN: json.dumps(values), "chosen_values": spell(values), "checkpoint": checkpoint}
+        data = [used for split in splits for used in self.lineage.data(split)]
+        content = {"chosen": values, "steps": [curve.as_dict() for curve in curves]}
+        return Computed(content, metrics, tags, inputs, data)
 
-    def save(self, content: Found, folder: Path) -> None:
-        steps = [curve.as_dict() for curve in content.curves]
-        (folder / CURVES).write_text(json.dumps({"chosen": dict(content.values), "steps": steps}, indent=1))
+    def save(self, content: Mapping[str, Any], folder: Path) -> None:
+        (folder / CURVES).write_text(json.dumps(content, indent=1))
 
-    def load(self, entry: Entry) -> Found:
+    def load(self, entry: Entry) -> dict[str, Any]:
         with open_regular(entry.path / CURVES) as file:
-            chosen = json.load(file)["chosen"]
-        values = chosen_values(self.config, {CHOSEN: json.dumps(chosen)})
+            content = json.load(file)
+        values = chosen_values(self.config, {CHOSEN: json.dumps(content["chosen"])})
         if values is None:
             raise ValueError(f"{CURVES} has no values that the tuning tries")
-        return Found(values)
+        return {**content, "chosen": values}
 
-    def log(self, run: TrackedRun, content: Found, entry: Entry) -> None:
-        self.draw(run, content.curves or self.curves(run.run_id, quiet, content.values), None)
+    def log(self, run: TrackedRun, content: Mapping[str, Any], entry: Entry) -> None:
+        self.draw(run, self.curves(run.run_id, quiet, content["chosen"]), None)
 
-    def result(self, content: Found, entry: Entry, run_id: str) -> tuple[Tuned, bool]:
-        return Tuned(self.key, run_id, content.values), entry.reused
+    def result(self, content: Mapping[str, Any], entry: Entry, run_id: str) -> tuple[Tuned, bool]:
+        return Tuned(self.key, run_id, content["chosen"]), entry.reused
 
     def curves(self, run_id: str, progress: Progress, chosen: Mapping[str, Any] | None = None) -> tuple[Curve, ...]:
         """Return the curve of each step, from the children of a run; missing children are evaluated.
@@ -194,21 +210,25 @@ class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
         with closed("novel"):
             for step in self.steps:
                 force = self.work.force and chosen is None
-                trials = self._trials(step, held, step.split, step.tasks, run_id, progress, force=force)
-                curve = self._curve(step, trials, chosen)
+                trials = self.trials(step, held, step.split, step.tasks, run_id, progress, force=force)
+                curve = Curve.of(step, trials, chosen, self._defaults)
                 found.append(curve)
                 held |= curve.chosen.values
                 if chosen is None:
-                    self._tell(curve)
+                    best = curve.chosen
+                    progress.note(
+                        f"{self.name}: {best} is the best of {len(trials)} on {step.split} classes, "
+                        f"{100 * best.result.accuracy:.2f} ± {100 * best.result.ci95:.2f} % in {step.tasks:,} tasks"
+                    )
         return tuple(found)
 
-    def novel(self, chosen: Tuned, last: Curve) -> Curve:
+    def novel(self, chosen: Tuned) -> Curve:
         """Return the trials of the last step on tasks of the novel classes, for information only: the choice is made
         before.
         """
-        count, values = self.config.novel_tasks, chosen.values
-        trials = self._trials(last.step, values, "novel", count, chosen.run_id, self.work.progress)
-        curve = self._curve(last.step, trials, values)
+        step, count = self.steps[-1], self.config.novel_tasks
+        trials = self.trials(step, chosen.values, "novel", count, chosen.run_id, self.work.progress)
+        curve = Curve.of(step, trials, chosen.values, self._defaults)
         self.work.tracker.tracked(chosen.run_id).log(
             metrics={
                 "novel_accuracy": curve.chosen.result.accuracy,
@@ -243,32 +263,40 @@ class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
         except InputError as error:
             raise InputError(f"tuning={self.config.tuning}: {error}") from error
 
-    def _curve(self, step: TuningStep, trials: tuple[Trial, ...], chosen: Mapping[str, Any] | None) -> Curve:
-        """Return the curve of a step, with the given choice or else with the best trial."""
-        by_values = {tuple(trial.values.values()): trial for trial in trials}
-        own = by_values.get(tuple(self._defaults[field] for field in step.grids))
-        best = by_values[tuple(chosen[field] for field in step.grids)] if chosen else best_of(trials)
-        return Curve(step, trials, best, own)
-
-    def _trials(
+    def trials(
         self,
         step: TuningStep,
         held: Mapping[str, Any],
         split: str,
         tasks: int,
         run_id: str,
-        progress: Progress,
+        progress: Progress | None = None,
         *,
         force: bool = False,
     ) -> tuple[Trial, ...]:
-        """Return the trials of all combinations of a step's values on tasks of a split, with other fields at `held`."""
+        """Return the trials of all combinations of a step's values on tasks of a split, with other fields at `held`.
+
+        Args:
+            progress: shows the evaluation of missing trials; None: nothing is evaluated.
+
+        Raises:
+            LookupError: without `progress`, a trial is missing.
+        """
         points = list(self.config.strategy.at({**self._defaults, **step.at, **held, **step.grids}).points())
         configs = [self.config.trial(point, split, tasks) for point in points]
+        values = [{field: point.options[field] for field in step.grids} for point in points]
         parent = Parent(self.experiment, run_id, tuple(step.grids))
         store, tracker = self.work.store, self.work.tracker
-        results = evaluation(configs, store, tracker, progress=progress, parent=parent, force=force)
-        values = [{field: point.options[field] for field in step.grids} for point in points]
-        return tuple(Trial(given, result) for given, result in zip(values, results, strict=True))
+        if progress is not None:
+            results = evaluation(configs, store, tracker, progress=progress, parent=parent, force=force)
+        else:
+            results = []
+            for config, given in zip(configs, values, strict=True):
+                found = EvaluationStage(config, config, self.lineage, parent).find(store, tracker)
+                if found is None:
+                    raise LookupError(f"{self.name} lacks {spell(given)} on {tasks:,} tasks of {split} classes")
+                results.append(found)
+        return tuple(map(Trial, values, results))
 
     @property
     def _defaults(self) -> dict[str, Any]:
@@ -276,13 +304,6 @@ class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
         own = option("strategy", self.config.strategy.name).options
         grids = self.config.strategy.grids
         return {field: grid[0] if own[field] == REQUIRED else own[field] for field, grid in grids.items()}
-
-    def _tell(self, curve: Curve) -> None:
-        chosen, step = curve.chosen, curve.step
-        self.work.progress.note(
-            f"{self.name}: {chosen} is the best of {len(curve.trials)} on {step.split} classes, "
-            f"{100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} % in {step.tasks:,} tasks"
-        )
 
 
 def _named(name: str, difference: Difference) -> dict[str, float]:

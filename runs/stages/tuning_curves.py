@@ -1,8 +1,8 @@
 """The result of one tuning step: the accuracy of every value on the same tasks, and the best value."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,7 @@ from runs.stages.results import Result
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One combination of values with its evaluation.
-
-    Attributes:
-        values: values by field of the strategy.
-        result: the evaluation.
-    """
+    """One combination of values by field of the strategy, with its evaluation."""
 
     values: Mapping[str, Any]
     result: Result
@@ -49,24 +44,37 @@ class Curve:
     chosen: Trial
     default: Trial | None
 
+    @classmethod
+    def of(
+        cls,
+        step: TuningStep,
+        trials: tuple[Trial, ...],
+        chosen: Mapping[str, Any] | None,
+        default: Mapping[str, Any] = MappingProxyType({}),
+    ) -> "Curve":
+        """Return the curve with these chosen values (None: the best trial's) and default values."""
+        by_values = {tuple(trial.values.values()): trial for trial in trials}
+        best = max(trials, key=lambda trial: trial.result.accuracy)
+        own = by_values.get(tuple(default.get(field) for field in step.grids))
+        return cls(step, trials, by_values[tuple(chosen[field] for field in step.grids)] if chosen else best, own)
+
     @property
     def best(self) -> Trial:
-        """The trial with the highest mean accuracy."""
-        return best_of(self.trials)
+        """The trial with the highest mean accuracy; the first one in case of ties."""
+        return max(self.trials, key=lambda trial: trial.result.accuracy)
 
     @property
     def at_the_end(self) -> bool:
         """Whether a chosen number is the smallest or largest of its grid, so a better value may lie beyond it."""
-        chosen = self.chosen.values
         numbers = {field: grid for field, grid in self.step.grids.items() if all(map(is_number, grid))}
-        return any(chosen[field] in (min(grid), max(grid)) for field, grid in numbers.items())
+        return any(self.chosen.values[field] in (min(grid), max(grid)) for field, grid in numbers.items())
 
-    @cached_property
+    @property
     def gain(self) -> Difference | None:
         """Difference of the chosen values from the default values; None if these were not tried."""
         return self.chosen.against(self.default) if self.default else None
 
-    @cached_property
+    @property
     def lost(self) -> Difference:
         """Difference of the best values from the chosen values."""
         return self.best.against(self.chosen)
@@ -90,16 +98,6 @@ class Curve:
             "at_the_end": self.at_the_end,
             "best": dict(self.best.values),
             "default": None if self.default is None else dict(self.default.values),
-            "gain": None if gain is None else _spelt(gain),
-            "lost": _spelt(self.lost),
+            "gain": None if gain is None else {"mean": gain.mean, "low": gain.low, "high": gain.high},
+            "lost": {"mean": self.lost.mean, "low": self.lost.low, "high": self.lost.high},
         }
-
-
-def _spelt(difference: Difference) -> dict[str, float]:
-    """Return the mean and the 95 % interval as a dictionary."""
-    return {"mean": difference.mean, "low": difference.low, "high": difference.high}
-
-
-def best_of(trials: Sequence[Trial]) -> Trial:
-    """Return the trial with the highest mean accuracy; the first one in case of ties."""
-    return max(trials, key=lambda trial: trial.result.accuracy)

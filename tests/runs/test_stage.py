@@ -17,10 +17,10 @@ CONFIG = SimpleNamespace(to_yaml=lambda: "numbers: 1 2\n", flat=lambda: {"number
 
 
 @dataclass(frozen=True)
-class SumStage(Stage[tuple[float, ...], float, float]):
+class SumStage(Stage):
     """The sum of numbers, scaled."""
 
-    kind, noun, artifacts = "sum", "the sum", ("total.json",)
+    kind, artifacts = "sum", ("total.json",)
     config = CONFIG
 
     numbers: str

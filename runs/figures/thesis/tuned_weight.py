@@ -10,8 +10,8 @@ from runs.figures.drawing import Drawing, plot_names
 from runs.figures.style import COLUMN, PAGE, new_grid, styled
 from runs.figures.tuning import draw_curve
 from runs.stages.lineage import short
-from runs.stages.recorded import RecordedTuning, recorded_tuning
 from runs.stages.results import in_common
+from runs.stages.tuning import Tuning, recorded_tuning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ NETWORKS = tuple({"backbone": name} for name in ("resnet18_84", "mobilenet_84", 
 
 
 @styled
-def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
+def weight_figure(tunings: Sequence[Tuning]) -> "Figure":
     """A row for each number of shots, a column for each network: both curves, and the chosen weight."""
     plots = _plots(tunings)
     rows = sorted({row for row, _ in plots}, key=lambda row: (len(row), row))  # 1-shot, 5-shot, 10-shot
@@ -51,7 +51,7 @@ def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
     return figure
 
 
-def weight_caption(tunings: Sequence[RecordedTuning]) -> str:
+def weight_caption(tunings: Sequence[Tuning]) -> str:
     """What is drawn, and on how many tasks."""
     curves = [curve for tuning in tunings for curve in (tuning.curve, tuning.novel) if curve]
     strategies, benchmarks = (
@@ -91,7 +91,7 @@ def places(configs: Sequence[TuneConfig]) -> list[tuple[str, str]]:
     return known
 
 
-def _plots(tunings: Sequence[RecordedTuning]) -> dict[tuple[str, str], RecordedTuning]:
+def _plots(tunings: Sequence[Tuning]) -> dict[tuple[str, str], Tuning]:
     """Tunings by row and column of their plot."""
     return dict(zip(places([tuning.config for tuning in tunings]), tunings, strict=True))
 

@@ -1,25 +1,16 @@
 """All trials of a method on points, with their results and their agreement with the classes."""
 
 import dataclasses
+import functools
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clustering.evaluation.protocol import (
-    ACCURACY,
-    SCORES,
-    Selection,
-    Trial,
-    chooses,
-    lowest,
-    random_state,
-    schedule,
-    scores,
-)
+from clustering.evaluation.protocol import ACCURACY, SCORES, Selection, chooses, random_state, schedule, scores
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
 from clustering.methods import with_known
@@ -89,8 +80,8 @@ def known_coarse(config: ClusterConfig, data: "Dataset", known: "KnownLabels | N
 
     if config.coarse is None:
         return None
-    told = np.zeros(data.values.shape[0], dtype=bool) if known is None else known.known
-    return drawn_coarse_labels(data, list(map(str, config.coarse)), told, config.seed)
+    labelled = np.zeros(data.values.shape[0], dtype=bool) if known is None else known.known
+    return drawn_coarse_labels(data, list(map(str, config.coarse)), labelled, config.seed)
 
 
 def known_to_method(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None":
@@ -145,53 +136,45 @@ def fit_all(
     from clustering.sweeps import check_takes, fit_trials
     from clustering.trials import TOGETHER
 
-    device = config.device.partition(":")[0]
-    estimator = with_known(told(config), n_clusters=clusters, device=device)
-    if known is not None:
-        check_takes(estimator, "partial_labels")
-    links = known_links(config, data)
-    if links is not None:
-        check_takes(estimator, "must_link")
-    options = dict(given or {}) | ({} if links is None else links._asdict())
-    coarse = known_coarse(config, data, known)
-    if coarse is not None:
-        check_takes(estimator, "coarse_labels")
-        options["coarse_labels"] = coarse
-    partial_labels = None if known is None else known.labels
+    estimator = with_known(told(config), n_clusters=clusters, device=config.device.partition(":")[0])
+    links, coarse, options = known_links(config, data), known_coarse(config, data, known), dict(given or {})
+    for parameter, there in (("partial_labels", known), ("must_link", links), ("coarse_labels", coarse)):
+        if there is not None:
+            check_takes(estimator, parameter)
+    options |= ({} if links is None else links._asdict()) | ({} if coarse is None else {"coarse_labels": coarse})
     selection = selection if data.labels is not None else None
-    planned = schedule(config.fits, selection, seeded="random_state" in estimator.get_params())
-    settings = selection.settings if selection else ()
-    numbered: list[dict[str, Any]] = [{}, *map(dict, settings)]
-    at = [clone(estimator).set_params(**setting) for setting in numbered]
+    seeded = "random_state" in estimator.get_params()
+    planned = schedule(config.fits, selection, seeded=seeded)
+    numbered: list[dict[str, Any]] = [{}, *map(dict, selection.settings if selection else ())]
+    graph_of = functools.cache(lambda i: graphs.of(clone(estimator).set_params(**numbered[i]), config.device))
     at_once = 1
     if hasattr(estimator, "trials"):  # as many as the method fits at once, so that the progress bar moves often
         at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * clusters)))
     if hasattr(estimator, "require_memory"):
         estimator.require_memory(data.values, starts=at_once)
     rows: list[dict[str, Any]] = []
-    said: list[dict[str, Any]] = []  # for each start at the parameters of the config
     with progress.track(name, len(planned)) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for graph, some in _together(planned, lambda trial: graphs.of(at[trial.setting], config.device), at_once):
-            points = [numbered[trial.setting] | _seed(estimator, config.seed, trial.start) for trial in some]
-            since = time.perf_counter()
-            fitted = fit_trials(
-                estimator,
-                data.values,
-                seeds=[0],
-                grid=points,
-                graph=graph,
-                partial_labels=partial_labels,
-                given=options,
-            )
-            each = (time.perf_counter() - since) / len(some)
-            for trial, model in zip(some, fitted, strict=True):
-                if take is not None:
-                    take(model)
-                rows.append(_facts(model, graph.seconds if graph else 0.0, each))
-                said += [_said(model)] if trial.given else []
-            advance(len(some), **_lowest(rows, planned))
+        for _, same in groupby(planned, key=lambda trial: id(graph_of(trial.setting))):
+            alike = list(same)
+            graph = graph_of(alike[0].setting)
+            for some in (alike[first : first + at_once] for first in range(0, len(alike), at_once)):
+                seed_of = {trial: random_state(config.seed, trial.start) for trial in some}
+                grid = [
+                    numbered[trial.setting] | ({"random_state": seed_of[trial]} if seeded else {}) for trial in some
+                ]
+                since, labels = time.perf_counter(), None if known is None else known.labels
+                fitted = fit_trials(
+                    estimator, data.values, seeds=[0], grid=grid, graph=graph, partial_labels=labels, given=options
+                )
+                each = (time.perf_counter() - since) / len(some)
+                for model in fitted:
+                    if take is not None:
+                        take(model)
+                    rows.append(_facts(model, graph.seconds if graph else 0.0, each))
+                advance(len(some))
     labels = np.stack([row.pop("labels") for row in rows])
+    own = [row.pop("own") for row in rows]
     arrays: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
     trials = Trials(
         settings=tuple(numbered),
@@ -201,26 +184,10 @@ def fit_all(
         given=np.array([trial.given for trial in planned]),
         tried=np.array([trial.tried for trial in planned]),
         labels=labels.astype(np.min_scalar_type(int(labels.max()) if labels.min() >= 0 else int(-labels.max() - 1))),
-        confidence=None,
-        mode_indices=None,
-        mode_movements=None,
         **arrays,
         **judged(labels, data, known, selection, config.seed, coarse=coarse),
     )
-    return dataclasses.replace(trials, **said[int(trials.given[: trials.chosen].sum())])
-
-
-def _lowest(rows: Sequence[Mapping[str, Any]], planned: Sequence[Trial]) -> dict[str, float]:
-    """Return the objective of the start that would be chosen so far, for the progress bar; {} before the first
-    start."""
-    given = [row for row, trial in zip(rows, planned, strict=False) if trial.given]
-    if not given:
-        return {}
-    criterion, objective, clusters = (
-        np.array([row[name] for row in given]) for name in ("criterion", "objective", "clusters")
-    )
-    found = float(objective[lowest(criterion, objective, clusters, len(given[0]["labels"]))])
-    return {} if np.isnan(found) else {"lowest_objective": found}
+    return dataclasses.replace(trials, **own[trials.chosen])
 
 
 def judged(
@@ -244,24 +211,20 @@ def judged(
         seed: seed of the selection.
         coarse: (N,) coarse labels given to the method, -1 if unknown.
     """
-    told = told_points(known, coarse)
-    if data.told is not None:
-        told = data.told if told is None else told | data.told
-    if data.labels is None or (told is not None and told.all()):
+    masks = [mask for mask in (told_points(known, coarse), data.told) if mask is not None]
+    others = ~np.any(masks, axis=0) if masks else np.ones(labels.shape[1], dtype=bool)
+    if data.labels is None or not others.any():
         return {}
-    true, others = data.labels, np.ones(len(data.labels), dtype=bool) if told is None else ~told
+    true = data.labels
 
     def each(rows: Any) -> dict[str, Any]:
         found = [scores(trial[rows], true[rows]) for trial in labels]
         return {name: np.array([one[name] for one in found]) for name in SCORES}
 
-    if known is not None:
-        if not known.names_all:
-            return {"scores": each(others)}
-        plain = np.array([float((trial[others] == true[others]).mean()) for trial in labels])
-        return {"scores": each(others) | {ACCURACY: plain}}
     found: dict[str, Any] = {"scores": each(others)}
-    if selection is not None:
+    if known is not None and known.names_all:
+        found["scores"][ACCURACY] = (labels[:, others] == true[others]).mean(axis=1)
+    if known is None and selection is not None:
         choosing = chooses(len(true), selection.share, seed)
         found |= {"validation": each(choosing & others)["acc_hungarian"], "held_out": each(~choosing & others)}
     return found
@@ -281,7 +244,7 @@ def _facts(model: Any, graph_seconds: float, spent: float) -> dict[str, Any]:
             f"method {kind.__module__}:{kind.__qualname__} has no labels_ after fit; give a class of your own whose "
             "fit sets them"
         )
-    labels = np.asarray(model.labels_)
+    labels, assignments = np.asarray(model.labels_), getattr(model, "assignments_", None)
     objective = float(getattr(model, "objective_", getattr(model, "inertia_", np.nan)))
     return {
         "labels": labels,
@@ -290,30 +253,8 @@ def _facts(model: Any, graph_seconds: float, spent: float) -> dict[str, Any]:
         "clusters": len(np.unique(labels[labels >= 0])),
         "iterations": int(getattr(model, "n_iter_", None) or 0),
         "seconds": (graph + graph_seconds, *others),
+        "own": {
+            "confidence": None if assignments is None else np.asarray(assignments).max(axis=1).astype(np.float32),
+            **{name: getattr(model, f"{name}_", None) for name in ("mode_indices", "mode_movements", "eigengaps")},
+        },
     }
-
-
-def _said(model: Any) -> dict[str, Any]:
-    """Return confidence, prototypes and eigengaps of a fitted estimator, None where it has no such attribute."""
-    assignments = getattr(model, "assignments_", None)
-    return {
-        "confidence": None if assignments is None else np.asarray(assignments).max(axis=1).astype(np.float32),
-        "mode_indices": getattr(model, "mode_indices_", None),
-        "mode_movements": getattr(model, "mode_movements_", None),
-        "eigengaps": getattr(model, "eigengaps_", None),
-    }
-
-
-def _seed(estimator: Any, seed: int, start: int) -> dict[str, int]:
-    """Return the random_state of a start; {} for a method without this parameter."""
-    return {"random_state": random_state(seed, start)} if "random_state" in estimator.get_params() else {}
-
-
-def _together(
-    planned: Sequence[Trial], graph_of: Callable[[Trial], Any], at_once: int
-) -> Iterator[tuple[Any, list[Trial]]]:
-    """Yield batches of consecutive trials on the same graph, with that graph."""
-    for _, same in groupby(planned, key=lambda trial: id(graph_of(trial))):
-        trials = list(same)
-        for first in range(0, len(trials), at_once):
-            yield graph_of(trials[0]), trials[first : first + at_once]

@@ -1,7 +1,7 @@
 """One fair clustering along weights: the results at each weight, and the file that stores them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from clustering.files.arrays import read_arrays
 from fairness.metrics import absent_groups, cluster_balances, occupied, price_of_fairness
 from fairness.trade_off import smallest_best
 from runs.config.fair import METRICS, FairConfig
-from runs.stages.points import ClusteringResult
+from runs.stages.points import ClusteringResult, check_labels
 
 PATH = "path.npz"
 Floats = NDArray[np.float64]
@@ -64,6 +64,12 @@ class TradeOff:
     history_step: NDArray[np.int64]
 
     @cached_property
+    def error_of_all(self) -> Floats:
+        """(W,) fairness error, NaN if a cluster is empty: the error is a sum over clusters, and an empty cluster would
+        only reduce it."""
+        return np.where(self.clusters == self.group_counts.shape[2], self.fairness_error, np.nan)
+
+    @cached_property
     def fairest(self) -> int | None:
         """Index of the smallest weight with the least fairness error, see `fairness.trade_off.smallest_best`; None if
         clusters are empty at every weight."""
@@ -78,12 +84,6 @@ class TradeOff:
         return smallest_best(self.weights, np.where(most, self.fairness_error, np.nan)) or 0
 
     @cached_property
-    def error_of_all(self) -> Floats:
-        """(W,) fairness error, NaN if a cluster is empty: the error is a sum over clusters, and an empty cluster would
-        only reduce it."""
-        return np.where(self.clusters == self.group_counts.shape[2], self.fairness_error, np.nan)
-
-    @cached_property
     def price(self) -> Floats:
         """(W,) ratio of the objective to that of the unfair method, see `fairness.metrics.price_of_fairness`."""
         unfair = float(self.unfair_objective)
@@ -94,20 +94,17 @@ class TradeOff:
     @property
     def clusters(self) -> NDArray[np.int64]:
         """(W,) number of clusters with points."""
-        found: NDArray[np.int64] = occupied(self.group_counts).sum(axis=1)
-        return found
+        return np.asarray(occupied(self.group_counts).sum(axis=1))
 
     @property
     def absent(self) -> NDArray[np.int64]:
         """(W,) number of pairs of a group and a non-empty cluster without points of that group."""
-        found: NDArray[np.int64] = absent_groups(self.group_counts).sum(axis=(1, 2))
-        return found
+        return np.asarray(absent_groups(self.group_counts).sum(axis=(1, 2)))
 
     @property
     def group_sizes(self) -> NDArray[np.int64]:
         """(J,) number of points of each group."""
-        found: NDArray[np.int64] = self.group_counts[0].sum(axis=1)
-        return found
+        return np.asarray(self.group_counts[0].sum(axis=1))
 
     @property
     def data_balance(self) -> float:
@@ -121,25 +118,20 @@ class TradeOff:
 
     def best(self) -> dict[str, float]:
         """Return the metrics of the fairest weight; {} if there is none."""
-        if self.fairest is None:
-            return {}
-        return {f"best_{name}": value for name, value in self.metrics(self.fairest).items()}
+        best = {} if self.fairest is None else self.metrics(self.fairest)
+        return {f"best_{name}": value for name, value in best.items()}
 
     def save(self, path: Path) -> None:
         """Write the trade-off to a compressed .npz file."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        arrays: dict[str, Any] = {own.name: getattr(self, own.name) for own in fields(self)}
         np.savez_compressed(path, **arrays)
 
     @classmethod
     def load(cls, path: Path) -> "TradeOff":
-        """Read a file written by `save`. A damaged file raises the errors of zipfile or numpy."""
+        """Read a file written by `save`. A damaged file raises the errors of zipfile, numpy or a dataclass."""
         known = read_arrays(path)
-        missing = [name for name in cls.__dataclass_fields__ if name not in known]
-        if missing:
-            raise ValueError(f"without {missing[0]}")
-        found = cls(**{name: known[name] for name in cls.__dataclass_fields__})
-        if found.labels.ndim != 2 or found.labels.dtype.kind not in "iu":
-            raise ValueError("labels that are none")
+        found = cls(**{own.name: known[own.name] for own in fields(cls)})
+        check_labels(found.labels)
         for step in range(len(found.labels)):
             found.metrics(step)  # reads every field, and so raises if one is damaged
         found.best()
@@ -147,7 +139,7 @@ class TradeOff:
 
 
 @dataclass(frozen=True, eq=False)
-class FairResult(ClusteringResult[FairConfig]):
+class FairResult(ClusteringResult):
     """One config with its trade-off.
 
     Attributes:
@@ -155,5 +147,6 @@ class FairResult(ClusteringResult[FairConfig]):
         found: the results at each weight.
     """
 
+    config: FairConfig
     kind: str
     found: TradeOff

@@ -1,0 +1,203 @@
+"""Stages of clusterings that learn features: a training is resumed, its weights and features are stored."""
+
+import dataclasses
+import os
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clustering.evaluation.protocol import scores
+from clustering.files.regular import read_text
+from clustering.foundation.errors import InputError
+from clustering.foundation.progress import quiet
+from clustering.foundation.streams import stream
+from fsl.features.bank import FeatureBank
+from runs.config.cluster import ClusterConfig
+from runs.record.tracked_run import TrackedRun
+from runs.stages.clustering.learned_methods import keep_method
+from runs.stages.clustering.results import Trials
+from runs.stages.clustering.stage import ClusteringStage, Problem
+from runs.stages.clustering.trials import fit_all, known_coarse, told_points
+from runs.stages.points import Points
+from runs.stages.stage import Computed, Workspace
+from runs.storage.disk import write_text
+
+if TYPE_CHECKING:
+    from clustering.datasets.dataset import Dataset
+    from clustering.evaluation.known_labels import KnownLabels
+
+NETWORK, BANK = "network.safetensors", "features.safetensors"
+SPENT = "seconds.txt"  # seconds of a training up to its last logged values
+WATCHED = ("acc_hungarian", "nmi")
+"""Scores during the training, in the record as `watched_...`, for information only; no selection uses them."""
+PERPLEXITY = 30.0  # scikit-learn's default
+FEWEST = 10  # points of a map
+
+
+class LearningRun:
+    """A run with live curves, whose training may resume.
+
+    Attributes:
+        folder: its files, in a folder of the cache until the result is published.
+        before: seconds of the training before an interruption.
+    """
+
+    def __init__(self, run: TrackedRun, folder: Path) -> None:
+        self.run, self.folder, self.before, self._since = run, folder, 0.0, time.perf_counter()
+        with suppress(OSError, ValueError):
+            self.before = float(read_text(folder / SPENT))
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the training in seconds, with the parts before interruptions."""
+        return self.before + time.perf_counter() - self._since
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        """Log values of a step, and store the time spent so far beside the weights."""
+        self.run.metrics(values, step)
+        write_text(self.folder / SPENT, f"{self.seconds:.3f}")
+
+
+@dataclass(frozen=True)
+class LearningStage(ClusteringStage):
+    """One config whose method learns features. Weights and features are files of the result."""
+
+    @property
+    def tags(self) -> Mapping[str, Any]:
+        return {**super().tags, "watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"}
+
+    @abstractmethod
+    def learn(
+        self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace
+    ) -> tuple[Trials, Tensor]:
+        """Train in the folder of `learning`, leave the weights there in the file `NETWORK`, and return the single trial
+        and the features (N, D)."""
+
+    def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed:
+        """Train, or resume an interrupted training."""
+        data, config = prepared.data, self.config
+        problem = self.problem(data, work.progress)
+        told = told_points(problem.known, known_coarse(config, data, problem.known))
+        mapped = points_of_map(config, told, data.values.shape[0])  # before the training, which may take hours
+        learning = LearningRun(run, work.store.working(self.kind, self.key, force=work.force))
+        trials, features = self.learn(learning, problem, prepared, work)
+        labels = trials.labels[0].astype(np.int64)
+        sizes = np.bincount(labels, minlength=problem.clusters)
+        if mapped is not None:  # in the plane, so that figures need no features
+            from sklearn.manifold import TSNE
+
+            model = TSNE(perplexity=min(PERPLEXITY, (len(mapped) - 1) / 3), random_state=config.seed)
+            places = np.asarray(model.fit_transform(features[mapped].numpy()), dtype=np.float32)
+            true = None if data.labels is None else np.asarray(data.labels, dtype=np.int64)[mapped]
+            trials = dataclasses.replace(trials, feature_map=places, mapped_classes=true)
+        lost = int((sizes == 0).sum())
+        self.say_lost(lost, len(sizes), work.progress)
+        bank = work.store.cache(self.kind) / self.key / BANK
+        unknown, known = data.labels is None, None if told is None else torch.from_numpy(told)
+        provenance = {
+            "dataset": config.dataset.name,
+            "network": config.network.name,
+            "method": config.method.name,
+            "seed": str(config.seed),
+            "run": self.key,
+            "labels": "clusters found" if unknown else "classes",
+            "told": "0" if told is None else str(int(told.sum())),
+            "links": str(config.links or 0),
+        }
+        classes = torch.from_numpy(labels if unknown else np.asarray(data.labels, dtype=np.int64))
+        names = tuple(f"cluster {k}" for k in range(problem.clusters)) if unknown else data.class_names
+        mean = features.double().mean(0).float()
+        with work.store.watched():
+            FeatureBank(features, classes, names, mean, provenance, known).save(learning.folder / BANK)
+        work.progress.note(f"learned features: {bank} (transduce cluster dataset=features path={bank} method=kmeans)")
+        numbers = {"seconds": learning.seconds, "trials": 1, "empty_clusters": lost, **problem.described}
+        tags = {"features": str(bank), "sizes": " ".join(map(str, sizes))}
+        return self.computed(trials, prepared, problem.clusters, trials.metrics() | numbers, **tags)
+
+    def save(self, content: Trials, folder: Path) -> None:
+        super().save(content, folder)
+        for name in (NETWORK, BANK):
+            os.link(folder.with_name(f"{self.key}.partial") / name, folder / name)
+
+
+@dataclass(frozen=True)
+class StepwiseStage(LearningStage):
+    """One training of a method that learns features in steps."""
+
+    remedy = "another penalty, more labels, or bounds nearer to the sizes that you expect"
+
+    def learn(
+        self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace
+    ) -> tuple[Trials, Tensor]:
+        (clusters, known, _), (data, graphs), fitted = problem, prepared, list[Any]()
+        config, folder, labels = self.config, learning.folder, None if known is None else known.labels
+        steps = config.method.build().set_params(n_clusters=clusters).planned_steps(labels)
+        with work.store.watched(), work.progress.track(f"training {self.name}", steps) as advance:
+            watch = {"log": learning, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
+            trials = fit_all(
+                config, None, data, known, graphs, clusters, quiet, self.name, given=watch, take=fitted.append
+            )
+            keep_method(folder / NETWORK, fitted[0], config.method.plugin)
+        work.progress.note(
+            f"learned method: {work.store.cache(self.kind) / self.key / NETWORK} (runs.stages.clustering."
+            "learned_methods.learned_method of this file clusters other points)"
+        )
+        trials = dataclasses.replace(trials, seconds=trials.seconds + np.array([0.0, 0.0, learning.before]))
+        return trials, torch.from_numpy(fitted[0].transform(data.values)).float()
+
+
+def watched_scores(
+    data: "Dataset", known: "KnownLabels | None"
+) -> Callable[[NDArray[np.int64]], Mapping[str, float]] | None:
+    """Return a function that scores the clusters of an epoch on the points of the epoch whose class is not known.
+
+    Returns None if the data set has no classes.
+    """
+    if data.labels is None:
+        return None
+    true = data.labels
+    others = np.ones(len(true), dtype=bool) if known is None else ~known.known
+
+    def observe(seen: NDArray[np.int64]) -> Mapping[str, float]:
+        rows = others & (seen >= 0)
+        if not rows.any():  # such as a batch of fewer points than clusters
+            return {}
+        found = scores(seen[rows], true[rows])
+        return {f"watched_{name}": found[name] for name in WATCHED}
+
+    return observe
+
+
+def points_of_map(config: ClusterConfig, told: NDArray[np.bool_] | None, count: int) -> NDArray[np.int64] | None:
+    """Return the (n,) indices of the points of the map that a config asks for; None if it asks for none.
+
+    They are drawn from the points without known class and depend on the seed only: runs with the same known points map
+    the same points.
+
+    Args:
+        config: the config of a run.
+        told: (N,) whether the class of a point is known; None if no class is.
+        count: N.
+
+    Raises:
+        InputError: too few points without known class.
+    """
+    if config.map_points is None:
+        return None
+    untold = np.arange(count) if told is None else np.flatnonzero(~told)
+    drawn = np.sort(stream(config.seed, "map").permutation(untold)[: config.map_points])
+    if len(drawn) < FEWEST:
+        raise InputError(
+            f"map_points={config.map_points}: only {len(drawn)} points have no known class, and a map needs {FEWEST}; "
+            "leave map_points out, or give fewer labels"
+        )
+    return drawn
