@@ -7,7 +7,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from runs.cache import Entry, Store
 from runs.config.configs import EvaluateConfig, TrainConfig
-from runs.stages.checkpoints import CHECKPOINT, checkpoint
+from runs.stages.checkpoints import CHECKPOINT, weights_of
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, train_name
 from runs.stages.stage import Workspace
@@ -23,29 +23,23 @@ OF_IMAGENET = ("mini", "tiered")  # benchmarks whose classes are classes of Imag
 
 
 def features(
-    config: TrainConfig,
-    split: str,
-    store: Store,
-    tracker: Tracker,
-    *,
-    progress: Progress = quiet,
-    lineage: Lineage | None = None,
+    config: TrainConfig, split: str, store: Store, tracker: Tracker, *, progress: Progress = quiet
 ) -> "FeatureBank":
     """Return the features of a split with the base mean; those given by the config, if any.
 
     Missing features are extracted, if necessary after a training. Features of another checkpoint (before a forced
     training) are not used.
 
-    Args:
-        lineage: lineage of the config, if it is known.
-
     Raises:
         InputError: the network was trained on the novel classes of another benchmark; or as `given_bank`.
     """
+    return bank_of_split(config, split, Lineage.of(config), Workspace(store, tracker, progress))
+
+
+def bank_of_split(config: TrainConfig, split: str, lineage: Lineage, work: Workspace) -> "FeatureBank":
+    """Return `features` of a config with this lineage."""
     if config.features is not None:
         return given_bank(config.feature_files, split, config.prompt)
-    lineage = lineage or Lineage.of(config)
-    work = Workspace(store, tracker, progress)
     bank = _bank(config, lineage, lineage.part(split), work)
     if split == "novel" and lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
         mean = _bank(config, lineage, lineage.target_base, work).base_mean
@@ -53,23 +47,15 @@ def features(
     return bank
 
 
-def pictures(
-    config: EvaluateConfig,
-    store: Store,
-    tracker: Tracker,
-    *,
-    progress: Progress = quiet,
-    lineage: Lineage | None = None,
-) -> "Pictures":
+def pictures(config: EvaluateConfig, lineage: Lineage, work: Workspace) -> "Pictures":
     """Return the images of a config's split with the network that computes their features; a missing one is trained."""
     from fsl.features.pictures import Pictures
     from fsl.weights.checkpoints import load_backbone
 
-    lineage = lineage or Lineage.of(config)
     look, part = lineage.look, lineage.part(config.split)
-    made = checkpoint(config, store, tracker, progress=progress, lineage=lineage)
+    made = weights_of(config, lineage, work)
     return Pictures(
-        images_of(part.benchmark, part.split, store, progress).images,
+        images_of(part.benchmark, part.split, work.store, work.progress).images,
         load_backbone(made.path / CHECKPOINT),
         mean=tuple(look.mean),
         std=tuple(look.std),
@@ -97,13 +83,13 @@ def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) ->
     """Return the features of a part, which are extracted if they are missing."""
     from fsl.features.bank import FeatureBank
 
-    (store, tracker, progress, _), key = work, lineage.bank_of(part)
+    (store, _, progress, _), key = work, lineage.bank_of(part)
     with store.lock("features", key, f"the features of {train_name(config)} {part.split}", progress.note):
         if (known := stored_bank(key, store, progress, held=True)) is not None:
             return known
         if not config.given and not store.peek("checkpoint", lineage.checkpoint):
             progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
-        made = checkpoint(config, store, tracker, progress=progress, lineage=lineage)
+        made = weights_of(config, lineage, work)
         bank = _extract(config, lineage, part, made, work)
         inputs = {made.name: made.fingerprint}
         entry = store.publish(

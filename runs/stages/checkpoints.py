@@ -26,13 +26,7 @@ MODEL = "model"  # name of the network in MLflow: mlflow.pytorch.load_model("run
 
 
 def checkpoint(
-    config: TrainConfig,
-    store: Store,
-    tracker: Tracker,
-    *,
-    progress: Progress = quiet,
-    force: bool = False,
-    lineage: Lineage | None = None,
+    config: TrainConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
 ) -> Entry:
     """Return the folder with the backbone of a config; trained if missing; an interrupted training is resumed.
 
@@ -40,48 +34,36 @@ def checkpoint(
 
     Args:
         force: train (or read the weights) again, even if the checkpoint exists.
-        lineage: lineage of the config, if it is known.
 
     Raises:
         InputError: see `fsl.training.base.train`, `fsl.weights.foreign`, `Store`, `Tracker`.
     """
-    lineage = lineage or Lineage.of(config)
-    key = lineage.checkpoint
-    if not config.given:
-        results, failures = execute([TrainingStage(config, lineage)], Workspace(store, tracker, progress, force))
-        if failures:
-            raise failures[0][1]
-        trained: Entry = results[key]
-        return trained
-    with store.lock("checkpoint", key, f"the weights of {train_name(config)}", progress.note):
-        entry = None if force else store.find("checkpoint", key, progress.note, held=True)
-        return entry or _import(config, lineage, store, progress)
+    return weights_of(config, Lineage.of(config), Workspace(store, tracker, progress, force))
 
 
-@dataclass(frozen=True)
+def weights_of(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
+    """Return `checkpoint` of a config with this lineage."""
+    (store, _, progress, force), key, name = work, lineage.checkpoint, train_name(config)
+    if config.given:
+        with store.lock("checkpoint", key, f"the weights of {name}", progress.note):
+            entry = None if force else store.find("checkpoint", key, progress.note, held=True)
+            return entry or _import(config, lineage, store, progress)
+    experiment, tags = f"train/{short(config.benchmark)}", common_tags(config, lineage)
+    stage = TrainingStage(config=config, key=key, experiment=experiment, name=name, tags=tags, lineage=lineage)
+    results, failures = execute([stage], work)
+    if failures:
+        raise failures[0][1]
+    trained: Entry = results[key]
+    return trained
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingStage(Stage):
     """One config whose network is trained; its weights are stored in the results folder."""
 
     kind, artifacts = "checkpoint", (CARD,)
 
-    config: TrainConfig
     lineage: Lineage
-
-    @property
-    def key(self) -> str:
-        return self.lineage.checkpoint
-
-    @property
-    def experiment(self) -> str:
-        return f"train/{short(self.config.benchmark)}"
-
-    @property
-    def name(self) -> str:
-        return train_name(self.config)
-
-    @property
-    def tags(self) -> dict[str, Any]:
-        return common_tags(self.config, self.lineage)
 
     def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> Computed:
         """Train the network, or resume an interrupted training."""

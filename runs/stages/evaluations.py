@@ -1,25 +1,24 @@
 """Stage three: strategies on tasks; each config has a run of its own."""
 
 import dataclasses
-import functools
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.scores import Evaluation
 from runs.cache import Entry, Store, raised
 from runs.config.configs import EvaluateConfig, TuneConfig
-from runs.config.overrides import spell, write
+from runs.config.overrides import spell
 from runs.record.tracked_run import TrackedRun
-from runs.stages.banks import features, pictures
+from runs.stages.banks import bank_of_split, pictures
 from runs.stages.given_features import check_transform
-from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, short
+from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, revisions_of, short
 from runs.stages.preflight import preflight, tasks_of
 from runs.stages.results import PER_TASK, Result, Tuned
-from runs.stages.revisions import revisions_of
 from runs.stages.stage import Computed, Failures, Stage, Workspace, execute
+from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from fsl.features.pictures import Pictures
 
 
-@dataclass(frozen=True)
-class Parent:
+class Parent(NamedTuple):
     """The parent run of evaluations, in its experiment; without a parent, they are in `evaluate/<benchmark>`.
 
     Attributes:
@@ -53,87 +51,61 @@ def batch_key(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
     return (lineage.bank(config.split), *tasks, config.batch, config.device, alone)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EvaluationStage(Stage):
     """One config whose strategy is evaluated.
 
     Attributes:
-        config: the config with the tuned values.
-        asked: the config before the tuning.
+        config: the config with the tuned values; `asked` is that before the tuning.
         lineage: lineage of the config.
-        parent: parent of its run.
+        label: the name of the strategy, or the values that distinguish it from the other children.
         tuned: the tuned values; None if there is nothing to tune.
     """
 
     kind, artifacts = "evaluation", (PER_TASK,)
 
-    config: EvaluateConfig
-    asked: EvaluateConfig
     lineage: Lineage
-    parent: Parent | None = None
-    tuned: Tuned | None = None
+    label: str
+    tuned: Tuned | None
 
-    @functools.cached_property
-    def key(self) -> str:
-        return self.lineage.evaluation(self.asked)
-
-    @property
-    def experiment(self) -> str:
-        return self.parent.experiment if self.parent else f"evaluate/{short(self.config.benchmark)}"
-
-    @property
-    def parent_run(self) -> str:
-        return self.parent.run_id if self.parent else ""
-
-    @property
-    def label(self) -> str:
-        """The name of the strategy, or the values that distinguish it from the other children."""
-        strategy = self.config.strategy
-        if self.parent is None:
-            return short(strategy)
-        return spell({field: strategy.options[field] for field in self.parent.fields})
-
-    @property
-    def name(self) -> str:
-        return f"{self.label} {self.config.split}" if self.parent else evaluate_name(self.config)
-
-    @property
-    def batch(self) -> Hashable:
-        return batch_key(self.config, self.lineage)
-
-    @property
-    def yaml(self) -> str:
-        return self.asked.to_yaml()
-
-    @property
-    def flat(self) -> dict[str, Any]:
-        """The values used, and the values from which the tuned ones were chosen."""
-        grids = {f"tuning.{field}": write(grid) for field, grid in self.asked.strategy.grids.items()}
-        return self.config.flat() | grids
-
-    @property
-    def tags(self) -> dict[str, Any]:
-        config, strategy = self.config, self.config.strategy.kind
-        tuned = {"tuning_key": self.tuned.key, "tuning_run": self.tuned.run_id} if self.tuned else {}
-        return {
-            **common_tags(config, self.lineage),
-            **tuned,
-            "revisions": raised(revisions_of(self.asked)),
-            "strategy": short(config.strategy),
+    @classmethod
+    def of(
+        cls, asked: EvaluateConfig, lineage: Lineage, tuned: Tuned | None = None, parent: Parent | None = None
+    ) -> "EvaluationStage":
+        """Return the stage of a config with its tuned values, below a parent run."""
+        config = asked.settled(tuned.values if tuned else {})
+        strategy, kind = config.strategy, config.strategy.kind
+        label = spell({field: strategy.options[field] for field in parent.fields}) if parent else short(strategy)
+        tags = {
+            **common_tags(config, lineage),
+            **({"tuning_key": tuned.key, "tuning_run": tuned.run_id} if tuned else {}),
+            "revisions": raised(revisions_of(asked)),
+            "strategy": short(strategy),
             **task_tags(config),
             "split": config.split,
-            "transductive": getattr(strategy, "transductive", ""),
-            "assumes_balance": getattr(strategy, "assumes_balance", ""),
+            "transductive": getattr(kind, "transductive", ""),
+            "assumes_balance": getattr(kind, "assumes_balance", ""),
         }
+        return cls(
+            config=config,
+            asked=asked,
+            key=lineage.evaluation(asked),
+            experiment=parent.experiment if parent else f"evaluate/{short(config.benchmark)}",
+            name=f"{label} {config.split}" if parent else evaluate_name(config),
+            tags=tags,
+            batch=batch_key(config, lineage),
+            parent_run=parent.run_id if parent else "",
+            lineage=lineage,
+            label=label,
+            tuned=tuned,
+        )
 
     def prepare(self, work: Workspace) -> "tuple[FeatureBank, Pictures | None]":
         """Return the features of the classes and, for strategies that need them, their images with the network."""
-        config, (store, tracker, progress, _), lineage = self.config, work, self.lineage
+        work = work._replace(force=False)  # a training is not repeated
         # The network is first: if it has to be trained, the features are computed with its weights.
-        shown = None
-        if config.needs_images:
-            shown = pictures(config, store, tracker, progress=progress, lineage=lineage)
-        return features(config, config.split, store, tracker, progress=progress, lineage=lineage), shown
+        shown = pictures(self.config, self.lineage, work) if self.config.needs_images else None
+        return bank_of_split(self.config, self.config.split, self.lineage, work), shown
 
     @classmethod
     def compute_batch(
@@ -171,7 +143,7 @@ class EvaluationStage(Stage):
 
     def _computed(self, found: Evaluation, bank: "FeatureBank", work: Workspace) -> Computed:
         store, split, tasks = work.store, self.config.split, len(found.accuracies)
-        inputs = store.fingerprints(*self.lineage.made_of(split), *([f"tuning/{self.tuned.key}"] if self.tuned else []))
+        used = [*self.lineage.made_of(split), *([f"tuning/{self.tuned.key}"] if self.tuned else [])]
         trained = Entry(store.cache("checkpoint") / self.lineage.checkpoint, "")
         training = trained.run_id(work.tracker.note_of()) if self.lineage.checkpoint else ""
         tags = {
@@ -180,8 +152,8 @@ class EvaluationStage(Stage):
             "features": bank.fingerprint(),
             **({"training_run": training, "model": f"runs:/{training}/model"} if training else {}),
         }
-        counts = {"seconds": found.seconds_per_task * tasks, "tasks": tasks}
-        return Computed(found, found.metrics() | counts, tags, inputs, self.lineage.data(split))
+        metrics = found.metrics() | {"seconds": found.seconds_per_task * tasks, "tasks": tasks}
+        return Computed(found, metrics, tags, store.fingerprints(*used), self.lineage.data(split))
 
     def save(self, content: Evaluation, folder: Path) -> None:
         content.save(folder / PER_TASK)
@@ -191,9 +163,8 @@ class EvaluationStage(Stage):
         return dataclasses.replace(found, seconds_per_task=entry.metrics["seconds_per_task"])
 
     def result(self, content: Evaluation, entry: Entry, run_id: str) -> Result:
-        return Result(
-            **vars(content), config=self.asked, key=self.key, run_id=run_id, reused=entry.reused, tuned=self.tuned
-        )
+        own = {"config": self.asked, "key": self.key, "run_id": run_id, "reused": entry.reused, "tuned": self.tuned}
+        return Result(**vars(content), **own)
 
 
 def task_tags(config: EvaluateConfig | TuneConfig) -> dict[str, Any]:
@@ -232,20 +203,32 @@ def evaluation(
     from runs.stages.tuning import find_tuned, tune
 
     work = Workspace(store, tracker, progress, force)
-    tuned = [find_tuned(one.tuning_config(), store, tracker) if one.tuned else None for one in configs]
+    tuned = [find_tuned(config, tracker) for config in configs]
     missing = [i for i, config in enumerate(configs) if config.tuned and tuned[i] is None]
     check([configs[i] for i in missing], store, tracker, progress)
     for i in missing:
         tuned[i] = tune(configs[i].tuning_config(), store, tracker, progress=progress).tuned
     for strategy in dict.fromkeys(short(config.strategy) for config in configs if config.tuning and not config.tuned):
         progress.note(f"there is nothing to tune for {strategy}: evaluated as it is")
-    stages = stages_of(configs, tuned, parent)
+    stages = _stages(configs, tuned, parent)
     results, failed = execute(stages, work, check=lambda batches: preflight(batches, work))
     if failures is not None:
         failures += failed
     elif failed:
         raise failed[0][1]
     return [dataclasses.replace(results[stage.key], config=stage.asked) for stage in stages if stage.key in results]
+
+
+def recorded_evaluation(config: EvaluateConfig, tracker: Tracker, say: Say = silent) -> Result | None:
+    """Return the evaluation of a config from the cache; None, with a message, if it or its tuning is not there."""
+    from runs.stages.tuning import find_tuned
+
+    tuned = find_tuned(config, tracker)
+    if config.tuned and tuned is None:
+        say(f"{evaluate_name(config)} is not tuned yet")
+        return None
+    found: Result | None = EvaluationStage.of(config, Lineage.of(config), tuned).find(tracker.store, tracker)
+    return found
 
 
 def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: Progress = quiet) -> None:
@@ -255,29 +238,24 @@ def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, pro
         InputError: as `evaluation`.
     """
     batches: dict[Hashable, list[EvaluationStage]] = {}
-    for stage in stages_of(configs, [None] * len(configs)):
+    for stage in _stages(configs, [None] * len(configs)):
         batches.setdefault(stage.batch, []).append(stage)
     preflight(list(batches.values()), Workspace(store, tracker, progress))
 
 
-def stages_of(
+def _stages(
     configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None = None
 ) -> list[EvaluationStage]:
-    """Return the stages of configs with their tuned values, after a check of the strategies.
-
-    Raises:
-        InputError: what is no strategy, an audit that a strategy does not support, or features without a base mean.
-    """
+    """Return the stages of configs with their tuned values, after a check of the strategies."""
     from fsl.episodes import check_strategy
     from fsl.evaluation.audits import check_audits
 
     lineages, stages = Lineages(), []
     for config, chosen in zip(configs, tuned, strict=True):
-        strategy = next(config.strategy.points()).build()
-        check_strategy(config.strategy.name, strategy)
-        check_audits(config.audit, config.strategy.name, strategy)
+        name, strategy = config.strategy.name, next(config.strategy.points()).build()
+        check_strategy(name, strategy)
+        check_audits(config.audit, name, strategy)
         if config.features is not None:
-            check_transform(strategy, config.strategy.name, config.feature_files, config.split)
-        settled = config.settled(chosen.values if chosen else {})
-        stages.append(EvaluationStage(settled, config, lineages.of(config), parent, chosen))
+            check_transform(strategy, name, config.feature_files, config.split)
+        stages.append(EvaluationStage.of(config, lineages.of(config), chosen, parent))
     return stages

@@ -12,14 +12,24 @@ from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfi
 from runs.config.tuning_protocol import RULE, steps_of
 from runs.record.tracked_run import DataUsed
 from runs.stages.given_features import given_fingerprint
-from runs.stages.revisions import revisions_of
 
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark, Decoded, Split
     from fsl.benchmarks.images import ImageSet
 
-# Increased with every change of these computations that changes results.
+# Increased with every change of these computations that changes results, around the classes of a config: trainings,
+# given weights, features; tasks and scores; trials and selection; paths of weights.
 TRAINING, WEIGHTS, FEATURES = 2, 1, 1
+EVALUATION, CLUSTERING, FAIR = 1, 1, 1
+
+
+def revisions_of(config: EvaluateConfig | TuneConfig | ClusterConfig | FairConfig) -> dict[str, int | str]:
+    """Return the revisions of a config's classes and of the code around them: part of the key of its result, and the
+    tag `revisions` of its runs, by which tables match runs to cells."""
+    if isinstance(config, EvaluateConfig | TuneConfig):
+        return revisions(strategy=config.strategy.kind, sampler=config.sampler.kind, evaluation=EVALUATION)
+    around = {"fair": FAIR} if isinstance(config, FairConfig) else {"clustering": CLUSTERING}
+    return revisions(method=config.method.kind, dataset=config.dataset.kind, **around)
 
 
 class Part(NamedTuple):

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runs.cache import Entry, raised
+from runs.cache import Entry, key, raised
 from runs.record.tracked_run import DataUsed
-from runs.stages.lineage import cluster_name, short
-from runs.stages.revisions import revisions_of
+from runs.stages.lineage import cluster_name, revisions_of, short
 from runs.stages.stage import Computed, Stage, Workspace
 
 if TYPE_CHECKING:
@@ -21,40 +20,44 @@ class Points(NamedTuple):
     graphs: "SharedGraphs"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PointsStage(Stage):
     """One config on points.
 
     Attributes:
-        verb: first part of the names of its experiments.
-        config: the config.
         source: the built data set.
         data: fingerprint of the points.
     """
 
-    verb: ClassVar[str]
-
-    config: Any
     source: Any
     data: str
 
-    @property
-    def shared(self) -> object:
-        return self.config.dataset, self.data
+    @classmethod
+    def described(
+        cls, verb: str, config: Any, keys: Mapping[str, Any], inputs: Mapping[str, Any], tags: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the attributes of a stage. The data set is built, which checks its values and that files exist.
 
-    @property
-    def experiment(self) -> str:
-        return f"{self.verb}/{short(self.config.dataset)}"
-
-    @property
-    def name(self) -> str:
-        return cluster_name(self.config)
-
-    @property
-    def tags(self) -> Mapping[str, Any]:
-        config = self.config
-        known = {"dataset": config.dataset.name, "method": config.method.name, "seed": config.seed, "data": self.data}
-        return known | {"revisions": raised(revisions_of(config))}
+        Args:
+            verb: first part of the name of the experiment.
+            config: the config.
+            keys: its result keys.
+            inputs: inputs of the key besides the points.
+            tags: tags besides those of all clusterings.
+        """
+        source = config.dataset.build()
+        data, revisions = source.source(), revisions_of(config)
+        known = {"dataset": config.dataset.name, "method": config.method.name, "seed": config.seed, "data": data}
+        return {
+            "config": config,
+            "key": key(cls.kind, keys, {"data": data, **inputs}, revisions),
+            "experiment": f"{verb}/{short(config.dataset)}",
+            "name": cluster_name(config),
+            "tags": {**known, "revisions": raised(revisions), **tags},
+            "shared": (config.dataset, data),
+            "source": source,
+            "data": data,
+        }
 
     def read(self) -> Any:
         """Read the points, in their order."""
@@ -71,18 +74,11 @@ class PointsStage(Stage):
     def computed(
         self, content: Any, points: Points, clusters: int, metrics: Mapping[str, float], **tags: object
     ) -> Computed:
-        """Return a computed result with what `about` needs.
-
-        Args:
-            clusters: K.
-            metrics: metrics of the run.
-            tags: additional tags.
-        """
+        """Return a computed result of K clusters, with what `about` needs and additional tags."""
         count, dimensions = points.data.values.shape
+        tags |= {"points": count, "dimensions": dimensions, "clusters": clusters}
         used = DataUsed(short(self.config.dataset), "points", self.data)
-        return Computed(
-            content, metrics, {"points": count, "dimensions": dimensions, "clusters": clusters, **tags}, data=(used,)
-        )
+        return Computed(content, metrics, tags, data=(used,))
 
     def about(self, entry: Entry, run_id: str) -> tuple[Any, str, str, bool, tuple[int, int], int]:
         """Return the first fields of a result, those of `ClusteringResult`."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 from clustering.foundation.errors import InputError
 from runs.config.configs import EvaluateConfig
 from runs.stages.banks import stored_bank
-from runs.stages.checkpoints import checkpoint
+from runs.stages.checkpoints import weights_of
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import images_of, labels_of
 from runs.stages.stage import Workspace
@@ -33,7 +33,7 @@ def preflight(batches: "Sequence[Sequence[EvaluationStage]]", work: Workspace) -
     """
     from fsl.benchmarks.benchmark import Decoded
 
-    store, tracker, progress, _ = work
+    store, _, progress, _ = work = work._replace(force=False)
     splits: dict[tuple[str, str], FeatureBank | ImageSet | Decoded] = {}
     for batch in batches:
         config, lineage, named = batch[0].config, batch[0].lineage, False
@@ -42,7 +42,7 @@ def preflight(batches: "Sequence[Sequence[EvaluationStage]]", work: Workspace) -
             tasks, named = tasks_of(config, bank), bank.text is not None
         else:
             if config.given:
-                checkpoint(config, store, tracker, progress=progress, lineage=lineage)  # before images are read
+                weights_of(config, lineage, work)  # before images are read
             part = lineage.part(config.split)
             place = (part.source, part.split)
             if place not in splits:

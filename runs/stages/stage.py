@@ -21,6 +21,7 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Entry, Store
 from runs.config.base import RunConfig, group_of, top_level
 from runs.config.groups import option
+from runs.config.overrides import write
 from runs.console.endings import explain
 from runs.plan import Plan, PlannedStage
 from runs.record.address import RecordUnreachable
@@ -32,14 +33,7 @@ DAMAGE = (*_FILE, ValueError, LookupError, TypeError, AttributeError)  # errors 
 
 
 class Workspace(NamedTuple):
-    """Where results are stored and reported.
-
-    Attributes:
-        store: the results folder.
-        tracker: the record of runs.
-        progress: receives messages and bars.
-        force: recompute existing results.
-    """
+    """Where results are stored and recorded, and where messages go; with `force`, existing results are recomputed."""
 
     store: Store
     tracker: Tracker
@@ -65,70 +59,46 @@ class Computed(NamedTuple):
     data: Sequence[DataUsed] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
 class Stage(ABC):
-    """Produces the result of one config.
-
-    A subclass implements `compute` or `compute_batch`.
+    """Produces the result of one config. A subclass implements `compute` or `compute_batch`, and the abstract methods.
 
     Attributes:
         kind: kind of the result: its folder in the cache, and the tag `stage` of its runs.
         artifacts: data files of the result that are artifacts of its run, too.
+        config: the config whose settings are the params of the run.
+        key: key of the result.
+        experiment: MLflow experiment of the run.
+        name: name in messages and in MLflow.
+        tags: tags of the run that are known before the computation.
+        batch: stages with equal values are computed together; None: each alone.
+        shared: consecutive batches with equal values share what `prepare` returns; None: those with equal `batch`.
+        parent_run: id of the parent run; empty: the parent run of the command, if it has several configs.
+        asked: the config from which the command can be repeated; None: `config`.
     """
 
     kind: ClassVar[str]
     artifacts: ClassVar[tuple[str, ...]] = ()
 
     config: Any
+    key: str
+    experiment: str
+    name: str
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    batch: Hashable = None
+    shared: object = None
+    parent_run: str = ""
+    asked: Any = None
 
     @property
-    @abstractmethod
-    def key(self) -> str:
-        """Key of the result."""
-
-    @property
-    @abstractmethod
-    def experiment(self) -> str:
-        """MLflow experiment of the run."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Name in messages and in MLflow."""
-
-    @property
-    def batch(self) -> Hashable:
-        """Stages with equal values are computed together."""
-        return self.key
-
-    @property
-    def shared(self) -> object:
-        """Consecutive batches with equal values share what `prepare` returns."""
-        return self.batch
-
-    @property
-    def parent_run(self) -> str:
-        """Id of the parent run; empty: the parent run of the command, if it has several configs."""
-        return ""
-
-    @property
-    def tags(self) -> Mapping[str, Any]:
-        """Tags of the run that are known before the computation."""
-        return Empty
+    def yaml(self) -> str:
+        """The whole config as YAML, from which the command can be repeated."""
+        return str((self.asked or self.config).to_yaml())
 
     @property
     def params(self) -> Mapping[str, Any]:
         """Params of the run."""
         return set_values(self.config)
-
-    @property
-    def yaml(self) -> str:
-        """The whole config as YAML, from which the command can be repeated."""
-        return str(self.config.to_yaml())
-
-    @property
-    def flat(self) -> Mapping[str, Any]:
-        """The whole config, which `RunRow.params` shows."""
-        return dict(self.config.flat())
 
     def prepare(self, work: Workspace) -> Any:
         """Return the inputs, computed or read once for all stages that share them. An error ends the command."""
@@ -231,18 +201,19 @@ def execute(
         batches: dict[Hashable, list[S]] = {}
         for key, stage in waiting.items():
             if key not in results:
-                batches.setdefault(stage.batch, []).append(stage)
+                batches.setdefault(stage.batch or key, []).append(stage)
         if results and len(waiting) > 1:
             work.progress.note(f"reused {len(results)}, running {len(waiting) - len(results)}")
         if check is not None:
             check(list(batches.values()))
         prepared: Any = None
-        shared: object = None
-        for batch in batches.values():
-            if prepared is None or batch[0].shared != shared:
+        before: object = None
+        for batch, members in batches.items():
+            shared = members[0].shared or batch
+            if shared != before:
                 prepared = None  # frees memory first
-                prepared, shared = batch[0].prepare(work), batch[0].shared
-            results |= execution.run(batch, prepared)
+                prepared, before = members[0].prepare(work), shared
+            results |= execution.run(members, prepared)
     return results, execution.failures
 
 
@@ -329,6 +300,7 @@ class _Execution:
             if stage.key in runs:
                 self.work.progress.note(f"going on with the interrupted run of {stage.name}")
                 continue
+            grids = stage.asked.strategy.grids if stage.asked else {}  # of which values were chosen
             runs[stage.key] = tracker.start(
                 stage.experiment,
                 stage.name,
@@ -337,7 +309,7 @@ class _Execution:
                 params=stage.params,
                 config=stage.yaml,
                 tags=stage.tags,
-                flat=stage.flat,
+                flat=stage.config.flat() | {f"tuning.{name}": write(grid) for name, grid in grids.items()},
                 parent=self._parent_of(stage),
             )
         return [runs[stage.key] for stage in batch]
@@ -362,14 +334,11 @@ class _Execution:
 
     def _parent_of(self, stage: Stage) -> str:
         """Return the id of a stage's parent run, which is started if the command has several configs."""
-        if stage.parent_run:
-            return stage.parent_run
-        if outer := os.environ.get("MLFLOW_RUN_ID"):  # of MLflow projects, and of a command with several processes
-            return outer
         experiment = stage.experiment
+        outer = stage.parent_run or os.environ.get("MLFLOW_RUN_ID")  # of MLflow projects, and of several processes
         keys = sorted(other.key for other in self.stages if other.experiment == experiment)
-        if len(keys) == 1:
-            return ""
+        if outer or len(keys) == 1:
+            return outer or ""
         if experiment not in self.parent_ids:
             key = hashlib.sha256("".join(keys).encode()).hexdigest()[:16]
             name = f"{experiment.partition('/')[0]} {len(keys)} configs"

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.closed_splits import closed
-from fsl.evaluation.paired import Difference
+from fsl.evaluation.paired import Difference, Paired
 from runs.cache import Entry, Store
-from runs.config.configs import TuneConfig
+from runs.config.configs import EvaluateConfig, TuneConfig
 from runs.config.groups import option
 from runs.config.overrides import is_number, spell
 from runs.config.source import REQUIRED, freeze
@@ -22,14 +24,90 @@ from runs.config.tuning_protocol import TuningStep, steps_of
 from runs.record.tracked_run import TrackedRun
 from runs.stages.evaluations import EvaluationStage, Parent, check, evaluation, task_tags
 from runs.stages.lineage import Lineage, common_tags, evaluate_name, short
-from runs.stages.results import Tuned
+from runs.stages.results import Result, Tuned
 from runs.stages.stage import Computed, Stage, Workspace, execute
-from runs.stages.tuning_curves import Curve, Trial
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
 CURVES, PICTURE = "tuning.json", "tuning.png"
 CHOSEN = "chosen"  # the tag that holds the chosen values as JSON
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One combination of values by field of the strategy, with its evaluation."""
+
+    values: Mapping[str, Any]
+    result: Result
+
+    def __str__(self) -> str:
+        return spell(self.values)
+
+    def against(self, other: "Trial") -> Difference:
+        """Return the paired difference of accuracy from another trial on the same tasks."""
+        return Paired([np.stack([self.result.by_unit, other.result.by_unit], axis=1)]).difference(0, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """All trials of a step, in the order of its grids.
+
+    Attributes:
+        step: the step of the protocol.
+        trials: one trial per combination of values, on the same tasks.
+        chosen: the chosen trial; on tasks of novel classes, the trial of the values chosen before.
+        default: the trial of the strategy's default values; None if they were not tried.
+    """
+
+    step: TuningStep
+    trials: tuple[Trial, ...]
+    chosen: Trial
+    default: Trial | None
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the highest mean accuracy; the first one in case of ties."""
+        return max(self.trials, key=lambda trial: trial.result.accuracy)
+
+    @property
+    def at_the_end(self) -> bool:
+        """Whether a chosen number is the smallest or largest of its grid, so a better value may lie beyond it."""
+        numbers = {field: grid for field, grid in self.step.grids.items() if all(map(is_number, grid))}
+        return any(self.chosen.values[field] in (min(grid), max(grid)) for field, grid in numbers.items())
+
+    @property
+    def gain(self) -> Difference | None:
+        """Difference of the chosen values from the default values; None if these were not tried."""
+        return self.chosen.against(self.default) if self.default else None
+
+    @property
+    def lost(self) -> Difference:
+        """Difference of the best values from the chosen values."""
+        return self.best.against(self.chosen)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the curve as a dictionary for JSON; accuracies are fractions."""
+        results = [trial.result for trial in self.trials]
+        return {
+            "split": self.chosen.result.config.split,
+            "tasks": len(self.chosen.result.accuracies),
+            "trials": [
+                {"values": dict(trial.values), "accuracy": own.accuracy, "accuracy_ci95": own.ci95, "key": own.key}
+                for trial, own in zip(self.trials, results, strict=True)
+            ],
+            "chosen": dict(self.chosen.values),
+            "at_the_end": self.at_the_end,
+            "best": dict(self.best.values),
+            "default": None if self.default is None else dict(self.default.values),
+            "gain": None if self.gain is None else _interval(self.gain),
+            "lost": _interval(self.lost),
+        }
+
+
+def _interval(difference: Difference, name: str = "") -> dict[str, float]:
+    """Return the mean and the 95 % interval of a difference, as JSON or as metrics of that name."""
+    names = (name, f"{name}_low", f"{name}_high") if name else ("mean", "low", "high")
+    return dict(zip(names, (difference.mean, difference.low, difference.high), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +118,7 @@ class Tuning:
         config: the config.
         tuned: the chosen values and the id of their run.
         reused: whether it existed before.
-        curves: the trials of each step; read from the cache for a figure, of the last step only.
+        curves: the trials of each step; for a figure, of the last step only.
         novel: the trials of the last step on tasks of novel classes, made after the choice; None unless requested.
         picture: path of the image of the curves.
     """
@@ -51,11 +129,6 @@ class Tuning:
     curves: tuple[Curve, ...]
     novel: Curve | None
     picture: Path
-
-    @property
-    def curve(self) -> Curve:
-        """Every value of the last step, with the chosen one marked."""
-        return self.curves[-1]
 
     @property
     def run_ids(self) -> list[str]:
@@ -74,9 +147,10 @@ def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any]
         return None
 
 
-def find_tuned(config: TuneConfig, store: Store, tracker: Tracker) -> Tuned | None:
-    """Return the tuned values of a config from the cache; None if it is not tuned, or its run is not recorded."""
-    found = TuningStage(config, Lineage.of(config), Workspace(store, tracker)).find(store, tracker)
+def find_tuned(config: EvaluateConfig, tracker: Tracker) -> Tuned | None:
+    """Return the tuned values of a config from the cache; None if there is nothing to tune, or no recorded tuning."""
+    stage = TuningStage.of(config.tuning_config(), Workspace(tracker.store, tracker)) if config.tuned else None
+    found = stage.find(tracker.store, tracker) if stage else None
     return found[0] if found and found[0].run_id else None
 
 
@@ -95,63 +169,66 @@ def tune(
     Raises:
         InputError: wrong values, or tasks that the classes cannot give; raised before any training.
     """
-    stage = TuningStage(config, Lineage.of(config), Workspace(store, tracker, progress, force))
+    stage = TuningStage.of(config, Workspace(store, tracker, progress, force))
     results, failures = execute([stage], stage.work, check=stage.check_steps)
     if failures:
         raise failures[0][1]
     chosen, reused = results[stage.key]
-    curves = stage.curves(chosen.run_id, quiet, chosen.values)
-    novel = stage.novel(chosen) if config.novel_tasks else None
+    curves, novel = stage.curves(chosen.run_id, quiet, chosen.values), None
+    if config.novel_tasks:  # for information only: the choice is made before
+        novel = stage.last(chosen, "novel", config.novel_tasks, progress)
+        metrics = {
+            "novel_accuracy": novel.chosen.result.accuracy,
+            "novel_accuracy_ci95": novel.chosen.result.ci95,
+            "novel_best_accuracy": novel.best.result.accuracy,
+            **_interval(novel.lost, "novel_lost"),
+        }
+        tags = {"novel_best": str(novel.best), "novel_tasks": config.novel_tasks}
+        tracker.tracked(chosen.run_id).log(metrics=metrics, tags=tags)
     if novel or not stage.picture.exists():
         stage.draw(tracker.tracked(chosen.run_id), curves, novel)
     return Tuning(config, chosen, reused, curves, novel, stage.picture)
 
 
 def recorded_tuning(config: TuneConfig, tracker: Tracker, say: Say = silent) -> Tuning | None:
-    """Return a tuning with the trials of its last step from the cache; None if a part of it is missing.
-
-    Args:
-        say: called with a message about what is missing.
-    """
-    stage = TuningStage(config, Lineage.of(config), Workspace(tracker.store, tracker))
+    """Return a tuning with the trials of its last step from the cache; None if a part is missing, which `say` tells."""
+    stage = TuningStage.of(config, Workspace(tracker.store, tracker))
     found = stage.find(tracker.store, tracker)
     if found is None:
         return None
-    (chosen, reused), step = found, stage.steps[-1]
+    (chosen, reused), step, count = found, stage.steps[-1], config.novel_tasks
     try:
-        curves = [
-            Curve.of(step, stage.trials(step, chosen.values, split, tasks, chosen.run_id), chosen.values)
-            for split, tasks in ((step.split, step.tasks), ("novel", config.novel_tasks))
-            if tasks
-        ]
+        curve = stage.last(chosen, step.split, step.tasks)
+        novel = stage.last(chosen, "novel", count) if count else None
     except LookupError as missing:
         say(str(missing.args[0]))
         return None
-    return Tuning(config, chosen, reused, (curves[0],), curves[1] if config.novel_tasks else None, stage.picture)
+    return Tuning(config, chosen, reused, (curve,), novel, stage.picture)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TuningStage(Stage):
     """The tuning of one config. Its content is the file of chosen values and curves; its result is the tuned values,
     and whether they existed before."""
 
     kind, artifacts = "tuning", (CURVES,)
 
-    config: TuneConfig
     lineage: Lineage
     work: Workspace
 
-    @property
-    def key(self) -> str:
-        return self.lineage.tuning(self.config)
-
-    @property
-    def experiment(self) -> str:
-        return f"tune/{short(self.config.benchmark)}"
-
-    @property
-    def name(self) -> str:
-        return evaluate_name(self.config)
+    @classmethod
+    def of(cls, config: TuneConfig, work: Workspace) -> "TuningStage":
+        """Return the stage of a config."""
+        lineage = Lineage.of(config)
+        return cls(
+            config=config,
+            key=lineage.tuning(config),
+            experiment=f"tune/{short(config.benchmark)}",
+            name=evaluate_name(config),
+            tags=common_tags(config, lineage) | {"strategy": config.strategy.name} | task_tags(config),
+            lineage=lineage,
+            work=work,
+        )
 
     @property
     def picture(self) -> Path:
@@ -162,11 +239,6 @@ class TuningStage(Stage):
     def steps(self) -> tuple[TuningStep, ...]:
         return steps_of(self.config.tuning, self.config.strategy)
 
-    @property
-    def tags(self) -> dict[str, Any]:
-        config = self.config
-        return common_tags(config, self.lineage) | {"strategy": config.strategy.name} | task_tags(config)
-
     def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> Computed:
         """Run all steps."""
         curves = self.curves(run.run_id, work.progress)
@@ -174,13 +246,12 @@ class TuningStage(Stage):
         last, splits = curves[-1], list(dict.fromkeys(step.split for step in self.steps))
         inputs = work.store.fingerprints(*dict.fromkeys(name for one in splits for name in self.lineage.made_of(one)))
         metrics = {"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
-        metrics |= {} if last.gain is None else _named("gain", last.gain)
+        metrics |= {} if last.gain is None else _interval(last.gain, "gain")
         metrics |= {f"chosen_{field}": float(value) for field, value in values.items() if is_number(value)}
         checkpoint = inputs.get(f"checkpoint/{self.lineage.checkpoint}", "")
         tags = {CHOSEN: json.dumps(values), "chosen_values": spell(values), "checkpoint": checkpoint}
         data = [used for split in splits for used in self.lineage.data(split)]
-        content = {"chosen": values, "steps": [curve.as_dict() for curve in curves]}
-        return Computed(content, metrics, tags, inputs, data)
+        return Computed({"chosen": values, "steps": [one.as_dict() for one in curves]}, metrics, tags, inputs, data)
 
     def save(self, content: Mapping[str, Any], folder: Path) -> None:
         (folder / CURVES).write_text(json.dumps(content, indent=1))
@@ -199,46 +270,82 @@ class TuningStage(Stage):
     def result(self, content: Mapping[str, Any], entry: Entry, run_id: str) -> tuple[Tuned, bool]:
         return Tuned(self.key, run_id, content["chosen"]), entry.reused
 
+    def check_steps(self, batches: Sequence[object]) -> None:
+        """Check before the first step that every step can run; nothing is checked if there is nothing to do."""
+        configs = []
+        for step in self.steps if batches else ():
+            point = next(self.config.strategy.at({**self._defaults, **step.at, **step.grids}).points())
+            configs.append(self.config.trial(point, step.split, step.tasks))
+        try:
+            with closed("novel"):
+                check(configs, self.work.store, self.work.tracker, self.work.progress)
+        except InputError as error:
+            raise InputError(f"tuning={self.config.tuning}: {error}") from error
+
     def curves(self, run_id: str, progress: Progress, chosen: Mapping[str, Any] | None = None) -> tuple[Curve, ...]:
         """Return the curve of each step, from the children of a run; missing children are evaluated.
 
         Args:
             chosen: the chosen values; None: the best values of each step are chosen.
         """
-        found: list[Curve] = []
-        held: dict[str, Any] = {}
+        found, held, force = list[Curve](), dict[str, Any](), self.work.force and chosen is None
         with closed("novel"):
             for step in self.steps:
-                force = self.work.force and chosen is None
-                trials = self.trials(step, held, step.split, step.tasks, run_id, progress, force=force)
-                curve = Curve.of(step, trials, chosen, self._defaults)
+                curve = self._curve(step, held, step.split, step.tasks, run_id, progress, chosen, force=force)
                 found.append(curve)
                 held |= curve.chosen.values
                 if chosen is None:
                     best = curve.chosen
                     progress.note(
-                        f"{self.name}: {best} is the best of {len(trials)} on {step.split} classes, "
+                        f"{self.name}: {best} is the best of {len(curve.trials)} on {step.split} classes, "
                         f"{100 * best.result.accuracy:.2f} ± {100 * best.result.ci95:.2f} % in {step.tasks:,} tasks"
                     )
         return tuple(found)
 
-    def novel(self, chosen: Tuned) -> Curve:
-        """Return the trials of the last step on tasks of the novel classes, for information only: the choice is made
-        before.
+    def last(self, chosen: Tuned, split: str, tasks: int, progress: Progress | None = None) -> Curve:
+        """Return the curve of the last step on other tasks, with the choice made before; as in `_curve`."""
+        return self._curve(self.steps[-1], chosen.values, split, tasks, chosen.run_id, progress, chosen.values)
+
+    def _curve(
+        self,
+        step: TuningStep,
+        held: Mapping[str, Any],
+        split: str,
+        tasks: int,
+        run_id: str,
+        progress: Progress | None,
+        chosen: Mapping[str, Any] | None,
+        *,
+        force: bool = False,
+    ) -> Curve:
+        """Return the trials of all combinations of a step's values on tasks of a split, with other fields at `held`.
+
+        Args:
+            progress: shows the evaluation of missing trials; None: nothing is evaluated.
+            chosen: the chosen values; None: the best trial is chosen.
+
+        Raises:
+            LookupError: without `progress`, a trial is missing.
         """
-        step, count = self.steps[-1], self.config.novel_tasks
-        trials = self.trials(step, chosen.values, "novel", count, chosen.run_id, self.work.progress)
-        curve = Curve.of(step, trials, chosen.values, self._defaults)
-        self.work.tracker.tracked(chosen.run_id).log(
-            metrics={
-                "novel_accuracy": curve.chosen.result.accuracy,
-                "novel_accuracy_ci95": curve.chosen.result.ci95,
-                "novel_best_accuracy": curve.best.result.accuracy,
-                **_named("novel_lost", curve.lost),
-            },
-            tags={"novel_best": str(curve.best), "novel_tasks": count},
-        )
-        return curve
+        points = list(self.config.strategy.at({**self._defaults, **step.at, **held, **step.grids}).points())
+        configs = [self.config.trial(point, split, tasks) for point in points]
+        values = [{field: point.options[field] for field in step.grids} for point in points]
+        parent, (store, tracker, *_) = Parent(self.experiment, run_id, tuple(step.grids)), self.work
+        if progress is not None:
+            results = evaluation(configs, store, tracker, progress=progress, parent=parent, force=force)
+        else:
+            results = []
+            for config, given in zip(configs, values, strict=True):
+                known = EvaluationStage.of(config, self.lineage, None, parent).find(store, tracker)
+                if known is None:
+                    raise LookupError(f"{self.name} lacks {spell(given)} on {tasks:,} tasks of {split} classes")
+                results.append(known)
+        trials = tuple(map(Trial, values, results))
+        by_values = {tuple(trial.values.values()): trial for trial in trials}
+        default = by_values.get(tuple(self._defaults[field] for field in step.grids))
+        best = max(trials, key=lambda trial: trial.result.accuracy)  # the first one in case of ties
+        best = by_values[tuple(chosen[field] for field in step.grids)] if chosen else best
+        return Curve(step, trials, best, default)
 
     def draw(self, run: TrackedRun, curves: tuple[Curve, ...], novel: Curve | None) -> None:
         """Draw the curves, and save the image in the folder of tables and in the run."""
@@ -249,63 +356,9 @@ class TuningStage(Stage):
         with self.work.store.watched(), tempfile.TemporaryDirectory() as folder:
             run.artifact(Path(shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)))
 
-    def check_steps(self, batches: Sequence[object]) -> None:
-        """Check before the first step that every step can run; nothing is checked if there is nothing to do."""
-        if not batches:
-            return
-        strategy, configs = self.config.strategy, []
-        for step in self.steps:
-            at_hand = next(strategy.at({**self._defaults, **step.at, **step.grids}).points())
-            configs.append(self.config.trial(at_hand, step.split, step.tasks))
-        try:
-            with closed("novel"):
-                check(configs, self.work.store, self.work.tracker, self.work.progress)
-        except InputError as error:
-            raise InputError(f"tuning={self.config.tuning}: {error}") from error
-
-    def trials(
-        self,
-        step: TuningStep,
-        held: Mapping[str, Any],
-        split: str,
-        tasks: int,
-        run_id: str,
-        progress: Progress | None = None,
-        *,
-        force: bool = False,
-    ) -> tuple[Trial, ...]:
-        """Return the trials of all combinations of a step's values on tasks of a split, with other fields at `held`.
-
-        Args:
-            progress: shows the evaluation of missing trials; None: nothing is evaluated.
-
-        Raises:
-            LookupError: without `progress`, a trial is missing.
-        """
-        points = list(self.config.strategy.at({**self._defaults, **step.at, **held, **step.grids}).points())
-        configs = [self.config.trial(point, split, tasks) for point in points]
-        values = [{field: point.options[field] for field in step.grids} for point in points]
-        parent = Parent(self.experiment, run_id, tuple(step.grids))
-        store, tracker = self.work.store, self.work.tracker
-        if progress is not None:
-            results = evaluation(configs, store, tracker, progress=progress, parent=parent, force=force)
-        else:
-            results = []
-            for config, given in zip(configs, values, strict=True):
-                found = EvaluationStage(config, config, self.lineage, parent).find(store, tracker)
-                if found is None:
-                    raise LookupError(f"{self.name} lacks {spell(given)} on {tasks:,} tasks of {split} classes")
-                results.append(found)
-        return tuple(map(Trial, values, results))
-
     @property
     def _defaults(self) -> dict[str, Any]:
         """Default values of the tuned fields; for a field without a default, the first value of its grid."""
         own = option("strategy", self.config.strategy.name).options
         grids = self.config.strategy.grids
         return {field: grid[0] if own[field] == REQUIRED else own[field] for field, grid in grids.items()}
-
-
-def _named(name: str, difference: Difference) -> dict[str, float]:
-    """Return the mean and the 95 % interval of a difference as metrics."""
-    return {name: difference.mean, f"{name}_low": difference.low, f"{name}_high": difference.high}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from runs.cache import raised
 from runs.config.configs import ClusterConfig, FairConfig
 from runs.record.query import RunRow
-from runs.stages.revisions import revisions_of
+from runs.stages.lineage import revisions_of
 from runs.tables.table import SeedResult
 
 STAGES = {"clustering": "cluster/", "fair": "fair/"}

@@ -16,32 +16,15 @@ from tests.runs.records import runs_of
 CONFIG = SimpleNamespace(to_yaml=lambda: "numbers: 1 2\n", flat=lambda: {"numbers": "1 2", "scale": None})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SumStage(Stage):
     """The sum of numbers, scaled."""
 
     kind, artifacts = "sum", ("total.json",)
-    config = CONFIG
 
     numbers: str
     scale: float
     done: list[str]
-
-    @property
-    def key(self):
-        return key(self.kind, {"numbers": self.numbers, "scale": self.scale}, {}, {})
-
-    @property
-    def experiment(self):
-        return "sum/tests"
-
-    @property
-    def name(self):
-        return f"{self.scale:g} x ({self.numbers})"
-
-    @property
-    def shared(self):
-        return self.numbers
 
     @property
     def params(self):
@@ -71,8 +54,13 @@ def stages():
     """Makes stages that note in one list what they do."""
     done: list[str] = []
 
+    def one(numbers, scale):
+        made = {"key": key("sum", {"numbers": numbers, "scale": scale}, {}, {}), "name": f"{scale:g} x ({numbers})"}
+        own = {"numbers": numbers, "scale": scale, "done": done}
+        return SumStage(config=CONFIG, experiment="sum/tests", shared=numbers, **made, **own)
+
     def make(*scales, numbers="1 2"):
-        return [SumStage(numbers, scale, done) for scale in scales]
+        return [one(numbers, scale) for scale in scales]
 
     make.done = done
     return make

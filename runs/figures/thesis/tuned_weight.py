@@ -32,10 +32,10 @@ def weight_figure(tunings: Sequence[Tuning]) -> "Figure":
     for (row, column), axes in drawn.items():
         tuning = plots[row, column]
         assert tuning.novel is not None
-        for i, curve in enumerate((tuning.curve, tuning.novel)):
-            name = f"{tuning.curve.step.split if i == 0 else 'novel'} classes"
+        for i, curve in enumerate((tuning.curves[-1], tuning.novel)):
+            name = f"{tuning.curves[-1].step.split if i == 0 else 'novel'} classes"
             draw_curve(axes, [trial.values[FIELD] for trial in curve.trials], curve, name, i)
-        chosen = tuning.curve.chosen.values[FIELD]
+        chosen = tuning.curves[-1].chosen.values[FIELD]
         axes.axvline(chosen, color="#555555", linewidth=0.8, linestyle=":", label="chosen")
         axes.grid(axis="y", alpha=0.3)
     for row, line in zip(rows, grid, strict=True):
@@ -53,12 +53,14 @@ def weight_figure(tunings: Sequence[Tuning]) -> "Figure":
 
 def weight_caption(tunings: Sequence[Tuning]) -> str:
     """What is drawn, and on how many tasks."""
-    curves = [curve for tuning in tunings for curve in (tuning.curve, tuning.novel) if curve]
+    curves = [curve for tuning in tunings for curve in (tuning.curves[-1], tuning.novel) if curve]
     strategies, benchmarks = (
         ", ".join(dict.fromkeys(short(choice) for choice in choices))
         for choices in ([t.config.strategy for t in tunings], [t.config.benchmark for t in tunings])
     )
-    chosen_on = " and ".join(sorted({f"{t.curve.step.tasks:,} of {t.curve.step.split} classes" for t in tunings}))
+    chosen_on = " and ".join(
+        sorted({f"{t.curves[-1].step.tasks:,} of {t.curves[-1].step.split} classes" for t in tunings})
+    )
     novel = " and ".join(sorted({f"{t.config.novel_tasks:,}" for t in tunings}))
     return (
         f"Mean accuracy of {strategies} on {benchmarks} against the weight λ of the neighbour graph, with 95 % "

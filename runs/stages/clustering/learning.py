@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,13 +68,11 @@ class LearningRun:
         write_text(self.folder / SPENT, f"{self.seconds:.3f}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LearningStage(ClusteringStage):
     """One config whose method learns features. Weights and features are files of the result."""
 
-    @property
-    def tags(self) -> Mapping[str, Any]:
-        return {**super().tags, "watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"}
+    more_tags = MappingProxyType({"watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"})
 
     @abstractmethod
     def learn(
@@ -129,7 +128,7 @@ class LearningStage(ClusteringStage):
             os.link(folder.with_name(f"{self.key}.partial") / name, folder / name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StepwiseStage(LearningStage):
     """One training of a method that learns features in steps."""
 

@@ -57,7 +57,7 @@ def check_learner(config: ClusterConfig, method: Any) -> None:
             raise InputError(f"{name}=: with network= there are no {what}; leave {name} out, or take method=xsdc")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NetworkStage(LearningStage):
     """One training of a network by a clustering method."""
 

@@ -5,14 +5,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from clustering.evaluation.protocol import Selection
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
-from runs.cache import Entry, Store, key
+from runs.cache import Entry, Store
 from runs.config.cluster import ClusterConfig
 from runs.config.overrides import write
 from runs.config.selections import selection_of
@@ -22,7 +22,6 @@ from runs.stages.clustering.results import TRIALS, Clustered, Trials
 from runs.stages.clustering.trials import fit_all, known_to_method
 from runs.stages.lineage import short
 from runs.stages.points import Points, PointsStage
-from runs.stages.revisions import revisions_of
 from runs.stages.stage import Computed, Workspace, execute, plan_of
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
@@ -49,7 +48,7 @@ class Problem(NamedTuple):
     described: Mapping[str, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClusteringStage(PointsStage):
     """One config whose method is fitted to points.
 
@@ -57,8 +56,9 @@ class ClusteringStage(PointsStage):
         selection: the trials from which labels select, and their share of labels; None: no selection by labels.
     """
 
-    kind, verb, artifacts = "clustering", "cluster", (TRIALS,)
+    kind, artifacts = "clustering", (TRIALS,)
     remedy = "another seed, more starts, fewer clusters, or other parameters of the method"  # for empty clusters
+    more_tags: ClassVar[Mapping[str, str]] = {}
 
     selection: Selection | None
 
@@ -69,19 +69,10 @@ class ClusteringStage(PointsStage):
         Raises:
             InputError: a wrong value, or missing files.
         """
-        source: Any = config.dataset.build()
-        return cls(config, source, source.source(), selection_for(config))
-
-    @property
-    def key(self) -> str:
-        own = self.selection
-        selection = None if own is None else [own.trials, own.share, *map(dict, own.settings)]
-        inputs = {"data": self.data, "selection": selection}
-        return key(self.kind, self.config.result_keys(), inputs, revisions_of(self.config))
-
-    @property
-    def tags(self) -> Mapping[str, Any]:
-        return {**super().tags, "selected_from": tried(self.selection)}
+        own = selection_for(config)
+        chosen = None if own is None else [own.trials, own.share, *map(dict, own.settings)]
+        tags = {"selected_from": tried(own), **cls.more_tags}
+        return cls(selection=own, **cls.described("cluster", config, config.result_keys(), {"selection": chosen}, tags))
 
     def read(self) -> "Dataset":
         from clustering.datasets.dataset import check

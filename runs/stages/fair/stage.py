@@ -20,14 +20,13 @@ from clustering.foundation.progress import Progress, quiet
 from clustering.methods import with_known
 from fairness.methods import METHODS, UNFAIR, kind_of
 from fairness.trade_off import path_weights
-from runs.cache import Entry, Store, key
+from runs.cache import Entry, Store
 from runs.config.fair import FairConfig
 from runs.plan import Plan
 from runs.record.tracked_run import TrackedRun
 from runs.stages.fair.results import PATH, FairResult, TradeOff
 from runs.stages.lineage import short
 from runs.stages.points import Points, PointsStage
-from runs.stages.revisions import revisions_of
 from runs.stages.stage import Computed, Workspace, execute, plan_of
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from fairness.datasets.dataset import FairDataset
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FairStage(PointsStage):
     """One config whose method is fitted to points with groups, along its weights.
 
@@ -45,7 +44,7 @@ class FairStage(PointsStage):
         method: the built estimator with the parameters of the config.
     """
 
-    kind = verb = "fair"
+    kind = "fair"
     artifacts = (PATH,)
 
     clusters: int
@@ -58,24 +57,14 @@ class FairStage(PointsStage):
         Raises:
             InputError: a wrong value, or missing files.
         """
-        method, source = estimator(config), config.dataset.build()
-        data, clusters = source.source(), config.n_clusters or getattr(source, "clusters", None)
+        method, clusters = estimator(config), config.n_clusters or getattr(config.dataset.build(), "clusters", None)
         if not clusters:
             where = f"dataset {short(config.dataset)}"
             raise InputError(f"{where} does not say how many clusters to find; add n_clusters=3, say")
-        return cls(config, source, data, int(clusters), method)
-
-    @property
-    def key(self) -> str:
-        keys = self.config.result_keys() | {"n_clusters": self.clusters}
-        if not self.weighted:
+        keys = config.result_keys() | {"n_clusters": int(clusters)}
+        if not hasattr(method, "path"):  # it has no weights
             del keys["fairness_weight"]
-        return key(self.kind, keys, {"data": self.data}, revisions_of(self.config))
-
-    @property
-    def weighted(self) -> bool:
-        """Whether the method has a path of weights."""
-        return hasattr(self.method, "path")
+        return cls(clusters=int(clusters), method=method, **cls.described("fair", config, keys, {}, {}))
 
     def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed:
         from sklearn.exceptions import ConvergenceWarning
@@ -97,12 +86,12 @@ class FairStage(PointsStage):
         from runs.stages.clustering.shared_graphs import shares_of
 
         method, (data, graphs), weights = self._seeded(copy.copy(self.method)), points, self.config.fairness_weight
-        graph = graphs.of(method, self.config.device)
+        graph, weighted = graphs.of(method, self.config.device), hasattr(method, "path")
         own: dict[str, Any] = {} if graph is None else {"graph": graph}
         if knows_groups(type(method)):
             own["sensitive_features"] = data.sensitive
-        with shares_of(progress, self.name, len(path_weights(weights)) if self.weighted else 1) as done:
-            if self.weighted:
+        with shares_of(progress, self.name, len(path_weights(weights)) if weighted else 1) as done:
+            if weighted:
                 # A path begins with the unfair solution, whatever weights are requested.
                 asked = None if weights is None else sorted({0.0, *weights})
                 if "done" in inspect.signature(method.path).parameters:
