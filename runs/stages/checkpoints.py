@@ -32,9 +32,6 @@ def checkpoint(
 
     With `checkpoint=FILE` or `pretrained=`, the weights are copied to the store, without a training or a run.
 
-    Args:
-        force: train (or read the weights) again, even if the checkpoint exists.
-
     Raises:
         InputError: see `fsl.training.base.train`, `fsl.weights.foreign`, `Store`, `Tracker`.
     """

@@ -20,20 +20,14 @@ _NO_RESULT = ("seed", "audit", *(field.name for field in top_level(EvaluateConfi
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Strategies that share tasks, in one or several seeds.
+    """Strategies that share tasks, in one or several seeds."""
 
-    Attributes:
-        name: name that distinguishes it from other settings, such as "1-shot".
-        strategies: names of the compared strategies, with the values that differ between those of one name.
-        reference: index of the strategy with which the others are compared.
-        seeds: the seeds; each has its own training and tasks.
-        configs: for each strategy, the indices of its configs, one per seed, in the list of all configs.
-    """
-
-    name: str
+    name: str  # name that distinguishes it from other settings, such as "1-shot"
+    # names of the compared strategies, with the values that differ between those of one name
     strategies: tuple[str, ...]
-    reference: int
-    seeds: tuple[int, ...]
+    reference: int  # index of the strategy with which the others are compared
+    seeds: tuple[int, ...]  # the seeds; each has its own training and tasks
+    # for each strategy, the indices of its configs, one per seed, in the list of all configs
     configs: tuple[tuple[int, ...], ...]
 
 
@@ -81,16 +75,12 @@ def settings(configs: Sequence[EvaluateConfig], reference: str | None = None) ->
 class Comparison:
     """The strategies of a setting, compared task by task.
 
-    Attributes:
-        setting: the strategies and the reference.
-        results: for each strategy, one result per seed.
-
     Raises:
         InputError: results on different numbers of tasks.
     """
 
-    setting: Setting
-    results: tuple[tuple[Result, ...], ...]
+    setting: Setting  # the strategies and the reference
+    results: tuple[tuple[Result, ...], ...]  # for each strategy, one result per seed
 
     def __post_init__(self) -> None:
         for of_seed in zip(*self.results, strict=True):

@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from clustering.foundation.progress import Progress, quiet
@@ -27,17 +26,11 @@ if TYPE_CHECKING:
 
 
 class Parent(NamedTuple):
-    """The parent run of evaluations, in its experiment; without a parent, they are in `evaluate/<benchmark>`.
+    """The parent run of evaluations, in its experiment; without a parent, they are in `evaluate/<benchmark>`."""
 
-    Attributes:
-        experiment: name of the run's experiment.
-        run_id: id of the run.
-        fields: fields of the strategy that differ between the children and form their names.
-    """
-
-    experiment: str
-    run_id: str
-    fields: tuple[str, ...]
+    experiment: str  # name of the run's experiment
+    run_id: str  # id of the run
+    fields: tuple[str, ...]  # fields of the strategy that differ between the children and form their names
 
 
 def batch_key(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
@@ -57,16 +50,13 @@ class EvaluationStage(Stage):
 
     Attributes:
         config: the config with the tuned values; `asked` is that before the tuning.
-        lineage: lineage of the config.
-        label: the name of the strategy, or the values that distinguish it from the other children.
-        tuned: the tuned values; None if there is nothing to tune.
     """
 
-    kind, artifacts = "evaluation", (PER_TASK,)
+    kind, artifacts, form = "evaluation", (PER_TASK,), Evaluation
 
-    lineage: Lineage
-    label: str
-    tuned: Tuned | None
+    lineage: Lineage  # lineage of the config
+    label: str  # the name of the strategy, or the values that distinguish it from the other children
+    tuned: Tuned | None  # the tuned values; None if there is nothing to tune
 
     @classmethod
     def of(
@@ -155,11 +145,8 @@ class EvaluationStage(Stage):
         metrics = found.metrics() | {"seconds": found.seconds_per_task * tasks, "tasks": tasks}
         return Computed(found, metrics, tags, store.fingerprints(*used), self.lineage.data(split))
 
-    def save(self, content: Evaluation, folder: Path) -> None:
-        content.save(folder / PER_TASK)
-
     def load(self, entry: Entry) -> Evaluation:
-        found = Evaluation.load(entry.path / PER_TASK)
+        found: Evaluation = super().load(entry)
         return dataclasses.replace(found, seconds_per_task=entry.metrics["seconds_per_task"])
 
     def result(self, content: Evaluation, entry: Entry, run_id: str) -> Result:

@@ -33,42 +33,25 @@ def revisions_of(config: EvaluateConfig | TuneConfig | ClusterConfig | FairConfi
 
 
 class Part(NamedTuple):
-    """The images of one split of a benchmark.
-
-    Attributes:
-        benchmark: the benchmark.
-        split: name of the split.
-        source: fingerprint of the source files of the benchmark's images.
-    """
+    """The images of one split of a benchmark."""
 
     benchmark: "Benchmark"
     split: str
-    source: str
+    source: str  # fingerprint of the source files of the benchmark's images
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """What a config depends on, known before any stage runs.
+    """What a config depends on, known before any stage runs."""
 
-    Attributes:
-        benchmark: the built benchmark on which the network was trained; None if the config gives features.
-        source: fingerprint of the source files of its images.
-        checkpoint: key of the training or of the given weights.
-        look: the `Look` (size and normalisation) of the network's input images; None if the config gives features.
-        target: the benchmark of the novel classes and the fingerprint of its files, if it is another benchmark.
-        crop_pct: fraction of the image side kept by the centre crop; None: no crop.
-        feature_files: the given files of features, which replace all other fields.
-        prompt: number of the prompt of the class names in these files; None: their text.
-    """
-
-    benchmark: Any
-    source: str = ""
-    checkpoint: str = ""
-    look: Any = None
-    target: tuple["Benchmark", str] | None = None
-    crop_pct: float | None = None
-    feature_files: tuple[str, ...] = ()
-    prompt: int | None = None
+    benchmark: Any  # the built benchmark on which the network was trained; None if the config gives features
+    source: str = ""  # fingerprint of the source files of its images
+    checkpoint: str = ""  # key of the training or of the given weights
+    look: Any = None  # the `Look` of the network's input images; None if the config gives features
+    target: Part | None = None  # the novel classes, if they are of another benchmark
+    crop_pct: float | None = None  # fraction of the image side kept by the centre crop; None: no crop
+    feature_files: tuple[str, ...] = ()  # the given files of features, which replace all other fields
+    prompt: int | None = None  # number of the prompt of the class names in these files; None: their text
 
     @classmethod
     def of(cls, config: TrainConfig) -> "Lineage":
@@ -82,49 +65,44 @@ class Lineage:
         from fsl.weights.pretrained import Look, look_of, weights_place
 
         if config.features is not None:
-            if isinstance(config, EvaluateConfig | TuneConfig) and config.needs_images:
+            if getattr(config, "needs_images", False):
                 raise InputError(
-                    f"strategy={config.strategy.name} trains the network on the images of each task, and with "
-                    "features= there are none; give benchmark= instead, or choose another strategy"
+                    f"strategy={config.choices()['strategy'].name} trains the network on the images of each task, and "
+                    "with features= there are none; give benchmark= instead, or choose another strategy"
                 )
             return cls(None, feature_files=config.feature_files, prompt=config.prompt)
-        benchmark, name, target = cast("Benchmark", config.benchmark.build()), config.backbone.build(), None
         config.training.build()  # checks its values
-        crosses = isinstance(config, EvaluateConfig) and config.crosses
-        source = _source(benchmark, "benchmark" if crosses else "")
-        if isinstance(config, EvaluateConfig) and config.crosses:
-            other = cast("Benchmark", config.target.build())
-            target = (other, _source(other, "target"))
+        benchmark, name, target = cast("Benchmark", config.benchmark.build()), config.backbone.build(), None
+        source = _source(benchmark, "benchmark" if _crosses(config) else "")
+        if _crosses(config):
+            other = config.choices()["target"].build()
+            target = Part(other, "novel", _source(other, "target"))
         seen = Look(benchmark.channels, benchmark.size, benchmark.mean, benchmark.std)
         seen = seen if config.pretrained is None else look_of(name)
         look: list[Any] = [seen.channels, seen.size, *seen.mean, *seen.std]
-        crop = None
+        crop = getattr(config, "crop_pct", None)
         if config.given:
             given = {"weights": config.weights, "backbone": config.backbone.plugin, "images": source, "look": look}
             if config.pretrained is not None:
                 given["interpolation"] = seen.interpolation
                 given["place"] = weights_place(name) if config.pretrained == "true" else ""
-            checkpoint, crop = key("checkpoint", {}, given, revisions(weights=WEIGHTS)), seen.crop
+            checkpoint = key("checkpoint", {}, given, revisions(weights=WEIGHTS))
+            crop = seen.crop if crop is None and seen.crop < 1 else crop
         else:
             inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)]}
             parts: dict[str, object] = {"training": TRAINING, "backbone": BACKBONES.load(name) if ":" in name else 1}
-            if config.module is not None:
-                parts["module"] = MODULES.load(config.module)
+            parts |= {} if config.module is None else {"module": MODULES.load(config.module)}
             checkpoint = key("checkpoint", config.training_config().result_keys(), inputs, revisions(**parts))
-        crop = crop if crop is not None and crop < 1 else None
-        asked = config.crop_pct if isinstance(config, EvaluateConfig | TuneConfig) else None
-        return cls(benchmark, source, checkpoint, seen, target, crop if asked is None else asked)
+        return cls(benchmark, source, checkpoint, seen, target, crop)
 
     def part(self, split: str) -> Part:
         """Return the images of a split; for the novel classes, those of the target benchmark if there is one."""
-        if self.target and split == "novel":
-            return Part(self.target[0], split, self.target[1])
-        return Part(self.benchmark, split, self.source)
+        return self.target if self.target and split == "novel" else Part(self.benchmark, split, self.source)
 
     @property
     def target_base(self) -> Part | None:
         """The images of the target benchmark's base classes, if there is a target."""
-        return Part(self.target[0], "base", self.target[1]) if self.target else None
+        return self.target and self.target._replace(split="base")
 
     def bank(self, split: str) -> str:
         """Return the key of the features of a split."""
@@ -175,25 +153,22 @@ class Lineages:
 
     def of(self, config: TrainConfig) -> Lineage:
         """Return `Lineage.of(config)`."""
-        crop = config.crop_pct if isinstance(config, EvaluateConfig | TuneConfig) else None
-        crosses = isinstance(config, EvaluateConfig) and config.crosses
-        target = [config.target.plugin, dict(config.target.options)] if crosses else []  # type: ignore[attr-defined]
-        images = isinstance(config, EvaluateConfig | TuneConfig) and config.needs_images
-        alike = json.dumps([config.training_config().flat(), target, crop, images], sort_keys=True)
+        target = config.choices()["target"] if _crosses(config) else None
+        more = [getattr(config, name, None) for name in ("crop_pct", "needs_images")]
+        alike = json.dumps([config.training_config().flat(), *more, repr(target)], sort_keys=True)
         if alike not in self._known:
             self._known[alike] = Lineage.of(config)
         return self._known[alike]
 
 
+def _crosses(config: TrainConfig) -> bool:
+    """Return whether the novel classes are of another benchmark."""
+    return isinstance(config, EvaluateConfig) and config.crosses
+
+
 def _source(benchmark: "Benchmark", group: str) -> str:
-    """Return the fingerprint of the source files of a benchmark's images.
-
-    Args:
-        group: config group named in the message about a missing folder, if the config has two benchmarks.
-
-    Raises:
-        InputError: missing images.
-    """
+    """Return the fingerprint of the source files of a benchmark's images; if they are missing, the message names the
+    group, if a config has two benchmarks."""
     from fsl.benchmarks.images import images_source
 
     try:
@@ -205,11 +180,7 @@ def _source(benchmark: "Benchmark", group: str) -> str:
 def images_of(
     benchmark: "Benchmark", split: str, store: Store, progress: Progress, found: "Decoded | None" = None
 ) -> "ImageSet":
-    """Return the images of a split from the store's cache; they are decoded if missing.
-
-    Args:
-        found: the decoded split, if it was read before.
-    """
+    """Return the images of a split from the store's cache; if missing, they are decoded, or `found` was read before."""
     from fsl.benchmarks.images import open_images
 
     store.prepare()
@@ -236,7 +207,7 @@ def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:
         "weights": config.weights or "",
         "seed": config.seed,
         "data": lineage.source,
-        **({"target_data": lineage.target[1]} if lineage.target else {}),
+        **({"target_data": lineage.target.source} if lineage.target else {}),
         "training_key": lineage.checkpoint,
     }
 
@@ -276,7 +247,6 @@ def cluster_name(config: ClusterConfig | FairConfig) -> str:
 def evaluate_name(config: EvaluateConfig | TuneConfig) -> str:
     """Return a readable name of the evaluation, such as `laplacianshot 5w1s glyphs/conv4 on omniglot s0`."""
     network, _, seed = train_name(config).rpartition(" ")
-    if isinstance(config, EvaluateConfig) and config.crosses:
-        network += f" on {short(config.target)}"
-    tasks = f" t{config.task_seed}" if isinstance(config, EvaluateConfig) and config.task_seed is not None else ""
-    return f"{short(config.strategy)} {config.sampler.build().label} {network} {seed}{tasks}"
+    target = f" on {short(config.choices()['target'])}" if _crosses(config) else ""
+    tasks = "" if (number := getattr(config, "task_seed", None)) is None else f" t{number}"
+    return f"{short(config.strategy)} {config.sampler.build().label} {network}{target} {seed}{tasks}"

@@ -22,15 +22,10 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PointsStage(Stage):
-    """One config on points.
+    """One config on points."""
 
-    Attributes:
-        source: the built data set.
-        data: fingerprint of the points.
-    """
-
-    source: Any
-    data: str
+    source: Any  # the built data set
+    data: str  # fingerprint of the points
 
     @classmethod
     def described(
@@ -88,23 +83,14 @@ class PointsStage(Stage):
 
 @dataclass(frozen=True, eq=False)
 class ClusteringResult:
-    """One config with its result.
+    """One config with its result."""
 
-    Attributes:
-        config: the config.
-        key: key of the result.
-        run_id: id of the MLflow run with the result.
-        reused: whether it existed before.
-        shape: (N, D).
-        n_clusters: requested number of clusters K.
-    """
-
-    config: Any
-    key: str
-    run_id: str
-    reused: bool
-    shape: tuple[int, int]
-    n_clusters: int
+    config: Any  # the config
+    key: str  # key of the result
+    run_id: str  # id of the MLflow run with the result
+    reused: bool  # whether it existed before
+    shape: tuple[int, int]  # (N, D)
+    n_clusters: int  # requested number of clusters K
 
 
 def check_labels(labels: Any) -> None:

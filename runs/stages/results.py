@@ -36,36 +36,22 @@ def recorded_evaluation(tracker: RunFolders, run_id: str, accuracy: float, artif
 
 @dataclass(frozen=True)
 class Tuned:
-    """The values chosen by a tuning.
+    """The values chosen by a tuning."""
 
-    Attributes:
-        key: key of the tuning.
-        run_id: id of the MLflow run of the tuning.
-        values: values by field of the strategy.
-    """
-
-    key: str
-    run_id: str
-    values: Mapping[str, Any]
+    key: str  # key of the tuning
+    run_id: str  # id of the MLflow run of the tuning
+    values: Mapping[str, Any]  # values by field of the strategy
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result(Evaluation):
-    """One evaluated config: the scores of its strategy, and its run.
+    """One evaluated config: the scores of its strategy, and its run."""
 
-    Attributes:
-        config: the config, in which some values may not be tuned yet.
-        key: key of the evaluation.
-        run_id: id of the MLflow run.
-        reused: whether it existed before.
-        tuned: the tuned values; None if there is nothing to tune.
-    """
-
-    config: EvaluateConfig
-    key: str
-    run_id: str
-    reused: bool
-    tuned: Tuned | None = None
+    config: EvaluateConfig  # the config, in which some values may not be tuned yet
+    key: str  # key of the evaluation
+    run_id: str  # id of the MLflow run
+    reused: bool  # whether it existed before
+    tuned: Tuned | None = None  # the tuned values; None if there is nothing to tune
 
     @property
     def settled(self) -> EvaluateConfig:

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
@@ -42,63 +43,32 @@ class Workspace(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """A computed result.
+    """A computed result."""
 
-    Attributes:
-        content: what `save` writes and `load` reads.
-        metrics: metrics of the run.
-        tags: tags of the run that are known only after the computation.
-        inputs: fingerprints of the cached results that were used, by `Entry.name`.
-        data: the data sets that were read.
-    """
-
-    content: Any
-    metrics: Mapping[str, float] = Empty
-    tags: Mapping[str, Any] = Empty
-    inputs: Mapping[str, str] = Empty
-    data: Sequence[DataUsed] = ()
+    content: Any  # what `save` writes and `load` reads
+    metrics: Mapping[str, float] = Empty  # metrics of the run
+    tags: Mapping[str, Any] = Empty  # tags of the run that are known only after the computation
+    inputs: Mapping[str, str] = Empty  # fingerprints of the cached results that were used, by `Entry.name`
+    data: Sequence[DataUsed] = ()  # the data sets that were read
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(ABC):
-    """Produces the result of one config. A subclass implements `compute` or `compute_batch`, and the abstract methods.
+    """Produces the result of one config. A subclass implements `compute` or `compute_batch`, and `result`."""
 
-    Attributes:
-        kind: kind of the result: its folder in the cache, and the tag `stage` of its runs.
-        artifacts: data files of the result that are artifacts of its run, too.
-        config: the config whose settings are the params of the run.
-        key: key of the result.
-        experiment: MLflow experiment of the run.
-        name: name in messages and in MLflow.
-        tags: tags of the run that are known before the computation.
-        batch: stages with equal values are computed together; None: each alone.
-        shared: consecutive batches with equal values share what `prepare` returns; None: those with equal `batch`.
-        parent_run: id of the parent run; empty: the parent run of the command, if it has several configs.
-        asked: the config from which the command can be repeated; None: `config`.
-    """
+    kind: ClassVar[str]  # kind of the result: its folder in the cache, and the tag `stage` of its runs
+    artifacts: ClassVar[tuple[str, ...]] = ()  # data files of the result that are artifacts of its run, too
+    form: ClassVar[Any]  # class of the content, whose `save` and `load` take the path of the first artifact
 
-    kind: ClassVar[str]
-    artifacts: ClassVar[tuple[str, ...]] = ()
-
-    config: Any
-    key: str
-    experiment: str
-    name: str
-    tags: Mapping[str, Any] = field(default_factory=dict)
-    batch: Hashable = None
-    shared: object = None
-    parent_run: str = ""
-    asked: Any = None
-
-    @property
-    def yaml(self) -> str:
-        """The whole config as YAML, from which the command can be repeated."""
-        return str((self.asked or self.config).to_yaml())
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """Params of the run."""
-        return set_values(self.config)
+    config: Any  # the config whose settings are the params of the run
+    key: str  # key of the result
+    experiment: str  # MLflow experiment of the run
+    name: str  # name in messages and in MLflow
+    tags: Mapping[str, Any] = field(default_factory=dict)  # tags of the run that are known before the computation
+    batch: Hashable = None  # stages with equal values are computed together; None: each alone
+    shared: object = None  # consecutive batches with equal values share what `prepare` returns; None: as `batch`
+    parent_run: str = ""  # id of the parent run; empty: the parent run of the command, if it has several configs
+    asked: Any = None  # the config from which the command can be repeated; None: `config`
 
     def prepare(self, work: Workspace) -> Any:
         """Return the inputs, computed or read once for all stages that share them. An error ends the command."""
@@ -128,13 +98,13 @@ class Stage(ABC):
                     raise computed from error
             yield computed
 
-    @abstractmethod
     def save(self, content: Any, folder: Path) -> None:
         """Write the content to a folder, as one or several files."""
+        content.save(folder / self.artifacts[0])
 
-    @abstractmethod
     def load(self, entry: Entry) -> Any:
         """Read the content that `save` wrote."""
+        return self.form.load(entry.path / self.artifacts[0])
 
     def log(self, run: TrackedRun, content: Any, entry: Entry) -> None:
         """Record more than metrics, tags and artifacts, such as values by step."""
@@ -287,10 +257,8 @@ class _Execution:
 
     def _publish(self, stage: Stage, found: Computed) -> Entry:
         facts = {"tags": dict(found.tags), "inputs": dict(found.inputs), "data": [list(used) for used in found.data]}
-        save = lambda folder: stage.save(found.content, folder)  # noqa: E731
-        return self.work.store.publish(
-            stage.kind, stage.key, save, config=stage.yaml, metrics=found.metrics, facts=facts
-        )
+        save, yaml = partial(stage.save, found.content), (stage.asked or stage.config).to_yaml()
+        return self.work.store.publish(stage.kind, stage.key, save, config=yaml, metrics=found.metrics, facts=facts)
 
     def _runs(self, batch: Sequence[Stage]) -> list[TrackedRun]:
         """Return a run for each stage: its unfinished one, or a new one."""
@@ -301,17 +269,11 @@ class _Execution:
                 self.work.progress.note(f"going on with the interrupted run of {stage.name}")
                 continue
             grids = stage.asked.strategy.grids if stage.asked else {}  # of which values were chosen
-            runs[stage.key] = tracker.start(
-                stage.experiment,
-                stage.name,
-                stage=stage.kind,
-                key=stage.key,
-                params=stage.params,
-                config=stage.yaml,
-                tags=stage.tags,
-                flat=stage.config.flat() | {f"tuning.{name}": write(grid) for name, grid in grids.items()},
-                parent=self._parent_of(stage),
-            )
+            about: dict[str, Any] = {"stage": stage.kind, "key": stage.key, "tags": stage.tags}
+            about["flat"] = stage.config.flat() | {f"tuning.{name}": write(grid) for name, grid in grids.items()}
+            about |= {"params": set_values(stage.config), "config": (stage.asked or stage.config).to_yaml()}
+            parent = self._parent_of(stage)
+            runs[stage.key] = tracker.start(stage.experiment, stage.name, parent=parent, **about)
         return [runs[stage.key] for stage in batch]
 
     def _record(self, stage: Stage, content: Any, entry: Entry, run: TrackedRun) -> str:

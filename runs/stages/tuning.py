@@ -1,12 +1,13 @@
 """Tuning of a strategy by a protocol: a parent run with one child per value; the novel classes are not used."""
 
+import dataclasses
 import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -33,8 +34,7 @@ CURVES, PICTURE = "tuning.json", "tuning.png"
 CHOSEN = "chosen"  # the tag that holds the chosen values as JSON
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
+class Trial(NamedTuple):
     """One combination of values by field of the strategy, with its evaluation."""
 
     values: Mapping[str, Any]
@@ -43,26 +43,15 @@ class Trial:
     def __str__(self) -> str:
         return spell(self.values)
 
-    def against(self, other: "Trial") -> Difference:
-        """Return the paired difference of accuracy from another trial on the same tasks."""
-        return Paired([np.stack([self.result.by_unit, other.result.by_unit], axis=1)]).difference(0, 1)
-
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """All trials of a step, in the order of its grids.
+    """All trials of a step on the same tasks, in the order of its grids."""
 
-    Attributes:
-        step: the step of the protocol.
-        trials: one trial per combination of values, on the same tasks.
-        chosen: the chosen trial; on tasks of novel classes, the trial of the values chosen before.
-        default: the trial of the strategy's default values; None if they were not tried.
-    """
-
-    step: TuningStep
-    trials: tuple[Trial, ...]
-    chosen: Trial
-    default: Trial | None
+    step: TuningStep  # the step of the protocol; for novel classes, the last one with their split
+    trials: tuple[Trial, ...]  # one trial per combination of values
+    chosen: Trial  # the chosen trial; on tasks of novel classes, the trial of the values chosen before
+    default: Trial | None  # the trial of the strategy's default values; None if they were not tried
 
     @property
     def best(self) -> Trial:
@@ -77,58 +66,52 @@ class Curve:
 
     @property
     def gain(self) -> Difference | None:
-        """Difference of the chosen values from the default values; None if these were not tried."""
-        return self.chosen.against(self.default) if self.default else None
+        """Paired difference of the chosen values from the default values; None if these were not tried."""
+        return _difference(self.chosen, self.default) if self.default else None
 
     @property
     def lost(self) -> Difference:
-        """Difference of the best values from the chosen values."""
-        return self.best.against(self.chosen)
+        """Paired difference of the best values from the chosen values."""
+        return _difference(self.best, self.chosen)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the curve as a dictionary for JSON; accuracies are fractions."""
-        results = [trial.result for trial in self.trials]
+        own, default, gain = self.chosen.result, self.default, self.gain
         return {
-            "split": self.chosen.result.config.split,
-            "tasks": len(self.chosen.result.accuracies),
+            "split": own.config.split,
+            "tasks": len(own.accuracies),
             "trials": [
-                {"values": dict(trial.values), "accuracy": own.accuracy, "accuracy_ci95": own.ci95, "key": own.key}
-                for trial, own in zip(self.trials, results, strict=True)
+                {"values": dict(values), "accuracy": one.accuracy, "accuracy_ci95": one.ci95, "key": one.key}
+                for values, one in self.trials
             ],
             "chosen": dict(self.chosen.values),
             "at_the_end": self.at_the_end,
             "best": dict(self.best.values),
-            "default": None if self.default is None else dict(self.default.values),
-            "gain": None if self.gain is None else _interval(self.gain),
-            "lost": _interval(self.lost),
+            "default": dict(default.values) if default else None,
+            "gain": _interval(gain, "mean", "low", "high") if gain else None,
+            "lost": _interval(self.lost, "mean", "low", "high"),
         }
 
 
-def _interval(difference: Difference, name: str = "") -> dict[str, float]:
-    """Return the mean and the 95 % interval of a difference, as JSON or as metrics of that name."""
-    names = (name, f"{name}_low", f"{name}_high") if name else ("mean", "low", "high")
+def _difference(first: Trial, second: Trial) -> Difference:
+    return Paired([np.stack([first.result.by_unit, second.result.by_unit], axis=1)]).difference(0, 1)
+
+
+def _interval(difference: Difference, *names: str) -> dict[str, float]:
     return dict(zip(names, (difference.mean, difference.low, difference.high), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """A finished tuning.
+    """A finished tuning."""
 
-    Attributes:
-        config: the config.
-        tuned: the chosen values and the id of their run.
-        reused: whether it existed before.
-        curves: the trials of each step; for a figure, of the last step only.
-        novel: the trials of the last step on tasks of novel classes, made after the choice; None unless requested.
-        picture: path of the image of the curves.
-    """
-
-    config: TuneConfig
-    tuned: Tuned
-    reused: bool
-    curves: tuple[Curve, ...]
+    config: TuneConfig  # the config
+    tuned: Tuned  # the chosen values and the id of their run
+    reused: bool  # whether it existed before
+    curves: tuple[Curve, ...]  # the trials of each step; for a figure, of the last step only
+    # the trials of the last step on tasks of novel classes, made after the choice; None unless requested
     novel: Curve | None
-    picture: Path
+    picture: Path  # path of the image of the curves
 
     @property
     def run_ids(self) -> list[str]:
@@ -163,9 +146,6 @@ def tune(
     the same tasks. The novel classes cannot be read during the tuning. An interrupted tuning is resumed in its own
     run.
 
-    Args:
-        force: choose again, even if the result is in the cache.
-
     Raises:
         InputError: wrong values, or tasks that the classes cannot give; raised before any training.
     """
@@ -173,20 +153,17 @@ def tune(
     results, failures = execute([stage], stage.work, check=stage.check_steps)
     if failures:
         raise failures[0][1]
-    chosen, reused = results[stage.key]
-    curves, novel = stage.curves(chosen.run_id, quiet, chosen.values), None
-    if config.novel_tasks:  # for information only: the choice is made before
-        novel = stage.last(chosen, "novel", config.novel_tasks, progress)
-        metrics = {
-            "novel_accuracy": novel.chosen.result.accuracy,
-            "novel_accuracy_ci95": novel.chosen.result.ci95,
-            "novel_best_accuracy": novel.best.result.accuracy,
-            **_interval(novel.lost, "novel_lost"),
-        }
-        tags = {"novel_best": str(novel.best), "novel_tasks": config.novel_tasks}
-        tracker.tracked(chosen.run_id).log(metrics=metrics, tags=tags)
+    (chosen, reused), novel = results[stage.key], None
+    run, curves = tracker.tracked(chosen.run_id), stage.curves(chosen.run_id, quiet, chosen.values)
+    if stage.novel_step:  # for information only: the choice is made before
+        novel = stage.curve(stage.novel_step, chosen.values, chosen.run_id, progress, chosen.values)
+        own = novel.chosen.result
+        metrics = {"novel_accuracy": own.accuracy, "novel_accuracy_ci95": own.ci95}
+        metrics |= {"novel_best_accuracy": novel.best.result.accuracy}
+        metrics |= _interval(novel.lost, "novel_lost", "novel_lost_low", "novel_lost_high")
+        run.log(metrics=metrics, tags={"novel_best": str(novel.best), "novel_tasks": config.novel_tasks})
     if novel or not stage.picture.exists():
-        stage.draw(tracker.tracked(chosen.run_id), curves, novel)
+        stage.draw(run, curves, novel)
     return Tuning(config, chosen, reused, curves, novel, stage.picture)
 
 
@@ -196,14 +173,13 @@ def recorded_tuning(config: TuneConfig, tracker: Tracker, say: Say = silent) -> 
     found = stage.find(tracker.store, tracker)
     if found is None:
         return None
-    (chosen, reused), step, count = found, stage.steps[-1], config.novel_tasks
+    (chosen, reused), steps = found, [stage.steps[-1], *([stage.novel_step] if stage.novel_step else [])]
     try:
-        curve = stage.last(chosen, step.split, step.tasks)
-        novel = stage.last(chosen, "novel", count) if count else None
+        curve, *novel = (stage.curve(step, chosen.values, chosen.run_id, None, chosen.values) for step in steps)
     except LookupError as missing:
         say(str(missing.args[0]))
         return None
-    return Tuning(config, chosen, reused, (curve,), novel, stage.picture)
+    return Tuning(config, chosen, reused, (curve,), novel[0] if novel else None, stage.picture)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,15 +196,9 @@ class TuningStage(Stage):
     def of(cls, config: TuneConfig, work: Workspace) -> "TuningStage":
         """Return the stage of a config."""
         lineage = Lineage.of(config)
-        return cls(
-            config=config,
-            key=lineage.tuning(config),
-            experiment=f"tune/{short(config.benchmark)}",
-            name=evaluate_name(config),
-            tags=common_tags(config, lineage) | {"strategy": config.strategy.name} | task_tags(config),
-            lineage=lineage,
-            work=work,
-        )
+        tags = common_tags(config, lineage) | {"strategy": config.strategy.name} | task_tags(config)
+        key, experiment, name = lineage.tuning(config), f"tune/{short(config.benchmark)}", evaluate_name(config)
+        return cls(config=config, key=key, experiment=experiment, name=name, tags=tags, lineage=lineage, work=work)
 
     @property
     def picture(self) -> Path:
@@ -239,6 +209,19 @@ class TuningStage(Stage):
     def steps(self) -> tuple[TuningStep, ...]:
         return steps_of(self.config.tuning, self.config.strategy)
 
+    @property
+    def novel_step(self) -> TuningStep | None:
+        """The last step on tasks of the novel classes, after the choice; None if the config asks for none."""
+        count, novel = self.config.novel_tasks, cast("Any", "novel")
+        return dataclasses.replace(self.steps[-1], split=novel, tasks=count) if count else None
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Default values of the tuned fields; for a field without a default, the first value of its grid."""
+        own = option("strategy", self.config.strategy.name).options
+        grids = self.config.strategy.grids
+        return {field: grid[0] if own[field] == REQUIRED else own[field] for field, grid in grids.items()}
+
     def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> Computed:
         """Run all steps."""
         curves = self.curves(run.run_id, work.progress)
@@ -246,7 +229,7 @@ class TuningStage(Stage):
         last, splits = curves[-1], list(dict.fromkeys(step.split for step in self.steps))
         inputs = work.store.fingerprints(*dict.fromkeys(name for one in splits for name in self.lineage.made_of(one)))
         metrics = {"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
-        metrics |= {} if last.gain is None else _interval(last.gain, "gain")
+        metrics |= _interval(last.gain, "gain", "gain_low", "gain_high") if last.gain else {}
         metrics |= {f"chosen_{field}": float(value) for field, value in values.items() if is_number(value)}
         checkpoint = inputs.get(f"checkpoint/{self.lineage.checkpoint}", "")
         tags = {CHOSEN: json.dumps(values), "chosen_values": spell(values), "checkpoint": checkpoint}
@@ -274,7 +257,7 @@ class TuningStage(Stage):
         """Check before the first step that every step can run; nothing is checked if there is nothing to do."""
         configs = []
         for step in self.steps if batches else ():
-            point = next(self.config.strategy.at({**self._defaults, **step.at, **step.grids}).points())
+            point = next(self.config.strategy.at({**self.defaults, **step.at, **step.grids}).points())
             configs.append(self.config.trial(point, step.split, step.tasks))
         try:
             with closed("novel"):
@@ -283,69 +266,58 @@ class TuningStage(Stage):
             raise InputError(f"tuning={self.config.tuning}: {error}") from error
 
     def curves(self, run_id: str, progress: Progress, chosen: Mapping[str, Any] | None = None) -> tuple[Curve, ...]:
-        """Return the curve of each step, from the children of a run; missing children are evaluated.
-
-        Args:
-            chosen: the chosen values; None: the best values of each step are chosen.
-        """
-        found, held, force = list[Curve](), dict[str, Any](), self.work.force and chosen is None
+        """Return the curve of each step as `curve`, with the values chosen by the earlier steps; missing trials are
+        evaluated."""
+        found, held = list[Curve](), dict[str, Any]()
         with closed("novel"):
             for step in self.steps:
-                curve = self._curve(step, held, step.split, step.tasks, run_id, progress, chosen, force=force)
+                curve = self.curve(step, held, run_id, progress, chosen)
+                best, count = curve.chosen, len(curve.trials)
                 found.append(curve)
-                held |= curve.chosen.values
+                held |= best.values
                 if chosen is None:
-                    best = curve.chosen
-                    progress.note(
-                        f"{self.name}: {best} is the best of {len(curve.trials)} on {step.split} classes, "
-                        f"{100 * best.result.accuracy:.2f} ± {100 * best.result.ci95:.2f} % in {step.tasks:,} tasks"
-                    )
+                    accuracy = f"{100 * best.result.accuracy:.2f} ± {100 * best.result.ci95:.2f} %"
+                    where = f"the best of {count} on {step.split} classes, {accuracy} in {step.tasks:,} tasks"
+                    progress.note(f"{self.name}: {best} is {where}")
         return tuple(found)
 
-    def last(self, chosen: Tuned, split: str, tasks: int, progress: Progress | None = None) -> Curve:
-        """Return the curve of the last step on other tasks, with the choice made before; as in `_curve`."""
-        return self._curve(self.steps[-1], chosen.values, split, tasks, chosen.run_id, progress, chosen.values)
-
-    def _curve(
+    def curve(
         self,
         step: TuningStep,
         held: Mapping[str, Any],
-        split: str,
-        tasks: int,
         run_id: str,
         progress: Progress | None,
         chosen: Mapping[str, Any] | None,
-        *,
-        force: bool = False,
     ) -> Curve:
-        """Return the trials of all combinations of a step's values on tasks of a split, with other fields at `held`.
+        """Return the trials of all combinations of a step's values, from the children of a run.
 
         Args:
+            held: values of other fields.
             progress: shows the evaluation of missing trials; None: nothing is evaluated.
             chosen: the chosen values; None: the best trial is chosen.
 
         Raises:
             LookupError: without `progress`, a trial is missing.
         """
-        points = list(self.config.strategy.at({**self._defaults, **step.at, **held, **step.grids}).points())
-        configs = [self.config.trial(point, split, tasks) for point in points]
+        points = list(self.config.strategy.at({**self.defaults, **step.at, **held, **step.grids}).points())
+        configs = [self.config.trial(point, step.split, step.tasks) for point in points]
         values = [{field: point.options[field] for field in step.grids} for point in points]
-        parent, (store, tracker, *_) = Parent(self.experiment, run_id, tuple(step.grids)), self.work
+        parent, (store, tracker, _, force) = Parent(self.experiment, run_id, tuple(step.grids)), self.work
+        results: list[Any]
         if progress is not None:
+            force = force and chosen is None
             results = evaluation(configs, store, tracker, progress=progress, parent=parent, force=force)
         else:
-            results = []
-            for config, given in zip(configs, values, strict=True):
-                known = EvaluationStage.of(config, self.lineage, None, parent).find(store, tracker)
-                if known is None:
-                    raise LookupError(f"{self.name} lacks {spell(given)} on {tasks:,} tasks of {split} classes")
-                results.append(known)
+            of = EvaluationStage.of
+            results = [of(config, self.lineage, None, parent).find(store, tracker) for config in configs]
+            if None in results:
+                missing = spell(values[results.index(None)])
+                raise LookupError(f"{self.name} lacks {missing} on {step.tasks:,} tasks of {step.split} classes")
         trials = tuple(map(Trial, values, results))
         by_values = {tuple(trial.values.values()): trial for trial in trials}
-        default = by_values.get(tuple(self._defaults[field] for field in step.grids))
-        best = max(trials, key=lambda trial: trial.result.accuracy)  # the first one in case of ties
+        best = max(trials, key=lambda trial: trial.result.accuracy)
         best = by_values[tuple(chosen[field] for field in step.grids)] if chosen else best
-        return Curve(step, trials, best, default)
+        return Curve(step, trials, best, by_values.get(tuple(self.defaults[field] for field in step.grids)))
 
     def draw(self, run: TrackedRun, curves: tuple[Curve, ...], novel: Curve | None) -> None:
         """Draw the curves, and save the image in the folder of tables and in the run."""
@@ -355,10 +327,3 @@ class TuningStage(Stage):
         figure = tuning_figure(curves, f"{self.name}, tuned by {Path(self.config.tuning).stem}", novel)
         with self.work.store.watched(), tempfile.TemporaryDirectory() as folder:
             run.artifact(Path(shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)))
-
-    @property
-    def _defaults(self) -> dict[str, Any]:
-        """Default values of the tuned fields; for a field without a default, the first value of its grid."""
-        own = option("strategy", self.config.strategy.name).options
-        grids = self.config.strategy.grids
-        return {field: grid[0] if own[field] == REQUIRED else own[field] for field, grid in grids.items()}

@@ -120,7 +120,7 @@ def test_a_server_that_is_lost_in_the_middle(unsteady, commands, trained, capsys
         for place in (
             "fsl.evaluation.episodic.evaluate",
             "runs.stages.clustering.stage.fit_all",
-            "runs.stages.fair.stage.trade_off_of",
+            "runs.stages.fair.results.TradeOff.of",
         ):
             monkeypatch.setattr(place, _never)
         monkeypatch.setattr("fsl.features.image_encoder.ImageEncoder.encode", _never)

@@ -13,7 +13,14 @@ from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.stages.stage import Computed, Stage, Workspace, execute, plan_of
 from tests.runs.records import runs_of
 
-CONFIG = SimpleNamespace(to_yaml=lambda: "numbers: 1 2\n", flat=lambda: {"numbers": "1 2", "scale": None})
+
+def config_of(scale):
+    return SimpleNamespace(to_yaml=lambda: "numbers: 1 2\n", flat=lambda: {"numbers": "1 2"}, scale=scale)
+
+
+@pytest.fixture(autouse=True)
+def params(monkeypatch):
+    monkeypatch.setattr("runs.stages.stage.set_values", lambda config: {"scale": config.scale})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +32,6 @@ class SumStage(Stage):
     numbers: str
     scale: float
     done: list[str]
-
-    @property
-    def params(self):
-        return {"scale": self.scale}
 
     def prepare(self, work):
         self.done.append(f"read {self.numbers}")
@@ -57,7 +60,7 @@ def stages():
     def one(numbers, scale):
         made = {"key": key("sum", {"numbers": numbers, "scale": scale}, {}, {}), "name": f"{scale:g} x ({numbers})"}
         own = {"numbers": numbers, "scale": scale, "done": done}
-        return SumStage(config=CONFIG, experiment="sum/tests", shared=numbers, **made, **own)
+        return SumStage(config=config_of(scale), experiment="sum/tests", shared=numbers, **made, **own)
 
     def make(*scales, numbers="1 2"):
         return [one(numbers, scale) for scale in scales]

@@ -26,17 +26,17 @@ from runs.config.cluster import ClusterConfig
 from runs.record.tracked_run import TrackedRun
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.results import Trials
-from runs.stages.clustering.stage import ClusteringStage, Problem
-from runs.stages.clustering.trials import fit_all, known_coarse, told_points
+from runs.stages.clustering.stage import ClusteringStage, Fitted, Problem
+from runs.stages.clustering.trials import Known, fit_all
 from runs.stages.points import Points
-from runs.stages.stage import Computed, Workspace
+from runs.stages.stage import Workspace
 from runs.storage.disk import write_text
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
-    from clustering.evaluation.known_labels import KnownLabels
 
 NETWORK, BANK = "network.safetensors", "features.safetensors"
+Learned = tuple[Trials, Tensor]  # the single trial, and the features (N, D)
 SPENT = "seconds.txt"  # seconds of a training up to its last logged values
 WATCHED = ("acc_hungarian", "nmi")
 """Scores during the training, in the record as `watched_...`, for information only; no selection uses them."""
@@ -75,52 +75,50 @@ class LearningStage(ClusteringStage):
     more_tags = MappingProxyType({"watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"})
 
     @abstractmethod
-    def learn(
-        self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace
-    ) -> tuple[Trials, Tensor]:
-        """Train in the folder of `learning`, leave the weights there in the file `NETWORK`, and return the single trial
-        and the features (N, D)."""
+    def learn(self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace) -> Learned:
+        """Train in the folder of `learning`, and leave the weights there in the file `NETWORK`."""
 
-    def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed:
+    def fit(self, run: TrackedRun, problem: Problem, points: Points, work: Workspace) -> Fitted:
         """Train, or resume an interrupted training."""
-        data, config = prepared.data, self.config
-        problem = self.problem(data, work.progress)
-        told = told_points(problem.known, known_coarse(config, data, problem.known))
-        mapped = points_of_map(config, told, data.values.shape[0])  # before the training, which may take hours
+        data, config, told = points.data, self.config, problem.known.told
+        mapped = points_of_map(config, problem.known, data.values.shape[0])
         learning = LearningRun(run, work.store.working(self.kind, self.key, force=work.force))
-        trials, features = self.learn(learning, problem, prepared, work)
-        labels = trials.labels[0].astype(np.int64)
-        sizes = np.bincount(labels, minlength=problem.clusters)
+        trials, features = self.learn(learning, problem, points, work)
+        labels, classes = trials.labels[0].astype(np.int64), None
+        if data.labels is not None:
+            classes = np.asarray(data.labels, dtype=np.int64)
         if mapped is not None:  # in the plane, so that figures need no features
             from sklearn.manifold import TSNE
 
             model = TSNE(perplexity=min(PERPLEXITY, (len(mapped) - 1) / 3), random_state=config.seed)
             places = np.asarray(model.fit_transform(features[mapped].numpy()), dtype=np.float32)
-            true = None if data.labels is None else np.asarray(data.labels, dtype=np.int64)[mapped]
+            true = None if classes is None else classes[mapped]
             trials = dataclasses.replace(trials, feature_map=places, mapped_classes=true)
-        lost = int((sizes == 0).sum())
-        self.say_lost(lost, len(sizes), work.progress)
-        bank = work.store.cache(self.kind) / self.key / BANK
-        unknown, known = data.labels is None, None if told is None else torch.from_numpy(told)
+        sizes = np.bincount(labels, minlength=problem.clusters)
         provenance = {
             "dataset": config.dataset.name,
             "network": config.network.name,
             "method": config.method.name,
             "seed": str(config.seed),
             "run": self.key,
-            "labels": "clusters found" if unknown else "classes",
+            "labels": "clusters found" if classes is None else "classes",
             "told": "0" if told is None else str(int(told.sum())),
             "links": str(config.links or 0),
         }
-        classes = torch.from_numpy(labels if unknown else np.asarray(data.labels, dtype=np.int64))
-        names = tuple(f"cluster {k}" for k in range(problem.clusters)) if unknown else data.class_names
-        mean = features.double().mean(0).float()
+        bank = FeatureBank(
+            features,
+            torch.from_numpy(labels if classes is None else classes),
+            data.class_names if classes is not None else tuple(f"cluster {k}" for k in range(problem.clusters)),
+            features.double().mean(0).float(),
+            provenance,
+            None if told is None else torch.from_numpy(told),
+        )
         with work.store.watched():
-            FeatureBank(features, classes, names, mean, provenance, known).save(learning.folder / BANK)
-        work.progress.note(f"learned features: {bank} (transduce cluster dataset=features path={bank} method=kmeans)")
-        numbers = {"seconds": learning.seconds, "trials": 1, "empty_clusters": lost, **problem.described}
-        tags = {"features": str(bank), "sizes": " ".join(map(str, sizes))}
-        return self.computed(trials, prepared, problem.clusters, trials.metrics() | numbers, **tags)
+            bank.save(learning.folder / BANK)
+        path = work.store.cache(self.kind) / self.key / BANK
+        work.progress.note(f"learned features: {path} (transduce cluster dataset=features path={path} method=kmeans)")
+        tags = {"features": str(path), "sizes": " ".join(map(str, sizes))}
+        return trials, {"seconds": learning.seconds, "empty_clusters": int((sizes == 0).sum())}, tags
 
     def save(self, content: Trials, folder: Path) -> None:
         super().save(content, folder)
@@ -134,17 +132,13 @@ class StepwiseStage(LearningStage):
 
     remedy = "another penalty, more labels, or bounds nearer to the sizes that you expect"
 
-    def learn(
-        self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace
-    ) -> tuple[Trials, Tensor]:
+    def learn(self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace) -> Learned:
         (clusters, known, _), (data, graphs), fitted = problem, prepared, list[Any]()
-        config, folder, labels = self.config, learning.folder, None if known is None else known.labels
-        steps = config.method.build().set_params(n_clusters=clusters).planned_steps(labels)
+        config, folder = self.config, learning.folder
+        steps = config.method.build().set_params(n_clusters=clusters).planned_steps(known.partial)
         with work.store.watched(), work.progress.track(f"training {self.name}", steps) as advance:
             watch = {"log": learning, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
-            trials = fit_all(
-                config, None, data, known, graphs, clusters, quiet, self.name, given=watch, take=fitted.append
-            )
+            trials = fit_all(config, None, data, known, graphs, clusters, quiet, given=watch, take=fitted.append)
             keep_method(folder / NETWORK, fitted[0], config.method.plugin)
         work.progress.note(
             f"learned method: {work.store.cache(self.kind) / self.key / NETWORK} (runs.stages.clustering."
@@ -154,17 +148,13 @@ class StepwiseStage(LearningStage):
         return trials, torch.from_numpy(fitted[0].transform(data.values)).float()
 
 
-def watched_scores(
-    data: "Dataset", known: "KnownLabels | None"
-) -> Callable[[NDArray[np.int64]], Mapping[str, float]] | None:
-    """Return a function that scores the clusters of an epoch on the points of the epoch whose class is not known.
-
-    Returns None if the data set has no classes.
-    """
+def watched_scores(data: "Dataset", known: Known) -> Callable[[NDArray[np.int64]], Mapping[str, float]] | None:
+    """Return a function that scores the clusters of an epoch on its points whose class is not known; None if the data
+    set has no classes."""
     if data.labels is None:
         return None
     true = data.labels
-    others = np.ones(len(true), dtype=bool) if known is None else ~known.known
+    others = np.ones(len(true), dtype=bool) if known.labels is None else ~known.labels.known
 
     def observe(seen: NDArray[np.int64]) -> Mapping[str, float]:
         rows = others & (seen >= 0)
@@ -176,23 +166,18 @@ def watched_scores(
     return observe
 
 
-def points_of_map(config: ClusterConfig, told: NDArray[np.bool_] | None, count: int) -> NDArray[np.int64] | None:
+def points_of_map(config: ClusterConfig, known: Known, count: int) -> NDArray[np.int64] | None:
     """Return the (n,) indices of the points of the map that a config asks for; None if it asks for none.
 
-    They are drawn from the points without known class and depend on the seed only: runs with the same known points map
-    the same points.
-
-    Args:
-        config: the config of a run.
-        told: (N,) whether the class of a point is known; None if no class is.
-        count: N.
+    They are drawn from the points without known class, of N = `count`, and depend on the seed only: runs with the same
+    known points map the same points.
 
     Raises:
         InputError: too few points without known class.
     """
     if config.map_points is None:
         return None
-    untold = np.arange(count) if told is None else np.flatnonzero(~told)
+    untold = np.arange(count) if known.told is None else np.flatnonzero(~known.told)
     drawn = np.sort(stream(config.seed, "map").permutation(untold)[: config.map_points])
     if len(drawn) < FEWEST:
         raise InputError(

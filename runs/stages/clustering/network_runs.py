@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,26 +11,24 @@ import torch
 from torch import Tensor
 
 from clustering.deep import losses
-from clustering.deep.networks import Classifier, features, predictions
+from clustering.deep.networks import features, predictions
 from clustering.deep.prior import checked_prior
 from clustering.deep.training import Augment, Prepare, train
-from clustering.evaluation.protocol import random_state
+from clustering.evaluation.protocol import schedule
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
 from fsl.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.config.network import DeepNetwork, Shaken
-from runs.stages.clustering.learning import NETWORK, LearningRun, LearningStage, watched_scores
-from runs.stages.clustering.results import Trials
+from runs.stages.clustering.learning import NETWORK, Learned, LearningRun, LearningStage, watched_scores
 from runs.stages.clustering.stage import BALANCED, Problem
-from runs.stages.clustering.trials import judged, told
+from runs.stages.clustering.trials import Known, facts_of, told, trials_of
 from runs.stages.points import Points
 from runs.stages.stage import Workspace
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
-    from clustering.evaluation.known_labels import KnownLabels
 
 FORMAT = "transduce network 1"
 LOST = "clusters have no points"  # part of the training's warning, which is replaced by a message after the whole run
@@ -41,20 +40,16 @@ LARGEST = 256  # largest side, in pixels, that is tried when searching for one t
 
 
 def check_learner(config: ClusterConfig, method: Any) -> None:
-    """Check that the method can train a network.
-
-    Raises:
-        InputError: it cannot; the message says how to cluster its features.
-    """
+    """Raise InputError unless the method can train a network with what is known; the message says what else to do."""
     if not hasattr(method, "network_objective"):
         raise InputError(
             f"method={config.method.name} trains no network; methods that do: entropy, migd, imsat, iic, sela, "
             "miadm, miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these "
             "learn features first, and cluster them with dataset=features path=FILE, which their run names"
         )
-    for given, name, what in ((config.links, "links", "known pairs"), (config.coarse, "coarse", "coarse labels")):
-        if given is not None:
-            raise InputError(f"{name}=: with network= there are no {what}; leave {name} out, or take method=xsdc")
+    for name in ("links", "coarse"):
+        if getattr(config, name) is not None:
+            raise InputError(f"{name}= is not possible with network=; leave {name} out, or take method=xsdc")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +64,7 @@ class NetworkStage(LearningStage):
         network: DeepNetwork = self.config.network.build()
         check_fits(network, inputs_of(network, prepared.data))
 
-    def learn(
-        self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace
-    ) -> tuple[Trials, Tensor]:
+    def learn(self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace) -> Learned:
         from sklearn.exceptions import ConvergenceWarning
 
         (clusters, known, _), progress, network = problem, work.progress, self.config.network.build()
@@ -94,7 +87,7 @@ class NetworkStage(LearningStage):
                 prior=getattr(method, "prior", BALANCED),
                 relabel=getattr(method, "pseudo_labels", "batch"),
                 seed=self.config.seed,
-                partial_labels=None if known is None else known.labels,
+                partial_labels=known.partial,
                 augment=inputs.augment,
                 prepare=inputs.prepare,
                 folder=learning.folder,
@@ -112,80 +105,51 @@ class NetworkStage(LearningStage):
         if found.resumed_at:
             progress.note(f"{self.name}: went on after epoch {found.resumed_at}")
         log_p = predictions(found.model, inputs.points, inputs.prepare, device)
-        trials = self._trials(found.model, log_p, prepared.data, known, learning.seconds)
+        labels = log_p.argmax(1).numpy()
+        if known.labels is not None:
+            labels = np.where(known.labels.known, known.labels.labels, labels)
+        # The objective is that of equation 14 whatever the training minimised.
+        prior = checked_prior(getattr(method, "prior", BALANCED), clusters).to(log_p)
+        value = float(losses.mean_entropy(log_p) + losses.tolerant_fairness(log_p.exp().mean(0), prior))
+        value += method.margin_weight * float(losses.margin_norm(found.model.head.weight.detach()))
+        model = SimpleNamespace(labels_=labels, objective_=value, assignments_=log_p.exp(), n_iter_=network.epochs)
+        model.seconds_ = (0.0, 0.0, learning.seconds)
+        trials = trials_of(self.config, [facts_of(model)], schedule(1, None), [{}], prepared.data, known)
         _say_doubts(self, log_p, known, progress)
         return trials, features(found.model, inputs.points, inputs.prepare, device)
 
-    def _trials(
-        self, model: Classifier, log_p: Tensor, data: "Dataset", known: "KnownLabels | None", seconds: float
-    ) -> Trials:
-        """Return the single trial; its objective is that of equation 14 whatever the training minimised."""
-        labels = log_p.argmax(1).numpy() if known is None else np.where(known.known, known.labels, log_p.argmax(1))
-        method = self.config.method.build()
-        prior = checked_prior(getattr(method, "prior", BALANCED), log_p.shape[1]).to(log_p)
-        spread = losses.tolerant_fairness(log_p.exp().mean(0), prior)
-        norm = method.margin_weight * float(losses.margin_norm(model.head.weight.detach()))
-        value = np.array([float(losses.mean_entropy(log_p) + spread) + norm])
-        zero = np.zeros(1, dtype=np.int64)
-        return Trials(
-            settings=({},),
-            setting=zero,
-            start=zero,
-            seeds=np.array([random_state(self.config.seed, 0)]),
-            given=np.ones(1, dtype=bool),
-            tried=np.zeros(1, dtype=bool),
-            labels=labels[None].astype(np.min_scalar_type(log_p.shape[1])),
-            confidence=log_p.amax(1).exp().numpy(),
-            objective=value,
-            criterion=value,
-            clusters=np.array([len(np.unique(labels))]),
-            iterations=np.array([self.config.network.options["epochs"]]),
-            seconds=np.array([[0.0, 0.0, seconds]]),
-            **judged(labels[None], data, known),
-        )
 
-
-def _say_doubts(stage: LearningStage, log_p: Tensor, known: "KnownLabels | None", progress: Progress) -> None:
+def _say_doubts(stage: LearningStage, log_p: Tensor, known: Known, progress: Progress) -> None:
     """Report a training that ended with low confidence, or with sizes far from the prior, and suggest a remedy."""
     (points, clusters), method, network = log_p.shape, stage.config.method.build(), stage.config.network.build()
     if clusters == 1:
         return
-    open_points = slice(None) if known is None else torch.from_numpy(~known.known)
-    sure, chance = float(log_p[open_points].amax(1).exp().mean()), 1 / clusters
-    doubts = []
+    open_points = slice(None) if known.told is None else torch.from_numpy(~known.told)
+    sure, chance, doubts = float(log_p[open_points].amax(1).exp().mean()), 1 / clusters, []
     if (sure - chance) / (1 - chance) < UNSURE:
         doubts.append(f"it is far from sure of its clusters (confidence {sure:.2f} on average; {chance:.2f} is chance)")
-    prior = checked_prior(getattr(method, "prior", BALANCED), clusters)
-    shares = torch.bincount(log_p.argmax(1), minlength=clusters).cpu() / points
-    if method.network_objective().takes_prior and float((shares - prior).abs().sum()) / 2 > ASTRAY:
-        most = int((shares - prior).argmax())
-        doubts.append(f"a cluster has {shares[most]:.0%} of the points where {prior[most]:.0%} are expected")
-    each = max(1, points // min(network.batch_size, points))
-    steps = network.epochs * each
+    excess = torch.bincount(log_p.argmax(1), minlength=clusters).cpu() / points
+    excess -= (prior := checked_prior(getattr(method, "prior", BALANCED), clusters))
+    if method.network_objective().takes_prior and float(excess.abs().sum()) / 2 > ASTRAY:
+        most = int(excess.argmax())
+        share = excess[most] + prior[most]
+        doubts.append(f"a cluster has {share:.0%} of the points where {prior[most]:.0%} are expected")
+    each = max(1, points // min(network.batch_size, points))  # steps of an epoch
     remedy = "more epochs, known labels, other sizes (prior=) or another network may mend it"
-    if steps < ENOUGH:
-        remedy = f"it took {steps} step{'s' if steps > 1 else ''}, and most need some hundred: give more, as "
-        remedy += f"epochs={-(-ENOUGH // each)}"
+    if (steps := network.epochs * each) < ENOUGH:
+        remedy = f"it took {steps} steps, and most need some hundred: give more, as epochs={-(-ENOUGH // each)}"
     if doubts:
         progress.note(f"{stage.name}: do not rely on this result: {' and '.join(doubts)}; {remedy}")
 
 
 class Inputs(NamedTuple):
-    """The inputs of a network.
+    """The inputs of a network."""
 
-    Attributes:
-        points: (N, C, H, W) uint8 pictures, or (N, D) float32 rows.
-        channels: C, or D.
-        size: H of images after the crop; 0 for rows.
-        augment: function that makes random views.
-        prepare: function that scales and crops.
-    """
-
-    points: Tensor
-    channels: int
-    size: int
-    augment: Augment
-    prepare: Prepare
+    points: Tensor  # (N, C, H, W) uint8 pictures, or (N, D) float32 rows
+    channels: int  # C, or D
+    size: int  # H of images after the crop; 0 for rows
+    augment: Augment  # function that makes random views
+    prepare: Prepare  # function that scales and crops
 
 
 def inputs_of(network: DeepNetwork, data: "Dataset") -> Inputs:
@@ -224,11 +188,7 @@ def inputs_of(network: DeepNetwork, data: "Dataset") -> Inputs:
 
 
 def check_fits(network: DeepNetwork, inputs: Inputs) -> None:
-    """Check that the network accepts the points.
-
-    Raises:
-        InputError: it does not; the message gives the smallest side that fits.
-    """
+    """Raise InputError, with the smallest side that fits, unless the network accepts the points."""
 
     def fits(size: int) -> bool:
         example = torch.zeros(2, inputs.channels, size, size) if size else torch.zeros(2, inputs.channels)

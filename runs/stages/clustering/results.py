@@ -26,50 +26,38 @@ class Trials:
     """T clusterings of N points.
 
     Attributes:
-        settings: parameters by name; the first is {}, the parameters of the config.
-        setting: (T,) index into `settings`.
-        start: (T,) index of the seed.
-        seeds: (T,) random_state.
-        given: (T,) whether the trial is a start at the parameters of the config.
-        tried: (T,) whether labels can select the trial.
-        labels: (T, N) clusters.
-        objective: (T,) objective minimised by the method.
-        criterion: (T,) value by which the method chooses among starts; the objective if it has no other.
-        clusters: (T,) number of clusters with points.
-        iterations: (T,) number of iterations.
-        seconds: (T, 3) seconds of graph, seeding and optimisation.
-        scores: (T,) by name, on all points whose labels were not given to the method; empty if the classes are
-            unknown.
-        held_out: (T,) by name, on the points whose labels are not used for selection.
-        validation: (T,) accuracy on the points whose labels are used for selection; None without selection.
-        confidence, mode_indices, mode_movements, eigengaps: of the chosen trial, None if the method does not report it:
-            (N,) largest assignment of every point; (K,) rows that are the prototypes, -1 for a prototype that is no
-            row; (updates, K) distance moved by each prototype in each update; (steps,) gap of eigenvalues at each step,
-            see `clustering.deep.xsdc.discriminative.eigengap`.
-        feature_map: (n, 2) t-SNE map of the learned features of some points; None unless the config asks for it.
-        mapped_classes: (n,) class of each point of the map; None if the classes are unknown.
+        confidence, mode_indices, mode_movements, eigengaps: of the chosen trial, None if the method does not
+            report it: (N,) largest assignment of every point; (K,) rows that are the prototypes, -1 for a
+            prototype that is no row; (updates, K) distance moved by each prototype in each update; (steps,) gap
+            of eigenvalues at each step, see `clustering.deep.xsdc.discriminative.eigengap`.
     """
 
-    settings: tuple[Mapping[str, Any], ...]
-    setting: NDArray[np.int64]
-    start: NDArray[np.int64]
-    seeds: NDArray[np.int64]
-    given: NDArray[np.bool_]
-    tried: NDArray[np.bool_]
-    labels: NDArray[Any]
-    objective: NDArray[np.float64]
+    settings: tuple[Mapping[str, Any], ...]  # parameters by name; the first is {}, the parameters of the config
+    setting: NDArray[np.int64]  # (T,) index into `settings`
+    start: NDArray[np.int64]  # (T,) index of the seed
+    seeds: NDArray[np.int64]  # (T,) random_state
+    given: NDArray[np.bool_]  # (T,) whether the trial is a start at the parameters of the config
+    tried: NDArray[np.bool_]  # (T,) whether labels can select the trial
+    labels: NDArray[Any]  # (T, N) clusters
+    objective: NDArray[np.float64]  # (T,) objective minimised by the method
+    # (T,) value by which the method chooses among starts; the objective if it has no other
     criterion: NDArray[np.float64]
-    clusters: NDArray[np.int64]
-    iterations: NDArray[np.int64]
-    seconds: NDArray[np.float64]
+    clusters: NDArray[np.int64]  # (T,) number of clusters with points
+    iterations: NDArray[np.int64]  # (T,) number of iterations
+    seconds: NDArray[np.float64]  # (T, 3) seconds of graph, seeding and optimisation
+    # (T,) by name, on all points whose labels were not given to the method; empty if the classes are unknown
     scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    # (T,) by name, on the points whose labels are not used for selection
     held_out: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    # (T,) accuracy on the points whose labels are used for selection; None without selection
     validation: NDArray[np.float64] | None = None
     confidence: NDArray[np.float32] | None = None
     mode_indices: NDArray[np.int64] | None = None
     mode_movements: NDArray[np.float64] | None = None
     eigengaps: NDArray[np.float64] | None = None
+    # (n, 2) t-SNE map of the learned features of some points; None unless the config asks for it
     feature_map: NDArray[np.float32] | None = None
+    # (n,) class of each point of the map; None if the classes are unknown
     mapped_classes: NDArray[np.int64] | None = None
 
     @property

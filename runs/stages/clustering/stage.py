@@ -4,7 +4,6 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from runs.config.selections import selection_of
 from runs.plan import Plan
 from runs.record.tracked_run import TrackedRun
 from runs.stages.clustering.results import TRIALS, Clustered, Trials
-from runs.stages.clustering.trials import fit_all, known_to_method
+from runs.stages.clustering.trials import Known, fit_all, known_of
 from runs.stages.lineage import short
 from runs.stages.points import Points, PointsStage
 from runs.stages.stage import Computed, Workspace, execute, plan_of
@@ -28,38 +27,30 @@ from runs.track import Tracker
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
-    from clustering.evaluation.known_labels import KnownLabels
 
+Fitted = tuple[Trials, dict[str, float], dict[str, str]]  # with additional metrics and tags of the run
 BALANCED = "balanced"  # the prior of clusters of equal size
 
 
 class Problem(NamedTuple):
-    """The input of a method besides the points.
+    """The input of a method besides the points."""
 
-    Attributes:
-        clusters: K.
-        known: known labels of some points.
-        described: metrics of the points: their number, dimensions and, if the classes are known, their number and
-            imbalance: the size of the largest class divided by that of the smallest (thesis, Table 2.1).
-    """
-
-    clusters: int
-    known: "KnownLabels | None"
+    clusters: int  # K
+    known: Known  # what is told to the method
+    # metrics of the points: their number, dimensions and, if the classes are known, their number and imbalance: the
+    # size of the largest class divided by that of the smallest (thesis, Table 2.1)
     described: Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusteringStage(PointsStage):
-    """One config whose method is fitted to points.
+    """One config whose method is fitted to points."""
 
-    Attributes:
-        selection: the trials from which labels select, and their share of labels; None: no selection by labels.
-    """
-
-    kind, artifacts = "clustering", (TRIALS,)
+    kind, artifacts, form = "clustering", (TRIALS,), Trials
     remedy = "another seed, more starts, fewer clusters, or other parameters of the method"  # for empty clusters
     more_tags: ClassVar[Mapping[str, str]] = {}
 
+    # the trials from which labels select, and their share of labels; None: no selection by labels
     selection: Selection | None
 
     @classmethod
@@ -91,7 +82,8 @@ class ClusteringStage(PointsStage):
         from clustering.sweeps import check_takes
 
         config, method = self.config, self.config.method.build()
-        known = known_to_method(config, data)
+        given = known_of(config, data)
+        known = given.labels
         names = data.class_names if known is None else known.class_names
         clusters = config.n_clusters or len(names)
         if not clusters:
@@ -102,9 +94,9 @@ class ClusteringStage(PointsStage):
                 f"n_clusters={clusters}: labels are known of {len(names)} classes, as "
                 f"{names[int(known.labels.max())]!r}; set n_clusters to {len(names)} or more"
             )
-        for parameter, asked in (("partial_labels", config.asked_labels()), ("must_link", config.links)):
-            if asked is not None:
-                check_takes(method, parameter)
+        told = {"partial_labels": config.asked_labels(), "must_link": config.links, "coarse_labels": config.coarse}
+        for parameter in (name for name, asked in told.items() if asked is not None):
+            check_takes(method, parameter)
         if hasattr(method, "network_objective"):
             from clustering.deep.prior import checked_prior
 
@@ -123,28 +115,22 @@ class ClusteringStage(PointsStage):
                 progress.note(f"{self.name}: {points} are not judged")
             _, sizes = np.unique(data.labels, return_counts=True)
             described |= {"classes": len(sizes), "imbalance": float(sizes.max() / sizes.min())}
-        return Problem(clusters, known, described)
+        return Problem(clusters, given, described)
 
     def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed:
-        problem, (data, graphs), since = self.problem(prepared.data, work.progress), prepared, time.perf_counter()
-        trials = fit_all(
-            self.config, self.selection, data, problem.known, graphs, problem.clusters, work.progress, self.name
-        )
-        numbers = {"seconds": time.perf_counter() - since, "trials": len(trials.setting), **problem.described}
-        if "n_clusters" in self.config.method.build().get_params():
-            self.say_lost(problem.clusters - int(trials.clusters[trials.chosen]), problem.clusters, work.progress)
-        return self.computed(trials, prepared, problem.clusters, trials.metrics() | numbers)
+        problem, since = self.problem(prepared.data, work.progress), time.perf_counter()
+        trials, more, tags = self.fit(run, problem, prepared, work)
+        lost = problem.clusters - int(trials.clusters[trials.chosen])
+        if lost > 0 and "n_clusters" in self.config.method.build().get_params():
+            remedy = f"{lost} of {problem.clusters} clusters have no points; {self.remedy} may mend it"
+            work.progress.note(f"{self.name}: {remedy}")
+        numbers = {"seconds": time.perf_counter() - since, "trials": len(trials.setting), **problem.described, **more}
+        return self.computed(trials, prepared, problem.clusters, trials.metrics() | numbers, **tags)
 
-    def say_lost(self, lost: int, clusters: int, progress: Progress) -> None:
-        """Report clusters without points."""
-        if lost > 0:
-            progress.note(f"{self.name}: {lost} of {clusters} clusters have no points; {self.remedy} may mend it")
-
-    def save(self, content: Trials, folder: Path) -> None:
-        content.save(folder / TRIALS)
-
-    def load(self, entry: Entry) -> Trials:
-        return Trials.load(entry.path / TRIALS)
+    def fit(self, run: TrackedRun, problem: Problem, points: Points, work: Workspace) -> Fitted:
+        """Return the trials."""
+        config, (data, graphs) = self.config, points
+        return fit_all(config, self.selection, data, problem.known, graphs, problem.clusters, work.progress), {}, {}
 
     def result(self, content: Trials, entry: Entry, run_id: str) -> Clustered:
         return Clustered(*self.about(entry, run_id), content)
@@ -201,9 +187,6 @@ def clustering(
 
     Each config has a run of its own. If a method fails, the others are run and recorded before its error is raised.
 
-    Args:
-        force: cluster again, even if the result is in the cache.
-
     Raises:
         InputError: wrong values or missing files; raised before anything is clustered.
     """
@@ -226,11 +209,7 @@ def points_of(config: ClusterConfig) -> "Dataset":
 
 
 def plan(configs: Sequence[ClusterConfig], store: Store) -> Plan:
-    """Return the plan of these configs.
-
-    Raises:
-        InputError: as `clustering`, as far as it can be checked without reading points.
-    """
+    """Return the plan of these configs, which are checked as far as possible without reading points."""
     return plan_of([stage_of(config) for config in configs], store)
 
 
