@@ -149,16 +149,22 @@ class Lineages:
     """Lineages of many configs. Evaluations of the same training share a lineage, so its images are checked once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Lineage] = {}
+        self._known: dict[str, Lineage | InputError] = {}
 
     def of(self, config: TrainConfig) -> Lineage:
         """Return `Lineage.of(config)`."""
         target = config.choices()["target"] if _crosses(config) else None
-        more = [getattr(config, name, None) for name in ("crop_pct", "needs_images")]
-        alike = json.dumps([config.training_config().flat(), *more, repr(target)], sort_keys=True)
+        images = config.features is not None and getattr(config, "needs_images", False)
+        more = [getattr(config, "crop_pct", None), images, repr(target)]
+        alike = json.dumps([config.training_config().flat(), *more], sort_keys=True)
         if alike not in self._known:
-            self._known[alike] = Lineage.of(config)
-        return self._known[alike]
+            try:
+                self._known[alike] = Lineage.of(config)
+            except InputError as error:
+                self._known[alike] = error
+        if isinstance(found := self._known[alike], InputError):
+            raise found
+        return found
 
 
 def _crosses(config: TrainConfig) -> bool:
