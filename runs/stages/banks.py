@@ -1,14 +1,13 @@
 """Stage two: the features of a split, computed by a trained backbone."""
 
 import dataclasses
-import time
 from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from runs.cache import Entry, Store
 from runs.config.configs import EvaluateConfig, TrainConfig
-from runs.stages.checkpoints import CHECKPOINT, checkpoint
+from runs.stages.checkpoints import CHECKPOINT, weights_of
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, train_name
 from runs.stages.stage import Workspace
@@ -24,29 +23,23 @@ OF_IMAGENET = ("mini", "tiered")  # benchmarks whose classes are classes of Imag
 
 
 def features(
-    config: TrainConfig,
-    split: str,
-    store: Store,
-    tracker: Tracker,
-    *,
-    progress: Progress = quiet,
-    lineage: Lineage | None = None,
+    config: TrainConfig, split: str, store: Store, tracker: Tracker, *, progress: Progress = quiet
 ) -> "FeatureBank":
     """Return the features of a split with the base mean; those given by the config, if any.
 
     Missing features are extracted, if necessary after a training. Features of another checkpoint (before a forced
     training) are not used.
 
-    Args:
-        lineage: lineage of the config, if it is known.
-
     Raises:
         InputError: the network was trained on the novel classes of another benchmark; or as `given_bank`.
     """
+    return bank_of_split(config, split, Lineage.of(config), Workspace(store, tracker, progress))
+
+
+def bank_of_split(config: TrainConfig, split: str, lineage: Lineage, work: Workspace) -> "FeatureBank":
+    """Return `features` of a config with this lineage."""
     if config.features is not None:
         return given_bank(config.feature_files, split, config.prompt)
-    lineage = lineage or Lineage.of(config)
-    work = Workspace(store, tracker, progress)
     bank = _bank(config, lineage, lineage.part(split), work)
     if split == "novel" and lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
         mean = _bank(config, lineage, lineage.target_base, work).base_mean
@@ -54,23 +47,15 @@ def features(
     return bank
 
 
-def pictures(
-    config: EvaluateConfig,
-    store: Store,
-    tracker: Tracker,
-    *,
-    progress: Progress = quiet,
-    lineage: Lineage | None = None,
-) -> "Pictures":
+def pictures(config: EvaluateConfig, lineage: Lineage, work: Workspace) -> "Pictures":
     """Return the images of a config's split with the network that computes their features; a missing one is trained."""
     from fsl.features.pictures import Pictures
     from fsl.weights.checkpoints import load_backbone
 
-    lineage = lineage or Lineage.of(config)
     look, part = lineage.look, lineage.part(config.split)
-    made = checkpoint(config, store, tracker, progress=progress, lineage=lineage)
+    made = weights_of(config, lineage, work)
     return Pictures(
-        images_of(part.benchmark, part.split, store, progress).images,
+        images_of(part.benchmark, part.split, work.store, work.progress).images,
         load_backbone(made.path / CHECKPOINT),
         mean=tuple(look.mean),
         std=tuple(look.std),
@@ -81,49 +66,51 @@ def pictures(
     )
 
 
-def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) -> "FeatureBank":
+def stored_bank(key: str, store: Store, progress: Progress = quiet, *, held: bool = False) -> "FeatureBank | None":
+    """Return the features with that key; None if they are not in the cache. Damaged ones are put aside."""
     from fsl.features.bank import FeatureBank
 
-    (store, tracker, progress, _), key = work, lineage.bank_of(part)
+    entry = store.find("features", key, progress.note, held=held)
+    try:
+        return FeatureBank.load(entry.path / BANK) if entry else None
+    except InputError as error:
+        if held and entry:
+            store.put_aside(entry.path, str(error), progress.note)
+        return None
+
+
+def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) -> "FeatureBank":
+    """Return the features of a part, which are extracted if they are missing."""
+    from fsl.features.bank import FeatureBank
+
+    (store, _, progress, _), key = work, lineage.bank_of(part)
     with store.lock("features", key, f"the features of {train_name(config)} {part.split}", progress.note):
-        entry = store.find("features", key, progress.note, held=True)
-        if entry is not None:
-            try:
-                return FeatureBank.load(entry.path / BANK)
-            except InputError as error:
-                store.put_aside(entry.path, str(error), progress.note)
+        if (known := stored_bank(key, store, progress, held=True)) is not None:
+            return known
         if not config.given and not store.peek("checkpoint", lineage.checkpoint):
             progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
-        made = checkpoint(config, store, tracker, progress=progress, lineage=lineage)
-        bank, speed = _extract(config, lineage, part, made, work)
-        facts = {
-            "inputs": {made.name: made.fingerprint},
-            "backbone": config.backbone.name,
-            "size": lineage.look.size,
-            "images_per_second": speed,
-        }
+        made = weights_of(config, lineage, work)
+        bank = _extract(config, lineage, part, made, work)
+        inputs = {made.name: made.fingerprint}
         entry = store.publish(
             "features",
             key,
             lambda folder: bank.save(folder / BANK),
             config=config.training_config().to_yaml(),
             metrics={"images": len(bank.labels), "dimension": bank.dimension},
-            facts=facts,
+            facts={"inputs": inputs, "backbone": config.backbone.name, "size": lineage.look.size},
         )
     return FeatureBank.load(entry.path / BANK)
 
 
-def _extract(
-    config: TrainConfig, lineage: Lineage, part: Part, made: Entry, work: Workspace
-) -> tuple["FeatureBank", float]:
-    """Return the features, and the number of images per second."""
+def _extract(config: TrainConfig, lineage: Lineage, part: Part, made: Entry, work: Workspace) -> "FeatureBank":
     from torch import nn
 
     from fsl.features.bank import FeatureBank, extract
     from fsl.features.center_crop import CenterCrop, enlarged
     from fsl.training.base import load_backbone
 
-    progress, look = work.progress, lineage.look  # of the training images, not of a target's
+    progress, look, crop = work.progress, lineage.look, lineage.crop_pct  # of the training images, not of a target's
     base = None
     if part.split != "base":
         progress.note(f"the mean of the base classes' features is kept with those of {part.split} classes")
@@ -137,20 +124,18 @@ def _extract(
         )
     if config.pretrained is not None and part.benchmark.name in OF_IMAGENET and part.split == "novel":
         progress.note(f"{part.benchmark.name}: {IMAGENET}")
-    began = time.monotonic()
     backbone = load_backbone(made.path / CHECKPOINT)
     found = extract(
-        backbone if lineage.crop_pct is None else nn.Sequential(CenterCrop(look.size), backbone),
+        backbone if crop is None else nn.Sequential(CenterCrop(look.size), backbone),
         images,
         mean=look.mean,
         std=look.std,
-        size=enlarged(look.size, lineage.crop_pct),
+        size=enlarged(look.size, crop),
         interpolation=look.interpolation,
         device=config.device,
         progress=progress,
     )
-    cut = "" if lineage.crop_pct is None else f", the middle {lineage.crop_pct:g} of each side, enlarged"
-    speed = len(found) / max(time.monotonic() - began, 1e-9)
+    cut = "" if crop is None else f", the middle {crop:g} of each side, enlarged"
     provenance = {
         "benchmark": part.benchmark.name,
         "backbone": config.backbone.name,
@@ -162,4 +147,4 @@ def _extract(
         "transform": f"scaled to 0..1, mean {list(look.mean)}, std {list(look.std)}{cut}",
     }
     base_mean = found.double().mean(dim=0).float() if base is None else base.base_mean
-    return FeatureBank(found, images.labels, images.class_names, base_mean, provenance), speed
+    return FeatureBank(found, images.labels, images.class_names, base_mean, provenance)

@@ -19,7 +19,6 @@ from runs.track import Tracker
 
 if TYPE_CHECKING:
     from fsl.training.settings import Trained
-    from fsl.weights.pretrained import Look
 
 CHECKPOINT = "best.safetensors"  # the file of the backbone in its folder
 CROSS_ENTROPY = "cross_entropy"  # the module of a training if the config names none
@@ -27,65 +26,43 @@ MODEL = "model"  # name of the network in MLflow: mlflow.pytorch.load_model("run
 
 
 def checkpoint(
-    config: TrainConfig,
-    store: Store,
-    tracker: Tracker,
-    *,
-    progress: Progress = quiet,
-    force: bool = False,
-    lineage: Lineage | None = None,
+    config: TrainConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
 ) -> Entry:
     """Return the folder with the backbone of a config; trained if missing; an interrupted training is resumed.
 
     With `checkpoint=FILE` or `pretrained=`, the weights are copied to the store, without a training or a run.
 
-    Args:
-        force: train (or read the weights) again, even if the checkpoint exists.
-        lineage: lineage of the config, if it is known.
-
     Raises:
         InputError: see `fsl.training.base.train`, `fsl.weights.foreign`, `Store`, `Tracker`.
     """
-    lineage = lineage or Lineage.of(config)
-    work, key = Workspace(store, tracker, progress, force), lineage.checkpoint
-    if not config.given:
-        stage = TrainingStage(config, lineage)
-        results, failures = execute([stage], work)
-        if failures:
-            raise failures[0][1]
-        trained: Entry = results[key]
-        return trained
-    with store.lock("checkpoint", key, f"the weights of {train_name(config)}", progress.note):
-        entry = None if force else store.find("checkpoint", key, progress.note, held=True)
-        return entry or _import(config, lineage, work)
+    return weights_of(config, Lineage.of(config), Workspace(store, tracker, progress, force))
 
 
-@dataclass(frozen=True)
-class TrainingStage(Stage[None, "Trained | None", Entry]):
+def weights_of(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
+    """Return `checkpoint` of a config with this lineage."""
+    (store, _, progress, force), key, name = work, lineage.checkpoint, train_name(config)
+    if config.given:
+        with store.lock("checkpoint", key, f"the weights of {name}", progress.note):
+            entry = None if force else store.find("checkpoint", key, progress.note, held=True)
+            return entry or _import(config, lineage, store, progress)
+    experiment, tags = f"train/{short(config.benchmark)}", common_tags(config, lineage)
+    stage = TrainingStage(config=config, key=key, experiment=experiment, name=name, tags=tags, lineage=lineage)
+    results, failures = execute([stage], work)
+    if failures:
+        raise failures[0][1]
+    trained: Entry = results[key]
+    return trained
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingStage(Stage):
     """One config whose network is trained; its weights are stored in the results folder."""
 
-    kind, noun, counted, artifacts = "checkpoint", "the training", False, (CARD,)
+    kind, artifacts = "checkpoint", (CARD,)
 
-    config: TrainConfig
     lineage: Lineage
 
-    @property
-    def key(self) -> str:
-        return self.lineage.checkpoint
-
-    @property
-    def experiment(self) -> str:
-        return f"train/{short(self.config.benchmark)}"
-
-    @property
-    def name(self) -> str:
-        return train_name(self.config)
-
-    @property
-    def tags(self) -> dict[str, Any]:
-        return common_tags(self.config, self.lineage)
-
-    def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> "Computed[Trained | None]":
+    def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> Computed:
         """Train the network, or resume an interrupted training."""
         from fsl.training.base import train
         from runs.stages.trainer_parts import BEST, callbacks_of, logger_of
@@ -124,23 +101,14 @@ class TrainingStage(Stage[None, "Trained | None", Entry]):
         data = [DataUsed(benchmark.name, split, found.fingerprint) for split, found in images.items()]
         return Computed(trained, metrics, tags, data=data)
 
-    def save(self, content: "Trained | None", folder: Path) -> None:
-        assert content is not None, "only a new network is saved"
-        working = folder.with_name(f"{self.key}.partial")
-        shutil.copyfile(working / CHECKPOINT, folder / CHECKPOINT)
+    def save(self, content: "Trained", folder: Path) -> None:
+        shutil.copyfile(folder.with_name(f"{self.key}.partial") / CHECKPOINT, folder / CHECKPOINT)
         spread = "" if content.validation_ci95 is None else f" ± {100 * content.validation_ci95:.2f}"
-        accuracy = f"{100 * content.validation_accuracy:.2f}{spread} %"
-        facts = {
-            "stage": self.kind,
-            "benchmark": self.lineage.benchmark.name,
-            "backbone": self.config.backbone.name,
-            "validation accuracy": f"{accuracy}, of the best of {content.epochs} epochs",
-            "config": {name: str(value) for name, value in self.config.training_config().result_keys().items()},
-        }
-        summary = f"Weights of {facts['backbone']} without its classifier, trained on the base classes of "
-        summary += f"{facts['benchmark']} by cross-entropy, for few-shot learning on other classes."
-        text = model_card(self.name, summary, facts, _command(self.config, CHECKPOINT))
-        (folder / CARD).write_text(text, encoding="utf-8")
+        accuracy = f"{100 * content.validation_accuracy:.2f}{spread} %, of the best of {content.epochs} epochs"
+        settings = {name: str(value) for name, value in self.config.training_config().result_keys().items()}
+        summary = f"Weights of {self.config.backbone.name} without its classifier, trained on the base classes of "
+        summary += f"{self.lineage.benchmark.name} by cross-entropy, for few-shot learning on other classes."
+        _write_card(folder, self.config, self.name, summary, {"validation accuracy": accuracy, "config": settings})
 
     def load(self, entry: Entry) -> None:
         if not (entry.path / CHECKPOINT).is_file():
@@ -157,55 +125,52 @@ class TrainingStage(Stage[None, "Trained | None", Entry]):
         return dataclasses.replace(entry, run=run_id)
 
 
-def _command(config: TrainConfig, file: str) -> str:
-    return f"transduce evaluate benchmark={short(config.benchmark)} backbone={short(config.backbone)} checkpoint={file}"
+def _write_card(
+    folder: Path, config: TrainConfig, title: str, summary: str, facts: dict[str, Any], limits: tuple[str, ...] = ()
+) -> None:
+    known = {"stage": "checkpoint", "benchmark": config.benchmark.build().name, "backbone": config.backbone.name}
+    use = f"transduce evaluate benchmark={short(config.benchmark)} backbone={short(config.backbone)} "
+    card = model_card(title, summary, known | facts, f"{use}checkpoint={CHECKPOINT}", limits)
+    (folder / CARD).write_text(card, encoding="utf-8")
 
 
-def _import(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
-    """Store given weights as a finished checkpoint, and return it."""
-    from fsl.weights.checkpoints import save_backbone
+def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progress) -> Entry:
+    """Store given weights as a finished checkpoint, and return it.
+
+    Raises:
+        InputError: weights of another network, or a checkpoint of images that were normalised otherwise.
+    """
+    from fsl.weights.checkpoints import normalisation, save_backbone
     from fsl.weights.foreign import import_backbone
     from fsl.weights.pretrained import pretrained_backbone, weights_place
 
-    network, look = config.backbone.build(), lineage.look
+    network, look, name = config.backbone.build(), lineage.look, lineage.benchmark.name
     size: dict[str, int] = {"channels": look.channels, "size": look.size}
     if config.checkpoint is not None:
         origin, backbone = config.checkpoint, import_backbone(Path(config.checkpoint), network, **size)
-        _check_look(config, look)
+        trained, shown = normalisation(Path(config.checkpoint)), (list(look.mean), list(look.std))
+        if trained and trained != shown:
+            raise InputError(
+                f"checkpoint={config.checkpoint}: trained on images of mean {trained[0]} and std {trained[1]}, and "
+                f"those of benchmark {config.benchmark.name} have {shown[0]} and {shown[1]}; name the benchmark that "
+                f"it was trained on, and target={config.benchmark.name} for other classes"
+            )
     elif config.pretrained == "true":
         origin, backbone = weights_place(network), pretrained_backbone(network)
     else:
         origin = str(config.pretrained)
         backbone = pretrained_backbone(network, Path(origin))
     facts = {"imported": Path(origin).name, "content": str(config.weights)}
-    shown = {"benchmark": lineage.benchmark.name, "mean": look.mean, "std": look.std}
     folded = getattr(backbone, "folded", ())
-    summary = f"Weights of {network} without its classifier, converted from {facts['imported']}."
-    described = {"stage": "checkpoint", "benchmark": lineage.benchmark.name, "backbone": network, **facts}
-    described |= {"changed": folded_in_words(folded)} if folded else {}
-    card = model_card(
-        f"{network} from {facts['imported']}", summary, described, _command(config, CHECKPOINT), [IMAGENET]
-    )
+    described = facts | ({"changed": folded_in_words(folded)} if folded else {})
 
     def save(folder: Path) -> None:
-        save_backbone(folder / CHECKPOINT, backbone, network, **size, about={**facts, **shown})
-        (folder / CARD).write_text(card, encoding="utf-8")
+        about = {**facts, "benchmark": name, "mean": look.mean, "std": look.std}
+        save_backbone(folder / CHECKPOINT, backbone, network, **size, about=about)
+        summary = f"Weights of {network} without its classifier, converted from {facts['imported']}."
+        _write_card(folder, config, f"{network} from {facts['imported']}", summary, described, (IMAGENET,))
 
     yaml = config.training_config().to_yaml()
-    entry = work.store.publish("checkpoint", lineage.checkpoint, save, config=yaml, facts=facts)
-    work.progress.note(f"weights of {network} taken from {origin}")
+    entry = store.publish("checkpoint", lineage.checkpoint, save, config=yaml, facts=facts)
+    progress.note(f"weights of {network} taken from {origin}")
     return entry
-
-
-def _check_look(config: TrainConfig, look: "Look") -> None:
-    """Check that images are normalised as those on which a checkpoint of this project was trained."""
-    from fsl.weights.checkpoints import normalisation
-
-    trained = normalisation(Path(str(config.checkpoint)))
-    if trained and trained != (list(look.mean), list(look.std)):
-        name, shown = config.benchmark.name, (list(look.mean), list(look.std))
-        raise InputError(
-            f"checkpoint={config.checkpoint}: trained on images of mean {trained[0]} and std {trained[1]}, and those "
-            f"of benchmark {name} have {shown[0]} and {shown[1]}; name the benchmark that it was trained on, and "
-            f"target={name} for other classes"
-        )

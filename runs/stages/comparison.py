@@ -1,10 +1,11 @@
 """Strategies on the same tasks: grouped before the evaluation, and compared when all results exist."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError, unknown
@@ -20,20 +21,14 @@ _NO_RESULT = ("seed", "audit", *(field.name for field in top_level(EvaluateConfi
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Strategies that share tasks, in one or several seeds.
+    """Strategies that share tasks, in one or several seeds."""
 
-    Attributes:
-        name: name that distinguishes it from other settings, such as "1-shot".
-        strategies: names of the compared strategies, with the values that differ between those of one name.
-        reference: index of the strategy with which the others are compared.
-        seeds: the seeds; each has its own training and tasks.
-        configs: for each strategy, the indices of its configs, one per seed, in the list of all configs.
-    """
-
-    name: str
+    name: str  # name that distinguishes it from other settings, such as "1-shot"
+    # names of the compared strategies, with the values that differ between those of one name
     strategies: tuple[str, ...]
-    reference: int
-    seeds: tuple[int, ...]
+    reference: int  # index of the strategy with which the others are compared
+    seeds: tuple[int, ...]  # the seeds; each has its own training and tasks
+    # for each strategy, the indices of its configs, one per seed, in the list of all configs
     configs: tuple[tuple[int, ...], ...]
 
 
@@ -47,28 +42,33 @@ def settings(configs: Sequence[EvaluateConfig], reference: str | None = None) ->
     Raises:
         InputError: a strategy alone on its tasks, strategies with different seeds, an unknown or ambiguous reference.
     """
-    grouped: dict[tuple[str, str], dict[str, dict[int, int]]] = {}
-    for i, (config, name) in enumerate(zip(configs, _setting_names(configs), strict=True)):
-        tasks, rest = _parts(config)
-        grouped.setdefault((name, tasks), {}).setdefault(rest, {})[config.seed] = i
-    found = []
-    for (tasks, _), by_strategy in grouped.items():
-        one_of_each = [configs[next(iter(by_seed.values()))] for by_seed in by_strategy.values()]
-        shown = row_names(one_of_each, apart=(*_about_tasks(one_of_each[0]), *_NO_RESULT))
-        seeds = [sorted(by_seed) for by_seed in by_strategy.values()]
+    rows = [
+        (name, *_parts(config), config.seed, i)
+        for i, (config, name) in enumerate(zip(configs, _setting_names(configs), strict=True))
+    ]
+    frame, found = pd.DataFrame(rows, columns=["name", "tasks", "rest", "seed", "config"]), []
+    for _, own in frame.groupby(["name", "tasks"], sort=False):
+        name = str(own["name"].iloc[0])
+        own = own.drop_duplicates(["rest", "seed"], keep="last")
+        table = own.pivot(index="rest", columns="seed", values="config").loc[own["rest"].unique()]
+        firsts = [configs[i] for i in own.drop_duplicates("rest")["config"]]
+        shown = row_names(firsts, apart=(*_about_tasks(firsts[0]), *_NO_RESULT))
         if len(shown) < 2:
             raise InputError(
-                f"only {shown[0]} is evaluated on the {tasks} tasks, and strategies are compared on the same tasks; "
+                f"only {shown[0]} is evaluated on the {name} tasks, and strategies are compared on the same tasks; "
                 "give several, as in strategy=simpleshot,laplacianshot"
             )
-        if any(other != seeds[0] for other in seeds):
-            spelled = "; ".join(f"{name}: {', '.join(map(str, of))}" for name, of in zip(shown, seeds, strict=True))
+        if table.isna().any(axis=None):
+            seeds = [", ".join(map(str, row.dropna().index)) for _, row in table.iterrows()]
+            spelled = "; ".join(f"{strategy}: {of}" for strategy, of in zip(shown, seeds, strict=True))
             raise InputError(
-                f"{tasks}: each seed has tasks of its own, and these are not the same ({spelled}); give one seed=LIST "
+                f"{name}: each seed has tasks of its own, and these are not the same ({spelled}); give one seed=LIST "
                 "for all strategies"
             )
-        indices = tuple(tuple(by_seed[seed] for seed in sorted(by_seed)) for by_seed in by_strategy.values())
-        found.append(Setting(tasks, tuple(shown), _reference(shown, reference, tasks), tuple(seeds[0]), indices))
+        indices = tuple(map(tuple, table.to_numpy().astype(int).tolist()))
+        found.append(
+            Setting(name, tuple(shown), _reference(shown, reference, name), tuple(map(int, table.columns)), indices)
+        )
     return found
 
 
@@ -76,16 +76,12 @@ def settings(configs: Sequence[EvaluateConfig], reference: str | None = None) ->
 class Comparison:
     """The strategies of a setting, compared task by task.
 
-    Attributes:
-        setting: the strategies and the reference.
-        results: for each strategy, one result per seed.
-
     Raises:
         InputError: results on different numbers of tasks.
     """
 
-    setting: Setting
-    results: tuple[tuple[Result, ...], ...]
+    setting: Setting  # the strategies and the reference
+    results: tuple[tuple[Result, ...], ...]  # for each strategy, one result per seed
 
     def __post_init__(self) -> None:
         for of_seed in zip(*self.results, strict=True):
@@ -127,9 +123,8 @@ class Comparison:
 
     def by_class(self, strategy: int) -> NDArray[np.float64]:
         """Return the (C,) accuracy of a strategy on each class over all seeds, NaN for classes without queries."""
-        asked = self.asked
         right = np.sum([result.classes.right for result in self.results[strategy]], axis=0)
-        return ClassScores(asked, right).accuracies
+        return ClassScores(self.asked, right).accuracies
 
     @property
     def asked(self) -> NDArray[np.int64]:
@@ -159,42 +154,35 @@ def _about_tasks(config: EvaluateConfig) -> tuple[str, ...]:
 def _parts(config: EvaluateConfig) -> tuple[str, str]:
     """Return the values that determine the tasks, and those of the strategy; both exclude the seed."""
     keys = {key: value for key, value in config.result_keys().items() if key not in ("seed", "audit")}
-    keys |= {} if config.features is None else {"features": config.features}
-    keys |= {} if config.prompt is None else {"prompt": config.prompt}
-    keys |= {} if config.task_seed is None else {"task_seed": config.task_seed}  # the tasks are the same for all seeds
-    apart = _about_tasks(config)
-    about_tasks = {key: value for key, value in keys.items() if key.partition(".")[0] in apart}
-    return _spelled(about_tasks), _spelled({key: value for key, value in keys.items() if key not in about_tasks})
-
-
-def _spelled(keys: Mapping[str, object]) -> str:
-    return " ".join(f"{key}={keys[key]}" for key in sorted(keys))
+    for name in ("features", "prompt", "task_seed"):  # with a task_seed, the tasks are the same for all seeds
+        keys |= {} if getattr(config, name) is None else {name: getattr(config, name)}
+    spelled = {key: f"{key}={keys[key]}" for key in sorted(keys)}
+    apart = [key for key in spelled if key.partition(".")[0] in _about_tasks(config)]
+    return " ".join(spelled[key] for key in apart), " ".join(spelled[key] for key in spelled if key not in apart)
 
 
 def _setting_names(configs: Sequence[EvaluateConfig]) -> list[str]:
     """Return names that distinguish the tasks of each config: the kind of task, and other keys if they differ."""
-    columns = column_names(configs)
     parts = []
     for config in configs:
         apart = [name for name in _about_tasks(config) if name != "sampler"]
         parts.append({key: str(value) for key, value in config.flat().items() if key.partition(".")[0] in apart})
-    differ = [key for part in parts for key in part if len({other.get(key) for other in parts}) > 1]
+    keys = dict.fromkeys(key for part in parts for key in part)
+    differ = [key for key in keys if len({part.get(key) for part in parts}) > 1]
     return [
-        " ".join([*(f"{key}={part[key]}" for key in dict.fromkeys(differ) if key in part), column])
-        for part, column in zip(parts, columns, strict=True)
+        " ".join([*(f"{key}={part[key]}" for key in differ if key in part), column])
+        for part, column in zip(parts, column_names(configs), strict=True)
     ]
 
 
 def _reference(names: Sequence[str], wanted: str | None, tasks: str) -> int:
     """Return the index of the reference in `names`."""
-    if wanted is None:
-        return 0
-    if wanted in names:
-        return names.index(wanted)
+    if wanted is None or wanted in names:
+        return 0 if wanted is None else names.index(wanted)
     alike = [name for name in names if name.partition(" ")[0] == wanted]
-    if len(alike) == 1:
-        return names.index(alike[0])
-    if alike:
+    if len(alike) > 1:
         options = " or ".join(f'reference="{name}"' for name in alike)
         raise InputError(f"reference={wanted} is one of several on the {tasks} tasks; give {options}")
-    raise unknown(f"reference on the {tasks} tasks", wanted, names)
+    if not alike:
+        raise unknown(f"reference on the {tasks} tasks", wanted, names)
+    return names.index(alike[0])

@@ -1,48 +1,36 @@
 """Stage three: strategies on tasks; each config has a run of its own."""
 
 import dataclasses
-import functools
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.scores import Evaluation
 from runs.cache import Entry, Store, raised
-from runs.config.configs import EvaluateConfig
-from runs.config.overrides import spell, write
+from runs.config.configs import EvaluateConfig, TuneConfig
+from runs.config.overrides import spell
 from runs.record.tracked_run import TrackedRun
-from runs.stages.banks import features, pictures
+from runs.stages.banks import bank_of_split, pictures
 from runs.stages.given_features import check_transform
-from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, short
+from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, revisions_of, short
 from runs.stages.preflight import preflight, tasks_of
 from runs.stages.results import PER_TASK, Result, Tuned
-from runs.stages.revisions import revisions_of
-from runs.stages.stage import Computed, Stage, Workspace, execute
+from runs.stages.stage import Computed, Failures, Stage, Workspace, execute
+from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
 if TYPE_CHECKING:
-    from fsl.evaluation.unfinished import Unfinished
     from fsl.features.bank import FeatureBank
     from fsl.features.pictures import Pictures
 
-TASK_TAGS = ("way", "shot", "query")
 
+class Parent(NamedTuple):
+    """The parent run of evaluations, in its experiment; without a parent, they are in `evaluate/<benchmark>`."""
 
-@dataclass(frozen=True)
-class Parent:
-    """The parent run of evaluations, in its experiment; without a parent, they are in `evaluate/<benchmark>`.
-
-    Attributes:
-        experiment: name of the run's experiment.
-        run_id: id of the run.
-        fields: fields of the strategy that differ between the children and form their names.
-    """
-
-    experiment: str
-    run_id: str
-    fields: tuple[str, ...]
+    experiment: str  # name of the run's experiment
+    run_id: str  # id of the run
+    fields: tuple[str, ...]  # fields of the strategy that differ between the children and form their names
 
 
 def batch_key(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
@@ -56,106 +44,77 @@ def batch_key(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
     return (lineage.bank(config.split), *tasks, config.batch, config.device, alone)
 
 
-EvaluationInputs = tuple["FeatureBank", "Pictures | None"]
-"""The features of the classes; and, for strategies that need them, the images of the features and their network."""
-
-
-@dataclass(frozen=True)
-class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
+@dataclass(frozen=True, kw_only=True)
+class EvaluationStage(Stage):
     """One config whose strategy is evaluated.
 
     Attributes:
-        config: the config with the tuned values.
-        asked: the config before the tuning.
-        lineage: lineage of the config.
-        parent: parent of its run.
-        tuned: the tuned values; None if there is nothing to tune.
+        config: the config with the tuned values; `asked` is that before the tuning.
     """
 
-    kind, noun, artifacts = "evaluation", "the evaluation", (PER_TASK,)
+    kind, artifacts, form = "evaluation", (PER_TASK,), Evaluation
 
-    config: EvaluateConfig
-    asked: EvaluateConfig
-    lineage: Lineage
-    parent: Parent | None
-    tuned: Tuned | None
+    lineage: Lineage  # lineage of the config
+    label: str  # the name of the strategy, or the values that distinguish it from the other children
+    tuned: Tuned | None  # the tuned values; None if there is nothing to tune
 
-    @functools.cached_property
-    def key(self) -> str:
-        return self.lineage.evaluation(self.asked)
-
-    @property
-    def experiment(self) -> str:
-        return self.parent.experiment if self.parent else f"evaluate/{short(self.config.benchmark)}"
-
-    @property
-    def parent_run(self) -> str:
-        return self.parent.run_id if self.parent else ""
-
-    @property
-    def label(self) -> str:
-        """The name of the strategy, or the values that distinguish it from the other children."""
-        strategy = self.config.strategy
-        if self.parent is None:
-            return short(strategy)
-        return spell({field: strategy.options[field] for field in self.parent.fields})
-
-    @property
-    def name(self) -> str:
-        return f"{self.label} {self.config.split}" if self.parent else evaluate_name(self.config)
-
-    @property
-    def batch(self) -> Hashable:
-        return batch_key(self.config, self.lineage)
-
-    @property
-    def yaml(self) -> str:
-        return self.asked.to_yaml()
-
-    @property
-    def flat(self) -> dict[str, Any]:
-        """The values used, and the values from which the tuned ones were chosen."""
-        grids = {f"tuning.{field}": write(grid) for field, grid in self.asked.strategy.grids.items()}
-        return self.config.flat() | grids
-
-    @property
-    def tags(self) -> dict[str, Any]:
-        config, lineage = self.config, self.lineage
-        strategy, options = config.strategy.kind, config.sampler.options
-        tuned = {"tuning_key": self.tuned.key, "tuning_run": self.tuned.run_id} if self.tuned else {}
-        return {
+    @classmethod
+    def of(
+        cls, asked: EvaluateConfig, lineage: Lineage, tuned: Tuned | None = None, parent: Parent | None = None
+    ) -> "EvaluationStage":
+        """Return the stage of a config with its tuned values, below a parent run."""
+        config = asked.settled(tuned.values if tuned else {})
+        strategy, kind = config.strategy, config.strategy.kind
+        label = spell({field: strategy.options[field] for field in parent.fields}) if parent else short(strategy)
+        tags = {
             **common_tags(config, lineage),
-            **tuned,
-            "revisions": raised(revisions_of(self.asked)),
-            "strategy": short(config.strategy),
-            "sampler": config.sampler.name,
-            **{name: options[name] for name in TASK_TAGS if name in options},
+            **({"tuning_key": tuned.key, "tuning_run": tuned.run_id} if tuned else {}),
+            "revisions": raised(revisions_of(asked)),
+            "strategy": short(strategy),
+            **task_tags(config),
             "split": config.split,
-            "transductive": getattr(strategy, "transductive", ""),
-            "assumes_balance": getattr(strategy, "assumes_balance", ""),
+            "transductive": getattr(kind, "transductive", ""),
+            "assumes_balance": getattr(kind, "assumes_balance", ""),
         }
+        return cls(
+            config=config,
+            asked=asked,
+            key=lineage.evaluation(asked),
+            experiment=parent.experiment if parent else f"evaluate/{short(config.benchmark)}",
+            name=f"{label} {config.split}" if parent else evaluate_name(config),
+            tags=tags,
+            batch=batch_key(config, lineage),
+            parent_run=parent.run_id if parent else "",
+            lineage=lineage,
+            label=label,
+            tuned=tuned,
+        )
 
-    def prepare(self, work: Workspace) -> EvaluationInputs:
-        config, (store, tracker, progress, _), lineage = self.config, work, self.lineage
+    def prepare(self, work: Workspace) -> "tuple[FeatureBank, Pictures | None]":
+        """Return the features of the classes and, for strategies that need them, their images with the network."""
+        work = work._replace(force=False)  # a training is not repeated
         # The network is first: if it has to be trained, the features are computed with its weights.
-        shown = None
-        if config.needs_images:
-            shown = pictures(config, store, tracker, progress=progress, lineage=lineage)
-        return features(config, config.split, store, tracker, progress=progress, lineage=lineage), shown
+        shown = pictures(self.config, self.lineage, work) if self.config.needs_images else None
+        return bank_of_split(self.config, self.config.split, self.lineage, work), shown
 
     @classmethod
     def compute_batch(
-        cls, batch: Sequence[tuple[Self, TrackedRun]], prepared: EvaluationInputs, work: Workspace
-    ) -> Iterator[Computed[Evaluation] | Exception]:
+        cls, batch: Sequence[tuple[Self, TrackedRun]], prepared: "tuple[FeatureBank, Pictures | None]", work: Workspace
+    ) -> Iterator[Computed | Exception]:
         from fsl.evaluation.episodic import evaluate
+        from fsl.evaluation.unfinished import Unfinished
         from fsl.machine import resolve_device
 
-        stages, (bank, shown) = [stage for stage, _ in batch], prepared
-        config = stages[0].config
-        names = [stage.label for stage in stages]
+        stages, (bank, shown), unfinished = [stage for stage, _ in batch], prepared, None
+        first, names = stages[0], [stage.label for stage in stages]
         labels = [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names, 1)]
+        config, failed = first.config, dict[str, Exception]()
         tasks = tasks_of(config, bank)
-        failed: dict[str, Exception] = {}
+        if shown:  # hours, which may be interrupted
+            folder = work.store.working(first.kind, first.key, force=work.force)
+            unfinished = Unfinished(folder / "tasks.safetensors", bank.fingerprint())
+            if unfinished.done:
+                work.progress.note(f"{first.name}: going on after {unfinished.done:,} tasks")
         found = evaluate(
             {label: stage.config.strategy.build() for label, stage in zip(labels, stages, strict=True)},
             bank,
@@ -167,47 +126,39 @@ class EvaluationStage(Stage[EvaluationInputs, Evaluation, Result]):
             audits=config.audit,
             failures=failed,
             pictures=shown,
-            unfinished=stages[0]._unfinished(bank, work) if shown else None,
+            unfinished=unfinished,
         )
         for label, stage in zip(labels, stages, strict=True):
             yield failed[label] if label in failed else stage._computed(found[label], bank, work)
 
-    def _computed(self, found: Evaluation, bank: "FeatureBank", work: Workspace) -> Computed[Evaluation]:
-        store, tasks = work.store, len(found.accuracies)
-        tuned = (f"tuning/{self.tuned.key}",) if self.tuned else ()
-        inputs = store.fingerprints(*self.lineage.made_of(self.config.split), *tuned)
-        trained = store.cache("checkpoint") / self.lineage.checkpoint
-        training = Entry(trained, "").run_id(work.tracker.note_of()) if self.lineage.checkpoint else ""
+    def _computed(self, found: Evaluation, bank: "FeatureBank", work: Workspace) -> Computed:
+        store, split, tasks = work.store, self.config.split, len(found.accuracies)
+        used = [*self.lineage.made_of(split), *([f"tuning/{self.tuned.key}"] if self.tuned else [])]
+        trained = Entry(store.cache("checkpoint") / self.lineage.checkpoint, "")
+        training = trained.run_id(work.tracker.note_of()) if self.lineage.checkpoint else ""
         tags = {
             "interval": f"over {found.units}",
             "checkpoint": bank.provenance.get("checkpoint", ""),
             "features": bank.fingerprint(),
             **({"training_run": training, "model": f"runs:/{training}/model"} if training else {}),
         }
-        counts = {"seconds": found.seconds_per_task * tasks, "tasks": tasks}
-        return Computed(found, found.metrics() | counts, tags, inputs, self.lineage.data(self.config.split))
-
-    def _unfinished(self, bank: "FeatureBank", work: Workspace) -> "Unfinished":
-        """Return the intermediate results of an interrupted evaluation on these features."""
-        from fsl.evaluation.unfinished import Unfinished
-
-        folder = work.store.working(self.kind, self.key, force=work.force)
-        found = Unfinished(folder / "tasks.safetensors", bank.fingerprint())
-        if found.done:
-            work.progress.note(f"{self.name}: going on after {found.done:,} tasks")
-        return found
-
-    def save(self, content: Evaluation, folder: Path) -> None:
-        content.save(folder / PER_TASK)
+        metrics = found.metrics() | {"seconds": found.seconds_per_task * tasks, "tasks": tasks}
+        return Computed(found, metrics, tags, store.fingerprints(*used), self.lineage.data(split))
 
     def load(self, entry: Entry) -> Evaluation:
-        found = Evaluation.load(entry.path / PER_TASK)
+        found: Evaluation = super().load(entry)
         return dataclasses.replace(found, seconds_per_task=entry.metrics["seconds_per_task"])
 
     def result(self, content: Evaluation, entry: Entry, run_id: str) -> Result:
-        return Result(
-            **vars(content), config=self.asked, key=self.key, run_id=run_id, reused=entry.reused, tuned=self.tuned
-        )
+        own = {"config": self.asked, "key": self.key, "run_id": run_id, "reused": entry.reused, "tuned": self.tuned}
+        return Result(**vars(content), **own)
+
+
+def task_tags(config: EvaluateConfig | TuneConfig) -> dict[str, Any]:
+    """Return the tags of a run that describe its tasks."""
+    options = config.sampler.options
+    shape = {name: options[name] for name in ("way", "shot", "query") if name in options}
+    return {"sampler": config.sampler.name, **shape}
 
 
 def evaluation(
@@ -217,18 +168,17 @@ def evaluation(
     *,
     progress: Progress = quiet,
     force: bool = False,
-    tuned: Sequence[Tuned | None] | None = None,
     parent: Parent | None = None,
-    failures: list[tuple[str, Exception]] | None = None,
+    failures: Failures | None = None,
 ) -> list[Result]:
     """Return the result of each config, in order; finished ones are taken from the cache.
 
-    Strategies on the same tasks share the gathered features. Each config has a run of its own. If a strategy fails,
-    the others are evaluated and recorded before its error is raised.
+    Configs with `tuning` are tuned first, unless they are. Strategies on the same tasks share the gathered features.
+    Each config has a run of its own. If a strategy fails, the others are evaluated and recorded before its error is
+    raised.
 
     Args:
-        force: evaluate again, even if the result is in the cache.
-        tuned: the tuned values of each config; None for a config without tuning.
+        force: evaluate again, even if the result is in the cache; tunings are not repeated.
         parent: the runs become its children.
         failures: list to which failed strategies are appended, with the names of their runs; the results are those of
             the other strategies. If it is None, the first error is raised.
@@ -237,15 +187,35 @@ def evaluation(
         InputError: wrong values, an audit that a strategy does not support, or tasks that the classes cannot give;
             raised before any training.
     """
+    from runs.stages.tuning import find_tuned, tune
+
     work = Workspace(store, tracker, progress, force)
-    stages = _stages(configs, tuned or [None] * len(configs), parent)
-    results, failed = execute(stages, work, check=lambda batches: _preflight(batches, work))
+    tuned = [find_tuned(config, tracker) for config in configs]
+    missing = [i for i, config in enumerate(configs) if config.tuned and tuned[i] is None]
+    check([configs[i] for i in missing], store, tracker, progress)
+    for i in missing:
+        tuned[i] = tune(configs[i].tuning_config(), store, tracker, progress=progress).tuned
+    for strategy in dict.fromkeys(short(config.strategy) for config in configs if config.tuning and not config.tuned):
+        progress.note(f"there is nothing to tune for {strategy}: evaluated as it is")
+    stages = _stages(configs, tuned, parent)
+    results, failed = execute(stages, work, check=lambda batches: preflight(batches, work))
     if failures is not None:
         failures += failed
     elif failed:
         raise failed[0][1]
-    made = [stage for stage in stages if stage.key in results]
-    return [dataclasses.replace(results[stage.key], config=stage.asked) for stage in made]
+    return [dataclasses.replace(results[stage.key], config=stage.asked) for stage in stages if stage.key in results]
+
+
+def recorded_evaluation(config: EvaluateConfig, tracker: Tracker, say: Say = silent) -> Result | None:
+    """Return the evaluation of a config from the cache; None, with a message, if it or its tuning is not there."""
+    from runs.stages.tuning import find_tuned
+
+    tuned = find_tuned(config, tracker)
+    if config.tuned and tuned is None:
+        say(f"{evaluate_name(config)} is not tuned yet")
+        return None
+    found: Result | None = EvaluationStage.of(config, Lineage.of(config), tuned).find(tracker.store, tracker)
+    return found
 
 
 def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: Progress = quiet) -> None:
@@ -255,29 +225,24 @@ def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, pro
         InputError: as `evaluation`.
     """
     batches: dict[Hashable, list[EvaluationStage]] = {}
-    for stage in _stages(configs, [None] * len(configs), None):
+    for stage in _stages(configs, [None] * len(configs)):
         batches.setdefault(stage.batch, []).append(stage)
-    _preflight(list(batches.values()), Workspace(store, tracker, progress))
+    preflight(list(batches.values()), Workspace(store, tracker, progress))
 
 
 def _stages(
-    configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None
+    configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None = None
 ) -> list[EvaluationStage]:
+    """Return the stages of configs with their tuned values, after a check of the strategies."""
     from fsl.episodes import check_strategy
     from fsl.evaluation.audits import check_audits
 
     lineages, stages = Lineages(), []
     for config, chosen in zip(configs, tuned, strict=True):
-        strategy = next(config.strategy.points()).build()
-        check_strategy(config.strategy.name, strategy)
-        check_audits(config.audit, config.strategy.name, strategy)
+        name, strategy = config.strategy.name, next(config.strategy.points()).build()
+        check_strategy(name, strategy)
+        check_audits(config.audit, name, strategy)
         if config.features is not None:
-            check_transform(strategy, config.strategy.name, config.feature_files, config.split)
-        settled = config.settled(chosen.values if chosen else {})
-        stages.append(EvaluationStage(settled, config, lineages.of(config), parent, chosen))
+            check_transform(strategy, name, config.feature_files, config.split)
+        stages.append(EvaluationStage.of(config, lineages.of(config), chosen, parent))
     return stages
-
-
-def _preflight(batches: Sequence[Sequence[EvaluationStage]], work: Workspace) -> None:
-    asked = [([stage.config for stage in batch], batch[0].lineage) for batch in batches]
-    preflight(asked, work.store, work.tracker, work.progress)

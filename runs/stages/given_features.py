@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fsl.episodes import Strategy
     from fsl.features.bank import FeatureBank
 
+State = tuple[int, int]  # modification time (ns) and size (bytes) of a file
+
 
 def given_bank(files: Sequence[str], split: str, prompt: int | None = None) -> "FeatureBank":
     """Return the features of a split, from files with one split each.
@@ -35,11 +37,19 @@ def given_bank(files: Sequence[str], split: str, prompt: int | None = None) -> "
     from fsl.evaluation.closed_splits import check_open
 
     check_open(split)
-    by_split = _by_split(files)
+    given, by_split = f"features={','.join(files)}", dict[str, str]()
+    for file in files:
+        own = _split_of(file)
+        if own in by_split:
+            raise InputError(
+                f"{given}: {by_split[own]} and {file} both have {own} classes; give one file of each split "
+                "(transduce import features FILE split=SPLIT says whose they are)"
+            )
+        by_split[own] = file
     if split not in by_split:
         raise InputError(
-            f"features={','.join(files)}: none of these files has features of {split} classes; add one, separated by a "
-            f"comma (transduce import features FILE split={split} says whose they are)"
+            f"{given}: none of these files has features of {split} classes; add one, separated by a comma "
+            f"(transduce import features FILE split={split} says whose they are)"
         )
     bank = _read(by_split[split], split, prompt)
     if "base" not in by_split:
@@ -47,15 +57,15 @@ def given_bank(files: Sequence[str], split: str, prompt: int | None = None) -> "
     base = _read(by_split["base"], "base")
     if base.dimension != bank.dimension:
         raise InputError(
-            f"features={','.join(files)}: {by_split['base']} has {base.dimension} features of a picture, "
-            f"{by_split[split]} has {bank.dimension}; give files that one network made"
+            f"{given}: {by_split['base']} has {base.dimension} features of a picture, {by_split[split]} has "
+            f"{bank.dimension}; give files that one network made"
         )
     return dataclasses.replace(bank, base_mean=base.base_mean)
 
 
 def given_fingerprint(files: Sequence[str], split: str, prompt: int | None = None) -> str:
     """Return the fingerprint of a split's features and base mean; it does not depend on file names and formats."""
-    return _fingerprint(tuple(files), split, tuple(_state(file) for file in files), prompt)
+    return _fingerprint(tuple(files), split, tuple(map(_state, files)), prompt)
 
 
 def check_transform(strategy: "Strategy", name: str, files: Sequence[str], split: str) -> None:
@@ -71,53 +81,34 @@ def check_transform(strategy: "Strategy", name: str, files: Sequence[str], split
         )
 
 
-def _by_split(files: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for file in files:
-        split = _split_of(file)
-        if split in found:
-            raise InputError(
-                f"features={','.join(files)}: {found[split]} and {file} both have {split} classes; give one file of "
-                "each split (transduce import features FILE split=SPLIT says whose they are)"
-            )
-        found[split] = file
-    return found
-
-
 def _split_of(file: str) -> str:
     """Return the split of a file without reading its features."""
-    from clustering.files.tensor_headers import read_header
     from fsl.benchmarks.benchmark import SPLITS
     from fsl.benchmarks.split_lists import FILES
 
-    path = Path(file).expanduser()
     _state(file)
-    if path.suffix == ".safetensors" and _is_bank(path):
-        try:
-            provenance = json.loads(read_header(path, "make it again").get("provenance", "{}"))
-        except InputError:
-            raise  # its message names the file
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"features={file}: {error}") from error
-        said = provenance.get("split") if isinstance(provenance, dict) else None
-        return said if said in SPLITS else "novel"
-    words = re.findall(r"[a-z]+", path.stem.lower())
-    return next((split for word in words for split in SPLITS if word in FILES[split]), "novel")
+    header = _header(file)
+    if header is None:
+        words = re.findall(r"[a-z]+", Path(file).stem.lower())
+        return next((split for word in words for split in SPLITS if word in FILES[split]), "novel")
+    try:
+        provenance = json.loads(header.get("provenance", "{}"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"features={file}: {error}") from error
+    said = provenance.get("split") if isinstance(provenance, dict) else None
+    return said if said in SPLITS else "novel"
 
 
-def _is_bank(path: Path) -> bool:
-    """Return whether a safetensors file says that this project wrote it; other programs' files have no such format."""
+def _header(file: str) -> dict[str, str] | None:
+    """Return the header of a bank; None for another program's file, which names no format of this project."""
     from clustering.files.tensor_headers import read_header
 
-    return read_header(path, "make it again").get("format", "").startswith("transduce")
+    path = Path(file).expanduser()
+    header = read_header(path, "make it again") if path.suffix == ".safetensors" else {}
+    return header if header.get("format", "").startswith("transduce") else None
 
 
-def _state(file: str) -> tuple[int, int]:
-    """Return modification time (ns) and size (bytes) of a file.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+def _state(file: str) -> State:
     try:
         state = os.stat(Path(file).expanduser())
     except OSError as error:
@@ -133,7 +124,7 @@ def _read(file: str, split: str, prompt: int | None = None) -> "FeatureBank":
 
 
 @functools.lru_cache(maxsize=4)
-def _read_once(file: str, split: str, state: tuple[int, int], prompt: int | None) -> "FeatureBank":
+def _read_once(file: str, split: str, state: State, prompt: int | None) -> "FeatureBank":
     """Read a file, once for all strategies and tasks as long as it does not change; base features get their mean."""
     import torch
 
@@ -141,17 +132,17 @@ def _read_once(file: str, split: str, state: tuple[int, int], prompt: int | None
     from fsl.features.foreign import import_features
 
     path = Path(file).expanduser()
-    if path.suffix == ".safetensors" and _is_bank(path):
-        if prompt is not None:
-            raise InputError(f"features={file}: a bank has one text; omit prompt, or give the file it was made from")
-        bank = FeatureBank.load(path, "make it again with `transduce import features`")
-    else:
+    if _header(file) is None:
         bank = import_features(path, cast("Split", split), prompt=prompt)
+    elif prompt is not None:
+        raise InputError(f"features={file}: a bank has one text; omit prompt, or give the file it was made from")
+    else:
+        bank = FeatureBank.load(path, "make it again with `transduce import features`")
     if split != "base":
         return bank
     return dataclasses.replace(bank, base_mean=bank.features.mean(dim=0, dtype=torch.float64).float())
 
 
 @functools.lru_cache(maxsize=1024)  # a table of single prompts has one for each
-def _fingerprint(files: tuple[str, ...], split: str, states: tuple[tuple[int, int], ...], prompt: int | None) -> str:
+def _fingerprint(files: tuple[str, ...], split: str, states: tuple[State, ...], prompt: int | None) -> str:
     return given_bank(files, split, prompt).fingerprint()

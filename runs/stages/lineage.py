@@ -1,6 +1,5 @@
-"""The dependencies of a config: its benchmark, and the keys of its stages, known before any stage runs."""
+"""What a config depends on: its benchmark, and the keys of its stages, known before any stage runs."""
 
-import dataclasses
 import json
 import pathlib
 from dataclasses import dataclass
@@ -13,70 +12,46 @@ from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfi
 from runs.config.tuning_protocol import RULE, steps_of
 from runs.record.tracked_run import DataUsed
 from runs.stages.given_features import given_fingerprint
-from runs.stages.revisions import revisions_of
 
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark, Decoded, Split
     from fsl.benchmarks.images import ImageSet
-    from fsl.weights.pretrained import Look
 
-# Increased with every change of these computations that changes results.
+# Increased with every change of these computations that changes results, around the classes of a config: trainings,
+# given weights, features; tasks and scores; trials and selection; paths of weights.
 TRAINING, WEIGHTS, FEATURES = 2, 1, 1
+EVALUATION, CLUSTERING, FAIR = 1, 1, 1
+
+
+def revisions_of(config: EvaluateConfig | TuneConfig | ClusterConfig | FairConfig) -> dict[str, int | str]:
+    """Return the revisions of a config's classes and of the code around them: part of the key of its result, and the
+    tag `revisions` of its runs, by which tables match runs to cells."""
+    if isinstance(config, EvaluateConfig | TuneConfig):
+        return revisions(strategy=config.strategy.kind, sampler=config.sampler.kind, evaluation=EVALUATION)
+    around = {"fair": FAIR} if isinstance(config, FairConfig) else {"clustering": CLUSTERING}
+    return revisions(method=config.method.kind, dataset=config.dataset.kind, **around)
 
 
 class Part(NamedTuple):
-    """The images of one split of a benchmark.
-
-    Attributes:
-        benchmark: the benchmark.
-        split: name of the split.
-        source: fingerprint of the source files of the benchmark's images.
-    """
+    """The images of one split of a benchmark."""
 
     benchmark: "Benchmark"
     split: str
-    source: str
+    source: str  # fingerprint of the source files of the benchmark's images
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """The dependencies of a config, known before any stage runs.
+    """What a config depends on, known before any stage runs."""
 
-    Attributes:
-        trained_on: the built benchmark on which the network was trained; None if the config gives features.
-        source: fingerprint of the source files of its images.
-        checkpoint: key of the training or of the given weights.
-        shown: size and normalisation of the network's input images; None if the config gives features.
-        target: the benchmark of the novel classes and the fingerprint of its files, if it is another benchmark.
-        crop_pct: fraction of the image side kept by the centre crop; None: no crop.
-        feature_files: the given files of features, which replace all other fields.
-        prompt: number of the prompt of the class names in these files; None: their text.
-        known_features: a split and the fingerprint of its given features, if they need not be read; else empty.
-    """
-
-    trained_on: "Benchmark | None"
-    source: str
-    checkpoint: str
-    shown: "Look | None"
-    target: tuple["Benchmark", str] | None = None
-    crop_pct: float | None = None
-    feature_files: tuple[str, ...] = ()
-    prompt: int | None = None
-    known_features: tuple[str, ...] = ()
-
-    @property
-    def benchmark(self) -> "Benchmark":
-        """The built benchmark on which the network was trained; a LookupError if the config gives features."""
-        if self.trained_on is None:
-            raise LookupError("features that were given are of no benchmark")
-        return self.trained_on
-
-    @property
-    def look(self) -> "Look":
-        """Size and normalisation of the network's input images; a LookupError if the config gives features."""
-        if self.shown is None:
-            raise LookupError("features that were given are of no network here")
-        return self.shown
+    benchmark: Any  # the built benchmark on which the network was trained; None if the config gives features
+    source: str = ""  # fingerprint of the source files of its images
+    checkpoint: str = ""  # key of the training or of the given weights
+    look: Any = None  # the `Look` of the network's input images; None if the config gives features
+    target: Part | None = None  # the novel classes, if they are of another benchmark
+    crop_pct: float | None = None  # fraction of the image side kept by the centre crop; None: no crop
+    feature_files: tuple[str, ...] = ()  # the given files of features, which replace all other fields
+    prompt: int | None = None  # number of the prompt of the class names in these files; None: their text
 
     @classmethod
     def of(cls, config: TrainConfig) -> "Lineage":
@@ -85,78 +60,54 @@ class Lineage:
         Raises:
             InputError: a wrong value, or missing images.
         """
-        if config.features is not None:
-            return cls.on(config, "")
-        benchmark, target = cast("Benchmark", config.benchmark.build()), _target(config)
-        if target is None:
-            return cls.on(config, _source(benchmark))
-        return cls.on(config, _source(benchmark, "benchmark"), _source(target, "target"))
-
-    @classmethod
-    def on(cls, config: TrainConfig, source: str, target_source: str = "") -> "Lineage":
-        """Return the lineage of a config on images with these fingerprints; the images need not exist on this machine.
-
-        Args:
-            source: for given features, their fingerprint; empty: that of the files, which have to exist.
-        """
-        if config.features is not None:
-            if isinstance(config, EvaluateConfig | TuneConfig) and config.needs_images:
-                raise InputError(
-                    f"strategy={config.strategy.name} trains the network on the images of each task, and with "
-                    "features= there are none; give benchmark= instead, or choose another strategy"
-                )
-            known = (config.split, source) if source and isinstance(config, EvaluateConfig) else ()
-            files = config.feature_files
-            return cls(None, "", "", None, feature_files=files, prompt=config.prompt, known_features=known)
-        lineage, target = cls._without_target(config, source), _target(config)
-        if isinstance(config, EvaluateConfig | TuneConfig) and config.crop_pct is not None:
-            lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
-        return dataclasses.replace(lineage, target=(target, target_source)) if target else lineage
-
-    @classmethod
-    def _without_target(cls, config: TrainConfig, source: str) -> "Lineage":
         from fsl.backbones import BACKBONES
         from fsl.training import MODULES
         from fsl.weights.pretrained import Look, look_of, weights_place
 
+        if config.features is not None:
+            if getattr(config, "needs_images", False):
+                raise InputError(
+                    f"strategy={config.choices()['strategy'].name} trains the network on the images of each task, and "
+                    "with features= there are none; give benchmark= instead, or choose another strategy"
+                )
+            return cls(None, feature_files=config.feature_files, prompt=config.prompt)
         config.training.build()  # checks its values
-        benchmark = cast("Benchmark", config.benchmark.build())
-        name = config.backbone.build()
+        benchmark, name, target = cast("Benchmark", config.benchmark.build()), config.backbone.build(), None
+        source = _source(benchmark, "benchmark" if _crosses(config) else "")
+        if _crosses(config):
+            other = config.choices()["target"].build()
+            target = Part(other, "novel", _source(other, "target"))
         seen = Look(benchmark.channels, benchmark.size, benchmark.mean, benchmark.std)
-        if config.pretrained is not None:
-            seen = look_of(name)
+        seen = seen if config.pretrained is None else look_of(name)
         look: list[Any] = [seen.channels, seen.size, *seen.mean, *seen.std]
+        crop = getattr(config, "crop_pct", None)
         if config.given:
             given = {"weights": config.weights, "backbone": config.backbone.plugin, "images": source, "look": look}
             if config.pretrained is not None:
                 given["interpolation"] = seen.interpolation
                 given["place"] = weights_place(name) if config.pretrained == "true" else ""
-            weights = key("checkpoint", {}, given, revisions(weights=WEIGHTS))
-            return cls(benchmark, source, weights, seen, crop_pct=seen.crop if seen.crop < 1 else None)
-        inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)]}
-        parts: dict[str, object] = {"training": TRAINING, "backbone": BACKBONES.load(name) if ":" in name else 1}
-        if config.module is not None:
-            parts["module"] = MODULES.load(config.module)
-        trained = key("checkpoint", config.training_config().result_keys(), inputs, revisions(**parts))
-        return cls(benchmark, source, trained, seen)
+            checkpoint = key("checkpoint", {}, given, revisions(weights=WEIGHTS))
+            crop = seen.crop if crop is None and seen.crop < 1 else crop
+        else:
+            inputs = {"images": source, "look": [*look, repr(benchmark.augmentation)]}
+            parts: dict[str, object] = {"training": TRAINING, "backbone": BACKBONES.load(name) if ":" in name else 1}
+            parts |= {} if config.module is None else {"module": MODULES.load(config.module)}
+            checkpoint = key("checkpoint", config.training_config().result_keys(), inputs, revisions(**parts))
+        return cls(benchmark, source, checkpoint, seen, target, crop)
 
     def part(self, split: str) -> Part:
         """Return the images of a split; for the novel classes, those of the target benchmark if there is one."""
-        if self.target and split == "novel":
-            return Part(self.target[0], split, self.target[1])
-        return Part(self.benchmark, split, self.source)
+        return self.target if self.target and split == "novel" else Part(self.benchmark, split, self.source)
 
     @property
     def target_base(self) -> Part | None:
         """The images of the target benchmark's base classes, if there is a target."""
-        return Part(self.target[0], "base", self.target[1]) if self.target else None
+        return self.target and self.target._replace(split="base")
 
     def bank(self, split: str) -> str:
         """Return the key of the features of a split."""
         if self.feature_files:
-            known = self.known_features[1] if self.known_features[:1] == (split,) else ""
-            given = known or given_fingerprint(self.feature_files, split, self.prompt)
-            return key("features", {}, {"given": given}, {})
+            return key("features", {}, {"given": given_fingerprint(self.feature_files, split, self.prompt)}, {})
         return self.bank_of(self.part(split))
 
     def bank_of(self, part: Part) -> str:
@@ -186,11 +137,10 @@ class Lineage:
         return () if self.feature_files else (f"checkpoint/{self.checkpoint}", f"features/{self.bank(split)}")
 
     def data(self, split: str) -> list[DataUsed]:
-        """Return the images of a split and, with their network, those it was trained on; or the given features."""
+        """Return the images of a split, or the given features."""
         if self.feature_files:
-            return [
-                DataUsed(", ".join(pathlib.PurePath(file).name for file in self.feature_files), split, self.bank(split))
-            ]
+            files = ", ".join(pathlib.PurePath(file).name for file in self.feature_files)
+            return [DataUsed(files, split, self.bank(split))]
         part = self.part(split)
         return [DataUsed(part.benchmark.name, split, part.source)]
 
@@ -202,55 +152,41 @@ class Lineages:
         self._known: dict[str, Lineage | InputError] = {}
 
     def of(self, config: TrainConfig) -> Lineage:
-        """Return `Lineage.of(config)`, from the cache if it is known."""
-        crosses = isinstance(config, EvaluateConfig) and config.crosses
-        crop = config.crop_pct if isinstance(config, EvaluateConfig | TuneConfig) else None
-        target = [config.target.plugin, dict(config.target.options)] if crosses else []  # type: ignore[attr-defined]
-        alike = json.dumps([config.training_config().flat(), target, crop], sort_keys=True)
+        """Return `Lineage.of(config)`."""
+        target = config.choices()["target"] if _crosses(config) else None
+        images = config.features is not None and getattr(config, "needs_images", False)
+        more = [getattr(config, "crop_pct", None), images, repr(target)]
+        alike = json.dumps([config.training_config().flat(), *more], sort_keys=True)
         if alike not in self._known:
             try:
                 self._known[alike] = Lineage.of(config)
             except InputError as error:
                 self._known[alike] = error
-        found = self._known[alike]
-        if isinstance(found, InputError):
+        if isinstance(found := self._known[alike], InputError):
             raise found
         return found
 
 
-def _source(benchmark: "Benchmark", group: str = "") -> str:
-    """Return the fingerprint of the source files of a benchmark's images.
+def _crosses(config: TrainConfig) -> bool:
+    """Return whether the novel classes are of another benchmark."""
+    return isinstance(config, EvaluateConfig) and config.crosses
 
-    Args:
-        group: config group named in the message about a missing folder, if the config has two benchmarks.
 
-    Raises:
-        InputError: missing images.
-    """
+def _source(benchmark: "Benchmark", group: str) -> str:
+    """Return the fingerprint of the source files of a benchmark's images; if they are missing, the message names the
+    group, if a config has two benchmarks."""
     from fsl.benchmarks.images import images_source
 
     try:
         return images_source(benchmark)
     except InputError as error:
-        if not group:
-            raise
-        raise InputError(str(error).replace(" root=", f" {group}.root=")) from error
-
-
-def _target(config: TrainConfig) -> "Benchmark | None":
-    if isinstance(config, EvaluateConfig) and config.crosses:
-        return cast("Benchmark", config.target.build())
-    return None
+        raise InputError(str(error).replace(" root=", f" {group}.root=") if group else str(error)) from error
 
 
 def images_of(
     benchmark: "Benchmark", split: str, store: Store, progress: Progress, found: "Decoded | None" = None
 ) -> "ImageSet":
-    """Return the images of a split from the store's cache; they are decoded if missing.
-
-    Args:
-        found: the decoded split, if it was read before.
-    """
+    """Return the images of a split from the store's cache; if missing, they are decoded, or `found` was read before."""
     from fsl.benchmarks.images import open_images
 
     store.prepare()
@@ -277,7 +213,7 @@ def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:
         "weights": config.weights or "",
         "seed": config.seed,
         "data": lineage.source,
-        **({"target_data": lineage.target[1]} if lineage.target else {}),
+        **({"target_data": lineage.target.source} if lineage.target else {}),
         "training_key": lineage.checkpoint,
     }
 
@@ -317,7 +253,6 @@ def cluster_name(config: ClusterConfig | FairConfig) -> str:
 def evaluate_name(config: EvaluateConfig | TuneConfig) -> str:
     """Return a readable name of the evaluation, such as `laplacianshot 5w1s glyphs/conv4 on omniglot s0`."""
     network, _, seed = train_name(config).rpartition(" ")
-    if isinstance(config, EvaluateConfig) and config.crosses:
-        network += f" on {short(config.target)}"
-    tasks = f" t{config.task_seed}" if isinstance(config, EvaluateConfig) and config.task_seed is not None else ""
-    return f"{short(config.strategy)} {config.sampler.build().label} {network} {seed}{tasks}"
+    target = f" on {short(config.choices()['target'])}" if _crosses(config) else ""
+    tasks = "" if (number := getattr(config, "task_seed", None)) is None else f" t{number}"
+    return f"{short(config.strategy)} {config.sampler.build().label} {network}{target} {seed}{tasks}"

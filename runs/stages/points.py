@@ -1,26 +1,16 @@
 """Base of the stages of `transduce cluster` and `transduce fair`: a method on points, and its result."""
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runs.cache import Entry, raised
-from runs.config.cluster import ClusterConfig
-from runs.config.fair import FairConfig
+from runs.cache import Entry, key, raised
 from runs.record.tracked_run import DataUsed
-from runs.stages.lineage import cluster_name, short
-from runs.stages.revisions import revisions_of
-from runs.stages.stage import Computed, Stage
+from runs.stages.lineage import cluster_name, revisions_of, short
+from runs.stages.stage import Computed, Stage, Workspace
 
 if TYPE_CHECKING:
-    from clustering.evaluation.known_labels import KnownLabels
     from runs.stages.clustering.shared_graphs import SharedGraphs
-
-C = TypeVar("C", ClusterConfig, FairConfig)
-F = TypeVar("F")
-R = TypeVar("R")
 
 
 class Points(NamedTuple):
@@ -29,108 +19,81 @@ class Points(NamedTuple):
     data: Any
     graphs: "SharedGraphs"
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(N, D)."""
-        count, dimensions = self.data.values.shape
-        return count, dimensions
 
+@dataclass(frozen=True, kw_only=True)
+class PointsStage(Stage):
+    """One config on points."""
 
-class Problem(NamedTuple):
-    """The input of a method besides the points.
+    source: Any  # the built data set
+    data: str  # fingerprint of the points
 
-    Attributes:
-        clusters: K.
-        known: known labels of some points.
-        described: metrics of the points: their number, dimensions, classes, and how unequal these are.
-    """
+    @classmethod
+    def described(
+        cls, verb: str, config: Any, keys: Mapping[str, Any], inputs: Mapping[str, Any], tags: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the attributes of a stage. The data set is built, which checks its values and that files exist.
 
-    clusters: int
-    known: "KnownLabels | None" = None
-    described: Mapping[str, float] = MappingProxyType({})
+        Args:
+            verb: first part of the name of the experiment.
+            config: the config.
+            keys: its result keys.
+            inputs: inputs of the key besides the points.
+            tags: tags besides those of all clusterings.
+        """
+        source = config.dataset.build()
+        data, revisions = source.source(), revisions_of(config)
+        known = {"dataset": config.dataset.name, "method": config.method.name, "seed": config.seed, "data": data}
+        return {
+            "config": config,
+            "key": key(cls.kind, keys, {"data": data, **inputs}, revisions),
+            "experiment": f"{verb}/{short(config.dataset)}",
+            "name": cluster_name(config),
+            "tags": {**known, "revisions": raised(revisions), **tags},
+            "shared": (config.dataset, data),
+            "source": source,
+            "data": data,
+        }
 
+    def read(self) -> Any:
+        """Read the points, in their order."""
+        return self.source.read()
 
-@dataclass(frozen=True)
-class PointsStage(Stage[Points, F, R], Generic[C, F, R]):
-    """One config on points.
+    def prepare(self, work: Workspace) -> Points:
+        from runs.stages.clustering.shared_graphs import SharedGraphs
 
-    Attributes:
-        verb: first part of the names of its experiments.
-        config: the config.
-        data: fingerprint of the points.
-        source: the built data set.
-    """
-
-    verb: ClassVar[str]
-
-    config: C
-    data: str
-    source: Any
-
-    @property
-    def shared(self) -> object:
-        return self.config.dataset, self.data
-
-    @property
-    def experiment(self) -> str:
-        return f"{self.verb}/{short(self.config.dataset)}"
-
-    @property
-    def name(self) -> str:
-        return cluster_name(self.config)
-
-    @property
-    def tags(self) -> Mapping[str, Any]:
-        config = self.config
-        known = {"dataset": config.dataset.name, "method": config.method.name, "seed": config.seed, "data": self.data}
-        return known | {"revisions": raised(revisions_of(self.config))}
+        if getattr(self.source, "root", None):  # reading files may take a while
+            work.progress.note(f"reading {short(self.config.dataset)}")
+        data = self.read()
+        return Points(data, SharedGraphs(data.values, work.progress))
 
     def computed(
-        self, content: F, points: Points, clusters: int, metrics: Mapping[str, float], **tags: object
-    ) -> Computed[F]:
-        """Return a computed result with what `found` needs.
-
-        Args:
-            clusters: K.
-            metrics: metrics of the run.
-            tags: additional tags.
-        """
-        count, dimensions = points.shape
+        self, content: Any, points: Points, clusters: int, metrics: Mapping[str, float], **tags: object
+    ) -> Computed:
+        """Return a computed result of K clusters, with what `about` needs and additional tags."""
+        count, dimensions = points.data.values.shape
+        tags |= {"points": count, "dimensions": dimensions, "clusters": clusters}
         used = DataUsed(short(self.config.dataset), "points", self.data)
-        shape = {"points": count, "dimensions": dimensions, "clusters": clusters}
-        return Computed(content, metrics, {**shape, **tags}, data=(used,))
+        return Computed(content, metrics, tags, data=(used,))
 
-    def result(self, content: F, entry: Entry, run_id: str) -> R:
-        tags = entry.facts["tags"]
-        shape = int(tags["points"]), int(tags["dimensions"])
-        return self.found(content, run_id, shape, int(tags["clusters"]), reused=entry.reused)
-
-    @abstractmethod
-    def found(self, content: F, run_id: str, shape: tuple[int, int], n_clusters: int, *, reused: bool) -> R:
-        """Return the result with that content.
-
-        Args:
-            shape: (N, D).
-            n_clusters: K.
-        """
+    def about(self, entry: Entry, run_id: str) -> tuple[Any, str, str, bool, tuple[int, int], int]:
+        """Return the first fields of a result, those of `ClusteringResult`."""
+        points, dimensions, clusters = (int(entry.facts["tags"][name]) for name in ("points", "dimensions", "clusters"))
+        return self.config, self.key, run_id, entry.reused, (points, dimensions), clusters
 
 
 @dataclass(frozen=True, eq=False)
-class ClusteringResult(Generic[C]):
-    """One config with its result.
+class ClusteringResult:
+    """One config with its result."""
 
-    Attributes:
-        config: the config.
-        key: key of the result.
-        run_id: id of the MLflow run with the result.
-        reused: whether it existed before.
-        shape: (N, D).
-        n_clusters: requested number of clusters K.
-    """
+    config: Any  # the config
+    key: str  # key of the result
+    run_id: str  # id of the MLflow run with the result
+    reused: bool  # whether it existed before
+    shape: tuple[int, int]  # (N, D)
+    n_clusters: int  # requested number of clusters K
 
-    config: C
-    key: str
-    run_id: str
-    reused: bool
-    shape: tuple[int, int]
-    n_clusters: int
+
+def check_labels(labels: Any) -> None:
+    """Raise ValueError unless a file has (T, N) integer labels."""
+    if labels.ndim != 2 or labels.dtype.kind not in "iu":
+        raise ValueError("labels that are none")

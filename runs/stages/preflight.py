@@ -1,18 +1,15 @@
 """Check whether evaluations are possible, before hours of training and before images are written."""
 
-import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.progress import Progress
-from runs.cache import Store
 from runs.config.configs import EvaluateConfig
-from runs.stages.banks import BANK
-from runs.stages.checkpoints import checkpoint
+from runs.stages.banks import stored_bank
+from runs.stages.checkpoints import weights_of
 from runs.stages.given_features import given_bank
-from runs.stages.lineage import Lineage, Part, images_of, labels_of
-from runs.track import Tracker
+from runs.stages.lineage import images_of, labels_of
+from runs.stages.stage import Workspace
 
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Decoded
@@ -20,80 +17,68 @@ if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
     from fsl.samplers.sampler import Sampler
     from fsl.tasks import TaskSource
+    from runs.stages.evaluations import EvaluationStage
 
 
-def preflight(
-    batches: Sequence[tuple[Sequence[EvaluateConfig], Lineage]], store: Store, tracker: Tracker, progress: Progress
-) -> None:
+def preflight(batches: "Sequence[Sequence[EvaluationStage]]", work: Workspace) -> None:
     """Check that given weights fit the network, that the classes suffice for the tasks, and that there are class names
     where they are required; then decode the images.
 
     Args:
-        batches: configs that differ in their strategies only, with their lineage.
-        store: where features and images are.
-        tracker: where runs are recorded.
-        progress: progress of decoding.
+        batches: stages whose configs differ in their strategies only.
+        work: where features, images and runs are.
 
     Raises:
         InputError: one of the checks fails.
     """
     from fsl.benchmarks.benchmark import Decoded
 
+    store, _, progress, _ = work = work._replace(force=False)
     splits: dict[tuple[str, str], FeatureBank | ImageSet | Decoded] = {}
-    read: list[tuple[Part, Decoded]] = []
-    for configs, lineage in batches:
-        config = configs[0]
+    for batch in batches:
+        config, lineage, named = batch[0].config, batch[0].lineage, False
         if config.features is not None:
             bank = given_bank(config.feature_files, config.split, config.prompt)
-            _check_names(configs, tasks_of(config, bank), named=bank.text is not None)
+            tasks, named = tasks_of(config, bank), bank.text is not None
+        else:
+            if config.given:
+                weights_of(config, lineage, work)  # before images are read
+            part = lineage.part(config.split)
+            place = (part.source, part.split)
+            if place not in splits:
+                splits[place] = stored_bank(lineage.bank_of(part), store) or labels_of(part, store, progress)
+            tasks = tasks_of(config, splits[place])
+        for stage in batch:
+            _check_names(stage.config, tasks, named=named)
+    for batch in batches:
+        if batch[0].lineage.feature_files:
             continue
-        if config.given:
-            checkpoint(config, store, tracker, progress=progress, lineage=lineage)  # before images are read
-        part = lineage.part(config.split)
-        place = (part.source, part.split)
-        if place not in splits:
-            found = _bank(lineage.bank(config.split), store) or labels_of(part, store, progress)
-            splits[place] = found
-            if isinstance(found, Decoded):
-                read.append((part, found))
-        _check_names(configs, tasks_of(config, splits[place]), named=False)
-    for part, found in read:
-        images_of(part.benchmark, part.split, store, progress, found)
+        part = batch[0].lineage.part(batch[0].config.split)
+        found = splits[part.source, part.split]
+        if isinstance(found, Decoded):
+            splits[part.source, part.split] = images_of(part.benchmark, part.split, store, progress, found)
 
 
-def _check_names(configs: Sequence[EvaluateConfig], tasks: "TaskSource", *, named: bool) -> None:
-    """Check that each strategy has the labelled examples or class names that it requires.
+def _check_names(config: EvaluateConfig, tasks: "TaskSource", *, named: bool) -> None:
+    """Check that a strategy has the labelled examples or class names that it requires.
 
     Raises:
         InputError: it has not.
     """
-    empty = tasks.block(0).support.shape[1] == 0
-    for config in configs:
-        strategy, sampler = f"strategy={config.strategy.name}", f"sampler={config.sampler.name}"
-        use = getattr(config.strategy.kind, "text", "none")
-        if use == "required" and not named:
-            raise InputError(f"{strategy} requires class names: give features=FILE with features of the class names")
-        if empty and use == "none":
-            raise InputError(
-                f"{strategy} does not use class names, but the tasks of {sampler} have no labelled examples; set "
-                "shot=1, or choose a strategy that uses class names, such as laplacianshot"
-            )
-        if empty and not named:
-            raise InputError(
-                f"the tasks of {sampler} have no labelled examples, and there are no class names; set shot=1, or give "
-                "features=FILE with features of the class names"
-            )
-
-
-def _bank(key: str, store: Store) -> "FeatureBank | None":
-    """Return the features with that key, if they exist and are complete."""
-    from fsl.features.bank import FeatureBank
-
-    entry = store.find("features", key)
-    if entry:
-        with contextlib.suppress(InputError):  # a damaged bank is computed again later
-            return FeatureBank.load(entry.path / BANK)
-    return None
+    strategy, sampler = f"strategy={config.strategy.name}", f"sampler={config.sampler.name}"
+    empty, use = tasks.block(0).support.shape[1] == 0, getattr(config.strategy.kind, "text", "none")
+    if use == "required" and not named:
+        raise InputError(f"{strategy} requires class names: give features=FILE with features of the class names")
+    if empty and use == "none":
+        raise InputError(
+            f"{strategy} does not use class names, but the tasks of {sampler} have no labelled examples; set "
+            "shot=1, or choose a strategy that uses class names, such as laplacianshot"
+        )
+    if empty and not named:
+        raise InputError(
+            f"the tasks of {sampler} have no labelled examples, and there are no class names; set shot=1, or give "
+            "features=FILE with features of the class names"
+        )
 
 
 def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") -> "TaskSource":
@@ -109,12 +94,8 @@ def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") 
         tasks = sampler.tasks(torch.as_tensor(split.labels), config.seed_of_tasks, split.class_names)
         tasks.blocks(config.count(tasks.limit))
     except InputError as error:
-        division = None if config.features is not None else getattr(_benchmark(config), "division", None)
+        benchmark = (config.target if config.crosses else config.benchmark).build() if config.features is None else None
+        division = getattr(benchmark, "division", None)
         more = "" if division is None else f". {division()}"
         raise InputError(f"sampler={config.sampler.name} on the {config.split} classes: {error}{more}") from error
     return tasks
-
-
-def _benchmark(config: EvaluateConfig) -> object:
-    """Return the benchmark of the tasks."""
-    return (config.target if config.crosses else config.benchmark).build()

@@ -1,19 +1,15 @@
 """One evaluated config: the scores of its strategy, read from the record, and its run."""
 
 import math
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fsl.evaluation.scores import Evaluation
 from runs.config.configs import EvaluateConfig
 from runs.record.run_folders import RunFolders
 from runs.stages.lineage import short, weights_name
-
-if TYPE_CHECKING:
-    pass
 
 PER_TASK = "per_task.npz"
 
@@ -28,52 +24,34 @@ def recorded_evaluation(tracker: RunFolders, run_id: str, accuracy: float, artif
     Raises:
         ValueError: the file is missing, damaged, or has another accuracy.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = tracker.download(run_id, PER_TASK, Path(folder), artifacts)
-        if path is None:
-            raise ValueError("missing")
-        try:
-            found = Evaluation.load(path)
-            same = math.isclose(found.accuracy, accuracy, rel_tol=1e-6)
-        except Exception as error:  # zipfile and numpy each raise their own
-            raise ValueError("damaged") from error
-    if not same:
-        raise ValueError("changed")
-    return found
+
+    def load(path: Path) -> Evaluation:
+        found = Evaluation.load(path)
+        if not math.isclose(found.accuracy, accuracy, rel_tol=1e-6):
+            raise ValueError("changed")
+        return found
+
+    return tracker.read(run_id, PER_TASK, load, artifacts)
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The values chosen by a tuning.
+    """The values chosen by a tuning."""
 
-    Attributes:
-        key: key of the tuning.
-        run_id: id of the MLflow run of the tuning.
-        values: values by field of the strategy.
-    """
-
-    key: str
-    run_id: str
-    values: Mapping[str, Any]
+    key: str  # key of the tuning
+    run_id: str  # id of the MLflow run of the tuning
+    values: Mapping[str, Any]  # values by field of the strategy
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result(Evaluation):
-    """One evaluated config: the scores of its strategy, and its run.
+    """One evaluated config: the scores of its strategy, and its run."""
 
-    Attributes:
-        config: the config, in which some values may not be tuned yet.
-        key: key of the evaluation.
-        run_id: id of the MLflow run.
-        reused: whether it existed before.
-        tuned: the tuned values; None if there is nothing to tune.
-    """
-
-    config: EvaluateConfig
-    key: str
-    run_id: str
-    reused: bool
-    tuned: Tuned | None = None
+    config: EvaluateConfig  # the config, in which some values may not be tuned yet
+    key: str  # key of the evaluation
+    run_id: str  # id of the MLflow run
+    reused: bool  # whether it existed before
+    tuned: Tuned | None = None  # the tuned values; None if there is nothing to tune
 
     @property
     def settled(self) -> EvaluateConfig:
@@ -83,34 +61,28 @@ class Result(Evaluation):
 
 def in_common(results: Sequence[Result]) -> str:
     """Return the common values of the configs, and the number of tasks, as text."""
-    configs = [result.config for result in results]
-    parts = []
-    if configs[0].features is not None:
-        parts.append(f"features of {weights_name(configs[0])}")
-    elif len({(config.benchmark.name, config.backbone.name) for config in configs}) == 1:
-        parts.append(f"{configs[0].benchmark.name}/{configs[0].backbone.name}")
-    targets = {config.crosses and short(config.target) for config in configs}
-    if len(targets) == 1 and targets != {False}:
-        parts.append(f"on {targets.pop()}")
-    if all(config.base_mean == "target" for config in configs):
-        parts.append("base mean of the target")
-    shapes = [config.sampler.options for config in configs]
+    configs, first = [result.config for result in results], results[0].config
     uneven = " on average" if any(config.sampler.plugin == "dirichlet" for config in configs) else ""
-    for name, word in (("way", "-way"), ("shot", "-shot"), ("query", f" queries a class{uneven}")):
-        values = {shape.get(name) for shape in shapes}
-        if len(values) == 1 and None not in values:
-            parts.append(f"{values.pop()}{word}")
-    samplers = {short(config.sampler) for config in configs}
-    if len(samplers) == 1 and samplers != {"balanced"}:
-        parts.append(samplers.pop())
-    weights = {weights_name(config) for config in configs}
-    if len(weights) == 1 and configs[0].checkpoint is not None:
-        parts.insert(1, f"weights {weights.pop()}")
-    splits = {config.split for config in configs}
-    if len(splits) == 1:
-        parts.append(f"{splits.pop()} classes")
-    counts = {len(result.accuracies) for result in results}
-    if len(counts) == 1:
-        count = counts.pop()
-        parts.append("1 task" if count == 1 else f"{count:,} tasks")
-    return ", ".join(parts)
+
+    def shape(config: EvaluateConfig, name: str, word: str) -> str:
+        value = config.sampler.options.get(name)
+        return "" if value is None else f"{value}{word}"
+
+    def described(result: Result) -> list[str]:
+        config, tasks = result.config, len(result.accuracies)
+        network = f"{config.benchmark.name}/{config.backbone.name}"
+        return [
+            f"features of {weights_name(first)}" if first.features is not None else network,
+            f"weights {weights_name(config)}" if first.checkpoint is not None else "",
+            f"on {short(config.target)}" if config.crosses else "",
+            "base mean of the target" if config.base_mean == "target" else "",
+            shape(config, "way", "-way"),
+            shape(config, "shot", "-shot"),
+            shape(config, "query", f" queries a class{uneven}"),
+            "" if short(config.sampler) == "balanced" else short(config.sampler),
+            f"{config.split} classes",
+            "1 task" if tasks == 1 else f"{tasks:,} tasks",
+        ]
+
+    columns = zip(*map(described, results), strict=True)
+    return ", ".join(texts[0] for texts in columns if texts[0] and len(set(texts)) == 1)

@@ -32,29 +32,22 @@ def callbacks_of(chosen: Mapping[str, Any]) -> list[lightning.Callback]:
     Raises:
         InputError: Lightning has no callback of that name, or the class does not take the arguments.
     """
-    made = []
+    known, made = {kind: getattr(callbacks, kind) for kind in callbacks.__all__}, []
     for name, given in ({"learning_rate_monitor": True} | dict(chosen)).items():
         if name == BEST or given in (False, None):
             continue
         arguments = {**DEFAULTS.get(name, {}), **({} if given is True else given)}
-        target = arguments.pop("_target_", None)
-        kind = CALLBACKS.load(target) if target else _of_lightning(name)
+        target, wanted = arguments.pop("_target_", None), name.title().replace("_", "")
+        if not target and wanted not in known:
+            raise unknown("callback", wanted, known)
         try:
-            callback = kind(**arguments)
+            callback = (CALLBACKS.load(target) if target else known[wanted])(**arguments)
         except (TypeError, ValueError, MisconfigurationException) as error:
             raise InputError(f"callbacks.{name}: {error}") from error
         if not isinstance(callback, lightning.Callback):
             raise InputError(f"callbacks.{name}: {target} is not a Callback of pytorch_lightning; inherit from it")
         made.append(callback)
     return made
-
-
-def _of_lightning(name: str) -> Any:
-    known = {kind: getattr(callbacks, kind) for kind in callbacks.__all__}
-    wanted = name.title().replace("_", "")
-    if wanted not in known:
-        raise unknown("callback", wanted, known)
-    return known[wanted]
 
 
 class RunLogger(MLFlowLogger):

@@ -1,55 +1,123 @@
 """Tuning of a strategy by a protocol: a parent run with one child per value; the novel classes are not used."""
 
+import dataclasses
 import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.closed_splits import closed
-from fsl.evaluation.paired import Difference
+from fsl.evaluation.paired import Difference, Paired
 from runs.cache import Entry, Store
-from runs.config.configs import TuneConfig
+from runs.config.configs import EvaluateConfig, TuneConfig
 from runs.config.groups import option
 from runs.config.overrides import is_number, spell
 from runs.config.source import REQUIRED, freeze
 from runs.config.tuning_protocol import TuningStep, steps_of
 from runs.record.tracked_run import TrackedRun
-from runs.stages.evaluations import TASK_TAGS, Parent, check, evaluation
+from runs.stages.evaluations import EvaluationStage, Parent, check, evaluation, task_tags
 from runs.stages.lineage import Lineage, common_tags, evaluate_name, short
-from runs.stages.results import Tuned
+from runs.stages.results import Result, Tuned
 from runs.stages.stage import Computed, Stage, Workspace, execute
-from runs.stages.tuning_curves import Curve, Trial, best_of
+from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
 CURVES, PICTURE = "tuning.json", "tuning.png"
 CHOSEN = "chosen"  # the tag that holds the chosen values as JSON
 
 
+class Trial(NamedTuple):
+    """One combination of values by field of the strategy, with its evaluation."""
+
+    values: Mapping[str, Any]
+    result: Result
+
+    def __str__(self) -> str:
+        return spell(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """All trials of a step on the same tasks, in the order of its grids."""
+
+    step: TuningStep  # the step of the protocol; for novel classes, the last one with their split
+    trials: tuple[Trial, ...]  # one trial per combination of values
+    chosen: Trial  # the chosen trial; on tasks of novel classes, the trial of the values chosen before
+    default: Trial | None  # the trial of the strategy's default values; None if they were not tried
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the highest mean accuracy; the first one in case of ties."""
+        return max(self.trials, key=lambda trial: trial.result.accuracy)
+
+    @property
+    def at_the_end(self) -> bool:
+        """Whether a chosen number is the smallest or largest of its grid, so a better value may lie beyond it."""
+        numbers = {field: grid for field, grid in self.step.grids.items() if all(map(is_number, grid))}
+        return any(self.chosen.values[field] in (min(grid), max(grid)) for field, grid in numbers.items())
+
+    @property
+    def gain(self) -> Difference | None:
+        """Paired difference of the chosen values from the default values; None if these were not tried."""
+        return _difference(self.chosen, self.default) if self.default else None
+
+    @property
+    def lost(self) -> Difference:
+        """Paired difference of the best values from the chosen values."""
+        return _difference(self.best, self.chosen)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the curve as a dictionary for JSON; accuracies are fractions."""
+        own, default, gain = self.chosen.result, self.default, self.gain
+        return {
+            "split": own.config.split,
+            "tasks": len(own.accuracies),
+            "trials": [
+                {"values": dict(values), "accuracy": one.accuracy, "accuracy_ci95": one.ci95, "key": one.key}
+                for values, one in self.trials
+            ],
+            "chosen": dict(self.chosen.values),
+            "at_the_end": self.at_the_end,
+            "best": dict(self.best.values),
+            "default": dict(default.values) if default else None,
+            "gain": _interval(gain, "mean", "low", "high") if gain else None,
+            "lost": _interval(self.lost, "mean", "low", "high"),
+        }
+
+
+def _difference(first: Trial, second: Trial) -> Difference:
+    return Paired([np.stack([first.result.by_unit, second.result.by_unit], axis=1)]).difference(0, 1)
+
+
+def _interval(difference: Difference, *names: str) -> dict[str, float]:
+    return dict(zip(names, (difference.mean, difference.low, difference.high), strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """A finished tuning.
+    """A finished tuning."""
 
-    Attributes:
-        config: the config.
-        tuned: the chosen values and the id of their run.
-        reused: whether it existed before.
-        curves: the trials of each step.
-        novel: the trials of the last step on tasks of novel classes, made after the choice; None unless requested.
-        picture: path of the image of the curves.
-    """
-
-    config: TuneConfig
-    tuned: Tuned
-    reused: bool
-    curves: tuple[Curve, ...]
+    config: TuneConfig  # the config
+    tuned: Tuned  # the chosen values and the id of their run
+    reused: bool  # whether it existed before
+    curves: tuple[Curve, ...]  # the trials of each step; for a figure, of the last step only
+    # the trials of the last step on tasks of novel classes, made after the choice; None unless requested
     novel: Curve | None
-    picture: Path
+    picture: Path  # path of the image of the curves
+
+    @property
+    def run_ids(self) -> list[str]:
+        """The ids of the tuning's run and of the run of every value."""
+        curves = [*self.curves, *([self.novel] if self.novel else [])]
+        return [self.tuned.run_id, *(trial.result.run_id for curve in curves for trial in curve.trials)]
 
 
 def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any] | None:
@@ -62,10 +130,10 @@ def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any]
         return None
 
 
-def find_tuned(config: TuneConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet) -> Tuned | None:
-    """Return the tuned values of a config from the cache; None if it is not tuned, or its run is not recorded."""
-    work = Workspace(store, tracker, progress)
-    found = TuningStage(config, Lineage.of(config), work).find(store, tracker)
+def find_tuned(config: EvaluateConfig, tracker: Tracker) -> Tuned | None:
+    """Return the tuned values of a config from the cache; None if there is nothing to tune, or no recorded tuning."""
+    stage = TuningStage.of(config.tuning_config(), Workspace(tracker.store, tracker)) if config.tuned else None
+    found = stage.find(tracker.store, tracker) if stage else None
     return found[0] if found and found[0].run_id else None
 
 
@@ -78,53 +146,59 @@ def tune(
     the same tasks. The novel classes cannot be read during the tuning. An interrupted tuning is resumed in its own
     run.
 
-    Args:
-        force: choose again, even if the result is in the cache.
-
     Raises:
         InputError: wrong values, or tasks that the classes cannot give; raised before any training.
     """
-    work = Workspace(store, tracker, progress, force)
-    stage = TuningStage(config, Lineage.of(config), work)
-    results, failures = execute([stage], work, check=stage.check_steps)
+    stage = TuningStage.of(config, Workspace(store, tracker, progress, force))
+    results, failures = execute([stage], stage.work, check=stage.check_steps)
     if failures:
         raise failures[0][1]
-    chosen, reused = results[stage.key]
-    curves = stage.curves(chosen.run_id, quiet, chosen.values)
-    novel = stage.novel(chosen, curves[-1]) if config.novel_tasks else None
+    (chosen, reused), novel = results[stage.key], None
+    run, curves = tracker.tracked(chosen.run_id), stage.curves(chosen.run_id, quiet, chosen.values)
+    if stage.novel_step:  # for information only: the choice is made before
+        novel = stage.curve(stage.novel_step, chosen.values, chosen.run_id, progress, chosen.values)
+        own = novel.chosen.result
+        metrics = {"novel_accuracy": own.accuracy, "novel_accuracy_ci95": own.ci95}
+        metrics |= {"novel_best_accuracy": novel.best.result.accuracy}
+        metrics |= _interval(novel.lost, "novel_lost", "novel_lost_low", "novel_lost_high")
+        run.log(metrics=metrics, tags={"novel_best": str(novel.best), "novel_tasks": config.novel_tasks})
     if novel or not stage.picture.exists():
-        stage.draw(tracker.tracked(chosen.run_id), curves, novel)
+        stage.draw(run, curves, novel)
     return Tuning(config, chosen, reused, curves, novel, stage.picture)
 
 
-class Found(NamedTuple):
-    """The chosen values, and the trials of each step, which are read again from the cache if they are empty."""
+def recorded_tuning(config: TuneConfig, tracker: Tracker, say: Say = silent) -> Tuning | None:
+    """Return a tuning with the trials of its last step from the cache; None if a part is missing, which `say` tells."""
+    stage = TuningStage.of(config, Workspace(tracker.store, tracker))
+    found = stage.find(tracker.store, tracker)
+    if found is None:
+        return None
+    (chosen, reused), steps = found, [stage.steps[-1], *([stage.novel_step] if stage.novel_step else [])]
+    try:
+        curve, *novel = (stage.curve(step, chosen.values, chosen.run_id, None, chosen.values) for step in steps)
+    except LookupError as missing:
+        say(str(missing.args[0]))
+        return None
+    return Tuning(config, chosen, reused, (curve,), novel[0] if novel else None, stage.picture)
 
-    values: Mapping[str, Any]
-    curves: tuple[Curve, ...] = ()
 
+@dataclass(frozen=True, kw_only=True)
+class TuningStage(Stage):
+    """The tuning of one config. Its content is the file of chosen values and curves; its result is the tuned values,
+    and whether they existed before."""
 
-@dataclass(frozen=True)
-class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
-    """The tuning of one config. Its result is the tuned values, and whether they existed before."""
+    kind, artifacts = "tuning", (CURVES,)
 
-    kind, noun, counted, artifacts = "tuning", "the tuning", False, (CURVES,)
-
-    config: TuneConfig
     lineage: Lineage
     work: Workspace
 
-    @property
-    def key(self) -> str:
-        return self.lineage.tuning(self.config)
-
-    @property
-    def experiment(self) -> str:
-        return f"tune/{short(self.config.benchmark)}"
-
-    @property
-    def name(self) -> str:
-        return evaluate_name(self.config)
+    @classmethod
+    def of(cls, config: TuneConfig, work: Workspace) -> "TuningStage":
+        """Return the stage of a config."""
+        lineage = Lineage.of(config)
+        tags = common_tags(config, lineage) | {"strategy": config.strategy.name} | task_tags(config)
+        key, experiment, name = lineage.tuning(config), f"tune/{short(config.benchmark)}", evaluate_name(config)
+        return cls(config=config, key=key, experiment=experiment, name=name, tags=tags, lineage=lineage, work=work)
 
     @property
     def picture(self) -> Path:
@@ -136,89 +210,114 @@ class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
         return steps_of(self.config.tuning, self.config.strategy)
 
     @property
-    def tags(self) -> dict[str, Any]:
-        config = self.config
-        options = config.sampler.options
-        shape = {name: options[name] for name in TASK_TAGS if name in options}
-        names = {"strategy": config.strategy.name, "sampler": config.sampler.name}
-        return common_tags(config, self.lineage) | names | shape
+    def novel_step(self) -> TuningStep | None:
+        """The last step on tasks of the novel classes, after the choice; None if the config asks for none."""
+        count, novel = self.config.novel_tasks, cast("Any", "novel")
+        return dataclasses.replace(self.steps[-1], split=novel, tasks=count) if count else None
 
-    def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> Computed[Found]:
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Default values of the tuned fields; for a field without a default, the first value of its grid."""
+        own = option("strategy", self.config.strategy.name).options
+        grids = self.config.strategy.grids
+        return {field: grid[0] if own[field] == REQUIRED else own[field] for field, grid in grids.items()}
+
+    def compute(self, run: TrackedRun, prepared: None, work: Workspace) -> Computed:
         """Run all steps."""
         curves = self.curves(run.run_id, work.progress)
         values = {field: value for curve in curves for field, value in curve.chosen.values.items()}
         last, splits = curves[-1], list(dict.fromkeys(step.split for step in self.steps))
-        made_of = dict.fromkeys(name for split in splits for name in self.lineage.made_of(split))
-        inputs = work.store.fingerprints(*made_of)
-        numbers = {f"chosen_{field}": float(value) for field, value in values.items() if is_number(value)}
-        return Computed(
-            Found(values, curves),
-            {"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
-            | ({} if last.gain is None else _named("gain", last.gain))
-            | numbers,
-            {
-                CHOSEN: json.dumps(values),
-                "chosen_values": spell(values),
-                "checkpoint": inputs.get(f"checkpoint/{self.lineage.checkpoint}", ""),
-            },
-            inputs,
-            [used for split in splits for used in self.lineage.data(split)],
-        )
+        inputs = work.store.fingerprints(*dict.fromkeys(name for one in splits for name in self.lineage.made_of(one)))
+        metrics = {"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
+        metrics |= _interval(last.gain, "gain", "gain_low", "gain_high") if last.gain else {}
+        metrics |= {f"chosen_{field}": float(value) for field, value in values.items() if is_number(value)}
+        checkpoint = inputs.get(f"checkpoint/{self.lineage.checkpoint}", "")
+        tags = {CHOSEN: json.dumps(values), "chosen_values": spell(values), "checkpoint": checkpoint}
+        data = [used for split in splits for used in self.lineage.data(split)]
+        return Computed({"chosen": values, "steps": [one.as_dict() for one in curves]}, metrics, tags, inputs, data)
 
-    def save(self, content: Found, folder: Path) -> None:
-        steps = [curve.as_dict() for curve in content.curves]
-        (folder / CURVES).write_text(json.dumps({"chosen": dict(content.values), "steps": steps}, indent=1))
+    def save(self, content: Mapping[str, Any], folder: Path) -> None:
+        (folder / CURVES).write_text(json.dumps(content, indent=1))
 
-    def load(self, entry: Entry) -> Found:
+    def load(self, entry: Entry) -> dict[str, Any]:
         with open_regular(entry.path / CURVES) as file:
-            chosen = json.load(file)["chosen"]
-        values = chosen_values(self.config, {CHOSEN: json.dumps(chosen)})
+            content = json.load(file)
+        values = chosen_values(self.config, {CHOSEN: json.dumps(content["chosen"])})
         if values is None:
             raise ValueError(f"{CURVES} has no values that the tuning tries")
-        return Found(values)
+        return {**content, "chosen": values}
 
-    def log(self, run: TrackedRun, content: Found, entry: Entry) -> None:
-        self.draw(run, content.curves or self.curves(run.run_id, quiet, content.values), None)
+    def log(self, run: TrackedRun, content: Mapping[str, Any], entry: Entry) -> None:
+        self.draw(run, self.curves(run.run_id, quiet, content["chosen"]), None)
 
-    def result(self, content: Found, entry: Entry, run_id: str) -> tuple[Tuned, bool]:
-        return Tuned(self.key, run_id, content.values), entry.reused
+    def result(self, content: Mapping[str, Any], entry: Entry, run_id: str) -> tuple[Tuned, bool]:
+        return Tuned(self.key, run_id, content["chosen"]), entry.reused
+
+    def check_steps(self, batches: Sequence[object]) -> None:
+        """Check before the first step that every step can run; nothing is checked if there is nothing to do."""
+        configs = []
+        for step in self.steps if batches else ():
+            point = next(self.config.strategy.at({**self.defaults, **step.at, **step.grids}).points())
+            configs.append(self.config.trial(point, step.split, step.tasks))
+        try:
+            with closed("novel"):
+                check(configs, self.work.store, self.work.tracker, self.work.progress)
+        except InputError as error:
+            raise InputError(f"tuning={self.config.tuning}: {error}") from error
 
     def curves(self, run_id: str, progress: Progress, chosen: Mapping[str, Any] | None = None) -> tuple[Curve, ...]:
-        """Return the curve of each step, from the children of a run; missing children are evaluated.
-
-        Args:
-            chosen: the chosen values; None: the best values of each step are chosen.
-        """
-        found: list[Curve] = []
-        held: dict[str, Any] = {}
+        """Return the curve of each step as `curve`, with the values chosen by the earlier steps; missing trials are
+        evaluated."""
+        found, held = list[Curve](), dict[str, Any]()
         with closed("novel"):
             for step in self.steps:
-                force = self.work.force and chosen is None
-                trials = self._trials(step, held, step.split, step.tasks, run_id, progress, force=force)
-                curve = self._curve(step, trials, chosen)
+                curve = self.curve(step, held, run_id, progress, chosen)
+                best, count = curve.chosen, len(curve.trials)
                 found.append(curve)
-                held |= curve.chosen.values
+                held |= best.values
                 if chosen is None:
-                    self._tell(curve)
+                    accuracy = f"{100 * best.result.accuracy:.2f} ± {100 * best.result.ci95:.2f} %"
+                    where = f"the best of {count} on {step.split} classes, {accuracy} in {step.tasks:,} tasks"
+                    progress.note(f"{self.name}: {best} is {where}")
         return tuple(found)
 
-    def novel(self, chosen: Tuned, last: Curve) -> Curve:
-        """Return the trials of the last step on tasks of the novel classes, for information only: the choice is made
-        before.
+    def curve(
+        self,
+        step: TuningStep,
+        held: Mapping[str, Any],
+        run_id: str,
+        progress: Progress | None,
+        chosen: Mapping[str, Any] | None,
+    ) -> Curve:
+        """Return the trials of all combinations of a step's values, from the children of a run.
+
+        Args:
+            held: values of other fields.
+            progress: shows the evaluation of missing trials; None: nothing is evaluated.
+            chosen: the chosen values; None: the best trial is chosen.
+
+        Raises:
+            LookupError: without `progress`, a trial is missing.
         """
-        count, values = self.config.novel_tasks, chosen.values
-        trials = self._trials(last.step, values, "novel", count, chosen.run_id, self.work.progress)
-        curve = self._curve(last.step, trials, values)
-        self.work.tracker.tracked(chosen.run_id).log(
-            metrics={
-                "novel_accuracy": curve.chosen.result.accuracy,
-                "novel_accuracy_ci95": curve.chosen.result.ci95,
-                "novel_best_accuracy": curve.best.result.accuracy,
-                **_named("novel_lost", curve.lost),
-            },
-            tags={"novel_best": str(curve.best), "novel_tasks": count},
-        )
-        return curve
+        points = list(self.config.strategy.at({**self.defaults, **step.at, **held, **step.grids}).points())
+        configs = [self.config.trial(point, step.split, step.tasks) for point in points]
+        values = [{field: point.options[field] for field in step.grids} for point in points]
+        parent, (store, tracker, _, force) = Parent(self.experiment, run_id, tuple(step.grids)), self.work
+        results: list[Any]
+        if progress is not None:
+            force = force and chosen is None
+            results = evaluation(configs, store, tracker, progress=progress, parent=parent, force=force)
+        else:
+            of = EvaluationStage.of
+            results = [of(config, self.lineage, None, parent).find(store, tracker) for config in configs]
+            if None in results:
+                missing = spell(values[results.index(None)])
+                raise LookupError(f"{self.name} lacks {missing} on {step.tasks:,} tasks of {step.split} classes")
+        trials = tuple(map(Trial, values, results))
+        by_values = {tuple(trial.values.values()): trial for trial in trials}
+        best = max(trials, key=lambda trial: trial.result.accuracy)
+        best = by_values[tuple(chosen[field] for field in step.grids)] if chosen else best
+        return Curve(step, trials, best, by_values.get(tuple(self.defaults[field] for field in step.grids)))
 
     def draw(self, run: TrackedRun, curves: tuple[Curve, ...], novel: Curve | None) -> None:
         """Draw the curves, and save the image in the folder of tables and in the run."""
@@ -228,63 +327,3 @@ class TuningStage(Stage[None, Found, tuple[Tuned, bool]]):
         figure = tuning_figure(curves, f"{self.name}, tuned by {Path(self.config.tuning).stem}", novel)
         with self.work.store.watched(), tempfile.TemporaryDirectory() as folder:
             run.artifact(Path(shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)))
-
-    def check_steps(self, batches: Sequence[object]) -> None:
-        """Check before the first step that every step can run; nothing is checked if there is nothing to do."""
-        if not batches:
-            return
-        strategy, configs = self.config.strategy, []
-        for step in self.steps:
-            at_hand = next(strategy.at({**self._defaults, **step.at, **step.grids}).points())
-            configs.append(self.config.trial(at_hand, step.split, step.tasks))
-        try:
-            with closed("novel"):
-                check(configs, self.work.store, self.work.tracker, self.work.progress)
-        except InputError as error:
-            raise InputError(f"tuning={self.config.tuning}: {error}") from error
-
-    def _curve(self, step: TuningStep, trials: tuple[Trial, ...], chosen: Mapping[str, Any] | None) -> Curve:
-        """Return the curve of a step, with the given choice or else with the best trial."""
-        by_values = {tuple(trial.values.values()): trial for trial in trials}
-        own = by_values.get(tuple(self._defaults[field] for field in step.grids))
-        best = by_values[tuple(chosen[field] for field in step.grids)] if chosen else best_of(trials)
-        return Curve(step, trials, best, own)
-
-    def _trials(
-        self,
-        step: TuningStep,
-        held: Mapping[str, Any],
-        split: str,
-        tasks: int,
-        run_id: str,
-        progress: Progress,
-        *,
-        force: bool = False,
-    ) -> tuple[Trial, ...]:
-        """Return the trials of all combinations of a step's values on tasks of a split, with other fields at `held`."""
-        points = list(self.config.strategy.at({**self._defaults, **step.at, **held, **step.grids}).points())
-        configs = [self.config.trial(point, split, tasks) for point in points]
-        parent = Parent(self.experiment, run_id, tuple(step.grids))
-        store, tracker = self.work.store, self.work.tracker
-        results = evaluation(configs, store, tracker, progress=progress, parent=parent, force=force)
-        values = [{field: point.options[field] for field in step.grids} for point in points]
-        return tuple(Trial(given, result) for given, result in zip(values, results, strict=True))
-
-    @property
-    def _defaults(self) -> dict[str, Any]:
-        """Default values of the tuned fields; for a field without a default, the first value of its grid."""
-        own = option("strategy", self.config.strategy.name).options
-        grids = self.config.strategy.grids
-        return {field: grid[0] if own[field] == REQUIRED else own[field] for field, grid in grids.items()}
-
-    def _tell(self, curve: Curve) -> None:
-        chosen, step = curve.chosen, curve.step
-        self.work.progress.note(
-            f"{self.name}: {chosen} is the best of {len(curve.trials)} on {step.split} classes, "
-            f"{100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} % in {step.tasks:,} tasks"
-        )
-
-
-def _named(name: str, difference: Difference) -> dict[str, float]:
-    """Return the mean and the 95 % interval of a difference as metrics."""
-    return {name: difference.mean, f"{name}_low": difference.low, f"{name}_high": difference.high}

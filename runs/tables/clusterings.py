@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from runs.cache import raised
 from runs.config.configs import ClusterConfig, FairConfig
 from runs.record.query import RunRow
-from runs.stages.revisions import revisions_of
+from runs.stages.lineage import revisions_of
 from runs.tables.table import SeedResult
 
 STAGES = {"clustering": "cluster/", "fair": "fair/"}
@@ -73,7 +73,7 @@ class Clusterings:
 
 def _tried(config: ClusterConfig | FairConfig) -> str:
     """The settings from which labels select, as in the tag `selected_from` of its runs."""
-    from runs.stages.clustering.fitting import selection_for, tried
+    from runs.stages.clustering.stage import selection_for, tried
 
     return "" if isinstance(config, FairConfig) else tried(selection_for(config))
 

@@ -23,7 +23,7 @@ from runs.record.exported import ExportedRuns
 from runs.record.query import RunRow, Tags, read_runs
 from runs.record.run_folders import RunFolders
 from runs.stages.given_features import given_fingerprint
-from runs.stages.revisions import revisions_of
+from runs.stages.lineage import revisions_of
 from runs.tables.clusterings import STAGES, Clusterings, is_seed
 from runs.tables.run_files import RunFiles
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table

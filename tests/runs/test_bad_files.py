@@ -28,7 +28,7 @@ from runs.config.base import content
 from runs.console.endings import MISTAKE, explain
 from runs.stages.clustering.deep_network import DeepNetwork, Shaken
 from runs.stages.clustering.learned_methods import FORMAT, learned_method
-from runs.stages.clustering.network_inputs import Inputs, check_fits
+from runs.stages.clustering.network_runs import Inputs, check_fits
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:

@@ -10,7 +10,9 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.config.groups import option
 from runs.plan import plan
 from runs.stages.banks import features, pictures
+from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation
+from runs.stages.stage import Workspace
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def shown(request, tuned, tmp_path):
 
 
 def test_it_sees_the_pictures_that_features_are_made_of(shown, tuned, store, tracker):
-    bank, seen = features(shown, "novel", store, tracker), pictures(shown, store, tracker)
+    bank, seen = features(shown, "novel", store, tracker), pictures(shown, Lineage.of(shown), Workspace(store, tracker))
     rows = torch.arange(0, len(bank.features), 7)
     with torch.inference_mode():
         found = seen.network(seen.shown(rows, torch.device("cpu")))

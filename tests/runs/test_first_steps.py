@@ -25,7 +25,6 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.console.output import Console
 from runs.own_data.classify_config import ClassifyConfig
 from runs.own_data.trained_networks import FILE, networks_here, trained_networks
-from runs.stages.clustering import trials as clustering_trials
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.preflight import tasks_of
 
@@ -232,15 +231,6 @@ def test_lists_are_lists_in_json():
     (config,) = parse(EvaluateConfig, ["strategy=simpleshot"])
     assert json.loads(json.dumps(config.as_json()))["audit"] == []
     assert ClassifyConfig.as_json is EvaluateConfig.as_json
-
-
-def test_the_bar_and_the_table_have_one_objective():
-    planned = [type("Trial", (), {"given": given})() for given in (False, True, True, True)]
-    rows = [
-        {"criterion": value, "objective": value, "clusters": 2, "labels": [0, 1, 1]} for value in (1.0, 7.0, 3.0, 5.0)
-    ]
-    shown = [clustering_trials._lowest(rows[:n], planned) for n in range(1, 5)]
-    assert shown == [{}, {"lowest_objective": 7.0}, {"lowest_objective": 3.0}, {"lowest_objective": 3.0}]
 
 
 def test_an_unfinished_results_folder_has_no_networks(tmp_path):

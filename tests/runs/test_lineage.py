@@ -27,7 +27,6 @@ def test_other_images_and_revisions_are_part_of_the_key(configs, monkeypatch):
     import tiny_plugins
 
     import runs.stages.lineage
-    import runs.stages.revisions
     from fsl.samplers.balanced import Balanced
 
     (config,) = configs()
@@ -45,7 +44,7 @@ def test_other_images_and_revisions_are_part_of_the_key(configs, monkeypatch):
             patch.setattr(kind, "revision", 2, raising=False)
             assert Lineage.of(config).evaluation(config) != evaluated
             assert Lineage.of(config).bank("novel") == bank, "hours of training are not thrown away"
-    places = {"TRAINING": runs.stages.lineage, "FEATURES": runs.stages.lineage, "EVALUATION": runs.stages.revisions}
+    places = {"TRAINING": runs.stages.lineage, "FEATURES": runs.stages.lineage, "EVALUATION": runs.stages.lineage}
     for part, module in places.items():
         with monkeypatch.context() as patch:
             patch.setattr(module, part, 9)

@@ -14,7 +14,7 @@ from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
 from runs.stages.clustering.network_runs import _say_doubts
 from runs.stages.clustering.stage import clustering, points_of, say_balanced, stage_of
-from runs.stages.clustering.trials import known_labels, told
+from runs.stages.clustering.trials import Known, known_labels, told
 from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
 
@@ -124,9 +124,9 @@ def test_a_result_that_is_far_from_sure_or_from_the_prior_is_warned_of(asked, st
     sure[:, 0] = 0.0
     even = torch.where(torch.arange(90)[:, None] % 3 == torch.arange(3), 0.0, -20.0)
     notes.notes.clear()
-    _say_doubts(stage_of(config[0]), even, None, notes)
+    _say_doubts(stage_of(config[0]), even, Known(), notes)
     assert not notes.notes
-    _say_doubts(stage_of(config[0]), sure, None, notes)
+    _say_doubts(stage_of(config[0]), sure, Known(), notes)
     (said,) = notes.notes
     assert "a cluster has 100% of the points where 33% are expected" in said
     assert "far from sure" not in said

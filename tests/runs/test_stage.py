@@ -13,39 +13,25 @@ from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.stages.stage import Computed, Stage, Workspace, execute, plan_of
 from tests.runs.records import runs_of
 
-CONFIG = SimpleNamespace(to_yaml=lambda: "numbers: 1 2\n", flat=lambda: {"numbers": "1 2", "scale": None})
+
+def config_of(scale):
+    return SimpleNamespace(to_yaml=lambda: "numbers: 1 2\n", flat=lambda: {"numbers": "1 2"}, scale=scale)
 
 
-@dataclass(frozen=True)
-class SumStage(Stage[tuple[float, ...], float, float]):
+@pytest.fixture(autouse=True)
+def params(monkeypatch):
+    monkeypatch.setattr("runs.stages.stage.set_values", lambda config: {"scale": config.scale})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumStage(Stage):
     """The sum of numbers, scaled."""
 
-    kind, noun, artifacts = "sum", "the sum", ("total.json",)
-    config = CONFIG
+    kind, artifacts = "sum", ("total.json",)
 
     numbers: str
     scale: float
     done: list[str]
-
-    @property
-    def key(self):
-        return key(self.kind, {"numbers": self.numbers, "scale": self.scale}, {}, {})
-
-    @property
-    def experiment(self):
-        return "sum/tests"
-
-    @property
-    def name(self):
-        return f"{self.scale:g} x ({self.numbers})"
-
-    @property
-    def shared(self):
-        return self.numbers
-
-    @property
-    def params(self):
-        return {"scale": self.scale}
 
     def prepare(self, work):
         self.done.append(f"read {self.numbers}")
@@ -71,8 +57,13 @@ def stages():
     """Makes stages that note in one list what they do."""
     done: list[str] = []
 
+    def one(numbers, scale):
+        made = {"key": key("sum", {"numbers": numbers, "scale": scale}, {}, {}), "name": f"{scale:g} x ({numbers})"}
+        own = {"numbers": numbers, "scale": scale, "done": done}
+        return SumStage(config=config_of(scale), experiment="sum/tests", shared=numbers, **made, **own)
+
     def make(*scales, numbers="1 2"):
-        return [SumStage(numbers, scale, done) for scale in scales]
+        return [one(numbers, scale) for scale in scales]
 
     make.done = done
     return make

@@ -15,7 +15,7 @@ from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
 from runs.stages.clustering.learned_methods import learned_method
 from runs.stages.clustering.stage import clustering, points_of
-from runs.stages.clustering.trials import known_coarse, known_labels, known_to_method, told_points
+from runs.stages.clustering.trials import known_labels, known_of
 from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
 
@@ -119,7 +119,7 @@ def test_coarse_labels_of_half_the_points_and_the_others_are_judged(store, track
     assert len({one.key for one in (plain, coarse, both)}) == 3
     assert both.config.coarse == ("0", "2")
     true = points_of(both.config).labels
-    told = known_coarse(both.config, points_of(both.config), known_labels(both.config, points_of(both.config)))
+    told = known_of(both.config, points_of(both.config)).coarse
     found = both.trials.labels[0]
     assert both.trials.scores["accuracy"][0] == pytest.approx((found == true)[told < 0].mean())
     np.testing.assert_array_equal(found[told == 0], 1)
@@ -129,7 +129,7 @@ def test_coarse_labels_of_half_the_points_and_the_others_are_judged(store, track
 def test_points_whose_label_follows_from_pairs_are_not_judged(store, tracker):
     config = asked("labels=6", "links=400", "supervised_steps=5", "steps=5")
     data = points_of(config[0])
-    known = known_to_method(config[0], data)
+    known = known_of(config[0], data).labels
     assert known is not None
     assert known.known.sum() > known_labels(config[0], data).known.sum() == 6, "the draw has such points"
     (found,) = clustering(config, store, tracker)
@@ -154,8 +154,7 @@ def test_features_are_not_judged_by_points_whose_class_they_were_learned_with(st
     (learned,) = clustering(asked(*more, "supervised_steps=3", "steps=3"), store, tracker)
     bank = FeatureBank.load(Path(tracker.get(learned.run_id).data.tags["features"]))
     config, data = learned.config, points_of(learned.config)
-    known = known_to_method(config, data)
-    told = told_points(known, known_coarse(config, data, known))
+    told = known_of(config, data).told
     assert bank.provenance["told"] == str(0 if told is None else told.sum())
     assert bank.provenance["links"] == str(config.links or 0)
     given = ["dataset=features", f"path={store.cache('clustering') / learned.key / 'features.safetensors'}"]

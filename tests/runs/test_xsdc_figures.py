@@ -154,7 +154,7 @@ def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
 
 
 def test_a_map_of_nothing_is_refused_before_the_training(store, tracker, monkeypatch):
-    monkeypatch.setattr("runs.stages.clustering.stepwise_runs.fit_all", None)
+    monkeypatch.setattr("runs.stages.clustering.learning.fit_all", None)
     few = parse(ClusterConfig, ["dataset=spirals", "arms=3", "points=4", *SMALL[3:], "labels=9", "map_points=10"])
     with pytest.raises(InputError, match="map_points=10: only 3 points"):
         clustering(few, store, tracker)

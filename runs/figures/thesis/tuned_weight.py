@@ -10,8 +10,8 @@ from runs.figures.drawing import Drawing, plot_names
 from runs.figures.style import COLUMN, PAGE, new_grid, styled
 from runs.figures.tuning import draw_curve
 from runs.stages.lineage import short
-from runs.stages.recorded import RecordedTuning, recorded_tuning
 from runs.stages.results import in_common
+from runs.stages.tuning import Tuning, recorded_tuning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ NETWORKS = tuple({"backbone": name} for name in ("resnet18_84", "mobilenet_84", 
 
 
 @styled
-def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
+def weight_figure(tunings: Sequence[Tuning]) -> "Figure":
     """A row for each number of shots, a column for each network: both curves, and the chosen weight."""
     plots = _plots(tunings)
     rows = sorted({row for row, _ in plots}, key=lambda row: (len(row), row))  # 1-shot, 5-shot, 10-shot
@@ -32,10 +32,10 @@ def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
     for (row, column), axes in drawn.items():
         tuning = plots[row, column]
         assert tuning.novel is not None
-        for i, curve in enumerate((tuning.curve, tuning.novel)):
-            name = f"{tuning.curve.step.split if i == 0 else 'novel'} classes"
+        for i, curve in enumerate((tuning.curves[-1], tuning.novel)):
+            name = f"{tuning.curves[-1].step.split if i == 0 else 'novel'} classes"
             draw_curve(axes, [trial.values[FIELD] for trial in curve.trials], curve, name, i)
-        chosen = tuning.curve.chosen.values[FIELD]
+        chosen = tuning.curves[-1].chosen.values[FIELD]
         axes.axvline(chosen, color="#555555", linewidth=0.8, linestyle=":", label="chosen")
         axes.grid(axis="y", alpha=0.3)
     for row, line in zip(rows, grid, strict=True):
@@ -51,14 +51,16 @@ def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
     return figure
 
 
-def weight_caption(tunings: Sequence[RecordedTuning]) -> str:
+def weight_caption(tunings: Sequence[Tuning]) -> str:
     """What is drawn, and on how many tasks."""
-    curves = [curve for tuning in tunings for curve in (tuning.curve, tuning.novel) if curve]
+    curves = [curve for tuning in tunings for curve in (tuning.curves[-1], tuning.novel) if curve]
     strategies, benchmarks = (
         ", ".join(dict.fromkeys(short(choice) for choice in choices))
         for choices in ([t.config.strategy for t in tunings], [t.config.benchmark for t in tunings])
     )
-    chosen_on = " and ".join(sorted({f"{t.curve.step.tasks:,} of {t.curve.step.split} classes" for t in tunings}))
+    chosen_on = " and ".join(
+        sorted({f"{t.curves[-1].step.tasks:,} of {t.curves[-1].step.split} classes" for t in tunings})
+    )
     novel = " and ".join(sorted({f"{t.config.novel_tasks:,}" for t in tunings}))
     return (
         f"Mean accuracy of {strategies} on {benchmarks} against the weight λ of the neighbour graph, with 95 % "
@@ -91,7 +93,7 @@ def places(configs: Sequence[TuneConfig]) -> list[tuple[str, str]]:
     return known
 
 
-def _plots(tunings: Sequence[RecordedTuning]) -> dict[tuple[str, str], RecordedTuning]:
+def _plots(tunings: Sequence[Tuning]) -> dict[tuple[str, str], Tuning]:
     """Tunings by row and column of their plot."""
     return dict(zip(places([tuning.config for tuning in tunings]), tunings, strict=True))
 

@@ -1,9 +1,8 @@
 """One clustered config: all trials with their labels, the chosen trial, and the file that stores them."""
 
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +12,12 @@ from numpy.typing import NDArray
 from clustering.evaluation.protocol import ACCURACY, SCORES, lowest
 from clustering.files.arrays import read_arrays
 from runs.config.cluster import ClusterConfig
-from runs.stages.points import ClusteringResult
+from runs.stages.points import ClusteringResult, check_labels
 
 if TYPE_CHECKING:
     from clustering.evaluation.known_labels import KnownLabels
 
 TRIALS = "trials.npz"
-OPTIONAL = ("confidence", "mode_indices", "mode_movements", "validation", "eigengaps", "feature_map", "mapped_classes")
 PHASES = ("graph", "seeding", "optimise")
 
 
@@ -28,54 +26,38 @@ class Trials:
     """T clusterings of N points.
 
     Attributes:
-        settings: parameters by name; the first is {}, the parameters of the config.
-        setting: (T,) index into `settings`.
-        start: (T,) index of the seed.
-        seeds: (T,) random_state.
-        given: (T,) whether the trial is a start at the parameters of the config.
-        tried: (T,) whether labels can select the trial.
-        labels: (T, N) clusters.
-        confidence: (N,) largest assignment of every point in the chosen trial; None for a method
-            without assignments.
-        mode_indices: (K,) rows that are the prototypes, -1 for a prototype that is not a row; None for a method whose
-            prototypes are not rows.
-        mode_movements: (updates, K) distance moved by each prototype in each update; None if the method does not
-            report it.
-        objective: (T,) objective minimised by the method.
-        criterion: (T,) value by which the method chooses among starts; the objective if it has no other.
-        clusters: (T,) number of clusters with points.
-        iterations: (T,) number of iterations.
-        seconds: (T, 3) seconds of graph, seeding and optimisation.
-        scores: (T,) by name, on all points whose labels were not given to the method; empty if the classes are
-            unknown.
-        held_out: (T,) by name, on the points whose labels are not used for selection.
-        validation: (T,) accuracy on the points whose labels are used for selection; None without selection.
-        eigengaps: (steps,) gap of eigenvalues at each step of the chosen trial, see
-            `clustering.deep.xsdc.discriminative.eigengap`; None if the method does not report it.
-        feature_map: (n, 2) t-SNE map of the learned features of some points; None unless the config asks for it.
-        mapped_classes: (n,) class of each point of the map; None if the classes are unknown.
+        confidence, mode_indices, mode_movements, eigengaps: of the chosen trial, None if the method does not
+            report it: (N,) largest assignment of every point; (K,) rows that are the prototypes, -1 for a
+            prototype that is no row; (updates, K) distance moved by each prototype in each update; (steps,) gap
+            of eigenvalues at each step, see `clustering.deep.xsdc.discriminative.eigengap`.
     """
 
-    settings: tuple[Mapping[str, Any], ...]
-    setting: NDArray[np.int64]
-    start: NDArray[np.int64]
-    seeds: NDArray[np.int64]
-    given: NDArray[np.bool_]
-    tried: NDArray[np.bool_]
-    labels: NDArray[Any]
-    confidence: NDArray[np.float32] | None
-    mode_indices: NDArray[np.int64] | None
-    mode_movements: NDArray[np.float64] | None
-    objective: NDArray[np.float64]
+    settings: tuple[Mapping[str, Any], ...]  # parameters by name; the first is {}, the parameters of the config
+    setting: NDArray[np.int64]  # (T,) index into `settings`
+    start: NDArray[np.int64]  # (T,) index of the seed
+    seeds: NDArray[np.int64]  # (T,) random_state
+    given: NDArray[np.bool_]  # (T,) whether the trial is a start at the parameters of the config
+    tried: NDArray[np.bool_]  # (T,) whether labels can select the trial
+    labels: NDArray[Any]  # (T, N) clusters
+    objective: NDArray[np.float64]  # (T,) objective minimised by the method
+    # (T,) value by which the method chooses among starts; the objective if it has no other
     criterion: NDArray[np.float64]
-    clusters: NDArray[np.int64]
-    iterations: NDArray[np.int64]
-    seconds: NDArray[np.float64]
+    clusters: NDArray[np.int64]  # (T,) number of clusters with points
+    iterations: NDArray[np.int64]  # (T,) number of iterations
+    seconds: NDArray[np.float64]  # (T, 3) seconds of graph, seeding and optimisation
+    # (T,) by name, on all points whose labels were not given to the method; empty if the classes are unknown
     scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    # (T,) by name, on the points whose labels are not used for selection
     held_out: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    # (T,) accuracy on the points whose labels are used for selection; None without selection
     validation: NDArray[np.float64] | None = None
+    confidence: NDArray[np.float32] | None = None
+    mode_indices: NDArray[np.int64] | None = None
+    mode_movements: NDArray[np.float64] | None = None
     eigengaps: NDArray[np.float64] | None = None
+    # (n, 2) t-SNE map of the learned features of some points; None unless the config asks for it
     feature_map: NDArray[np.float32] | None = None
+    # (n,) class of each point of the map; None if the classes are unknown
     mapped_classes: NDArray[np.int64] | None = None
 
     @property
@@ -95,13 +77,14 @@ class Trials:
 
     def metrics(self) -> dict[str, float]:
         """Return values by their names in the record: without suffix for the trial chosen without labels,
-        `_label_selected` for the trial selected by labels, `_mean` and `_std` over the starts."""
+        `_label_selected` for the trial selected by labels, `_mean` and `_std` (NaN for one start) over the starts."""
         spread: dict[str, NDArray[np.float64]] = {**self.scores, "objective": self.objective}
         found: dict[str, float] = {}
         for name, values in spread.items():
+            starts = values[self.given]
             found[name] = float(values[self.chosen])
-            found[f"{name}_mean"] = float(values[self.given].mean())
-            found[f"{name}_std"] = _deviation(values[self.given])
+            found[f"{name}_mean"] = float(starts.mean())
+            found[f"{name}_std"] = float(starts.std(ddof=1)) if len(starts) > 1 else np.nan
         if self.selected is not None and self.validation is not None:
             for name, values in self.held_out.items():
                 found[f"{name}_label_selected"] = float(values[self.selected])
@@ -122,31 +105,23 @@ class Trials:
 
     @classmethod
     def load(cls, path: Path) -> "Trials":
-        """Read a file written by `save`. A damaged file raises the errors of zipfile or numpy."""
+        """Read a file written by `save`. A damaged file raises the errors of zipfile, numpy or a dataclass."""
         known = read_arrays(path)
-        fields = cls.__dataclass_fields__
-        given: dict[str, Any] = {name: known.get(name) for name in fields}
+        given: dict[str, Any] = {own.name: known[own.name] for own in fields(cls) if own.name in known}
         given["settings"] = tuple(json.loads(str(known["settings"])))
         for part in ("scores", "held_out"):
             given[part] = {name: known[f"{part}_{name}"] for name in (*SCORES, ACCURACY) if f"{part}_{name}" in known}
-        missing = [name for name in fields if given[name] is None and name not in OPTIONAL]
-        if missing:
-            raise ValueError(f"without {missing[0]}")
-        if given["labels"].ndim != 2 or given["labels"].dtype.kind not in "iu":
-            raise ValueError("labels that are none")
         found = cls(**given)
+        check_labels(found.labels)
         found.metrics()  # reads every field, and so raises if one is damaged
         return found
 
 
 @dataclass(frozen=True, eq=False)
-class Clustered(ClusteringResult[ClusterConfig]):
-    """One config with its trials.
+class Clustered(ClusteringResult):
+    """One config with its trials."""
 
-    Attributes:
-        trials: the trials.
-    """
-
+    config: ClusterConfig
     trials: Trials
 
 
@@ -159,8 +134,3 @@ def named_clusters(labels: NDArray[np.int64], known: "KnownLabels | None") -> ND
         return labels
     names = known.class_names
     return np.array([names[k] if 0 <= k < len(names) else str(k) for k in labels.tolist()], dtype=np.str_)
-
-
-def _deviation(values: NDArray[np.float64]) -> float:
-    """Return the standard deviation of a sample; NaN for a single value."""
-    return float(values.std(ddof=1)) if len(values) > 1 else math.nan

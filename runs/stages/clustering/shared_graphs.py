@@ -1,5 +1,7 @@
 """The neighbour graphs of one data set, each built once for all methods that use it."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,52 +17,42 @@ from fsl.machine import resolve_device
 
 
 class SharedGraphs:
-    """Neighbour graphs of the rows of a data set, by the parameters of estimators.
-
-    Args:
-        values: (N, D) float32.
-    """
+    """Neighbour graphs of the rows (N, D) of a data set, by the parameters of estimators."""
 
     def __init__(self, values: Any, progress: Progress) -> None:
-        self._values = values
-        self._progress = progress
+        self._values, self._progress = values, progress
         self._built: dict[tuple[Any, ...], NeighbourGraph] = {}
 
     def of(self, estimator: Any, device: str) -> NeighbourGraph | None:
-        """Return the graph that an estimator would build; None for an estimator without a graph.
-
-        Args:
-            device: device on which the graph is built, as in a config.
-        """
+        """Return the graph that an estimator would build on a device; None for an estimator without a graph."""
         wanted = estimator.get_params()
         if not has_fit_parameter(estimator, "graph") or "n_neighbors" not in wanted:
             return None
-        key = (
-            wanted["n_neighbors"],
-            wanted.get("symmetry", "average"),
-            wanted.get("normalize"),
-            resolve_device(device).type,
-        )
+        k, place = wanted["n_neighbors"], resolve_device(device).type
+        symmetry, normalize = wanted.get("symmetry", "average"), wanted.get("normalize")
+        key = (k, symmetry, normalize, place)
         if key not in self._built:
-            self._built[key] = self._build(*key)
+            rows: Any = self._values
+            if sparse.issparse(rows):
+                rows = rows if normalize is None else unit_sparse_rows(rows)
+            else:
+                rows = torch.from_numpy(np.require(rows, requirements="W")).to(place)
+                rows = unit_rows(rows) if normalize == "l2" else rows
+            with shares_of(self._progress, f"neighbours, k = {k}", rows.shape[0]) as done:
+                self._built[key] = neighbours(rows, k, symmetry=symmetry, done=done)
         return self._built[key]
 
-    def _build(self, k: int, symmetry: Any, normalize: str | None, device: str) -> NeighbourGraph:
-        rows: Any = self._values
-        if sparse.issparse(rows):
-            rows = rows if normalize is None else unit_sparse_rows(rows)
-        else:
-            rows = torch.from_numpy(np.require(rows, requirements="W")).to(device)
-            if normalize == "l2":
-                rows = unit_rows(rows)
-        before, points = 0, rows.shape[0]
-        with self._progress.track(f"neighbours, k = {k}", points) as advance:
 
-            def done(finished: int, total: int) -> None:
-                nonlocal before
-                advance(finished - before)
-                before = finished
+@contextmanager
+def shares_of(progress: Progress, name: str, total: int) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar, and yield a function of finished and all work that advances it."""
+    shown = 0
+    with progress.track(name, total) as advance:
 
-            found = neighbours(rows, k, symmetry=symmetry, done=done)
-            advance(points - before)
-        return found
+        def done(finished: int, of: int) -> None:
+            nonlocal shown
+            advance(total * finished // of - shown)
+            shown = total * finished // of
+
+        yield done
+        done(1, 1)

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairness.trade_off import pareto_front, smallest_best
-from runs.stages.fair.results import FairResult
-
-Floats = NDArray[np.float64]
+from runs.stages.fair.results import FairResult, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +31,7 @@ class Series:
 
     def mean(self, name: str) -> Floats:
         """Return the (W,) mean over seeds."""
-        found: Floats = self.values(name).mean(axis=0)
-        return found
+        return np.asarray(self.values(name).mean(axis=0))
 
     def deviation(self, name: str) -> Floats:
         """Return the (W,) standard deviation over seeds; NaN for one seed."""
@@ -46,8 +42,7 @@ class Series:
         """Return the (W,) mean over the seeds without empty clusters at a weight; NaN if there is no such seed."""
         whole = np.isfinite(self.values("error_of_all"))
         sums = np.where(whole, self.values(name), 0.0).sum(axis=0)
-        found: Floats = np.where(whole.any(axis=0), sums / np.maximum(whole.sum(axis=0), 1), np.nan)
-        return found
+        return np.where(whole.any(axis=0), sums / np.maximum(whole.sum(axis=0), 1), np.nan)
 
     @cached_property
     def chosen(self) -> int | None:
@@ -58,27 +53,22 @@ class Series:
     def comparable(self) -> tuple[object, ...]:
         """Key of series with comparable objectives and errors: the objective, the rows and their graph, the number of
         clusters, and the groups with their target."""
-        config, found = self.first.config, self.first.found
-        options = config.method.options
-        cut = self.first.kind == "ncut"
-        graph = (options.get("n_neighbors"), options.get("symmetry", "average")) if cut else None
+        first, found, options = self.first, self.first.found, self.first.config.method.options
+        graph = (options.get("n_neighbors"), options.get("symmetry", "average")) if first.kind == "ncut" else None
         groups = (*found.group_names.tolist(), *found.target.tolist())
-        return (self.first.kind, self.first.n_clusters, repr(config.dataset), options.get("normalize"), graph, groups)
+        return (first.kind, first.n_clusters, repr(first.config.dataset), options.get("normalize"), graph, groups)
 
 
 def series_of(results: Sequence[FairResult]) -> list[Series]:
     """Group results that differ only in their seed, in the order of the first result of each group."""
     found: list[list[FairResult]] = []
     for result in results:
-        recipe = result.config.replace(seed=0)
-        alike = [
-            own
-            for own in found
-            if own[0].config.replace(seed=0) == recipe
-            and np.allclose(own[0].found.weights, result.found.weights, equal_nan=True)
-        ]
-        if alike:
-            alike[0].append(result)
+        recipe, weights = result.config.replace(seed=0), result.found.weights
+        for own in found:
+            same = own[0].config.replace(seed=0) == recipe
+            if same and np.allclose(own[0].found.weights, weights, equal_nan=True):
+                own.append(result)
+                break
         else:
             found.append([result])
     return [Series(tuple(own)) for own in found]
@@ -88,15 +78,10 @@ def fronts(series: Sequence[Series]) -> dict[int, set[int]]:
     """Return the weights on the Pareto front of all comparable series, by index of the series."""
     found: dict[int, set[int]] = {position: set() for position in range(len(series))}
     for key in dict.fromkeys(one.comparable for one in series):
-        points = [
-            (position, step)
-            for position, one in enumerate(series)
-            if one.comparable == key
-            for step in range(len(one.weights))
-        ]
-        objectives = [series[position].mean_of_whole("objective")[step] for position, step in points]
-        errors = [series[position].mean_of_whole("fairness_error")[step] for position, step in points]
-        for i in pareto_front(objectives, errors):
-            position, step = points[i]
+        own = [position for position, one in enumerate(series) if one.comparable == key]
+        places = [(position, step) for position in own for step in range(len(series[position].weights))]
+        objectives = np.concatenate([series[position].mean_of_whole("objective") for position in own])
+        errors = np.concatenate([series[position].mean_of_whole("fairness_error") for position in own])
+        for position, step in (places[i] for i in pareto_front(objectives, errors)):
             found[position].add(step)
     return found
