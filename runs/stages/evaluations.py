@@ -1,7 +1,7 @@
 """Stage three: strategies on tasks; each config has a run of its own."""
 
 import dataclasses
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -198,7 +198,7 @@ def evaluation(
     for strategy in dict.fromkeys(short(config.strategy) for config in configs if config.tuning and not config.tuned):
         progress.note(f"there is nothing to tune for {strategy}: evaluated as it is")
     stages = _stages(configs, tuned, parent)
-    results, failed = execute(stages, work, check=lambda batches: preflight(batches, work))
+    results, failed = execute(stages, work, check=lambda batches: preflight(_grouped(batches), work))
     if failures is not None:
         failures += failed
     elif failed:
@@ -227,7 +227,11 @@ def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, pro
     batches: dict[Hashable, list[EvaluationStage]] = {}
     for stage in _stages(configs, [None] * len(configs)):
         batches.setdefault(stage.batch, []).append(stage)
-    preflight(list(batches.values()), Workspace(store, tracker, progress))
+    preflight(_grouped(batches.values()), Workspace(store, tracker, progress))
+
+
+def _grouped(batches: Iterable[Sequence[EvaluationStage]]) -> list[tuple[Lineage, list[EvaluateConfig]]]:
+    return [(batch[0].lineage, [stage.config for stage in batch]) for batch in batches]
 
 
 def _stages(

@@ -8,7 +8,7 @@ from runs.config.configs import EvaluateConfig
 from runs.stages.banks import stored_bank
 from runs.stages.checkpoints import weights_of
 from runs.stages.given_features import given_bank
-from runs.stages.lineage import images_of, labels_of
+from runs.stages.lineage import Lineage, images_of, labels_of
 from runs.stages.stage import Workspace
 
 if TYPE_CHECKING:
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
     from fsl.samplers.sampler import Sampler
     from fsl.tasks import TaskSource
-    from runs.stages.evaluations import EvaluationStage
 
 
-def preflight(batches: "Sequence[Sequence[EvaluationStage]]", work: Workspace) -> None:
+def preflight(batches: Sequence[tuple[Lineage, Sequence[EvaluateConfig]]], work: Workspace) -> None:
     """Check that given weights fit the network, that the classes suffice for the tasks, and that there are class names
     where they are required; then decode the images.
 
     Args:
-        batches: stages whose configs differ in their strategies only.
+        batches: configs that differ in their strategies only, with their lineage.
         work: where features, images and runs are.
 
     Raises:
@@ -35,8 +34,8 @@ def preflight(batches: "Sequence[Sequence[EvaluationStage]]", work: Workspace) -
 
     store, _, progress, _ = work = work._replace(force=False)
     splits: dict[tuple[str, str], FeatureBank | ImageSet | Decoded] = {}
-    for batch in batches:
-        config, lineage, named = batch[0].config, batch[0].lineage, False
+    for lineage, configs in batches:
+        config, named = configs[0], False
         if config.features is not None:
             bank = given_bank(config.feature_files, config.split, config.prompt)
             tasks, named = tasks_of(config, bank), bank.text is not None
@@ -48,12 +47,12 @@ def preflight(batches: "Sequence[Sequence[EvaluationStage]]", work: Workspace) -
             if place not in splits:
                 splits[place] = stored_bank(lineage.bank_of(part), store) or labels_of(part, store, progress)
             tasks = tasks_of(config, splits[place])
-        for stage in batch:
-            _check_names(stage.config, tasks, named=named)
-    for batch in batches:
-        if batch[0].lineage.feature_files:
+        for each in configs:
+            _check_names(each, tasks, named=named)
+    for lineage, configs in batches:
+        if lineage.feature_files:
             continue
-        part = batch[0].lineage.part(batch[0].config.split)
+        part = lineage.part(configs[0].split)
         found = splits[part.source, part.split]
         if isinstance(found, Decoded):
             splits[part.source, part.split] = images_of(part.benchmark, part.split, store, progress, found)

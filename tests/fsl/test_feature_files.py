@@ -264,7 +264,7 @@ ZERO[5], LOST[6, 1] = 0, np.nan
         ({"labels": np.where(Y == 1, "be", "ant")}, "'be'.*did you mean 'bee'"),
         ({"labels": None}, "without labels"),
         ({"labels": [0, None] * 4}, "labels: .*None in row 1"),
-        ({"labels": [0, "a"] * 4}, "unknown label"),
+        ({"labels": [0, "a"] * 4}, "labels: .*one type"),
         ({"labels": np.array([0, "a"] * 4, dtype=object)}, "labels: .*one type"),
         ({"features": ZERO}, "zero in row 5"),
         ({"features": LOST}, "row 6"),
