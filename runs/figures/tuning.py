@@ -7,7 +7,7 @@ import numpy as np
 
 from runs.config.overrides import is_number, spell, write
 from runs.figures.style import COLOURS, COLUMN, new_row, series, styled
-from runs.stages.tuning import Curve
+from runs.stages.curves import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

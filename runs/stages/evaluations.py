@@ -17,7 +17,6 @@ from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, r
 from runs.stages.preflight import preflight, tasks_of
 from runs.stages.results import PER_TASK, Result, Tuned
 from runs.stages.stage import Computed, Failures, Stage, Workspace, execute
-from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
 if TYPE_CHECKING:
@@ -161,42 +160,15 @@ def task_tags(config: EvaluateConfig | TuneConfig) -> dict[str, Any]:
     return {"sampler": config.sampler.name, **shape}
 
 
-def evaluation(
+def evaluate_tuned(
     configs: Sequence[EvaluateConfig],
-    store: Store,
-    tracker: Tracker,
+    tuned: Sequence[Tuned | None],
+    work: Workspace,
     *,
-    progress: Progress = quiet,
-    force: bool = False,
     parent: Parent | None = None,
     failures: Failures | None = None,
 ) -> list[Result]:
-    """Return the result of each config, in order; finished ones are taken from the cache.
-
-    Configs with `tuning` are tuned first, unless they are. Strategies on the same tasks share the gathered features.
-    Each config has a run of its own. If a strategy fails, the others are evaluated and recorded before its error is
-    raised.
-
-    Args:
-        force: evaluate again, even if the result is in the cache; tunings are not repeated.
-        parent: the runs become its children.
-        failures: list to which failed strategies are appended, with the names of their runs; the results are those of
-            the other strategies. If it is None, the first error is raised.
-
-    Raises:
-        InputError: wrong values, an audit that a strategy does not support, or tasks that the classes cannot give;
-            raised before any training.
-    """
-    from runs.stages.tuning import find_tuned, tune
-
-    work = Workspace(store, tracker, progress, force)
-    tuned = [find_tuned(config, tracker) for config in configs]
-    missing = [i for i, config in enumerate(configs) if config.tuned and tuned[i] is None]
-    check([configs[i] for i in missing], store, tracker, progress)
-    for i in missing:
-        tuned[i] = tune(configs[i].tuning_config(), store, tracker, progress=progress).tuned
-    for strategy in dict.fromkeys(short(config.strategy) for config in configs if config.tuning and not config.tuned):
-        progress.note(f"there is nothing to tune for {strategy}: evaluated as it is")
+    """Return the result of each config with its tuned values, as `runs.stages.pipeline.evaluation` does."""
     stages = _stages(configs, tuned, parent)
     results, failed = execute(stages, work, check=lambda batches: preflight(_grouped(batches), work))
     if failures is not None:
@@ -204,18 +176,6 @@ def evaluation(
     elif failed:
         raise failed[0][1]
     return [dataclasses.replace(results[stage.key], config=stage.asked) for stage in stages if stage.key in results]
-
-
-def recorded_evaluation(config: EvaluateConfig, tracker: Tracker, say: Say = silent) -> Result | None:
-    """Return the evaluation of a config from the cache; None, with a message, if it or its tuning is not there."""
-    from runs.stages.tuning import find_tuned
-
-    tuned = find_tuned(config, tracker)
-    if config.tuned and tuned is None:
-        say(f"{evaluate_name(config)} is not tuned yet")
-        return None
-    found: Result | None = EvaluationStage.of(config, Lineage.of(config), tuned).find(tracker.store, tracker)
-    return found
 
 
 def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: Progress = quiet) -> None:

@@ -12,10 +12,9 @@ from fsl.evaluation.scores import half_width
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.figures import papers
-from runs.stages.evaluations import recorded_evaluation
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import evaluation
+from runs.stages.pipeline import evaluation, recorded_evaluation
 from runs.tables.filling import filled, result_keys
 from runs.tables.grid import table_of
 from runs.tables.judging import judge

@@ -20,8 +20,7 @@ from runs.figures.drawing import plot_names
 from runs.figures.logged import logged_figure
 from runs.figures.style import FORMATS
 from runs.record.query import NOTE
-from runs.stages.evaluations import recorded_evaluation
-from runs.stages.pipeline import Tuning, evaluation, tune
+from runs.stages.pipeline import Tuning, evaluation, recorded_evaluation, tune
 from runs.stages.tuning import recorded_tuning
 from runs.tables.papers.published import figures
 from runs.track import Tracker

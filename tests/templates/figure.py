@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from runs.config.configs import EvaluateConfig
 from runs.figures.drawing import Drawing
 from runs.figures.style import COLUMN, new_figure, series, styled
-from runs.stages.evaluations import recorded_evaluation
+from runs.stages.pipeline import recorded_evaluation
 from runs.stages.results import Result, in_common
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from runs.config.configs import EvaluateConfig
 from runs.figures.drawing import Drawing, plot_names
 from runs.figures.style import COLUMN, new_figure, series, styled
 from runs.figures.thesis.tuned_weight import NETWORKS
-from runs.stages.evaluations import recorded_evaluation
 from runs.stages.lineage import short
+from runs.stages.pipeline import recorded_evaluation
 from runs.stages.results import Result, in_common
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from runs.config.configs import EvaluateConfig
 from runs.config.overrides import write
 from runs.figures.accuracy_along import Line, Quantity, experiment, lines_figure
 from runs.figures.drawing import Drawing
-from runs.stages.evaluations import recorded_evaluation
 from runs.stages.lineage import short, weights_name
+from runs.stages.pipeline import recorded_evaluation
 from runs.stages.results import Result
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from clustering.foundation.streams import stream
 from fsl.features.bank import FeatureBank
 from runs.config.cluster import ClusterConfig
 from runs.record.tracked_run import TrackedRun
+from runs.stages.clustering.fitting import ClusteringStage, Fitted, Problem
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.results import Trials
-from runs.stages.clustering.stage import ClusteringStage, Fitted, Problem
 from runs.stages.clustering.trials import Known, fit_all
 from runs.stages.points import Points
 from runs.stages.stage import Workspace

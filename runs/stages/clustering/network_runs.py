@@ -21,8 +21,8 @@ from clustering.foundation.progress import Progress
 from fsl.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.stages.clustering.deep_network import DeepNetwork, Shaken
+from runs.stages.clustering.fitting import BALANCED, Problem
 from runs.stages.clustering.learning import NETWORK, Learned, LearningRun, LearningStage, watched_scores
-from runs.stages.clustering.stage import BALANCED, Problem
 from runs.stages.clustering.trials import Known, facts_of, told, trials_of
 from runs.stages.points import Points
 from runs.stages.stage import Workspace
