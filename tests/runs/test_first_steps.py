@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from clustering.datasets.folder import Folder as Points
-from clustering.files import heif
+from clustering.files import picture_formats
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import dotted
@@ -157,9 +157,9 @@ def test_ten_folders_say_how_they_are_divided(tmp_path):
 @pytest.fixture
 def no_heif(monkeypatch):
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
-    heif.read_heif.cache_clear()
+    picture_formats.read_heif.cache_clear()
     yield
-    heif.read_heif.cache_clear()
+    picture_formats.read_heif.cache_clear()
 
 
 def test_pictures_of_telephones_are_named(no_heif, tmp_path):

@@ -199,7 +199,7 @@ def test_a_choice_that_was_tampered_with_is_made_again(tuned, tracker, config, n
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, pytest.param(RuntimeError, marks=pytest.mark.slow)])
 def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, notes, monkeypatch, error):
-    real, calls = tuning.evaluation, []
+    real, calls = tuning.evaluate_tuned, []
 
     def interrupted(configs, *rest, **more):
         calls.append(configs)
@@ -207,7 +207,7 @@ def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, note
             raise error
         return real(configs, *rest, **more)
 
-    monkeypatch.setattr(tuning, "evaluation", interrupted)
+    monkeypatch.setattr(tuning, "evaluate_tuned", interrupted)
     with pytest.raises(error):
         tune(config, trained, tracker)
     (parent,) = (run for run in runs_of(tracker, "tune/Tiny") if PARENT not in run.data.tags)
@@ -276,13 +276,13 @@ def test_a_value_that_a_step_holds_is_checked_before_anything_is_trained(store, 
 
 def test_the_novel_curve_comes_after_the_choice_and_changes_nothing(trained, tracker, typed, shortest, monkeypatch):
     (asked,) = parse(TuneConfig, typed("novel_tasks=35"))
-    real, seen = tuning.evaluation, []
+    real, seen = tuning.evaluate_tuned, []
 
     def watched(configs, *rest, parent, **more):
         seen.append((configs[0].split, tracker.get(parent.run_id).info.status))
         return real(configs, *rest, parent=parent, **more)
 
-    monkeypatch.setattr(tuning, "evaluation", watched)
+    monkeypatch.setattr(tuning, "evaluate_tuned", watched)
     found = tune(asked, trained, tracker)
     assert ("novel", "FINISHED") in seen
     assert ("novel", "RUNNING") not in seen
