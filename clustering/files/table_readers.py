@@ -52,7 +52,8 @@ def kind_of(path: Path) -> str:
     """
     kind = next((kind for kind, ends in ENDINGS.items() if path.name.lower().endswith(ends)), None)
     if kind is None:
-        raise InputError(f"{path}: must be a table in {wanted()}; in Excel, save it as CSV UTF-8")
+        comma = "" if path.suffix else "; a comma separates values, so quote a name that has one: 'path=\"a, b.csv\"'"
+        raise InputError(f"{path}: must be a table in {wanted()}; in Excel, save it as CSV UTF-8{comma}")
     return kind
 
 
