@@ -27,7 +27,19 @@ COMMANDS = {
     "fair": ["fair", "dataset=synthetic", "method=fair_kmeans", "--json"],
     "table": ["table", "quickstart", *SMALL[:4], "--run-missing", "-y", "--json", "parallel.n_jobs=2"],
 }
-TIMES = ("seconds", "ms", "run", "identity", "key", "reused", "machine", "commit", "created")  # differ between runs
+TIMES = (
+    "seconds",
+    "ms",
+    "run",
+    "results",
+    "picture",
+    "identity",
+    "key",
+    "reused",
+    "machine",
+    "commit",
+    "created",
+)  # differ between runs
 LEFT = (".tmp", ".part", ".new", ".old")  # endings of unfinished files
 
 
