@@ -7,7 +7,7 @@ export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = true
 export GIT_PYTHON_REFRESH = quiet
 BIN = .venv/bin
-BENCHMARKS ?= strategies shared_products laplacianshot against_easyfsl gpu parity training_overhead record
+BENCHMARKS ?= strategies against_easyfsl parity training_overhead fair_rivals
 
 .PHONY: quickstart test test-slow test-all docs lint types bench bench-slow ui environment clean
 quickstart: environment
@@ -39,7 +39,7 @@ bench: environment
 	for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-slow: environment
-	$(BIN)/python benchmarks/scale.py 10000 30000 100000 300000 1000000 10000000 --exact-up-to 300000
+	$(BIN)/python benchmarks/scale.py 10000 30000 100000 300000 1000000
 
 ui: environment
 	$(BIN)/transduce ui

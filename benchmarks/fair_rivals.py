@@ -1,11 +1,10 @@
 """Fair clustering by other authors: what each costs beside K-means, how it grows with N, and what it finds.
 
     python benchmarks/fair_rivals.py --points 2000 8000 32000
-    python benchmarks/fair_rivals.py --programme
 
 Points are drawn about 15 centres in 5 dimensions, with two groups that are not where the other is. A method's time is
 one fit with one start over the time of one start of scikit-learn's K-means on the same points; its exponent is that of
-N between the two last sizes. `--programme`: the fair assignment against HiGHS with all N K variables.
+N between the two last sizes.
 """
 
 import argparse
@@ -16,16 +15,11 @@ from typing import Any
 import numpy as np
 from machine import describe
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.optimize import linprog
 from sklearn.cluster import KMeans
 
 import fairness.rivals
-from fairness.assignment import bounds_about, fair_assignment
-from fairness.groups import groups_of
 from fairness.objectives import kmeans_objective
 from fairness.rivals import RIVALS
-from fairness.rivals.unfair import costs
 
 
 def draw(points: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -61,43 +55,13 @@ def table(sizes: list[int], clusters: int) -> None:
     print(f"one start of K-means: {', '.join(f'{seconds:.2f} s' for seconds in times['K-means'])}")
 
 
-def programme(sizes: list[int], clusters: int) -> None:
-    print("| N | variables | all of them, s | generated, s | ratio | optima apart |")
-    print("| --- |" + " --- |" * 5)
-    for size in sizes:
-        X, sensitive = draw(size)
-        groups = groups_of(sensitive, size)
-        cost = costs(X, KMeans(clusters, n_init=1, random_state=0).fit(X).cluster_centers_)
-        began = time.perf_counter()
-        found = fair_assignment(cost, groups, *bounds_about(groups.target, 0.0), generator=np.random.default_rng(0))
-        own = time.perf_counter() - began
-        began = time.perf_counter()
-        value = whole(cost, sensitive)
-        every = time.perf_counter() - began
-        apart = abs(value - found.value) / value
-        print(
-            f"| {size:,} | {size * clusters:,} | {every:.1f} | {own:.1f} | {every / own:.0f} | {apart:.0e} |",
-            flush=True,
-        )
-
-
-def whole(cost: NDArray[np.float64], sensitive: NDArray[np.int64]) -> float:
-    """The optimum with exactly the data's proportions in every cluster, all variables at once."""
-    points, clusters = cost.shape
-    simplices = sparse.kron(sparse.eye_array(points), np.ones((1, clusters)))
-    excess = sparse.kron((sensitive - sensitive.mean())[None], sparse.eye_array(clusters))
-    limits = np.concatenate([np.ones(points), np.zeros(clusters)])
-    return float(linprog(cost.ravel(), A_eq=sparse.vstack([simplices, excess], format="csc"), b_eq=limits).fun)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, nargs="+", default=[2000, 8000, 32000])
     parser.add_argument("--clusters", type=int, default=10)
-    parser.add_argument("--programme", action="store_true")
     given = parser.parse_args()
     print(describe())
-    (programme if given.programme else table)(given.points, given.clusters)
+    table(given.points, given.clusters)
 
 
 if __name__ == "__main__":

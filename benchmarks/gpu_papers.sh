@@ -38,7 +38,7 @@ done
 pictures=$data/mini_imagenet
 results=${TRANSDUCE_RESULTS:-results} results=${results%/}
 transduce=(transduce) settings=() some=() few=()
-device=cuda parity=() speed=() overhead=(--turns 5 --images 25600)
+device=cuda parity=() speed=(simpleshot bd_cspn laplacianshot slk_means slk_ms tim_adm paddle pt_map) overhead=(--turns 5 --images 25600)
 if [ -n "$small" ]; then
     export OMP_WAIT_POLICY=passive # where cores are shared, threads that wait actively take them from others
     results+=-small
@@ -105,7 +105,7 @@ cells() { # cells BACKBONE TABLE [key=value...]: what a table lacks on mini-Imag
 
 papers mini_resnet18 resnet18_84 thesis/4.1 thesis/4.4 slk_fewshot/II
 step parity python "$here/parity.py" --device "$device" "${parity[@]}"
-step speed python "$here/gpu.py" --device "$device" "${speed[@]}"
+step speed python "$here/strategies.py" --device "$device" "${speed[@]}"
 step training_overhead python "$here/training_overhead.py" --device "$device" --sizes 84 "${overhead[@]}"
 cells resnet18_84 thesis/4.5 "${few[@]}"
 papers mini_wrn wrn28_10 thesis/4.1 slk_fewshot/II

@@ -5,11 +5,9 @@ A prediction may differ where its margin on the processor, the difference of the
 the margin, and the largest difference of two probabilities. The exit code is 1 if any is beyond the margin.
 
 Strategies get 5-way tasks with 1 and 5 shots, balanced and of Dirichlet proportions, and class names if they need them.
-TF32 is off: its products are less precise than the margin.
+TF32 is off: its products are less precise than the margin. `--device cpu` compares one thread with two instead.
 
     python benchmarks/parity.py [--device cuda] [--tasks 128] [name ...]
-
-`--device cpu` compares one thread with two instead.
 """
 
 import argparse
@@ -17,7 +15,6 @@ import inspect
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -41,19 +38,8 @@ from fsl.strategies import STRATEGIES
 from fsl.transforms import transform_features
 
 MARGIN = 1e-4
-SAMPLERS, SHOTS = (Balanced, Dirichlet), (1, 5)
-TRAINED = 1  # tasks of a strategy that trains the network on each of them
-
-
-class Side(NamedTuple):
-    """A device, and the number of its processor's threads; None: all."""
-
-    device: torch.device
-    threads: int | None = None
-
-    def work(self) -> AbstractContextManager[None]:
-        """The context of its work."""
-        return nullcontext() if self.threads is None else threads(self.threads)
+Side = tuple[torch.device, int]
+"""A device, and the number of threads of the processor."""
 
 
 class Found(NamedTuple):
@@ -64,8 +50,7 @@ class Found(NamedTuple):
 
 
 class Parity(NamedTuple):
-    """Number of predictions, of those that differ, of those that differ beyond the margin; largest difference of two
-    probabilities."""
+    """Predictions; those that differ; of these, beyond the margin; largest difference of two probabilities."""
 
     predictions: int
     differ: int
@@ -84,43 +69,35 @@ def compare(expected: Found, found: Found) -> Parity:
     return Parity(len(differ), int(differ.sum()), int(beyond.sum()), apart)
 
 
-def pictures_of(bank: FeatureBank) -> Pictures:
-    """Random pictures for the points of a bank, and an untrained network."""
-    generator = torch.Generator().manual_seed(0)
-    images = torch.randint(0, 256, (len(bank.labels), 3, 16, 16), generator=generator, dtype=torch.uint8)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = create_backbone("conv4", channels=3, size=16)
-    return Pictures(images, network.eval(), (0.5,) * 3, (0.3,) * 3, 16, Augmentation())
-
-
-def few_shot(name: str, bank: FeatureBank, count: int, sides: tuple[Side, Side]) -> Iterator[tuple[str, Parity]]:
+def few_shot(name: str, bank: FeatureBank, count: int, sides: list[Side]) -> Iterator[tuple[str, Parity]]:
     """The parity of a strategy on tasks of each sampler, with each number of shots."""
     kind = STRATEGIES.load(name)
     strategy, pictures = kind(), None
     if getattr(kind, "text", "none") == "required":
         means = torch.stack([bank.features[bank.labels == k].mean(0) for k in range(len(bank.class_names))])
         bank = replace(bank, text=means, logit_scale=20.0)
-    if getattr(kind, "needs_images", False):
-        count, pictures = TRAINED, pictures_of(bank)
-    for sampler in SAMPLERS:
-        for shot in SHOTS:
+    if getattr(kind, "needs_images", False):  # it trains the network on each task
+        images = np.random.default_rng(0).integers(0, 256, (len(bank.labels), 3, 16, 16), dtype=np.uint8)
+        torch.manual_seed(0)
+        network = create_backbone("conv4", channels=3, size=16).eval()
+        pictures = Pictures(torch.from_numpy(images), network, (0.5,) * 3, (0.3,) * 3, 16, Augmentation())
+        count = 1
+    for sampler in (Balanced, Dirichlet):
+        for shot in (1, 5):
             tasks, found = sampler(shot=shot).tasks(bank.labels).first(count), []
-            for side in sides:
-                device = side.device
+            for device, cores in sides:
                 features = transform_features(bank.features, strategy.transform, bank.base_mean).to(device)
                 mean = None if bank.base_mean is None else bank.base_mean.to(device)
-                text = BankText.of(bank, device)
-                with side.work():
-                    episodes = GatheredEpisodes(features, tasks, strategy.transform, mean, pictures, text)
-                    predictions = strategy.predict(episodes)
-                found.append(
-                    Found(predictions.labels.flatten().cpu(), predictions.probabilities.flatten(0, 1).float().cpu())
-                )
+                with threads(cores):
+                    given = GatheredEpisodes(
+                        features, tasks, strategy.transform, mean, pictures, BankText.of(bank, device)
+                    )
+                    out = strategy.predict(given)
+                found.append(Found(out.labels.flatten().cpu(), out.probabilities.flatten(0, 1).float().cpu()))
             yield f"{name}, {sampler.__name__.lower()}, {shot}-shot", compare(*found)
 
 
-def estimated(name: str, kind: Any, count: int, sides: tuple[Side, Side]) -> Iterator[tuple[str, Parity]]:
+def estimated(name: str, kind: Any, count: int, sides: list[Side]) -> Iterator[tuple[str, Parity]]:
     """The parity of an estimator on overlapping blobs, with groups if it is fair, and some labels if it takes them."""
     random = np.random.default_rng(0)
     classes = random.integers(0, 4, 8 * count)
@@ -131,14 +108,13 @@ def estimated(name: str, kind: Any, count: int, sides: tuple[Side, Side]) -> Ite
         given["sensitive_features"] = np.where(random.random(len(X)) < 0.25 + 0.15 * classes, "a", "b")
     if "partial_labels" in taken:
         given["partial_labels"] = np.where(np.arange(len(X)) % 16 == 0, classes, -1)
-    settings = {"fairness_weight": 20.0, "n_init": 4, "steps": 100}
-    found = []
-    for side in sides:
-        model = clustering.methods.with_known(kind(4, random_state=0, device=side.device.type), **settings)
-        with side.work(), warnings.catch_warnings():
+    settings, found = {"fairness_weight": 20.0, "n_init": 4, "steps": 100}, []
+    for device, cores in sides:
+        model = clustering.methods.with_known(kind(4, random_state=0, device=device.type), **settings)
+        with threads(cores), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of an iteration that stops at its limit
             model.fit(X, **given)
-        assigned = model.assignments_ if hasattr(model, "assignments_") else None
+        assigned = getattr(model, "assignments_", None)
         if assigned is None and hasattr(model, "predict_proba"):
             assigned = model.predict_proba(X)
         probabilities = None if assigned is None else torch.as_tensor(np.asarray(assigned))
@@ -146,41 +122,31 @@ def estimated(name: str, kind: Any, count: int, sides: tuple[Side, Side]) -> Ite
     yield name, compare(*found)
 
 
-def estimators() -> dict[str, Any]:
-    """The estimators that take a device, by name."""
+def main() -> int:
     tables = (clustering.methods.METHODS, fairness.methods.METHODS)
     kinds = {name: table.load(name) for table in tables for name in table.table}
-    return {name: kind for name, kind in kinds.items() if "device" in inspect.signature(kind).parameters}
-
-
-def main() -> int:
-    kinds = estimators()
+    kinds = {name: kind for name, kind in kinds.items() if "device" in inspect.signature(kind).parameters}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=[*STRATEGIES.table, *kinds], help="strategies and estimators")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tasks", type=int, default=128, help="of each kind; estimators get 8 points for each")
     options = parser.parse_args()
-    if unknown := [name for name in options.names if name not in (*STRATEGIES.table, *kinds)]:
-        parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join((*STRATEGIES.table, *kinds))}")
-    if options.device.startswith("cuda") and not torch.cuda.is_available():
+    device, cpu, cores = torch.device(options.device), torch.device("cpu"), torch.get_num_threads()
+    if device.type == "cuda" and not torch.cuda.is_available():
         print("left out: there is no GPU here")
         return 0
-    device, cpu = torch.device(options.device), torch.device("cpu")
-    on_gpu = device.type == "cuda"
-    sides = (Side(cpu), Side(device)) if on_gpu else (Side(cpu, 1), Side(cpu, 2))
+    sides = [(cpu, cores), (device, cores)] if device.type == "cuda" else [(cpu, 1), (cpu, 2)]
     torch.backends.cudnn.allow_tf32 = False
-    print(f"{describe()}; {torch.cuda.get_device_name(device) if on_gpu else 'one thread against two'}")
+    print(describe(), torch.cuda.get_device_name(device) if device.type == "cuda" else "one thread against two")
     print(f"{'':44} predictions  differ  beyond {MARGIN:g}  probabilities apart")
     bank, beyond = make_bank(each=100), 0
     for name in options.names:
-        if name in STRATEGIES.table:
-            rows = few_shot(name, bank, options.tasks, sides)
-        else:
-            rows = estimated(name, kinds[name], options.tasks, sides)
-        for shown, parity in rows:
-            numbers = f"{parity.predictions:11} {parity.differ:7} {parity.beyond:13} {parity.apart:20.0e}"
+        few = name in STRATEGIES.table
+        rows = few_shot(name, bank, options.tasks, sides) if few else estimated(name, kinds[name], options.tasks, sides)
+        for shown, found in rows:
+            numbers = f"{found.predictions:11} {found.differ:7} {found.beyond:13} {found.apart:20.0e}"
             print(f"{shown:44} {numbers}", flush=True)
-            beyond += parity.beyond
+            beyond += found.beyond
     print(f"{beyond} predictions differ beyond the margin" if beyond else "no prediction differs beyond the margin")
     return 1 if beyond else 0
 

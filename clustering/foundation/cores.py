@@ -1,7 +1,7 @@
 """Work that is shared between cores, and work that each core does on its own.
 
 Threads that share a step wait for each other at its end. If other programs use the cores, a thread may first have to
-wait for its turn, so a step must be long enough to be worth sharing (`benchmarks/busy_cores.py`).
+wait for its turn, so a step must be long enough to be worth sharing.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """Exact nearest neighbours among many points, without the matrix of all pairs.
 
 Blocks of rows are compared by a matrix product and a selection. That is as fast as the flat index of faiss if the BLAS
-of faiss supports the processor, and otherwise three times faster (`benchmarks/neighbours.py` measures both). It runs on
-the device and in the precision of the points.
+of faiss supports the processor, and otherwise three times faster. It runs on the device and in the precision of the
+points.
 """
 
 import math

@@ -5,8 +5,6 @@
   products of blocks of rows (`clustering.graphs.knn`). - "sparse": exact, for sparse rows: sparse products
   (scikit-learn). - "hnsw": approximate, for too many points to compare all pairs. Navigable small worlds (Malkov and
   Yashunin 2018, faiss); its recall is measured.
-
-`benchmarks/neighbours.py` compares them with each other and with the flat index of faiss.
 """
 
 import warnings
