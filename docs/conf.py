@@ -16,16 +16,16 @@ version = release = _metadata["version"]
 
 extensions = [
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
     "myst_nb",
     "sphinx_design",
     "extensions.docstrings",
-    "extensions.api_pages",
     "extensions.listings",
-    "extensions.drawings",
     "extensions.outcomes",
 ]
-exclude_patterns = ["build", "extensions", "**.ipynb_checkpoints"]
+exclude_patterns = ["build", "extensions", "templates", "**.ipynb_checkpoints"]
 root_doc = "index"
 language = "en"
 default_role = "literal"
@@ -40,8 +40,12 @@ nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 autodoc_inherit_docstrings = False
+autosummary_ignore_module_all = True
+napoleon_use_ivar = True
+templates_path = ["templates"]
 python_maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
 

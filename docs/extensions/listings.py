@@ -4,14 +4,24 @@
 import contextlib
 import io
 import json
-from typing import Any, ClassVar
+import pkgutil
+from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-YES = {True: "yes", False: "", None: ""}
+TABLES = {
+    "strategies": "fsl.strategies:STRATEGIES",
+    "samplers": "fsl.samplers:SAMPLERS",
+    "benchmarks": "fsl.benchmarks:BENCHMARKS",
+    "datasets": "clustering.datasets:DATASETS",
+    "methods": "clustering.methods:METHODS",
+    "fair_methods": "fairness.methods:METHODS",
+    "fair_datasets": "fairness.datasets:DATASETS",
+    "objectives": "clustering.deep:OBJECTIVES",
+}
+"""Where the classes of a listing are named."""
 
 
 def printed(*words: str) -> str:
@@ -30,61 +40,28 @@ def printed(*words: str) -> str:
     return answer.getvalue()
 
 
-def listed(kind: str) -> list[dict[str, Any]]:
-    """Rows of `transduce list KIND --json`."""
-    rows: list[dict[str, Any]] = json.loads(printed("list", kind, "--json"))[kind]
-    return rows
-
-
-def classes(kind: str) -> dict[str, str]:
-    """Name -> full name of the class, of those that come with the project."""
-    import clustering.methods
-    import fairness.methods
-    from clustering.datasets import DATASETS
-    from clustering.deep import OBJECTIVES
-    from fairness.datasets import DATASETS as FAIR_DATASETS
-    from fsl.benchmarks import BENCHMARKS
-    from fsl.samplers import SAMPLERS
-    from fsl.strategies import STRATEGIES
-
-    plugins = {
-        "strategies": STRATEGIES,
-        "samplers": SAMPLERS,
-        "benchmarks": BENCHMARKS,
-        "datasets": DATASETS,
-        "methods": clustering.methods.METHODS,
-        "fair_methods": fairness.methods.METHODS,
-        "fair_datasets": FAIR_DATASETS,
-        "objectives": OBJECTIVES,
-    }
-    return {name: where.replace(":", ".") for name, where in plugins[kind].table.items()} if kind in plugins else {}
+def cell(column: str, value: Any, where: dict[str, str]) -> str:
+    """A cell in the markup of the page."""
+    if column == "name":
+        return f"{{py:class}}`{value} <{where[value].replace(':', '.')}>`" if value in where else f"`{value}`"
+    if isinstance(value, bool) or value is None:
+        return "yes" if value else ""
+    return str(value).replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")
 
 
 class Listing(SphinxDirective):
-    """`{listing} KIND`, with `:columns: name, about` for some of the columns only."""
+    """`{listing} KIND`."""
 
     required_arguments = 1
-    option_spec: ClassVar[dict[str, Any]] = {"columns": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
         """The table, parsed in the markup of the page."""
         kind = self.arguments[0]
-        rows = listed(kind)
-        columns = [one.strip() for one in self.options.get("columns", ",".join(rows[0])).split(",")]
-        where = classes(kind)
-        lines = ["| " + " | ".join(one.replace("_", " ") for one in columns) + " |", "| --- " * len(columns) + "|"]
-        for row in rows:
-            cells = [self._cell(one, row[one], where) for one in columns]
-            lines.append("| " + " | ".join(cells) + " |")
+        rows: list[dict[str, Any]] = json.loads(printed("list", kind, "--json"))[kind]
+        where = pkgutil.resolve_name(TABLES[kind]).table if kind in TABLES else {}
+        lines = ["| " + " | ".join(one.replace("_", " ") for one in rows[0]) + " |", "| --- " * len(rows[0]) + "|"]
+        lines += ["| " + " | ".join(cell(one, value, where) for one, value in row.items()) + " |" for row in rows]
         return self.parse_text_to_nodes("\n".join(lines))
-
-    @staticmethod
-    def _cell(column: str, value: Any, where: dict[str, str]) -> str:
-        if column == "name":
-            return f"{{py:class}}`{value} <{where[value]}>`" if value in where else f"`{value}`"
-        if isinstance(value, bool) or value is None:
-            return YES[value]
-        return str(value).replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")
 
 
 class CommandLine(SphinxDirective):

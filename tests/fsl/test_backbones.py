@@ -63,7 +63,7 @@ def test_the_papers_networks(name: str) -> None:
 
 
 def test_the_table_of_sizes_in_the_docs() -> None:
-    """What benchmarks/backbones.py prints, held against the numbers above."""
+    """Held against the numbers above."""
     page = Path(__file__).resolve().parents[2] / "docs" / "how_to" / "base-training.md"
     rows = re.findall(
         r"^\| (\w+) \| 3 x 84 x 84 \| (\d+) \| (\d+) x \3 \| (\d+) \| ([\d,]+) \|$", page.read_text(), re.M
