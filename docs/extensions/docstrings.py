@@ -15,9 +15,11 @@ from sphinx.util import logging
 PACKAGES = ("clustering", "fairness", "fsl", "runs")
 CODE = re.compile(r"(``[^`]+``|`[^`]+`)")
 PAGE = re.compile(r"`?\bdocs/([\w/-]+)\.md\b`?")
-ITEM = re.compile(r"(\s+\*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)* ?:(?= |$))(.*)")
-HEADING = re.compile(r"(Args|Arguments|Attributes|Parameters|Raises|Returns|Warns|Yields|Examples?|Notes?):$")
-BULLET = re.compile(r"\s*[-*] ")
+ITEM = re.compile(r"(    \*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)* ?:(?= |$))(.*)")
+HEADING = re.compile(
+    r"(Args|Arguments|Attributes|Parameters|Raises|Returns|Warns|Yields|Examples?|Notes?|References|See Also):$"
+)
+BULLET = re.compile(r"\s*([-*]|\d+\.) ")
 
 
 def escaped(text: str) -> str:
@@ -33,16 +35,30 @@ def escaped(text: str) -> str:
     return "".join(parts)
 
 
+def in_google_form(lines: list[str]) -> list[str]:
+    """Underlined sections as Google's, since their items are `name : text`, not numpydoc's `name : type`."""
+    result: list[str] = []
+    inside = False
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if re.fullmatch(r"-{3,}", following):
+            inside = True
+            result.append(f"{line}:")
+        elif not re.fullmatch(r"-{3,}", line):
+            result.append(f"    {line}" if inside and line else line)
+    return result
+
+
 def restructured(lines: list[str]) -> list[str]:
     """Lines for napoleon of the lines of a docstring without its indentation."""
     result: list[str] = []
     section = bullet = example = False
-    for line in lines:
+    for line in in_google_form(lines):
         before = result[-1] if result else ""
         indented = line.startswith(" ")
         if not line.strip():
             bullet = False
         elif not indented and not BULLET.match(line):
+            result += [""] if example and before.strip() else []
             section, bullet, example = bool(HEADING.match(line)), False, False
         if BULLET.match(line) and not example:
             if before.strip() and not bullet:
@@ -52,7 +68,7 @@ def restructured(lines: list[str]) -> list[str]:
             example = True
             result += ["" if before.strip() else None, "::", ""]  # type: ignore[list-item]
         item = ITEM.fullmatch(line) if section and not bullet else None
-        names = item[1].replace("_,", r"\_,") if item else ""  # napoleon escapes the last of them
+        names = item[1].replace("_,", r"\_,").replace(" :", ":") if item else ""  # napoleon escapes the last of them
         text = line if example else names + escaped(item[2]) if item else escaped(line)
         result.append(text)
     return [line for line in result if line is not None]
