@@ -39,7 +39,7 @@ def in_google_form(lines: list[str]) -> list[str]:
     """Underlined sections as Google's, since their items are `name : text`, not numpydoc's `name : type`."""
     result: list[str] = []
     inside = False
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
         if re.fullmatch(r"-{3,}", following):
             inside = True
             result.append(f"{line}:")
