@@ -5,6 +5,7 @@ sections in Google's or numpydoc's form. Everything else in them is text: `label
 """
 
 import re
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -74,6 +75,14 @@ def restructured(lines: list[str]) -> list[str]:
     return [line for line in result if line is not None]
 
 
+def _remove_stale(app: Sphinx) -> None:
+    """Remove the pages of modules that are gone, which autosummary keeps."""
+    for page in (Path(app.srcdir) / "reference" / "api").glob("*.rst"):
+        module = Path(app.srcdir).parent.joinpath(*page.stem.split("."))
+        if not module.with_suffix(".py").exists() and not (module / "__init__.py").exists():
+            page.unlink()
+
+
 def _docstring(app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]) -> None:
     lines[:] = restructured(lines)
 
@@ -97,6 +106,7 @@ def _missing(app: Sphinx, env: BuildEnvironment, node: nodes.Element, content: n
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Hook into autodoc, before napoleon."""
+    app.connect("builder-inited", _remove_stale, priority=400)
     app.connect("autodoc-process-docstring", _docstring, priority=400)
     app.connect("autodoc-skip-member", _skip)
     app.connect("missing-reference", _missing)
