@@ -16,7 +16,7 @@ from clustering.foundation.parameters import mismatch
 from runs.config import groups
 from runs.config.base import RunConfig, group_names, group_of, hints_of, top_level
 from runs.config.configs import parse
-from runs.config.groups import GROUPS
+from runs.config.groups import GROUPS, Choice
 from runs.config.overrides import write
 from runs.console.output import Console
 
@@ -30,7 +30,6 @@ KEYS = (
     "quotes, also for the shell: \"columns='null'\"."
 )
 F = TypeVar("F", bound=Callable[..., Any])
-Rows = list[tuple[str, str]]
 
 
 class Verbs(TyperGroup):
@@ -66,51 +65,44 @@ Results = Annotated[
 
 
 class Verb(TyperCommand):
-    """A verb whose flags may be written as settings, and the keys of its config as flags.
+    """A verb whose flags may be written as settings, and the keys of its config as flags."""
 
-    Attributes:
-        schema: class of the configs; None: it takes no config.
-        defaults: default options of groups, if the verb has its own.
-        positional: keys whose values may be given as words without a key, in this order.
-    """
-
-    schema: ClassVar[type[RunConfig] | None] = None
-    defaults: ClassVar[Mapping[str, str]] = {}
-    positional: ClassVar[tuple[str, ...]] = ()
+    schema: ClassVar[type[RunConfig] | None] = None  # class of the configs; None: it takes no config
+    defaults: ClassVar[Mapping[str, str]] = {}  # default options of groups, if the verb has its own
+    positional: ClassVar[tuple[str, ...]] = ()  # keys whose values may be words without a key, in this order
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        words = list(self._words(args))
+        words = list(self._words(iter(args)))
         ctx.meta["words"] = [word for word in words if "=" in word and not word.startswith("-")]
         return super().parse_args(ctx, words)
 
-    def _words(self, args: Sequence[str]) -> Iterator[str]:
+    def _words(self, left: Iterator[str]) -> Iterator[str]:
         """Yield the arguments: flags that are keys as settings, settings that are flags as flags."""
         own = {option for parameter in self.params for option in parameter.opts} | {"-h", "--help"}
-        keys = [] if self.schema is None else [*group_names(self.schema), *(one.name for one in top_level(self.schema))]
-        settable = not own.isdisjoint(("settings", "kinds"))
-        places, left = iter(self.positional), iter(args)
+        hints = {} if self.schema is None else hints_of(self.schema)
+        places = iter(self.positional)
         for word in left:
             flag, equals, value = word.partition("=")
             key = flag.lstrip("-").replace("-", "_")
-            option, flags = f"--{key.replace('_', '-')}", [f"--{key.replace('_', '-')}" for key in keys]
+            option = f"--{key.replace('_', '-')}"
             if not equals and not word.startswith("-"):
                 place = next(places, "")
                 yield f"{place}={write(word)}" if place else word
             elif flag in own or option in own:
                 yield from [] if value.lower() in ("null", "none") else [f"{option}={value}" if equals else word]
-            elif self.schema is not None and word.startswith("-"):
-                if not equals and key not in keys:
-                    raise unknown("flag", flag, [*(one for one in own if one.startswith("--")), *flags])
+            elif hints and word.startswith("-"):
+                if not equals and key not in hints:
+                    raise unknown("flag", flag, [*own, *(f"--{name.replace('_', '-')}" for name in hints)])
                 value = value if equals else next(left, "")
                 if not value or value.startswith("--"):
                     raise InputError(f"{flag} needs a value: {flag} VALUE, or {key}=VALUE")
-                hint = hints_of(self.schema).get(key, bool)
-                is_text = key not in group_names(self.schema) and mismatch("", hint) is None and mismatch(("",), hint)
+                hint = hints.get(key, bool)
+                is_text = hint is not Choice and mismatch("", hint) is None and mismatch(("",), hint)
                 yield f"{key}={write(value) if is_text else value}"  # the commas of a path belong to it
-            elif settable or word.startswith("-"):
-                yield word
-            else:
+            elif own.isdisjoint(("settings", "kinds")) and not word.startswith("-"):
                 raise unknown("key", key, [one[2:].replace("-", "_") for one in own if one.startswith("--")])
+            else:
+                yield word
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
@@ -124,22 +116,22 @@ class Verb(TyperCommand):
 
 def _sections(
     schema: type[RunConfig], settings: Sequence[str], defaults: Mapping[str, str]
-) -> Iterator[tuple[str, Rows]]:
+) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield the sections of a verb's help: groups, top-level keys, fields of the chosen options."""
-    rows = []
-    for key in group_names(schema):
-        name = group_of(schema, key)
-        default = TRAINING if name == "training" else defaults.get(key, GROUPS[name].default)
-        rows.append((key, f"{GROUPS[name].about}: {', '.join(groups.names(name))} (default: {default})"))
-    yield "Groups (GROUP=OPTION)", [*rows, ("experiment", EXPERIMENT)]
-    defined = [(one, {} if one.default_factory is dict else one.default) for one in top_level(schema)]
-    yield (
-        "Keys",
-        [
-            (f"{one.name}.KEY" if value == {} else f"{one.name}={write(value)}", one.metadata["about"])
-            for one, value in defined
-        ],
-    )
+    offered = [(key, GROUPS[group_of(schema, key)]) for key in group_names(schema)]
+    rows = [("experiment", EXPERIMENT)]
+    for key, group in reversed(offered):
+        default = TRAINING if key == "training" else defaults.get(key, group.default)
+        rows.insert(0, (key, f"{group.about}: {', '.join(groups.names(group.name))} (default: {default})"))
+    yield "Groups (GROUP=OPTION)", rows
+    rows = [
+        (
+            f"{one.name}.KEY" if one.default_factory is dict else f"{one.name}={write(one.default)}",
+            one.metadata["about"],
+        )
+        for one in top_level(schema)
+    ]
+    yield "Keys", rows
     chosen = [choice for config in parse(schema, settings, defaults) for choice in config.choices().values()]
     for choice in (choice for i, choice in enumerate(chosen) if choice.options and choice not in chosen[:i]):
         about = groups.comments(choice.group, choice.name)
@@ -155,13 +147,7 @@ app = typer.Typer(
 
 
 def verb(name: str, *, group: typer.Typer = app, **attributes: Any) -> Callable[[F], F]:
-    """Register a function as a verb.
-
-    Args:
-        name: the verb; after the name of its group, if it has one.
-        group: the application, or a group of verbs.
-        attributes: those of `Verb`.
-    """
+    """Register a function as a verb, of the application or of a group of verbs, with attributes of `Verb`."""
 
     def register(function: F) -> F:
         text = inspect.cleandoc(function.__doc__ or "").replace("\nExamples:", "\n\b\nExamples:")

@@ -1,6 +1,5 @@
 """What the verbs that run configs share: checked configs, the store, the record of runs, and the plan."""
 
-import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -26,17 +25,20 @@ class Session:
         configs: configs with the same `results`.
         as_json: whether the verb prints JSON.
         results: the folder of results if `configs` is empty.
-
-    Attributes:
         settings: the settings that were typed.
 
     Raises:
         InputError: a strategy, benchmark or training rejects a value.
     """
 
-    settings: Sequence[str] = ()
-
-    def __init__(self, configs: Sequence[RunConfig], *, as_json: bool = False, results: str | None = None) -> None:
+    def __init__(
+        self,
+        configs: Sequence[RunConfig],
+        *,
+        as_json: bool = False,
+        results: str | None = None,
+        settings: Sequence[str] = (),
+    ) -> None:
         from runs.cache import Store
         from runs.track import Tracker
 
@@ -48,7 +50,7 @@ class Session:
                 for point in choice.points():  # each value that tuning tries
                     point.build()
                 built.append(choice)
-        self.configs = configs
+        self.configs, self.settings = configs, settings
         self.console = console(as_json=as_json)
         self.store = Store(configs[0].results if configs else results)
         self.tracker = Tracker(self.store, say=self.console.note)
@@ -102,8 +104,7 @@ class Session:
 
         if minutes < math.inf and not (minutes > 0 and parallel.backend != "submitit"):
             raise InputError("--limit-minutes takes a number above 0; with submitit, set parallel.timeout_min instead")
-        said = self.console
-        batch = missing(configs, self.store)
+        said, batch = self.console, missing(configs, self.store)
         for kind in dict.fromkeys(map(type, batch.cached)):  # recorded, if they are not in MLflow
             compute([config for config in batch.cached if type(config) is kind], self.tracker, said)
         if batch.jobs:
@@ -157,20 +158,15 @@ Show = Callable[[Session, list[Any]], None]
 def run_verb(
     name: str, schema: type[RunConfig], configs: Callable[[Sequence[str]], Sequence[RunConfig]] | None = None
 ) -> Callable[[Show], Show]:
-    """Register a function that shows results as a verb that runs configs, or plans them.
+    """Register a function that shows results as a verb that runs configs of a class, or plans them.
 
-    Args:
-        name: the verb.
-        schema: class of the configs.
-        configs: reads the settings and checks them; default: `parse`.
+    `configs` reads the settings and checks them; default: `parse`.
     """
 
     def register(show: Show) -> Show:
         def run(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
             words = settings or []
-            read = configs or functools.partial(parse, schema)
-            session = Session(read(words), as_json=json)
-            session.settings = words
+            session = Session(configs(words) if configs else parse(schema, words), as_json=json, settings=words)
             if dry_run:
                 return session.show_plan()
             show(session, session.run(force=force))
