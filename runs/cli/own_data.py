@@ -43,7 +43,6 @@ def classify(settings: Settings = None, json: Json = False) -> int:
 
     Examples:
       transduce classify --support labelled --query rest --backbone timm:vit_small_patch14_dinov2
-      transduce classify --support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5
       transduce classify --support labelled --query rest --backbone best.safetensors --strategy simpleshot,tim_adm
       transduce classify --query rest --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
       transduce classify --query-features pictures.parquet --text-features names.npy --classes names.txt
@@ -126,7 +125,6 @@ def label(
       transduce label pictures --backbone timm:vit_small_patch14_dinov2
       transduce label pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
       transduce label table.parquet --features emb --show text,image --classes spam,ham
-      transduce label features.npy --pictures pictures
       transduce label pictures --backbone best.safetensors --finish
     """
     if json and not finish:
@@ -206,10 +204,9 @@ def check(settings: Settings = None, json: Json = False) -> int:
     keys = settings or []
     _no_more_words(keys, "data check", "no words, but benchmark=NAME root=FOLDER")
     chosen = one(parse(TrainConfig, keys), "data check").benchmark
-    for key in keys:
-        name = split(key)[0].removeprefix("benchmark.")
-        if name not in ("benchmark", *chosen.options):
-            raise unknown("key", name, ("benchmark", *chosen.options))
+    known = ("benchmark", *chosen.options)
+    if wrong := next((name for key in keys if (name := split(key)[0].removeprefix("benchmark.")) not in known), ""):
+        raise unknown("key", wrong, known)
     from fsl.benchmarks.survey import survey
     from runs.cli.survey import as_json, show
 
@@ -233,12 +230,10 @@ def where(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = Fal
     if name not in known and ":" not in name:
         raise unknown("data set", name, known)
     group = known.get(name, "benchmark")
-    chosen = groups.option(group, name)
-    from fsl.benchmarks.listed import ListedBenchmark
-
-    about: dict[str, str] = {group: name, "about": groups.comment(group, name) or name}
-    if issubclass(chosen.kind, ListedBenchmark):
-        about |= {"from": chosen.kind.catalogue.home, "root": f"a folder with {chosen.kind.catalogue.wanted}"}
+    chosen, about = groups.option(group, name), {group: name, "about": groups.comment(group, name) or name}
+    catalogue = getattr(chosen.kind, "catalogue", None)
+    if catalogue is not None:
+        about |= {"from": catalogue.home, "root": f"a folder with {catalogue.wanted}"}
     elif place := next((key for key in PLACES if key in chosen.options), None):
         about[place] = groups.comments(group, name).get(place, "")
     else:
@@ -296,10 +291,8 @@ def features(
     floats, and a column of labels. A FOLDER with one subfolder of pictures per class is encoded by a network.
 
     Examples:
-      transduce import features output.plk
       transduce import features features.npz split=validation output=validation.safetensors
       transduce import features clip.parquet column=embedding label_column=category
-      transduce import features images.npy labels=labels.csv text_features=text.npy classes=names.txt
       transduce import features pictures --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
     """
     from runs.own_data.importing import import_features
