@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.parameters import mismatch
@@ -30,26 +30,6 @@ KEYS = (
     "quotes, also for the shell: \"columns='null'\"."
 )
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Verbs(TyperGroup):
-    """A group of verbs, with a suggestion for a misspelt one."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(self.commands, key=lambda name: isinstance(self.commands[name], TyperGroup))
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args and ctx.parent is not None:
-            raise InputError("give an action: " + ", ".join(f"{ctx.command_path} {name}" for name in self.commands))
-        return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in self.commands:
-            return super().resolve_command(ctx, args)
-        if args[0].startswith("-") or "=" in args[0]:
-            verbs = ", ".join(self.commands)
-            raise InputError(f"the verb must come first: {ctx.command_path} VERB {args[0]} ...; verbs: {verbs}")
-        raise unknown("action" if ctx.parent else "verb", args[0], self.commands)
 
 
 Settings = Annotated[list[str] | None, typer.Argument(metavar="key=value", show_default=False, hidden=True)]
@@ -140,7 +120,6 @@ def _sections(
 
 
 app = typer.Typer(
-    cls=Verbs,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "terminal_width": WIDTH},
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clustering.foundation.errors import InputError, unknown
-from runs.cli.app import Json, NoBrowser, Settings, Verbs, app, console, one, verb
+from runs.cli.app import Json, NoBrowser, Settings, app, console, one, verb
 from runs.cli.session import Session
 from runs.config import groups
 from runs.config.configs import TrainConfig, parse
@@ -59,14 +59,14 @@ def classify(settings: Settings = None, json: Json = False) -> int:
     session = Session(configs, as_json=json)
     for config in configs:
         check_outputs(config)
-    results, facts, console, where = [], [], session.console, (session.store, session.tracker)
-    other, known = any(split(word)[0] == "strategy" for word in words), dict[tuple[str, ...], "Pictures"]()
+    results, facts, console = [], [], session.console
+    other, known = _names_strategy(words), dict[tuple[str, ...], "Pictures"]()
     for config in configs:
         since = time.perf_counter()
         replaces = other and config.classifier is not None
         result = classified(config, session.store, console, other=replaces, known=known)
         written = write_outputs(result, session.store, Command("classify", tuple(words)), console)
-        run_id, reused = record(result, written, *where, time.perf_counter() - since)
+        run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
         shared = {"key": result.key, "run": run_id, "reused": reused}
         facts.append({**shown.facts(result), **shared, **written.record()})
         results.append(result)
@@ -75,8 +75,7 @@ def classify(settings: Settings = None, json: Json = False) -> int:
         items = "thumbnails" if config.query is not None else "rows"
         saved = [] if config.save is None else [f"classifier: {config.save}"]
         page = f"{items} by class: {written.page.resolve().as_uri()}"
-        for line in (*said(result), f"predictions: {written.rows}", page, *saved):
-            console.note(line)
+        console.note("\n".join([*said(result), f"predictions: {written.rows}", page, *saved]))
     if json:
         console.json(facts if len(facts) > 1 else facts[0])
     elif len(results) > 1:
@@ -96,12 +95,15 @@ def _of_pictures(words: Sequence[str]) -> list[ClassifyConfig]:
         if len(configs) > 1 and getattr(first, name) is not None:
             raise InputError(f"{name}= names one file, but there are several strategies; give one, or omit {name}=")
     (default,) = (without_shift(config, []) for config in parse(ClassifyConfig, [], LAPLACIANSHOT))
-    changed = first.strategy != default.strategy and not any(split(word)[0] == "strategy" for word in words)
-    if first.classifier is not None and changed:
+    if first.classifier is not None and first.strategy != default.strategy and not _names_strategy(words):
         raise InputError("a saved classifier already has its strategy's parameters; to change them, give strategy= too")
     for config in configs:
         config.check_places()
     return configs
+
+
+def _names_strategy(words: Sequence[str]) -> bool:
+    return any(split(word)[0] == "strategy" for word in words)
 
 
 @verb("label", schema=LabelConfig, defaults=RIDGE, positional=("pile",))
@@ -173,19 +175,18 @@ def next_items(
 
 def _of_pile(schema: Any, words: Sequence[str], name: str, takes: str) -> Any:
     """Return the config of a verb that takes a pile of unlabelled items, and check its files."""
-    _no_more_words(words, name, takes)
+    _no_words(words, name, takes)
     config = one([without_shift(config, words) for config in parse(schema, words, RIDGE)], name)
     config.check_places()
     return config
 
 
-def _no_more_words(words: Sequence[str], name: str, takes: str) -> None:
-    for word in words:
-        if "=" not in word:
-            raise InputError(f"{word!r}: transduce {name} takes {takes}, and keys with =")
+def _no_words(words: Sequence[str], name: str, takes: str) -> None:
+    if word := next((word for word in words if "=" not in word), ""):
+        raise InputError(f"{word!r}: transduce {name} takes {takes}, and keys with =")
 
 
-data = typer.Typer(cls=Verbs, rich_markup_mode=None, help="Check a benchmark's files, or show where to get them.")
+data = typer.Typer(rich_markup_mode=None, help="Check a benchmark's files, or show where to get them.")
 app.add_typer(data, name="data")
 
 
@@ -202,7 +203,7 @@ def check(settings: Settings = None, json: Json = False) -> int:
       transduce data check benchmark=cub root=CUB_200_2011 --json
     """
     keys = settings or []
-    _no_more_words(keys, "data check", "no words, but benchmark=NAME root=FOLDER")
+    _no_words(keys, "data check", "no words, but benchmark=NAME root=FOLDER")
     chosen = one(parse(TrainConfig, keys), "data check").benchmark
     known = ("benchmark", *chosen.options)
     if wrong := next((name for key in keys if (name := split(key)[0].removeprefix("benchmark.")) not in known), ""):
@@ -248,7 +249,6 @@ def where(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = Fal
 
 
 imports = typer.Typer(
-    cls=Verbs,
     rich_markup_mode=None,
     help="Convert features and weights written by other programs. No code in a file is executed; a pickle that "
     "requires it is rejected.\n\nImporting is optional for single files: transduce evaluate also accepts "
