@@ -23,13 +23,10 @@ FILES = (*PLACES, "path")  # fields that say where the data of a choice are; a c
 
 
 def key(default: Any, about: str, *, execution: bool = False, counts: bool | None = True) -> Any:
-    """Define a top-level key. A key whose default is {} takes any keys below it, as `trainer.max_epochs=5`.
+    """Define a top-level key with its text in the help. A key whose default is {} takes any keys below it.
 
-    Args:
-        default: the default.
-        about: description for the help text.
-        execution: whether it sets how and where to run, and cannot change the result.
-        counts: whether it is a result key; None: only if it is set, since a result from before it has the same key.
+    `execution`: it sets how and where to run, and cannot change the result. `counts`: whether it is a result key; None:
+    only if it is set, since a result from before it has the same key.
     """
     metadata = {"about": about, "execution": execution, "counts": counts and not execution}
     given = {"default_factory": dict} if default == {} else {"default": default}
@@ -38,13 +35,9 @@ def key(default: Any, about: str, *, execution: bool = False, counts: bool | Non
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Base class of all configs. Fields that are not defined by `key` are groups.
+    """Base class of all configs. Fields that are not defined by `key` are groups."""
 
-    Attributes:
-        offered: the group of a field's options, if its name differs from the field.
-    """
-
-    offered: ClassVar[Mapping[str, str]] = {}
+    offered: ClassVar[Mapping[str, str]] = {}  # the group of a field's options, if its name differs from the field
 
     seed: Annotated[int, AtLeast(0)] = key(0, "seed of all random numbers")
     device: str = key("auto", "auto, cpu, cuda or cuda:N", execution=True)
@@ -81,11 +74,9 @@ class RunConfig:
         return {name: "null" if value is None else str(value) for name, value in self.flat().items()} | chosen
 
     def result_keys(self) -> dict[str, Any]:
-        """Return `flat()` without the keys that cannot change the result, such as folders, whose content is hashed
-        separately.
+        """Return `flat()` without keys that cannot change the result, such as folders, whose content is hashed apart.
 
-        A group is represented by its plug-in and values, so that a preset and the same values given one by one are the
-        same run.
+        A group is its plug-in and values, so that a preset and the same values given one by one are the same run.
         """
         left_out = {field.name for field in top_level(type(self)) if not self._counts(field)}
         kept = {}

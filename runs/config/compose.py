@@ -43,12 +43,8 @@ def parse(schema: type[C], arguments: Sequence[str], under: Mapping[str, str] | 
 
     The order follows the keys as typed; the last key varies fastest. If only some of the chosen options have a field
     (`strategy=simpleshot,laplacianshot weight=0.1,1`), it is varied for these; equal configs are returned once. With
-    `tuning`, several values of a strategy's field do not create several configs: tuning chooses among them.
-
-    Args:
-        schema: the class of the configs.
-        arguments: settings of the form key=value.
-        under: values by key that the arguments override, like those of an experiment.
+    `tuning`, several values of a strategy's field do not create several configs: tuning chooses among them. The
+    arguments override the values `under` them, like those of an experiment.
 
     Raises:
         InputError: a key, option or value is invalid; the message names it and suggests the closest valid one.
@@ -70,8 +66,7 @@ def experiment(name: str, typed: Sequence[Setting] = ()) -> list[list[Setting]]:
     """Return the settings of an experiment: one list, or one for each entry of `each`, whose settings vary together.
 
     Raises:
-        InputError: the experiment does not exist; `each` is not a list of settings; or the command line sets some but
-            not all keys of `each`, which would combine unrelated settings.
+        InputError: the file is not valid, or the command line sets some but not all keys of `each`.
     """
     content = groups.experiment(name)
     each = content.pop("each", [{}])
@@ -235,10 +230,11 @@ def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice
     initials = [name for name in known if "_" in name and item.key == "".join(word[0] for word in name.split("_"))]
     if near := initials or difflib.get_close_matches(item.key.lower(), known, n=1, cutoff=0.8):
         return InputError(f"unknown key {str(item)!r}; did you mean {near[0]!r}?")
-    for verb, other in SCHEMAS.items():
-        if other is not schema and item.key.partition(".")[0] in hints_of(other):
-            verbs = [verb, *(one for one in SCHEMAS if item.experiment and accepts(SCHEMAS[one], item.experiment))]
-            return InputError(f"{item} is a key of `transduce {verbs[-1]}`, not of this verb")
+    verbs = [verb for verb, other in SCHEMAS.items() if item.key.partition(".")[0] in hints_of(other)]
+    if item.experiment:
+        verbs = [verb for verb in verbs if accepts(SCHEMAS[verb], item.experiment)] or verbs
+    if verbs:
+        return InputError(f"{item} is a key of `transduce {verbs[0]}`, not of this verb")
     for verb, other in ({"": schema, **SCHEMAS} if is_mentioned(item.key) else {}).items():
         for key in group_names(other):
             kind = GROUPS[group_of(other, key)]
@@ -246,5 +242,4 @@ def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice
                 if item.key in groups.described(kind.name, name).hints:
                     remedy = f"`transduce {verb}` has it" if verb else f"omit it, or add {key}={name}, which has it"
                     return InputError(f"unknown key {str(item)!r}; {remedy}")
-    place = f"experiment {item.experiment}: " if item.experiment else ""
-    return InputError(f"{place}{unknown('key', item.key, known, '--help')}")
+    return unknown("key", str(item), known, "--help")

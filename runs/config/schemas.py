@@ -127,11 +127,7 @@ class TrainConfig(RunConfig):
 
     @property
     def weights(self) -> str | None:
-        """Identity of the given weights, from the content of their file; None without given weights.
-
-        Raises:
-            InputError: the file does not exist.
-        """
+        """Identity of the given weights, from the content of their file; None without given weights."""
         if self.checkpoint is not None:
             return content("checkpoint", self.checkpoint, "a file of weights")
         if self.pretrained in (None, "true"):
@@ -143,11 +139,7 @@ class TrainConfig(RunConfig):
         return part_of(self, TrainConfig)
 
     def result_keys(self) -> dict[str, Any]:
-        """Return the keys that can change the result.
-
-        The content of a file of weights replaces the training. Given features are added separately, see
-        `runs.stages.lineage.Lineage.bank`.
-        """
+        """Return the keys that can change the result; given weights replace the training, features are added apart."""
         below = {f"trainer.{name}" for name in NOT_RESULTS}
         kept = {name: value for name, value in super().result_keys().items() if name not in below}
         if self.module is not None and "module" in kept:
@@ -215,11 +207,7 @@ class EvaluateConfig(StrategyConfig):
             raise InputError("base_mean=target needs novel classes of another benchmark; add target=NAME, or omit it")
 
     def result_keys(self) -> dict[str, Any]:
-        """Return the keys that can change the result.
-
-        A file of tasks is represented by its content, and tasks=null by the number of tasks. The tuning is added
-        separately, see `runs.stages.lineage.Lineage.tuning`.
-        """
+        """Return the keys that can change the result; a file of tasks is its content, the tuning is added apart."""
         kept = super().result_keys()
         for field in FILES:
             if (path := self.sampler.options.get(field)) is not None:

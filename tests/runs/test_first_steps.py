@@ -19,11 +19,9 @@ from fsl.backbones import create_backbone
 from fsl.benchmarks.encoded import open_rgb
 from fsl.strategies import STRATEGIES
 from fsl.weights.checkpoints import save_backbone
-from runs.cache import Store
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.output import Console
-from runs.own_data.classify_config import ClassifyConfig
 from runs.own_data.trained_networks import FILE, networks_here, trained_networks
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.preflight import tasks_of
@@ -59,17 +57,6 @@ def test_no_table_cuts_a_word(columns, monkeypatch, capsys):
     words = {word for row in ROWS for text in row.values() for word in text.split()}
     assert set(re.findall(r"[\w,]+", said)) >= words
     assert set(re.findall(r"[a-z_]{2,}\d?", said)) <= words | {"name", "needs", "about"}
-
-
-@pytest.mark.parametrize("columns", [60, 80])
-def test_lists_on_a_narrow_screen(columns, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    assert main(["list", "samplers", "objectives", "networks", "backbones"]) == 0
-    narrow = capsys.readouterr().out
-    monkeypatch.setenv("COLUMNS", "1000")
-    main(["list", "samplers", "objectives", "networks", "backbones"])
-    assert set(re.findall(r"\w+", narrow)) >= set(re.findall(r"\w+", capsys.readouterr().out)) - {"name", "about"}
-    assert max(map(len, narrow.splitlines())) <= columns
 
 
 @pytest.fixture
@@ -223,19 +210,6 @@ def test_strategies_side_by_side(pictures, store, no_heif, tmp_path, capsys):
     assert re.search(r"2 of 5 pictures.*0\.heic.*transduce\[heif\]", capsys.readouterr().err)
     assert main([*words, "--strategy", "simpleshot", "broken=skip"]) == 0
     assert "2 of 5 pictures were skipped" in capsys.readouterr().err
-
-
-def test_lists_are_lists_in_json():
-    (config,) = parse(EvaluateConfig, ["strategy=simpleshot", "audit=best_permutation"])
-    assert config.as_json()["audit"] == ("best_permutation",)
-    (config,) = parse(EvaluateConfig, ["strategy=simpleshot"])
-    assert json.loads(json.dumps(config.as_json()))["audit"] == []
-    assert ClassifyConfig.as_json is EvaluateConfig.as_json
-
-
-def test_an_unfinished_results_folder_has_no_networks(tmp_path):
-    assert trained_networks(Store(tmp_path / "nowhere")) == []
-    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_damaged_header_is_no_network_and_the_others_are_named_by_their_folder(store):
