@@ -5,7 +5,7 @@ any verb may be written as `key=value`, too.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import typer
@@ -48,7 +48,6 @@ class Verb(TyperCommand):
     """A verb whose flags may be written as settings, and the keys of its config as flags."""
 
     schema: ClassVar[type[RunConfig] | None] = None  # class of the configs; None: it takes no config
-    defaults: ClassVar[Mapping[str, str]] = {}  # default options of groups, if the verb has its own
     positional: ClassVar[tuple[str, ...]] = ()  # keys whose values may be words without a key, in this order
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -87,21 +86,19 @@ class Verb(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
         if self.schema is not None:
-            for heading, rows in _sections(self.schema, ctx.meta.get("words", ()), self.defaults):
+            for heading, rows in _sections(self.schema, ctx.meta.get("words", ())):
                 with formatter.section(heading):
                     formatter.write_dl(rows, col_max=40)
             formatter.write_paragraph()
             formatter.write_text(KEYS)
 
 
-def _sections(
-    schema: type[RunConfig], settings: Sequence[str], defaults: Mapping[str, str]
-) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def _sections(schema: type[RunConfig], settings: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield the sections of a verb's help: groups, top-level keys, fields of the chosen options."""
     offered = [(key, GROUPS[group_of(schema, key)]) for key in group_names(schema)]
     rows = [("experiment", EXPERIMENT)]
     for key, group in reversed(offered):
-        default = TRAINING if key == "training" else defaults.get(key, group.default)
+        default = TRAINING if key == "training" else schema.defaults.get(key, group.default)
         rows.insert(0, (key, f"{group.about}: {', '.join(groups.names(group.name))} (default: {default})"))
     yield "Groups (GROUP=OPTION)", rows
     rows = [
@@ -112,7 +109,7 @@ def _sections(
         for one in top_level(schema)
     ]
     yield "Keys", rows
-    chosen = [choice for config in parse(schema, settings, defaults) for choice in config.choices().values()]
+    chosen = [choice for config in parse(schema, settings) for choice in config.choices().values()]
     for choice in (choice for i, choice in enumerate(chosen) if choice.options and choice not in chosen[:i]):
         about = groups.comments(choice.group, choice.name)
         fields = [(f"{choice.key}.{key}={write(value)}", about.get(key, "")) for key, value in choice.options.items()]

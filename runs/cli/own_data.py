@@ -21,14 +21,13 @@ from runs.own_data.classify_config import ClassifyConfig, without_shift
 if TYPE_CHECKING:
     from runs.own_data.picture_features import Pictures
 
-LAPLACIANSHOT, RIDGE = {"strategy": "laplacianshot"}, {"strategy": "smoothed_ridge"}
 THEN = {"benchmark": "data check benchmark", "dataset": "cluster dataset", "fair_dataset": "fair dataset"}
 """The beginning of the command that reads the files, by the group of the data."""
 PLACES = {"root": "FOLDER", "path": "FILE"}  # keys that name the files of data
 INCOMPLETE = 2
 
 
-@verb("classify", schema=ClassifyConfig, defaults=LAPLACIANSHOT)
+@verb("classify", schema=ClassifyConfig)
 def classify(settings: Settings = None, json: Json = False) -> int:
     """Classify your own pictures, from a few labelled ones of each class or class names.
 
@@ -87,14 +86,14 @@ def classify(settings: Settings = None, json: Json = False) -> int:
 
 def _of_pictures(words: Sequence[str]) -> list[ClassifyConfig]:
     """Read the settings as one config, or one for each strategy, and check the files."""
-    configs = [without_shift(config, words) for config in parse(ClassifyConfig, words, LAPLACIANSHOT)]
+    configs = [without_shift(config, words) for config in parse(ClassifyConfig, words)]
     first, names = configs[0], {config.strategy.name for config in configs}
     if len(names) < len(configs) or any(config.replace(strategy=first.strategy) != first for config in configs):
         raise InputError("classify accepts several strategies, but only one value of every other key")
     for name in ("save", "output"):
         if len(configs) > 1 and getattr(first, name) is not None:
             raise InputError(f"{name}= names one file, but there are several strategies; give one, or omit {name}=")
-    (default,) = (without_shift(config, []) for config in parse(ClassifyConfig, [], LAPLACIANSHOT))
+    (default,) = (without_shift(config, []) for config in parse(ClassifyConfig, []))
     if first.classifier is not None and first.strategy != default.strategy and not _names_strategy(words):
         raise InputError("a saved classifier already has its strategy's parameters; to change them, give strategy= too")
     for config in configs:
@@ -106,7 +105,7 @@ def _names_strategy(words: Sequence[str]) -> bool:
     return any(split(word)[0] == "strategy" for word in words)
 
 
-@verb("label", schema=LabelConfig, defaults=RIDGE, positional=("pile",))
+@verb("label", schema=LabelConfig, positional=("pile",))
 def label(
     settings: Settings = None,
     finish: Annotated[bool, typer.Option("--finish", help="Record the session as a run, without the page.")] = False,
@@ -141,7 +140,7 @@ def label(
     return place.close()
 
 
-@verb("next", schema=NextConfig, defaults=RIDGE, positional=("pile", "labels"))
+@verb("next", schema=NextConfig, positional=("pile", "labels"))
 def next_items(
     settings: Settings = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Write the result as CSV.")] = False,
@@ -176,7 +175,7 @@ def next_items(
 def _of_pile(schema: Any, words: Sequence[str], name: str, takes: str) -> Any:
     """Return the config of a verb that takes a pile of unlabelled items, and check its files."""
     _no_words(words, name, takes)
-    config = one([without_shift(config, words) for config in parse(schema, words, RIDGE)], name)
+    config = one([without_shift(config, words) for config in parse(schema, words)], name)
     config.check_places()
     return config
 

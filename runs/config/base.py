@@ -38,6 +38,7 @@ class RunConfig:
     """Base class of all configs. Fields that are not defined by `key` are groups."""
 
     offered: ClassVar[Mapping[str, str]] = {}  # the group of a field's options, if its name differs from the field
+    defaults: ClassVar[Mapping[str, str]] = {}  # options of groups that are default here, if not those of the group
 
     seed: Annotated[int, AtLeast(0)] = key(0, "seed of all random numbers")
     device: str = key("auto", "auto, cpu, cuda or cuda:N", execution=True)

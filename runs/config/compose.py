@@ -38,13 +38,12 @@ class Setting(NamedTuple):
         return f"experiment {self.experiment}: {self.key}" if self.experiment else self.key
 
 
-def parse(schema: type[C], arguments: Sequence[str], under: Mapping[str, str] | None = None) -> list[C]:
+def parse(schema: type[C], arguments: Sequence[str]) -> list[C]:
     """Return the configs of a command line: one, or the product over all keys with several values.
 
     The order follows the keys as typed; the last key varies fastest. If only some of the chosen options have a field
     (`strategy=simpleshot,laplacianshot weight=0.1,1`), it is varied for these; equal configs are returned once. With
-    `tuning`, several values of a strategy's field do not create several configs: tuning chooses among them. The
-    arguments override the values `under` them, like those of an experiment.
+    `tuning`, several values of a strategy's field do not create several configs: tuning chooses among them.
 
     Raises:
         InputError: a key, option or value is invalid; the message names it and suggests the closest valid one.
@@ -56,7 +55,7 @@ def parse(schema: type[C], arguments: Sequence[str], under: Mapping[str, str] | 
         raise InputError("experiment is given twice; for several experiments, write experiment=a,b")
     overlays = [lines for item in named for name in _names(item) for lines in experiment(name, typed)]
     configs: list[C] = []
-    for overlay in overlays or [[Setting(key, text) for key, text in (under or {}).items()]]:
+    for overlay in overlays or [[]]:
         for config in _product(schema, overlay, typed):
             configs += [] if config in configs else [config]
     return configs
@@ -154,7 +153,7 @@ def _candidates(schema: type[RunConfig], settings: Sequence[Setting]) -> list[Ch
             pairs = itertools.product(chosen["benchmark"], chosen["backbone"])
             chosen[group] = list(dict.fromkeys(groups.default(group, *pair) for pair in pairs))
         else:
-            chosen[group] = groups.default(group_of(schema, group)).split(",")
+            chosen[group] = schema.defaults.get(group, groups.default(group_of(schema, group))).split(",")
     return [groups.option(group_of(schema, key), name) for key, names in chosen.items() for name in names]
 
 
