@@ -38,12 +38,13 @@ class Setting(NamedTuple):
         return f"experiment {self.experiment}: {self.key}" if self.experiment else self.key
 
 
-def parse(schema: type[C], arguments: Sequence[str]) -> list[C]:
+def parse(schema: type[C], arguments: Sequence[str], under: Mapping[str, str] | None = None) -> list[C]:
     """Return the configs of a command line: one, or the product over all keys with several values.
 
     The order follows the keys as typed; the last key varies fastest. If only some of the chosen options have a field
     (`strategy=simpleshot,laplacianshot weight=0.1,1`), it is varied for these; equal configs are returned once. With
-    `tuning`, several values of a strategy's field do not create several configs: tuning chooses among them.
+    `tuning`, several values of a strategy's field do not create several configs: tuning chooses among them. The
+    arguments override the values `under` them, like those of an experiment.
 
     Raises:
         InputError: a key, option or value is invalid; the message names it and suggests the closest valid one.
@@ -55,7 +56,7 @@ def parse(schema: type[C], arguments: Sequence[str]) -> list[C]:
         raise InputError("experiment is given twice; for several experiments, write experiment=a,b")
     overlays = [lines for item in named for name in _names(item) for lines in experiment(name, typed)]
     configs: list[C] = []
-    for overlay in overlays or [[]]:
+    for overlay in overlays or [[Setting(key, text) for key, text in (under or {}).items()]]:
         for config in _product(schema, overlay, typed):
             configs += [] if config in configs else [config]
     return configs
