@@ -17,7 +17,6 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import dotted
 from fsl.backbones import create_backbone
 from fsl.benchmarks.encoded import open_rgb
-from fsl.strategies import STRATEGIES
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
@@ -81,30 +80,24 @@ def test_a_file_is_a_plugin_of_one_name(own, tmp_path, monkeypatch):
     assert dotted("/a/b.c/mine.py:Own") == "mine:Own"
 
 
-@pytest.mark.parametrize("kind", ["strategy", "benchmark", "sampler"])
-def test_a_file_that_is_none(own, kind, tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.py"):
-        parse(EvaluateConfig, [f"{kind}=./nowhere.py:Thing"])
-    with pytest.raises(InputError, match=r"mystrat\.py:CLASS"):
-        parse(EvaluateConfig, [f"{kind}=code/mystrat.py"])
-    (tmp_path / "json.py").write_text(OWN)
-    with pytest.raises(InputError, match="json"):
-        STRATEGIES.load("json.py:SoftMeans")
-
-
 @pytest.mark.parametrize(
-    ("code", "kind", "line"),
+    ("code", "typed", "message"),
     [
-        ("class X\n", "SyntaxError", 1),
-        ("\nx = nothing\n", "NameError", 2),
-        ("\n\nraise OSError(5, 'x')\n", "OSError", 3),
+        (None, "strategy=./nowhere.py:Thing", r"nowhere\.py"),
+        (None, "benchmark=./nowhere.py:Thing", r"nowhere\.py"),
+        (None, "sampler=code/mystrat.py", r"mystrat\.py:CLASS"),
+        ("class X\n", "strategy=./fails_a.py:X", r"fails_a\.py, line 1: SyntaxError"),
+        ("\nx = nothing\n", "strategy=./fails_b.py:X", r"fails_b\.py, line 2: NameError"),
+        ("\n\nraise OSError(5, 'x')\n", "strategy=./fails_c.py:X", r"fails_c\.py, line 3: OSError"),
+        (OWN, "strategy=./json.py:SoftMeans", "json"),
     ],
 )
-def test_a_file_whose_code_fails(own, tmp_path, code, kind, line):
-    name = f"fails_{kind.lower()}"
-    (tmp_path / f"{name}.py").write_text(code)
-    with pytest.raises(InputError, match=rf"{name}\.py, line {line}: {kind}"):
-        parse(EvaluateConfig, [f"strategy=./{name}.py:X"])
+@pytest.mark.usefixtures("own")
+def test_a_file_that_is_none_or_whose_code_fails(tmp_path, code, typed, message):
+    if code is not None:
+        (tmp_path / typed.split("/")[1].split(":")[0]).write_text(code)
+    with pytest.raises(InputError, match=message):
+        parse(EvaluateConfig, [typed])
 
 
 def test_a_seed_of_the_tasks_alone():

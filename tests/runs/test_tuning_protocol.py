@@ -128,43 +128,27 @@ def test_a_grid_is_a_set_of_numbers_in_rising_order(values):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("laplacianshot:\n- {split: novel, grid: {weight: [0.1, 1]}}", "base, validation"),
-        ("laplacianshot:\n- {grid: {wieght: [0.1, 1]}}", "'weight'"),
-        ("laplacianshot:\n- {grid: {weight: [0.1]}}", "two values"),
-        ("laplacianshot:\n- {grid: {weight: 0.1}}", "at least two values"),
-        ("laplacianshot:\n- {grid: {temperature: [low, high]}}", "'low'"),
-        ("laplacianshot:\n- {grid: {neighbours: [1.5, 2]}}", "neighbours"),
-        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, at: {neighbors: 3}}", "did you mean 'neighbours'"),
-        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, at: [neighbours]}", "at"),
-        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, task: 3}", "'tasks'"),
-        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, tasks: 0}", "tasks"),
-        ("laplacianshot:\n- {split: base}", "each with a grid"),
-        ("laplacianshot: {weight: [0.1, 1]}", "list of steps"),
-        ("laplacianshots:\n- {grid: {weight: [0.1, 1]}}", "'laplacianshot'"),
-        ("tasks: many\nlaplacianshot:\n- {grid: {weight: [0.1, 1]}}", "tasks"),
-        ("- weight", "key: value"),
+        ("laplacianshot:\n- {split: novel, grid: {weight: [0.1, 1]}}", "mine.yaml.*base, validation"),
+        ("laplacianshot:\n- {grid: {wieght: [0.1, 1]}}", "mine.yaml.*'weight'"),
+        ("laplacianshot:\n- {grid: {weight: [0.1]}}", "mine.yaml.*two values"),
+        ("laplacianshot:\n- {grid: {temperature: [low, high]}}", "mine.yaml.*'low'"),
+        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, at: {neighbors: 3}}", "mine.yaml.*did you mean 'neighbours'"),
+        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, at: [neighbours]}", "mine.yaml.*at must map"),
+        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, task: 3}", "mine.yaml.*'tasks'"),
+        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, tasks: 0}", "mine.yaml.*tasks"),
+        ("laplacianshot:\n- {split: base}", "mine.yaml.*each with a grid"),
+        ("laplacianshot: {weight: [0.1, 1]}", "mine.yaml.*list of steps"),
+        ("laplacianshots:\n- {grid: {weight: [0.1, 1]}}", "mine.yaml.*'laplacianshot'"),
+        ("- weight", "mine.yaml.*key: value"),
+        ("tuning=no/such.yaml", "no/such.yaml"),
+        ("tuning=null", "tuning"),
+        ("weight=0.5,0.5", "two values"),
+        ("novel_tasks=-1", "novel_tasks"),
+        ("sampler=file path=tasks.safetensors", "sampler"),
     ],
 )
-def test_a_protocol_that_cannot_be_is_named_with_its_place(mine, text, words):
-    with pytest.raises(InputError) as caught:
-        parse(TuneConfig, ["strategy=laplacianshot", mine(text)])
-    assert words in str(caught.value)
-    assert "mine.yaml" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        (["tuning=paper"], "'papers'"),
-        (["tuning=no/such.yaml"], "no/such.yaml"),
-        (["tuning=null"], "tuning"),
-        (["weight=0.5,0.5"], "two values"),
-        (["tasks=100"], "`transduce evaluate`"),
-        (["novel_tasks=-1"], "novel_tasks"),
-        (["sampler=file", "path=tasks.safetensors"], "sampler"),
-    ],
-)
-def test_typed_mistakes(typed, words):
-    with pytest.raises(InputError) as caught:
-        parse(TuneConfig, ["strategy=laplacianshot", *typed])
-    assert words in str(caught.value)
+def test_mistakes_in_a_protocol_or_beside_it_are_named_with_their_place(mine, text, words):
+    with pytest.raises(InputError, match=words):
+        parse(
+            TuneConfig, ["strategy=laplacianshot", *([mine(text)] if ":" in text or "-" in text[:1] else text.split())]
+        )
