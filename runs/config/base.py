@@ -45,7 +45,8 @@ class RunConfig:
     results: str | None = key(None, "folder of results; null: $TRANSDUCE_RESULTS, else results/ here", execution=True)
 
     def __post_init__(self) -> None:
-        hints = hints_of(type(self))
+        schema: Any = type(self)
+        hints = hints_of(schema)
         for name, value in self._values().items():
             if problem := mismatch(value, hints[name]):
                 raise InputError(f"{name} must be {problem}, not {value!r}")

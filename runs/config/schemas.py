@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -151,7 +151,7 @@ class TrainConfig(RunConfig):
             kept["training"] = "training"  # all options are settings of the same class
         return kept
 
-    def _items(self) -> Iterable[tuple[str, Any]]:
+    def _items(self) -> Iterator[tuple[str, Any]]:
         for name, value in super()._items():
             if name.partition(".")[0] not in TRAINS or not self.given:  # with given weights there is no training
                 yield name, value
