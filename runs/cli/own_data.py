@@ -31,14 +31,11 @@ INCOMPLETE = 2
 def classify(settings: Settings = None, json: Json = False) -> int:
     """Classify your own pictures, from a few labelled ones of each class or class names.
 
-    support is a folder with one subfolder of pictures for each class; classes are class names, a,b,c or a text file;
-    query is a folder of pictures to classify. The backbone is a network of timm, a checkpoint of this project, or, for
-    class names, a network of open_clip; it is not trained. The predictions, with the probability of every class, are
-    written as a CSV file and as a page of thumbnails, least certain first. Several strategies are compared.
-
-    shift is false unless you set it, because your pictures may have other class proportions than the support. A
-    transductive strategy classifies all pictures jointly, so the label of one may depend on the others. A classifier
-    saved with --save classifies later pictures one by one, by the nearest prototype at the time of saving.
+    The backbone is a network of timm, a checkpoint of this project, or, for class names, a network of open_clip; it is
+    not trained. The predictions, with the probability of every class, are written as a CSV file and as a page of
+    thumbnails, least certain first. Several strategies are compared. shift is false unless you set it, because your
+    pictures may have other class proportions than the support. A transductive strategy classifies all pictures jointly;
+    a classifier saved with --save classifies later pictures one by one, by the nearest prototype at the time of saving.
 
     Examples:
       transduce classify --support labelled --query rest --backbone timm:vit_small_patch14_dinov2
@@ -118,9 +115,9 @@ def label(
     shows a few items at a time, and one key gives a class. After each batch, the strategy labels the whole pile anew,
     and the page shows the predictions of each class, least certain first, their estimated accuracy, and the next items.
 
-    Every answer is on the disk before the page says so. The same command continues a session; several people can work
-    on one page. Ctrl-C ends the page and records the session as a run. The page listens on this machine only, and its
-    address contains a secret; with --host, other machines that know the address can read the pile and answer.
+    The same command continues a session; several people can work on one page. Ctrl-C ends the page and records the
+    session as a run. The page listens on this machine only, and its address contains a secret; with --host, other
+    machines that know the address can read the pile and answer.
 
     Examples:
       transduce label pictures --backbone timm:vit_small_patch14_dinov2
@@ -193,9 +190,8 @@ app.add_typer(data, name="data")
 def check(settings: Settings = None, json: Json = False) -> int:
     """Read every picture of a benchmark; the exit code is 2 if some are missing, superfluous or broken.
 
-    Counts classes and pictures, and lists missing, superfluous and broken ones, and pictures that occur in two splits,
-    which are no error: some benchmarks were published with them. Prints a fingerprint of the pictures, which does not
-    depend on the file format, and names the published copy if the fingerprint is known.
+    Lists missing, superfluous and broken pictures, and those that occur in two splits, which are no error: some
+    benchmarks were published with them. Prints a fingerprint of the pictures, which does not depend on the file format.
 
     Examples:
       transduce data check benchmark=mini root=FOLDER
@@ -284,10 +280,10 @@ def features(
 ) -> int:
     """Convert features that another program extracted to a feature bank.
 
-    Reads SimpleShot's output.plk, the pickles of S2M2 and PT-MAP, and .npy, .npz, .pt, .safetensors and .parquet files.
-    An .npz, .pt or .safetensors has arrays features (N, D) and labels (N,), optionally with the split in the name, and
-    optionally class_names, text (K, D), logit_scale and base_mean. A .parquet has a column of lists, or columns of
-    floats, and a column of labels. A FOLDER with one subfolder of pictures per class is encoded by a network.
+    Reads the pickles of SimpleShot, S2M2 and PT-MAP, and .npy, .npz, .pt, .safetensors and .parquet files. An .npz,
+    .pt or .safetensors has arrays features (N, D) and labels (N,), optionally class_names, text (K, D), logit_scale and
+    base_mean. A .parquet has a column of lists, or columns of floats, and a column of labels. A FOLDER with one
+    subfolder of pictures per class is encoded by a network.
 
     Examples:
       transduce import features features.npz split=validation output=validation.safetensors

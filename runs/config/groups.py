@@ -76,19 +76,12 @@ GROUPS: dict[str, Group] = {group.name: group for group in DEFINED}
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen option of a group, with all its fields.
+    """The chosen option of a group, with all its fields."""
 
-    Attributes:
-        group: name of the group.
-        name: name of the option, as typed.
-        options: all fields with their values; lists are tuples, and a `Grid` holds the values that tuning tries.
-        plugin: name of the plug-in to build; differs from `name` for a preset.
-    """
-
-    group: str
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    plugin: str = ""
+    group: str  # name of the group
+    name: str  # name of the option, as typed
+    options: Mapping[str, Any] = field(default_factory=dict)  # lists are tuples; a `Grid` has the values to be tried
+    plugin: str = ""  # name of the plug-in to build; differs from `name` for a preset
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plugin", self.plugin or self.name)

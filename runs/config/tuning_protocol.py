@@ -84,33 +84,34 @@ def _read(protocol: str, strategy: Choice) -> tuple[list[TuningStep], int]:
     try:
         if wrong := next((one for one in content if one not in known and one != "tasks" and ":" not in one), None):
             raise unknown("strategy", wrong, known)
-        tasks, written = _checked("tasks", content["tasks"]), content.get(name, [])
-        place = f"{path}: {name}"
+        _check({"tasks": content["tasks"]})
+        written, place = content.get(name, []), f"{path}: {name}"
         if not isinstance(written, list) or not all(isinstance(step, dict) and step.get("grid") for step in written):
             raise InputError(f"must be a list of steps, each with a grid, such as {EXAMPLE}")
         hints = groups.described("strategy", strategy.plugin).hints
-        return [_step({"tasks": tasks, "split": "validation", "at": {}, **step}, hints) for step in written], tasks
+        default = {"tasks": content["tasks"], "split": "validation", "at": {}}
+        return [_step(default | step, hints) for step in written], content["tasks"]
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
 
 
-def _checked(key: str, value: Any) -> Any:
-    if key not in FORM:
-        raise unknown("key", key, FORM)
-    if FORM[key] is dict and not isinstance(value, dict):
-        raise InputError(f"{key} must map fields to values, as in {EXAMPLE}, not {value!r}")
-    if problem := mismatch(value, FORM[key]):
-        raise InputError(f"{key} must be {problem}, not {value!r}")
-    return value
+def _check(step: Mapping[str, Any]) -> None:
+    for key, value in step.items():
+        if key not in FORM:
+            raise unknown("key", key, FORM)
+        if FORM[key] is dict and not isinstance(value, dict):
+            raise InputError(f"{key} must map fields to values, as in {EXAMPLE}, not {value!r}")
+        if problem := mismatch(value, FORM[key]):
+            raise InputError(f"{key} must be {problem}, not {value!r}")
 
 
-def _step(written: Mapping[str, Any], hints: Mapping[str, Any]) -> TuningStep:
+def _step(step: Mapping[str, Any], hints: Mapping[str, Any]) -> TuningStep:
     def read_as(field: str, value: Any) -> Any:
         if field not in hints:
             raise unknown("field", field, hints)
         return overrides.convert(field, overrides.of_file(value), hints[field])
 
-    step = {key: _checked(key, value) for key, value in written.items()}
+    _check(step)
     grids = {
         field: grid_of(field, [read_as(field, value) for value in values] if isinstance(values, list) else values)
         for field, values in step["grid"].items()
