@@ -45,8 +45,7 @@ class RunConfig:
     results: str | None = key(None, "folder of results; null: $TRANSDUCE_RESULTS, else results/ here", execution=True)
 
     def __post_init__(self) -> None:
-        schema: Any = type(self)
-        hints = hints_of(schema)
+        hints = hints_of(type(self))
         for name, value in self._values().items():
             if problem := mismatch(value, hints[name]):
                 raise InputError(f"{name} must be {problem}, not {value!r}")
@@ -134,9 +133,13 @@ def _leaves(name: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield f"{name}.{below}", tuple(item) if isinstance(item, list) else item
 
 
-@functools.cache
-def hints_of(schema: Any) -> dict[str, Any]:
+def hints_of(schema: type[RunConfig]) -> dict[str, Any]:
     """Return the type hints of a schema's fields."""
+    return _hints(schema)
+
+
+@functools.cache
+def _hints(schema: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(schema, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(schema)}
 
