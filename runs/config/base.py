@@ -133,7 +133,7 @@ def _leaves(name: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield f"{name}.{below}", tuple(item) if isinstance(item, list) else item
 
 
-def hints_of(schema: type[RunConfig]) -> dict[str, Any]:
+def hints_of(schema: Any) -> dict[str, Any]:
     """Return the type hints of a schema's fields."""
     return _hints(schema)
 
