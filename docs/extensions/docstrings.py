@@ -56,9 +56,7 @@ def restructured(lines: list[str]) -> list[str]:
     for line in in_google_form(lines):
         before = result[-1] if result else ""
         indented = line.startswith(" ")
-        if not line.strip():
-            bullet = False
-        elif not indented and not BULLET.match(line):
+        if line.strip() and not indented and not BULLET.match(line):
             result += [""] if example and before.strip() else []
             section, bullet, example = bool(HEADING.match(line)), False, False
         if BULLET.match(line) and not example:
