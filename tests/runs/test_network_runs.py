@@ -5,16 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
-from runs.stages.clustering.network_runs import _say_doubts
 from runs.stages.clustering.stage import clustering, points_of, say_balanced, stage_of
-from runs.stages.clustering.trials import Known, known_labels, told
+from runs.stages.clustering.trials import known_labels, told
 from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
 
@@ -99,37 +97,6 @@ def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(asked, s
     assert not list(store.cache("checkpoints").glob("*.partial"))
     (other,) = clustering(asked("seed=1"), store, tracker)
     assert (other.trials.confidence != whole.trials.confidence).any()
-
-
-def test_the_seconds_of_a_training_are_those_of_all_its_parts(asked, store, tracker, notes):
-    with pytest.raises(KeyboardInterrupt):
-        clustering(asked(), store, tracker, progress=Stopping(200))
-    (spent,) = store.cache("clustering").glob("*.partial/seconds.txt")
-    assert float(spent.read_text()) > 0
-    spent.write_text("1000.5")
-    (resumed,) = clustering(asked(), store, tracker, progress=notes)
-    assert 1000.5 < resumed.trials.metrics()["seconds_optimise"] < 2000
-    assert tracker.get(resumed.run_id).data.metrics["seconds"] > 1000.5
-    assert not list(store.cache("clustering").rglob("seconds.txt"))
-
-
-def test_a_result_that_is_far_from_sure_or_from_the_prior_is_warned_of(asked, store, tracker, notes):
-    config = asked("epochs=1")
-    (unsure,) = clustering(config, store, tracker, progress=notes)
-    assert unsure.trials.confidence.mean() < 0.6
-    (said,) = (note for note in notes.notes if "do not rely on" in note)
-    assert "it is far from sure of its clusters" in said
-    assert "it took 3 steps, and most need some hundred: give more, as epochs=100" in said
-    sure = torch.full((90, 3), -20.0)
-    sure[:, 0] = 0.0
-    even = torch.where(torch.arange(90)[:, None] % 3 == torch.arange(3), 0.0, -20.0)
-    notes.notes.clear()
-    _say_doubts(stage_of(config[0]), even, Known(), notes)
-    assert not notes.notes
-    _say_doubts(stage_of(config[0]), sure, Known(), notes)
-    (said,) = notes.notes
-    assert "a cluster has 100% of the points where 33% are expected" in said
-    assert "far from sure" not in said
 
 
 def test_a_finished_network_is_not_trained_again_where_the_record_is_lost(asked, store, tracker, notes):
