@@ -67,7 +67,8 @@ def pictures(config: EvaluateConfig, lineage: Lineage, work: Workspace) -> "Pict
 
 
 def stored_bank(key: str, store: Store, progress: Progress = quiet, *, held: bool = False) -> "FeatureBank | None":
-    """Return the features with that key; None if they are not in the cache. Damaged ones are put aside."""
+    """Return the features with that key; None if they are not in the cache. With the lock, damaged ones are put
+    aside."""
     from fsl.features.bank import FeatureBank
 
     entry = store.find("features", key, progress.note, held=held)

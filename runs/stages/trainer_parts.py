@@ -51,16 +51,9 @@ def callbacks_of(chosen: Mapping[str, Any]) -> list[lightning.Callback]:
 
 
 class RunLogger(MLFlowLogger):
-    """Lightning's logger of an MLflow run. The stage ends the run; an epoch that is repeated is not logged twice.
+    """Lightning's logger of a run, which its stage ends. An epoch that is repeated is not logged twice."""
 
-    Args:
-        logged: the last step of each metric that was logged before a resumption.
-        arguments: arguments of MLFlowLogger.
-    """
-
-    def __init__(self, logged: Mapping[str, int], **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self._logged = dict(logged)
+    last_steps: Mapping[str, int] = {}  # the last step of each metric that was logged before a resumption
 
     @property
     @rank_zero_experiment
@@ -70,7 +63,7 @@ class RunLogger(MLFlowLogger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        new = {name: value for name, value in metrics.items() if step is None or step > self._logged.get(name, -1)}
+        new = {name: value for name, value in metrics.items() if step is None or step > self.last_steps.get(name, -1)}
         if new:
             super().log_metrics(new, step)
 
@@ -79,12 +72,10 @@ class RunLogger(MLFlowLogger):
 
 
 def logger_of(run: TrackedRun, uri: str, chosen: Mapping[str, Any]) -> RunLogger:
-    """Return the logger of a run.
-
-    Raises:
-        InputError: MLFlowLogger does not take an argument.
-    """
+    """Return the logger of a run; raises InputError if MLFlowLogger does not take an argument."""
     try:
-        return RunLogger(run.last_steps, run_id=run.run_id, tracking_uri=uri, **chosen)
+        logger = RunLogger(run_id=run.run_id, tracking_uri=uri, **chosen)
     except TypeError as error:
         raise InputError(f"logger: {error}") from error
+    logger.last_steps = dict(run.last_steps)
+    return logger
