@@ -99,15 +99,6 @@ def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(asked, s
     assert (other.trials.confidence != whole.trials.confidence).any()
 
 
-def test_a_finished_network_is_not_trained_again_where_the_record_is_lost(asked, store, tracker, notes):
-    (first,) = clustering(asked(), store, tracker)
-    tracker.client.set_terminated(first.run_id, "KILLED")
-    (again,) = clustering(asked(), store, tracker, progress=notes)
-    assert not any("training" in bar for bar in notes.bars)
-    np.testing.assert_array_equal(again.trials.labels, first.trials.labels)
-    assert again.run_id == first.run_id
-
-
 @pytest.mark.slow
 def test_known_labels_name_the_clusters_and_the_others_are_judged(asked, store, tracker, pictures, tmp_path):
     (some,) = clustering(asked("epochs=12", "labels=15"), store, tracker)
@@ -176,12 +167,6 @@ def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked, store, trac
     assert len([note for note in notes.notes if "clusters have no points" in note]) <= 1
 
 
-def test_miadm_has_its_pseudo_labels_once_an_epoch(asked, store, tracker):
-    once, each = clustering(asked("method=miadm,miadm_batch", "epochs=2"), store, tracker)
-    assert [result.config.method.options["pseudo_labels"] for result in (once, each)] == ["epoch", "batch"]
-    assert (once.trials.confidence != each.trials.confidence).any()
-
-
 def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
     path = tmp_path / "rows.npz"
     values = np.repeat(np.eye(3), 30, 0) * 8 + stream(0, "test rows").normal(size=(90, 3))
@@ -226,27 +211,6 @@ def test_what_cannot_be(asked, store, tracker, more, message):
     with pytest.raises(InputError, match=message):
         clustering(asked(*more), store, tracker)
     assert not tracker.exists() or not runs_of(tracker, "cluster/folder"), "no failed run"
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["method=iic"], "views"),
-        (["method=labelled"], "labels"),
-        (["method=sela", "prior=foo"], "prior .*3 numbers"),
-        (["method=kmeans", "links=5"], "KMeans .*pairs"),
-    ],
-)
-def test_what_cannot_be_without_a_network_is_said_before_there_is_a_run(store, tracker, more, message):
-    config = parse(ClusterConfig, ["dataset=spirals", "arms=3", "points=40", *more])
-    with pytest.raises(InputError, match=message):
-        clustering(config, store, tracker)
-    assert not tracker.exists() or not runs_of(tracker, "cluster/spirals")
-
-
-def test_a_method_that_takes_no_labels_says_so(store, tracker):
-    with pytest.raises(InputError, match=r"KMeans .*labels"):
-        clustering(parse(ClusterConfig, ["dataset=spirals", "method=kmeans", "labels=5"]), store, tracker)
 
 
 def test_the_verb_shows_it(pictures, store, tmp_path, capsys):

@@ -15,8 +15,6 @@ from runs.config.tuning_protocol import TuningStep
 from runs.stages import tuning
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, tune
-from runs.tables.filling import filled
-from runs.tables.grid import table_of
 from runs.track import PARENT
 from tests.runs.records import copy_results, runs_of
 
@@ -153,17 +151,6 @@ def test_a_finished_tuning_is_used_again(tuned, tracker, config, notes):
     assert third.tuned.values == first.tuned.values
 
 
-def test_another_checkpoint_is_tuned_anew(tuned, tracker, config, notes):
-    first = tune(config, tuned, tracker)
-    folder = tuned.cache("checkpoint") / Lineage.of(config).checkpoint
-    record = json.loads((folder / "complete.json").read_text())
-    record["fingerprint"] = "other weights"  # as training on another machine would give
-    (folder / "complete.json").write_text(json.dumps(record))
-    second = tune(config, tuned, tracker, progress=notes)
-    assert second.tuned.run_id != first.tuned.run_id
-    assert "was computed with an earlier checkpoint" in notes
-
-
 @pytest.mark.parametrize("text", ["", "[3]", '{"chosen": {"weight": 0.2, "neighbours": 2}, "steps": []}'])
 def test_a_choice_that_was_tampered_with_is_made_again(tuned, tracker, config, notes, text):
     """Also if the checksums fit."""
@@ -239,13 +226,6 @@ def test_tasks_that_a_split_cannot_give_are_known_before_anything_is_trained(sto
     assert runs_of(tracker, "train/Tiny") == []
 
 
-def test_a_value_that_a_step_holds_is_checked_before_anything_is_trained(store, tracker, config, tmp_path):
-    (tmp_path / "short.yaml").write_text(PROTOCOL.replace("at: {weight: 1.0}", "at: {weight: -1.0}"))
-    with pytest.raises(InputError, match=r"short\.yaml: .*weight"):
-        tune(config, store, tracker)
-    assert not store.peek("checkpoint", Lineage.of(config).checkpoint)
-
-
 def test_the_novel_curve_comes_after_the_choice_and_changes_nothing(trained, tracker, typed, shortest, monkeypatch):
     (asked,) = parse(TuneConfig, typed("novel_tasks=35"))
     real, seen = tuning.evaluate_tuned, []
@@ -313,17 +293,6 @@ def test_what_has_nothing_to_tune_is_evaluated_as_it_is(trained, tracker, evalua
     assert runs_of(tracker, "tune/Tiny") == []
 
 
-def test_a_table_reads_tuned_runs(tuned, tracker, evaluated):
-    configs = [*evaluated("strategy=simpleshot,laplacianshot"), *evaluated("strategy=laplacianshot", "tuning=null")]
-    results = evaluation(configs, tuned, tracker)
-    table = filled(table_of("tiny", configs), tracker)
-    assert table.missing == []
-    assert [cell.results[0].run_id for cell in table.cells.values()] == [result.run_id for result in results]
-    assert len(table.rows) == 3
-    chosen = results[1].tuned.values
-    assert any(f"weight={chosen['weight']}" in note for note in table.notes)
-
-
 def test_the_verb(trained, shortest, typed, capsys):
     common = typed(f"results={trained.root}", "strategy=simpleshot,laplacianshot", "novel_tasks=5")
     assert main(["tune", *common]) == 0
@@ -342,13 +311,6 @@ def test_the_verb(trained, shortest, typed, capsys):
     (row,) = json.loads(capsys.readouterr().out)
     assert row["tuning"]["run"] == record["run"]
     assert row["config"]["strategy.weight"] == record["chosen"]["weight"]
-
-
-def test_the_verb_without_values_to_try(store, typed, capsys):
-    assert main(["tune", *typed(f"results={store.root}", "strategy=simpleshot")]) == 2
-    assert "simpleshot" in capsys.readouterr().err
-    assert main(["tune", *typed(f"results={store.root}", "strategy=laplacianshot", "weight=-1,1")]) == 2
-    assert "weight" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", [".nan", "-3.0"])
