@@ -14,7 +14,6 @@ from fsl.features.conforming import conform
 from fsl.training.base import load_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.plan import plan
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
@@ -77,14 +76,6 @@ def test_the_base_mean_is_the_sources_unless_the_targets_is_asked_for(trained, t
     assert theirs.provenance["base_mean"] == "target"
 
 
-def test_both_means_in_one_command_are_told_apart(trained, tracker, configs):
-    found = evaluation(configs(TARGET, "base_mean=source,target"), trained, tracker)
-    assert [result.config.base_mean for result in found] == ["source", "target"]
-    assert not np.array_equal(found[0].accuracies, found[1].accuracies)
-    runs = read_runs(tracker, "evaluate/Tiny")
-    assert sorted(run.params["base_mean"] for run in runs) == ["source", "target"]
-
-
 def test_only_the_novel_classes_are_the_targets(configs):
     plain, crossed = identities(configs()), identities(configs(TARGET))
     assert crossed[:2] == plain[:2]
@@ -103,11 +94,6 @@ def test_a_target_mean_needs_a_target(configs, keys):
         configs(*keys)
 
 
-def test_an_unknown_target_gives_the_nearest(configs):
-    with pytest.raises(InputError, match="'omniglot'"):
-        configs("target=omniglott")
-
-
 def test_classes_that_the_network_was_trained_on_are_refused(trained, tracker, configs):
     with pytest.raises(InputError, match=r"target=coloured: .* 2 .*base 0"):
         evaluation(configs(TARGET, "target.known=2"), trained, tracker)
@@ -116,26 +102,6 @@ def test_classes_that_the_network_was_trained_on_are_refused(trained, tracker, c
 def test_a_closed_split_is_closed_in_the_target_too(trained, tracker, configs):
     with closed("novel"), pytest.raises(ClosedSplitError):
         evaluation(configs(TARGET), trained, tracker)
-
-
-def test_the_config_in_the_run_is_enough_to_run_it_again(trained, tracker, configs, tmp_path):
-    (config,) = configs(TARGET, "target.known=0", "base_mean=target")
-    (result,) = evaluation([config], trained, tracker)
-    text = tracker.download(result.run_id, "config.yaml", tmp_path)
-    assert parse(EvaluateConfig, [f"experiment={text}"]) == [config]
-
-
-def test_the_plan_names_what_is_of_the_target(trained, tracker, configs):
-    steps = plan(configs(TARGET, "base_mean=target"), trained).steps
-    assert [(step.stage, step.name, step.state) for step in steps] == [
-        ("images", "coloured base", "to do"),
-        ("images", "coloured novel", "to do"),
-        ("checkpoint", "Tiny/conv4 s0", "cached"),
-        ("features", "Tiny/conv4 s0 base", "cached"),
-        ("features", "Tiny/conv4 s0 coloured base", "to do"),
-        ("features", "Tiny/conv4 s0 coloured novel", "to do"),
-        ("evaluation", "simpleshot 5w1s Tiny/conv4 on Coloured s0", "to do"),
-    ]
 
 
 def test_the_table_shows_the_target(trained, tiny_arguments, monkeypatch, capsys, tmp_path):

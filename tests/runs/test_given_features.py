@@ -5,7 +5,6 @@ import pickle
 import shutil
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -17,7 +16,6 @@ from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
-from runs.jobs import missing
 from runs.plan import plan
 from runs.record.query import read_runs
 from runs.stages import given_features
@@ -74,15 +72,6 @@ def test_accuracies_are_those_of_the_features(files, store, tracker):
     assert run.tags["features"] == bank.fingerprint()
 
 
-def test_the_config_in_the_run_is_enough_to_run_it_again(files, store, tracker, tmp_path):
-    (config,) = configs("features=novel_features.plk,base_features.plk")
-    (result,) = evaluation([config], store, tracker)
-    text = tracker.download(result.run_id, "config.yaml", tmp_path)
-    assert parse(EvaluateConfig, [f"experiment={text}"]) == [config]
-    assert parse(EvaluateConfig, config.arguments()) == [config]
-    assert config.replace(seed=1).replace(seed=0) == config
-
-
 def test_a_run_is_known_by_the_features_not_by_their_file(files):
     known = identity("features=output.plk")
     shutil.copy("output.plk", "another.plk")
@@ -100,16 +89,6 @@ def test_a_run_is_known_by_the_features_not_by_their_file(files):
     changed[40][0] = changed[40][0] + 1
     (files / "another.plk").write_bytes(pickle.dumps([np.zeros(8, "f4"), 0, changed, {}]))
     assert identity("features=another.plk") != known
-
-
-def test_parquet_is_evaluated_without_an_import(files, store, tracker):
-    bank = given_bank(("novel_features.plk",), "novel")
-    labels = [bank.class_names[k] for k in bank.labels]
-    pd.DataFrame({"embedding": list(bank.features.numpy()), "label": labels}).to_parquet("q.parquet")
-    (result,) = evaluation(configs("features=q.parquet", "transform=L2N"), store, tracker)
-    (same,) = evaluation(configs("features=novel_features.plk", "transform=L2N"), store, tracker)
-    assert same.reused
-    np.testing.assert_array_equal(result.accuracies, same.accuracies)
 
 
 def test_the_base_mean_is_that_of_the_base_features(files):
@@ -181,11 +160,6 @@ def test_other_verbs_take_them(files, store, monkeypatch, capsys):
     assert main(["tasks", "t.safetensors", "features=output.plk", "tasks=3", "query=5"]) == 0
     assert main(["evaluate", *arguments, "--dry-run"]) == 0
     assert "2 stages, 2 cached" in capsys.readouterr().out
-
-
-def test_jobs_for_other_processes_need_no_images(files, store):
-    asked = configs("features=output.plk")
-    assert missing(asked, store).jobs == {0: asked}
 
 
 def test_banks_of_this_project_say_whose_they_are(files):

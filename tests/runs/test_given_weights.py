@@ -13,7 +13,6 @@ from fsl.backbones import create_backbone
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TrainConfig, parse
-from runs.plan import plan
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
@@ -95,13 +94,6 @@ def test_no_training_is_recorded_and_the_evaluation_says_what_it_stands_on(store
     np.testing.assert_array_equal(again.accuracies, result.accuracies)
 
 
-def test_the_config_in_the_run_is_enough_to_run_it_again(store, tracker, config, tmp_path):
-    (result,) = evaluation([config], store, tracker)
-    text = tracker.download(result.run_id, "config.yaml", tmp_path)
-    assert parse(EvaluateConfig, [f"experiment={text}"]) == [config]
-    assert parse(EvaluateConfig, config.arguments()) == [config]
-
-
 def identities(arguments):
     (config,) = parse(EvaluateConfig, arguments)
     lineage = Lineage.of(config)
@@ -122,14 +114,6 @@ def test_identity_is_the_content_and_no_training(arguments, weights, tmp_path):
         assert not set(identities(list(given.values()))) & set(known), other
 
 
-def test_a_training_is_the_same_with_and_without_the_key_left_out(tiny_arguments):
-    (plain,), (null,) = (
-        parse(EvaluateConfig, [*tiny_arguments, "strategy=nearest", *more]) for more in ([], ["checkpoint=null"])
-    )
-    assert plain == null
-    assert "checkpoint" not in plain.result_keys()
-
-
 def test_weights_of_another_network_are_refused_before_images_are_read(store, tracker, arguments, notes):
     configs = parse(EvaluateConfig, [*arguments, "backbone=conv6"])
     with pytest.raises(InputError, match=r"model_best\.pth\.tar: .*conv6 .*blocks\.4\.0"):
@@ -137,26 +121,6 @@ def test_weights_of_another_network_are_refused_before_images_are_read(store, tr
     assert notes.bars == []
     assert not list(store.images.iterdir())
     assert not any(store.cache("checkpoint").glob("*/complete.json"))
-
-
-def test_a_missing_file_is_named(arguments):
-    configs = parse(EvaluateConfig, [*arguments[:-1], "checkpoint=nowhere.npz"])
-    with pytest.raises(InputError, match=r"checkpoint=nowhere\.npz: "):
-        Lineage.of(configs[0])
-
-
-def test_the_plan_trains_nothing_and_needs_no_validation_images(store, tracker, config):
-    made = plan([config], store)
-    assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
-    assert made.runs == 1
-    assert not store.cache("checkpoint").exists()
-    evaluation([config], store, tracker)
-    made = plan([config.replace(tasks=41)], store)
-    assert [(step.stage, step.state) for step in made.steps if step.state == "cached"] == [
-        ("import", "cached"),
-        ("features", "cached"),
-        ("features", "cached"),
-    ]
 
 
 def test_train_takes_the_weights_in(store, tracker, weights, notes):

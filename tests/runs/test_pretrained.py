@@ -14,7 +14,6 @@ from clustering.foundation.errors import InputError
 from fsl.weights.pretrained import pretrained_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.plan import plan
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.pipeline import evaluation, features
@@ -83,11 +82,6 @@ def test_nothing_is_trained_and_the_run_says_what_it_stands_on(store, tracker, c
     assert parse(EvaluateConfig, config.arguments()) == [config]
 
 
-def test_the_plan_imports_and_trains_nothing(store, tracker, config):
-    made = plan([config], store)
-    assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
-
-
 def identities(arguments):
     (config,) = parse(EvaluateConfig, arguments)
     lineage = Lineage.of(config)
@@ -110,14 +104,6 @@ def test_identity_is_of_the_weights_and_of_what_the_network_is_shown(arguments, 
     ]
     found = [known, *map(identities, others)]
     assert len({identity for three in found for identity in three}) == 3 * len(found)
-
-
-def test_without_the_key_nothing_is_another_run(tiny_arguments):
-    plain, false = (
-        parse(EvaluateConfig, [*tiny_arguments, "strategy=nearest", *more])[0] for more in ([], ["pretrained=false"])
-    )
-    assert plain == false
-    assert "pretrained" not in plain.result_keys()
 
 
 def test_weights_that_are_not_here_are_said_before_images_are_read(store, monkeypatch, capsys, arguments, tmp_path):

@@ -156,7 +156,7 @@ def stage_of(config: ClusterConfig) -> ClusteringStage:
 
     method = config.method.build()
     if config.learns:
-        from runs.stages.clustering.network_runs import NetworkStage, check_learner
+        from runs.stages.clustering.learning import NetworkStage, check_learner
 
         check_learner(config, method)
     if hasattr(method, "network_objective"):
