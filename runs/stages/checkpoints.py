@@ -4,6 +4,7 @@ import dataclasses
 import shutil
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from runs.cache import Entry, Store
 from runs.config.configs import TrainConfig
 from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.stages.lineage import Lineage, common_tags, images_of, short, train_name
-from runs.stages.stage import Computed, Stage, Workspace, execute
+from runs.stages.stage import Computed, Stage, Workspace, cached, execute
 from runs.track import Tracker
 
 if TYPE_CHECKING:
@@ -39,11 +40,10 @@ def checkpoint(
 
 def weights_of(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
     """Return `checkpoint` of a config with this lineage."""
-    (store, _, progress, force), key, name = work, lineage.checkpoint, train_name(config)
+    key, name = lineage.checkpoint, train_name(config)
     if config.given:
-        with store.lock("checkpoint", key, f"the weights of {name}", progress.note):
-            entry = None if force else store.find("checkpoint", key, progress.note, held=True)
-            return entry or _import(config, lineage, store, progress)
+        make = partial(_import, config, lineage, work.store, work.progress)
+        return cached(work, "checkpoint", key, f"the weights of {name}", lambda entry: entry, make)
     experiment, tags = f"train/{short(config.benchmark)}", common_tags(config, lineage)
     stage = TrainingStage(config=config, key=key, experiment=experiment, name=name, tags=tags, lineage=lineage)
     results, failures = execute([stage], work)

@@ -145,7 +145,7 @@ def set_values(config: RunConfig) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in flat}
 
 
-S = TypeVar("S", bound=Stage)
+S, T = TypeVar("S", bound=Stage), TypeVar("T")
 Failures = list[tuple[str, Exception]]
 
 
@@ -304,6 +304,19 @@ class _Execution:
             command = self.work.tracker.command(experiment, name, key, self.failures)
             self.parent_ids[experiment] = self.parents.enter_context(command)
         return self.parent_ids[experiment]
+
+
+def cached(work: Workspace, kind: str, key: str, what: str, load: Callable[[Entry], T], make: Callable[[], Entry]) -> T:
+    """Return a result without a run of its own: from the cache, or made and published under the lock of its key."""
+    store, say = work.store, work.progress.note
+    with store.lock(kind, key, what, say):
+        entry = None if work.force else store.find(kind, key, say, held=True)
+        try:
+            if entry is not None:
+                return load(entry)
+        except DAMAGE as error:
+            store.put_aside(entry.path, str(error), say)
+        return load(make())
 
 
 def plan_of(stages: Sequence[Stage], store: Store) -> Plan:

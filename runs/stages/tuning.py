@@ -27,7 +27,6 @@ from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
 CURVES = "tuning.json"
-CHOSEN = "chosen"  # the tag that holds the chosen values as JSON
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,16 +45,6 @@ class Tuning:
         """The ids of the tuning's run and of the run of every value."""
         curves = [*self.curves, *([self.novel] if self.novel else [])]
         return [self.tuned.run_id, *(trial.result.run_id for curve in curves for trial in curve.trials)]
-
-
-def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the values chosen by a tuning, read from the tags of its run; None if the tags are missing or invalid."""
-    try:
-        values = {field: freeze(value) for field, value in json.loads(tags[CHOSEN]).items()}
-        grids = config.strategy.grids
-        return values if values.keys() == grids.keys() and all(values[name] in grids[name] for name in grids) else None
-    except (KeyError, ValueError, AttributeError, RecursionError):
-        return None
 
 
 def find_tuned(config: EvaluateConfig, tracker: Tracker) -> Tuned | None:
@@ -154,7 +143,7 @@ class TuningStage(Stage):
         metrics |= interval(last.gain, "gain", "gain_low", "gain_high") if last.gain else {}
         metrics |= {f"chosen_{field}": float(value) for field, value in values.items() if is_number(value)}
         checkpoint = inputs.get(f"checkpoint/{self.lineage.checkpoint}", "")
-        tags = {CHOSEN: json.dumps(values), "chosen_values": spell(values), "checkpoint": checkpoint}
+        tags = {"chosen": json.dumps(values), "chosen_values": spell(values), "checkpoint": checkpoint}
         data = [used for split in splits for used in self.lineage.data(split)]
         return Computed({"chosen": values, "steps": [one.as_dict() for one in curves]}, metrics, tags, inputs, data)
 
@@ -164,8 +153,8 @@ class TuningStage(Stage):
     def load(self, entry: Entry) -> dict[str, Any]:
         with open_regular(entry.path / CURVES) as file:
             content = json.load(file)
-        values = chosen_values(self.config, {CHOSEN: json.dumps(content["chosen"])})
-        if values is None:
+        values = {field: freeze(content["chosen"][field]) for field in self.config.strategy.grids}
+        if not all(values[field] in grid for field, grid in self.config.strategy.grids.items()):
             raise ValueError(f"{CURVES} has no values that the tuning tries")
         return {**content, "chosen": values}
 
