@@ -13,9 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.transforms import v2
 
-from clustering.files.training_state import load_state
 from clustering.foundation.errors import InputError
-from fsl.features.bank import extract
 from fsl.training.base import Trained, Training
 from fsl.training.data import BaseClasses
 from fsl.training.module import CrossEntropy, schedule
@@ -50,14 +48,6 @@ def test_learns_and_tells(whole: tuple[Path, Trained, Curves, Shown]) -> None:
     last = f"{100 * curves.values('val/simpleshot')[15]:.2f} %"
     assert shown.numbers[-1]["validation after epoch 4:"] == last
     assert sorted(file.name for file in folder.iterdir()) == ["best.ckpt", "best.safetensors", "last.ckpt"]
-
-
-def test_best_is_a_backbone_to_use(whole: tuple[Path, Trained, Curves, Shown]) -> None:
-    backbone = load_backbone(whole[1].path)
-    assert not backbone.training
-    assert (backbone.feature_size, backbone.channels, backbone.size) == (64, 1, 16)
-    assert backbone.about["epoch"] == whole[1].best_epoch
-    assert extract(backbone, VALIDATION, mean=Tiny.mean, std=Tiny.std, device="cpu").shape == (40, 64)
 
 
 def test_same_seed_same_weights_other_seed_other_weights(
@@ -139,16 +129,6 @@ def test_damaged_checkpoints_are_discarded_with_a_note(
     assert run(tmp_path, shown=shown, trainer={"log_every_n_steps": 1}).resumed_at == 0
     assert any("begins anew" in note for note in shown.notes)
     assert_same(whole[0], tmp_path)
-
-
-def test_no_code_runs_from_a_checkpoint(tmp_path: Path) -> None:
-    class Evil:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return (Path.touch, (tmp_path / "ran",))
-
-    torch.save({"identity": Evil()}, tmp_path / "last.ckpt")
-    assert load_state(tmp_path / "last.ckpt") is None
-    assert not (tmp_path / "ran").exists()
 
 
 def test_early_stopping(tmp_path: Path) -> None:

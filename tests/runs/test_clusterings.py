@@ -144,18 +144,6 @@ def test_points_without_classes_have_no_scores(store, tracker, tmp_path, capsys)
     assert not [name for name in found if name.startswith(("nmi", "acc"))]
 
 
-def test_several_methods_stand_side_by_side(store, selection, capsys):
-    typed = ["cluster", *SMALL[1:], selection, f"results={store.root}", "method=slk_mean_shift,tiny_points:Halves"]
-    assert main([*typed, "weight=0.5,0.65"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.count("slk_mean_shift") == 2
-    assert shown.count("Halves") == 1
-    assert "n_init" in shown
-    assert "by labels that are unknown in unsupervised use" in shown
-    assert main([*typed, "--dry-run"]) == 0
-    assert "cached" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("typed", "words"),
     [

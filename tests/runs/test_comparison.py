@@ -207,19 +207,3 @@ def test_the_verb_evaluates_compares_and_saves(trained, typed, capsys):
         there["1-shot", "nearest", "simpleshot"]
     )
     assert again[0]["differences"]["nearest"] == again[0]["pairs"]["nearest"]["simpleshot"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["strategy=simpleshot"], "same tasks"),
-        (["reference=a,b"], "one strategy"),
-        (["reference="], "has no value"),
-        (["reference=laplacian"], "'laplacianshot'"),
-        (["referense=simpleshot"], "referense"),
-    ],
-)
-def test_mistakes(tmp_path, arguments, words, capsys):
-    assert main(["compare", *arguments, f"results={tmp_path}/none"]) == 2
-    assert words in capsys.readouterr().err
-    assert not (tmp_path / "none").exists()

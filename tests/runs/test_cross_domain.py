@@ -88,12 +88,6 @@ def test_only_the_novel_classes_are_the_targets(configs):
     assert public[3] != crossed[3]
 
 
-@pytest.mark.parametrize("keys", [("base_mean=target",), (TARGET, "base_mean=target", "split=validation")])
-def test_a_target_mean_needs_a_target(configs, keys):
-    with pytest.raises(InputError, match="target=NAME"):
-        configs(*keys)
-
-
 def test_classes_that_the_network_was_trained_on_are_refused(trained, tracker, configs):
     with pytest.raises(InputError, match=r"target=coloured: .* 2 .*base 0"):
         evaluation(configs(TARGET, "target.known=2"), trained, tracker)

@@ -11,7 +11,6 @@ from safetensors.torch import save_file
 
 from clustering.foundation.errors import InputError
 from fsl.evaluation.episodic import evaluate
-from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from runs.cli import main
@@ -99,9 +98,7 @@ def test_the_base_mean_is_that_of_the_base_features(files):
 
 
 def test_tuning_looks_at_validation_and_base_features_and_never_at_novel_ones(files, store, tracker, monkeypatch):
-    monkeypatch.setattr(given_features, "_read_once", given_features._read_once.__wrapped__)
-    read = []
-    load = given_features._read
+    read, load = [], given_features._read.__wrapped__
     monkeypatch.setattr(
         given_features, "_read", lambda file, split, *more: read.append(split) or load(file, split, *more)
     )
@@ -139,12 +136,6 @@ def test_what_cannot_be_is_said_before_anything_is_run(files, store, tracker, gi
     assert not tracker.exists() or read_runs(tracker, "evaluate/") == []
 
 
-def test_tasks_that_they_cannot_give_are_said_before_anything_is_run(files, store, tracker):
-    with pytest.raises(InputError, match="way"):
-        evaluation(configs("features=output.plk", "way=7"), store, tracker)
-    assert read_runs(tracker, "evaluate/") == []
-
-
 def test_other_verbs_take_them(files, store, monkeypatch, capsys):
     monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
     (files / "mine.yaml").write_text("strategy: simpleshot,kmeans\ntasks: 30\nquery: 5\nshot: 1\ndevice: cpu\n")
@@ -160,22 +151,3 @@ def test_other_verbs_take_them(files, store, monkeypatch, capsys):
     assert main(["tasks", "t.safetensors", "features=output.plk", "tasks=3", "query=5"]) == 0
     assert main(["evaluate", *arguments, "--dry-run"]) == 0
     assert "2 stages, 2 cached" in capsys.readouterr().out
-
-
-def test_banks_of_this_project_say_whose_they_are(files):
-    assert (
-        main(["import", "features", "val_features.plk", "--split", "validation", "--output", "x.safetensors", "-q"])
-        == 0
-    )
-    assert torch.equal(
-        given_bank(("output.plk", "x.safetensors"), "validation").features,
-        FeatureBank.load(files / "x.safetensors").features,
-    )
-
-
-def test_a_damaged_file_of_features_is_named_once(tmp_path):
-    path = tmp_path / "bad.safetensors"
-    path.write_bytes(b"no tensors")
-    with pytest.raises(InputError, match="safetensors file") as caught:
-        given_features._split_of(str(path))
-    assert str(caught.value).count(str(path)) == 1

@@ -12,10 +12,10 @@ from clustering.foundation.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
-from runs.config.configs import EvaluateConfig, TrainConfig, parse
+from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
+from runs.stages.pipeline import evaluation, features
 
 
 def their_network(seed=0):
@@ -121,15 +121,6 @@ def test_weights_of_another_network_are_refused_before_images_are_read(store, tr
     assert notes.bars == []
     assert not list(store.images.iterdir())
     assert not any(store.cache("checkpoint").glob("*/complete.json"))
-
-
-def test_train_takes_the_weights_in(store, tracker, weights, notes):
-    (config,) = parse(TrainConfig, ["benchmark=tiny_plugins:Tiny", f"checkpoint={weights}"])
-    first, second = (checkpoint(config, store, tracker, progress=notes) for _ in range(2))
-    forced = checkpoint(config, store, tracker, force=True)
-    assert (first.reused, second.reused, forced.reused) == (False, True, False)
-    assert (first.path / CHECKPOINT).is_file()
-    assert first.fingerprint == second.fingerprint == forced.fingerprint
 
 
 def test_the_table_finds_runs_on_a_copy_of_the_weights(store, monkeypatch, capsys, arguments, weights, tmp_path):

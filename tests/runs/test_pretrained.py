@@ -1,8 +1,5 @@
 """Networks with weights that people have already: images in the size and colours that the network knows."""
 
-import socket
-import threading
-
 import numpy as np
 import pytest
 import timm
@@ -11,7 +8,6 @@ from timm.data import resolve_data_config
 from torchvision.transforms import v2
 
 from clustering.foundation.errors import InputError
-from fsl.weights.pretrained import pretrained_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
@@ -117,39 +113,6 @@ def test_weights_that_are_not_here_are_said_before_images_are_read(store, monkey
     assert "HF_HUB_OFFLINE=0" in said
     assert "pretrained=FILE" in said
     assert not list(store.images.iterdir())
-
-
-def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch, tmp_path):
-    """It takes the question and hangs up; timm and the hub's library ask again and again."""
-    asked = []
-
-    def hang_up():
-        while True:
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            asked.append(connection.recv(1 << 16).split(b" ")[0])
-            connection.close()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=hang_up)
-        thread.start()
-        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        place = f"http://127.0.0.1:{server.getsockname()[1]}"
-        for name, value in {
-            "HF_HUB_OFFLINE": False,
-            "HF_HUB_CACHE": str(tmp_path),
-            "ENDPOINT": place,
-            "HUGGINGFACE_CO_URL_TEMPLATE": place + "/{repo_id}/resolve/{revision}/{filename}",
-        }.items():
-            monkeypatch.setattr(f"huggingface_hub.constants.{name}", value)
-        with pytest.raises(InputError, match="test_vit"):
-            pretrained_backbone("test_vit")
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
-    assert asked.count(b"HEAD") == 1, "beside a question of the library's own"
 
 
 @pytest.mark.parametrize(
