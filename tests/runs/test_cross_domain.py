@@ -1,10 +1,6 @@
 """Tasks of one benchmark on the network of another: nothing is trained for it, and the base mean is the source's."""
 
-import json
-
-import numpy as np
 import pytest
-import tiny_plugins
 import torch
 
 from clustering.foundation.errors import InputError
@@ -12,7 +8,6 @@ from fsl.benchmarks.augmentation import normalise
 from fsl.evaluation.closed_splits import ClosedSplitError, closed
 from fsl.features.conforming import conform
 from fsl.training.base import load_backbone
-from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
@@ -96,36 +91,6 @@ def test_classes_that_the_network_was_trained_on_are_refused(trained, tracker, c
 def test_a_closed_split_is_closed_in_the_target_too(trained, tracker, configs):
     with closed("novel"), pytest.raises(ClosedSplitError):
         evaluation(configs(TARGET), trained, tracker)
-
-
-def test_the_table_shows_the_target(trained, tiny_arguments, monkeypatch, capsys, tmp_path):
-    monkeypatch.setenv("TRANSDUCE_RESULTS", str(trained.root))
-    monkeypatch.chdir(tmp_path)
-    lines = [argument.replace("=", ": ", 1) for argument in [*tiny_arguments, "strategy=simpleshot", "shot=1,2"]]
-    (tmp_path / "mine.yaml").write_text("\n".join(lines))
-    asked = ["experiment=mine.yaml", TARGET, "base_mean=target"]
-    assert main(["evaluate", *asked, "--json"]) == 0
-    want = [result["accuracy"] for result in json.loads(capsys.readouterr().out)]
-    assert main(["table", "mine.yaml", *asked[1:], "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["cells"]
-    assert [cell["reproduced"] for cell in found] == pytest.approx([100 * accuracy for accuracy in want])
-    assert main(["table", "mine.yaml", *asked[1:]]) == 0
-    assert "on Coloured, base mean of the target" in capsys.readouterr().out
-    assert main(["table", "mine.yaml"]) == 0
-    assert "2 missing cells can be run" in capsys.readouterr().err
-
-
-def test_tasks_are_written_of_the_targets_classes(store, monkeypatch, tiny_arguments, tmp_path):
-    from fsl.tasks import Tasks
-
-    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
-    path = tmp_path / "tasks.safetensors"
-    assert main(["tasks", str(path), *tiny_arguments, TARGET]) == 0
-    written = Tasks.load(path)
-    _, labels, _ = tiny_plugins.Coloured().read("novel")
-    assert len(written) == 40
-    assert np.array_equal(written.classes.gather(1, written.support_labels), labels[written.support])
-    assert not list(store.images.iterdir()), "its labels are enough"
 
 
 def test_which_folder_is_missing_is_said_with_its_key():

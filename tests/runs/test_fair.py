@@ -1,8 +1,6 @@
 """Fair clustering as a stage: a path of weights is one run, tracked, reused, redone; and the verb on top of it."""
 
 import dataclasses
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,6 +98,18 @@ def test_the_key_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_pa
 
 
 @made_before
+def test_the_picture_shows_the_numbers_of_the_runs(one, asked):
+    results = one(asked("method=fair_kmeans,bera"))
+    figure = draw(results)
+    figure.draw_without_rendering()  # every text can be set
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    found = results[0].found
+    np.testing.assert_allclose(lines["fair_kmeans"].get_xydata(), np.c_[found.objective, found.fairness_error])
+    assert len(lines["bera"].get_xydata()) == 1
+    assert "Pareto front" in lines
+
+
+@made_before
 def test_seeds_of_one_recipe_are_one_row_each_weight(one, asked):
     results = one(asked("seed=0,1", "method=fair_kmeans,bera"))
     first, second = series_of(results)
@@ -115,48 +125,6 @@ def test_seeds_of_one_recipe_are_one_row_each_weight(one, asked):
     assert "over 2 seeds" in title(results)
 
 
-@made_before
-def test_the_picture_shows_the_numbers_of_the_runs_and_is_kept(store, tracker, one, asked, capsys):
-    results = one(asked("method=fair_kmeans,bera"))
-    figure = draw(results)
-    figure.draw_without_rendering()  # every text can be set
-    (axes,) = figure.axes
-    lines = {line.get_label(): line for line in axes.get_lines()}
-    found = results[0].found
-    np.testing.assert_allclose(lines["fair_kmeans"].get_xydata(), np.c_[found.objective, found.fairness_error])
-    assert len(lines["bera"].get_xydata()) == 1
-    assert "Pareto front" in lines
-    typed = ["fair", *SMALL, f"results={store.root}", "method=fair_kmeans,bera"]
-    assert main([*typed, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)[0]
-    picture = Path(record["picture"])
-    assert picture.parent == store.figures
-    assert all(picture.with_suffix(f".{kind}").stat().st_size > 0 for kind in ("pdf", "svg", "png"))
-    (run,) = runs_of(tracker, "figure/fair/synthetic")
-    assert run.data.tags["source_runs"].split() == [result.run_id for result in results]
-
-
-def test_each_picture_has_files_of_its_own(store, tmp_path, capsys):
-    for table, divisor in (("staff.csv", 7), ("patients.csv", 11)):
-        lines = [f"{i / divisor:.3f},{i % 5},{'ab'[i % 2]}" for i in range(30)]
-        (tmp_path / table).write_text("x,y,kind\n" + "\n".join(lines))
-    tables = f"path={tmp_path / 'staff.csv'},{tmp_path / 'patients.csv'}"
-    common = ["fair", f"results={store.root}", "n_clusters=2", "--json", "method=fair_lloyd", "n_init=1"]
-    drawn = []
-    for more in (
-        ["dataset=synthetic"],
-        ["dataset=synthetic", "delta=0.2"],
-        ["dataset=table", tables, "sensitive=kind"],
-    ):
-        assert main([*common, *more]) == 0
-        drawn += [record["picture"] for record in json.loads(capsys.readouterr().out)]
-    assert len(set(drawn)) == 4
-    assert all(Path(picture).stat().st_size > 0 for picture in drawn)
-    assert [Path(picture).name.partition("-")[2].rpartition("-")[0] for picture in drawn[2:]] == ["staff", "patients"]
-    assert main([*common, "dataset=synthetic"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["picture"] == drawn[0], "the same results, the same picture"
-
-
 def test_a_clusterer_that_knows_of_no_groups_shows_how_fair_it_is(one, asked):
     (result,) = one(asked("method=sklearn.cluster:KMeans", "n_init=3"))
     assert result.found.fairness_error[0] > 10
@@ -170,18 +138,6 @@ def test_one_cluster_of_all_points_is_not_taken_for_fair_unsaid(store, capsys):
         assert main([*typed, f"n_clusters={clusters}"]) == 0
         seen = " ".join(capsys.readouterr().out.split())
         assert ("Whole: all points in one cluster" in seen) is said
-
-
-@made_before
-def test_what_did_not_converge_is_counted_over_seeds_and_explained(one, asked):
-    settled, other = one(asked("seed=0,1"))
-    settled = dataclasses.replace(settled, found=dataclasses.replace(settled.found, converged=np.full(3, True)))
-    ended = dataclasses.replace(other.found, converged=np.array([True, False, True]))
-    other = dataclasses.replace(other, found=ended)
-    for results, cells in (([settled, other], ["", "1 of 2", ""]), ([other], ["", "yes", ""])):
-        assert [row["not\nconverged"] for row in rows(results, lambda config, leave_out: {})] == cells
-        assert "max_iter" in footnote(results)
-    assert "max_iter" not in footnote([settled])
 
 
 def test_a_clusterer_that_finds_out_how_many_clusters_there_are(one):

@@ -1,6 +1,5 @@
 """Evaluation and tuning on features that are there already: without images, without a network."""
 
-import json
 import pickle
 import shutil
 
@@ -134,20 +133,3 @@ def test_what_cannot_be_is_said_before_anything_is_run(files, store, tracker, gi
     with pytest.raises(InputError, match=words):
         evaluation(configs(f"features={given}"), store, tracker)
     assert not tracker.exists() or read_runs(tracker, "evaluate/") == []
-
-
-def test_other_verbs_take_them(files, store, monkeypatch, capsys):
-    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
-    (files / "mine.yaml").write_text("strategy: simpleshot,kmeans\ntasks: 30\nquery: 5\nshot: 1\ndevice: cpu\n")
-    arguments = ["experiment=mine.yaml", "features=output.plk"]
-    assert main(["evaluate", *arguments, "--json"]) == 0
-    want = [100 * result["accuracy"] for result in json.loads(capsys.readouterr().out)]
-    shutil.copy("output.plk", "copy.plk")
-    assert main(["table", "mine.yaml", "features=copy.plk", "--json"]) == 0
-    cells = json.loads(capsys.readouterr().out)["cells"]
-    assert [cell["reproduced"] for cell in cells] == pytest.approx(want)
-    assert main(["compare", *arguments]) == 0
-    assert "reference" in capsys.readouterr().out
-    assert main(["tasks", "t.safetensors", "features=output.plk", "tasks=3", "query=5"]) == 0
-    assert main(["evaluate", *arguments, "--dry-run"]) == 0
-    assert "2 stages, 2 cached" in capsys.readouterr().out

@@ -1,6 +1,5 @@
 """Evaluation on weights that people have already: taken into the store, never trained, known by their content."""
 
-import json
 import shutil
 
 import numpy as np
@@ -11,7 +10,6 @@ from torch import nn
 from clustering.foundation.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.weights.checkpoints import save_backbone
-from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
@@ -121,19 +119,3 @@ def test_weights_of_another_network_are_refused_before_images_are_read(store, tr
     assert notes.bars == []
     assert not list(store.images.iterdir())
     assert not any(store.cache("checkpoint").glob("*/complete.json"))
-
-
-def test_the_table_finds_runs_on_a_copy_of_the_weights(store, monkeypatch, capsys, arguments, weights, tmp_path):
-    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
-    monkeypatch.chdir(tmp_path)
-    lines = [argument.replace("=", ": ", 1) for argument in arguments[:-1]]
-    (tmp_path / "mine.yaml").write_text("\n".join([*lines, "shot: 1,2"]))
-    assert main(["evaluate", "experiment=mine.yaml", f"checkpoint={weights}", "--json"]) == 0
-    want = [result["accuracy"] for result in json.loads(capsys.readouterr().out)]
-    shutil.copy(weights, tmp_path / "copy.pth")
-    assert main(["table", "mine.yaml", "checkpoint=copy.pth", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["cells"]
-    assert [cell["reproduced"] for cell in found] == pytest.approx([100 * accuracy for accuracy in want])
-    torch.save(their_network(1).state_dict(), tmp_path / "copy.pth")
-    assert main(["table", "mine.yaml", "checkpoint=copy.pth"]) == 0
-    assert "2 missing cells can be run" in capsys.readouterr().err

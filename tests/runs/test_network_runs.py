@@ -1,6 +1,5 @@
 """Networks that learn to cluster, by the verb: live curves, interruptions, what is kept and clustered again, labels."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ from PIL import Image
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
-from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
 from runs.stages.clustering.stage import clustering, points_of, say_balanced, stage_of
 from runs.stages.clustering.trials import known_labels, told
@@ -211,22 +209,3 @@ def test_what_cannot_be(asked, store, tracker, more, message):
     with pytest.raises(InputError, match=message):
         clustering(asked(*more), store, tracker)
     assert not tracker.exists() or not runs_of(tracker, "cluster/folder"), "no failed run"
-
-
-def test_the_verb_shows_it(pictures, store, tmp_path, capsys):
-    words = ["dataset=folder", f"root={pictures}", "size=8", "colour=grey", *QUICK, "epochs=1", "labels=9"]
-    words = list({word.partition("=")[0]: word for word in words}.values())
-    assert main(["cluster", *words, f"results={store.root}", "--json"]) == 0
-    (record,) = json.loads(capsys.readouterr().out)
-    assert record["config"]["network"] == "small_cnn"
-    assert 0 <= record["accuracy"] <= 1
-    (table,) = (store.root / "clusters").glob("*.csv")
-    lines = table.read_text().splitlines()
-    assert lines[0] == "file,cluster,confidence"
-    assert len(lines) == 91
-    assert {line.split(",")[1] for line in lines[1:]} <= {"across", "down", "plain"}
-    other = tmp_path / "mine.csv"
-    other.write_text("something else")
-    assert main(["cluster", *words, f"results={store.root}", f"output={other}"]) == 2
-    assert f"output={other}" in capsys.readouterr().err
-    assert other.read_text() == "something else"

@@ -1,6 +1,5 @@
 """Networks with weights that people have already: images in the size and colours that the network knows."""
 
-import numpy as np
 import pytest
 import timm
 import torch
@@ -10,8 +9,7 @@ from torchvision.transforms import v2
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.record.query import read_runs
-from runs.stages.lineage import Lineage, evaluate_name
+from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, features
 
 
@@ -62,20 +60,6 @@ def test_grey_images_are_shown_in_colour_in_the_networks_own_size(store, tracker
     assert bank.provenance["size"] == "3 x 160 x 160"
     assert "not those of few-shot learning" in notes
     assert not any("training" in bar for bar in notes.bars)
-
-
-def test_nothing_is_trained_and_the_run_says_what_it_stands_on(store, tracker, config):
-    (result,) = evaluation([config], store, tracker)
-    assert read_runs(tracker, "train/") == []
-    (run,) = read_runs(tracker, "evaluate/Tiny")
-    assert run.name == evaluate_name(config) == "simpleshot 5w1s Tiny/test_vit pretrained s0"
-    assert run.tags["weights"].startswith("timm ")
-    assert run.tags["checkpoint"] == store.find("checkpoint", Lineage.of(config).checkpoint).fingerprint
-    assert not any(name.startswith("training") for name in run.params)
-    (again,) = evaluation([config], store, tracker)
-    assert again.reused
-    np.testing.assert_array_equal(again.accuracies, result.accuracies)
-    assert parse(EvaluateConfig, config.arguments()) == [config]
 
 
 def identities(arguments):

@@ -16,7 +16,6 @@ from runs.config.configs import EvaluateConfig, TrainConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
-from runs.stages.results import in_common
 from runs.track import Tracker
 from tests.runs.records import runs_of
 
@@ -211,62 +210,6 @@ def test_what_is_no_strategy_is_refused_before_anything_is_trained(store, tracke
     with pytest.raises(InputError, match=r"NoStrategy lacks a field transform"):
         evaluation(configs("strategy=tiny_plugins:NoStrategy"), store, tracker)
     assert not store.cache("checkpoint").exists()
-
-
-@pytest.mark.parametrize(
-    ("keys", "name", "title", "tags"),
-    [
-        (
-            ["sampler=dirichlet", "tasks=20"],
-            "5w1s dirichlet",
-            "5-way, 1-shot, 15 queries a class on average, dirichlet",
-            {"way": "5", "shot": "1", "query": "15"},
-        ),
-        (
-            ["sampler=few_classes", "way=6", "queries=20", "effective=2", "tasks=20"],
-            "6w5s 2 effective",
-            "6-way, 5-shot, few_classes",
-            {"way": "6", "shot": "5"},
-        ),
-        (
-            ["sampler=unequal_shots", "shot_max=3", "query=4", "tasks=20"],
-            "5w1-3s",
-            "5-way, 4 queries a class, unequal_shots",
-            {"way": "5", "query": "4"},
-        ),
-        (["sampler=whole_split"], "whole split 0.2", "whole_split", {}),
-    ],
-)
-def test_every_kind_of_tasks_is_evaluated(trained, tracker, tiny_arguments, evaluate, keys, name, title, tags):
-    """Strategies on tasks of each sampler, with padded support among them, name their runs after it."""
-    kept = [item for item in tiny_arguments if not item.startswith(("query", "tasks"))]
-    results = evaluate(parse(EvaluateConfig, [*kept, "strategy=simpleshot,laplacianshot", *keys]))
-    assert f"Tiny/conv4, {title}, novel classes, " in in_common(results)
-    for result in results:
-        run = tracker.get(result.run_id)
-        assert f" {name} Tiny/conv4" in run.info.run_name
-        assert {key: run.data.tags[key] for key in ("way", "shot", "query") if key in run.data.tags} == tags
-        assert run.data.tags["sampler"] == keys[0].partition("=")[2]
-        assert 0.5 < result.accuracy <= 1, "the classes are easily told apart"
-
-
-def test_a_file_of_tasks(trained, tracker, tiny_arguments, configs, evaluate, tmp_path):
-    def configs_of_file(name):
-        kept = [item for item in tiny_arguments if not item.startswith(("query", "tasks"))]
-        given = ["strategy=simpleshot", "sampler=file", f"path={tmp_path}/{name}.safetensors"]
-        return parse(EvaluateConfig, [*kept, *given])
-
-    from fsl.samplers.balanced import Balanced
-
-    (config,) = configs()
-    bank = features(config, "novel", trained, tracker)
-    Balanced(5, 1, 5).tasks(bank.labels).first(40).save(tmp_path / "tasks.safetensors")
-    (drawn,), (read,) = evaluate([config]), evaluate(configs_of_file("tasks"))
-    np.testing.assert_array_equal(drawn.accuracies, read.accuracies)
-    assert read.key != drawn.key
-    Balanced(5, 1, 5).tasks(torch.arange(300) % 10).first(40).save(tmp_path / "other.safetensors")
-    with pytest.raises(InputError, match=r"other\.safetensors: "):
-        evaluate(configs_of_file("other"))
 
 
 def test_a_strategy_that_fails_leaves_the_others_of_its_group_recorded(trained, evaluate, configs, tracker, notes):

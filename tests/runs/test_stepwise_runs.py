@@ -128,14 +128,6 @@ def test_points_whose_label_follows_from_pairs_are_not_judged(store, tracker):
     assert found.trials.scores["accuracy"][0] == pytest.approx(right[~known.known].mean())
 
 
-def test_labels_of_some_classes_name_no_clusters_of_the_others(store, tracker, notes):
-    with pytest.warns(UserWarning, match="only some of the 3 clusters have labels"):
-        (found,) = clustering(asked("labels=2", "steps=2"), store, tracker, progress=notes)
-    assert {"nmi", "acc_hungarian"} <= found.trials.scores.keys()
-    assert "accuracy" not in found.trials.scores
-    assert "of 3 classes, and clusters of the others have no name" in notes
-
-
 @pytest.mark.parametrize(
     "more",
     [["labels=12", "links=60"], *(pytest.param([more], marks=pytest.mark.slow) for more in ("coarse=0", "links=60"))],

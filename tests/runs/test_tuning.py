@@ -284,15 +284,6 @@ def test_an_evaluation_with_values_of_an_earlier_tuning_is_not_used(tuned, track
     assert "computed with an earlier tuning" in notes
 
 
-def test_what_has_nothing_to_tune_is_evaluated_as_it_is(trained, tracker, evaluated, notes):
-    (plain,) = evaluation(evaluated("strategy=simpleshot", "tuning=null"), trained, tracker)
-    (found,) = evaluation(evaluated("strategy=simpleshot"), trained, tracker, progress=notes)
-    assert found.run_id == plain.run_id
-    assert found.tuned is None
-    assert "nothing to tune for simpleshot" in notes
-    assert runs_of(tracker, "tune/Tiny") == []
-
-
 def test_the_verb(trained, shortest, typed, capsys):
     common = typed(f"results={trained.root}", "strategy=simpleshot,laplacianshot", "novel_tasks=5")
     assert main(["tune", *common]) == 0
