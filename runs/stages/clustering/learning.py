@@ -33,7 +33,7 @@ from runs.record.tracked_run import TrackedRun
 from runs.stages.clustering.deep_network import DeepNetwork, check_fits, inputs_of
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.results import Trials
-from runs.stages.clustering.stage import BALANCED, ClusteringStage, Fitted, Problem
+from runs.stages.clustering.stage import BALANCED, ClusteringStage, Fitted
 from runs.stages.clustering.trials import Known, facts_of, fit_all, told, trials_of
 from runs.stages.points import Points
 from runs.stages.stage import Workspace
@@ -58,14 +58,14 @@ class LearningStage(ClusteringStage):
     more_tags = MappingProxyType({"watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"})
 
     @abstractmethod
-    def learn(self, run: TrackedRun, folder: Path, problem: Problem, points: Points, work: Workspace) -> Learned:
+    def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:
         """Train, or resume an interrupted training, in a folder, and leave the weights there in the file `NETWORK`."""
 
-    def fit(self, run: TrackedRun, problem: Problem, points: Points, work: Workspace) -> Fitted:
-        data, config, told = points.data, self.config, problem.known.told
-        mapped = points_of_map(config, problem.known, data.values.shape[0])
+    def fit(self, run: TrackedRun, known: Known, points: Points, work: Workspace) -> Fitted:
+        data, config, told = points.data, self.config, known.told
+        mapped = points_of_map(config, known, data.values.shape[0])
         folder = work.store.working(self.kind, self.key, force=work.force)
-        trials, features = self.learn(run, folder, problem, points, work)
+        trials, features = self.learn(run, folder, known, points, work)
         labels = trials.labels[0].astype(np.int64)
         classes = None if data.labels is None else np.asarray(data.labels, dtype=np.int64)
         if mapped is not None:  # in the plane, so that figures need no features
@@ -82,14 +82,14 @@ class LearningStage(ClusteringStage):
         bank = FeatureBank(
             features,
             torch.from_numpy(labels if classes is None else classes),
-            data.class_names if classes is not None else tuple(f"cluster {k}" for k in range(problem.clusters)),
+            data.class_names if classes is not None else tuple(f"cluster {k}" for k in range(known.clusters)),
             features.double().mean(0).float(),
             provenance,
             None if told is None else torch.from_numpy(told),
         )
         with work.store.watched():
             bank.save(folder / BANK)
-        path, sizes = work.store.cache(self.kind) / self.key / BANK, np.bincount(labels, minlength=problem.clusters)
+        path, sizes = work.store.cache(self.kind) / self.key / BANK, np.bincount(labels, minlength=known.clusters)
         work.progress.note(f"learned features: {path} (transduce cluster dataset=features path={path} method=kmeans)")
         return (
             trials,
@@ -109,12 +109,12 @@ class StepwiseStage(LearningStage):
 
     remedy = "another penalty, more labels, or bounds nearer to the sizes that you expect"
 
-    def learn(self, run: TrackedRun, folder: Path, problem: Problem, points: Points, work: Workspace) -> Learned:
-        (clusters, known, _), (data, graphs), fitted, config = problem, points, list[Any](), self.config
-        steps = config.method.build().set_params(n_clusters=clusters).planned_steps(known.partial)
+    def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:
+        (data, graphs), fitted, config = points, list[Any](), self.config
+        steps = config.method.build().set_params(n_clusters=known.clusters).planned_steps(known.partial)
         with work.store.watched(), work.progress.track(f"training {self.name}", steps) as advance:
             watch = {"log": run, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
-            trials = fit_all(config, None, data, known, graphs, clusters, quiet, given=watch, take=fitted.append)
+            trials = fit_all(config, None, data, known, graphs, quiet, given=watch, take=fitted.append)
             keep_method(folder / NETWORK, fitted[0], config.method.plugin)
         path = work.store.cache(self.kind) / self.key / NETWORK
         reader = "runs.stages.clustering.learned_methods.learned_method of this file clusters other points"
@@ -134,10 +134,10 @@ class NetworkStage(LearningStage):
         network: DeepNetwork = self.config.network.build()
         check_fits(network, inputs_of(network, prepared.data))
 
-    def learn(self, run: TrackedRun, folder: Path, problem: Problem, points: Points, work: Workspace) -> Learned:
+    def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:
         from sklearn.exceptions import ConvergenceWarning
 
-        (clusters, known, _), progress, network = problem, work.progress, self.config.network.build()
+        progress, clusters, network = work.progress, known.clusters, self.config.network.build()
         inputs, device, since = inputs_of(network, points.data), resolve_device(self.config.device), time.perf_counter()
         method = told(self.config)
         objective, training = method.network_objective(), network.part(DeepTraining, margin_weight=method.margin_weight)

@@ -37,6 +37,7 @@ class Known(NamedTuple):
     coarse: "NDArray[np.int64] | None" = None  # (N,) coarse labels, -1 if unknown
     # (N,) mask of the points with a label or coarse label, which are not judged
     told: "NDArray[np.bool_] | None" = None
+    clusters: int = 0  # number of clusters K; 0 if it is not settled yet
 
     @property
     def partial(self) -> "NDArray[np.int64] | None":
@@ -101,7 +102,6 @@ def fit_all(
     data: "Dataset",
     known: Known,
     graphs: "SharedGraphs",
-    clusters: int,
     progress: Progress,
     *,
     given: Mapping[str, Any] | None = None,
@@ -112,8 +112,7 @@ def fit_all(
 
     Args:
         selection: the trials from which labels select.
-        known: what is told to the method.
-        clusters: number of clusters K.
+        known: what is told to the method, and the number of clusters.
         given: additional arguments of `fit`.
         take: function called with every fitted estimator.
     """
@@ -123,7 +122,7 @@ def fit_all(
     from clustering.sweeps import fit_trials
     from clustering.trials import TOGETHER
 
-    estimator = with_known(told(config), n_clusters=clusters, device=config.device.partition(":")[0])
+    estimator = with_known(told(config), n_clusters=known.clusters, device=config.device.partition(":")[0])
     options = dict(given or {}) | (known.links._asdict() if known.links else {})
     options |= {} if known.coarse is None else {"coarse_labels": known.coarse}
     selection, seeded = selection if data.labels is not None else None, "random_state" in estimator.get_params()
@@ -133,7 +132,7 @@ def fit_all(
     graph_of = functools.cache(lambda i: graphs.of(clone(estimator).set_params(**settings[i]), config.device))
     at_once = 1
     if hasattr(estimator, "trials"):  # as many as the method fits at once, so that the progress bar moves often
-        at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * clusters)))
+        at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * known.clusters)))
     if hasattr(estimator, "require_memory"):
         estimator.require_memory(data.values, starts=at_once)
     rows: list[dict[str, Any]] = []
