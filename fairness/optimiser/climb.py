@@ -98,6 +98,10 @@ class Course:
     hard: bool = False
 
 
+_STALLED = 8
+"""Number of calm updates in a row after which an update with a large gap is given up: assignments far from where they
+cost least, at prototypes that (nearly) coincide, move by less with each update and never arrive."""
+
 _LOST = 0.5
 """Soft size, in points, below which a cluster is unlikely to be the argmax of any point."""
 
@@ -208,8 +212,8 @@ class Climb:
             fell = abs(last - E) if course.hard else last - E
             calm = calm + 1 if fell <= course.tolerance * abs(E) else 0
             stationary = settled.status == Status.ROUNDING or settled.gap <= course.gap_tolerance * abs(E)
-            if calm >= 2 and stationary:
-                return settled, True
+            if (calm >= 2 and stationary) or calm >= _STALLED:
+                return settled, stationary
             last = E
         return settled, False
 
