@@ -25,19 +25,18 @@ OF_IMAGENET = ("mini", "tiered")  # benchmarks whose classes are classes of Imag
 def features(
     config: TrainConfig, split: str, store: Store, tracker: Tracker, *, progress: Progress = quiet
 ) -> "FeatureBank":
-    """Return the features of a split with the base mean; those given by the config, if any.
-
-    Missing features are extracted, if necessary after a training. Features of another checkpoint (before a forced
-    training) are not used.
-
-    Raises:
-        InputError: the network was trained on the novel classes of another benchmark; or as `given_bank`.
-    """
+    """Return the features of a split with the base mean, see `bank_of_split`."""
     return bank_of_split(config, split, Lineage.of(config), Workspace(store, tracker, progress))
 
 
 def bank_of_split(config: TrainConfig, split: str, lineage: Lineage, work: Workspace) -> "FeatureBank":
-    """Return `features` of a config with this lineage."""
+    """Return the features of a split with the base mean; those given by the config, if any.
+
+    Missing features are extracted, if necessary after a training. Features of an earlier checkpoint are not used.
+
+    Raises:
+        InputError: the network was trained on the novel classes of another benchmark; or as `given_bank`.
+    """
     if config.features is not None:
         return given_bank(config.feature_files, split, config.prompt)
     bank = _bank(config, lineage, lineage.part(split), work)

@@ -28,9 +28,6 @@ def callbacks_of(chosen: Mapping[str, Any]) -> list[lightning.Callback]:
     Args:
         chosen: arguments by name in snake_case, such as `early_stopping: {patience: 10}`; true for the defaults, false
             or null for none. An own callback has its class as `_target_`: FILE.py:CLASS or package.module:CLASS.
-
-    Raises:
-        InputError: Lightning has no callback of that name, or the class does not take the arguments.
     """
     known, made = {kind: getattr(callbacks, kind) for kind in callbacks.__all__}, []
     for name, given in ({"learning_rate_monitor": True} | dict(chosen)).items():

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clustering.deep import NETWORKS
-from clustering.deep.settings import Augment, DeepTraining
+from clustering.deep.training import Augment, DeepTraining
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, validate
 from fsl.backbones import create_backbone
@@ -32,7 +32,7 @@ class DeepNetwork:
             The function takes the number of channels (or of values per row) and returns a module that maps inputs to
             features (n, D).
         inner: side of the central square of a picture that is cropped as input, in pixels; null: the whole picture.
-        epochs, batch_size, learning_rate, weight_decay, views: see `clustering.deep.settings.DeepTraining`.
+        epochs, batch_size, learning_rate, weight_decay, views: see `clustering.deep.training.DeepTraining`.
         agreement: weight of the symmetric divergence between the predictions of views, for objectives that have it.
         rotation, translation, scale, shear, flip, brightness, contrast, saturation: augmentation of pictures, see
             `fsl.benchmarks.augmentation.Augmentation`.
@@ -73,9 +73,6 @@ class DeepNetwork:
         Args:
             channels: channels of the pictures, or values per row.
             size: side of the pictures in pixels; 0 for rows.
-
-        Raises:
-            InputError: the architecture is unknown, or the function does not return a network.
         """
         name = self.architecture
         build = NETWORKS.load(name) if name in NETWORKS.table or ":" in name else None
@@ -118,11 +115,7 @@ class Inputs(NamedTuple):
 
 
 def inputs_of(network: DeepNetwork, data: "Dataset") -> Inputs:
-    """Return the points of a data set as inputs of a network.
-
-    Raises:
-        InputError: rows for a network on images, or images for a network on rows.
-    """
+    """Return the points of a data set as inputs of a network; raises InputError for rows and a network on pictures."""
     values = data.values
     if network.architecture in OF_ROWS:
         rows = torch.from_numpy(np.asarray(values.todense() if hasattr(values, "todense") else values, np.float32))

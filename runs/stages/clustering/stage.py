@@ -44,11 +44,7 @@ class ClusteringStage(PointsStage):
 
     @classmethod
     def on(cls, config: ClusterConfig) -> Self:
-        """Return the stage of a config.
-
-        Raises:
-            InputError: a wrong value, or missing files.
-        """
+        """Return the stage of a config; raises InputError for a wrong value or missing files."""
         own = selection_for(config)
         chosen = None if own is None else [own.trials, own.share, *map(dict, own.settings)]
         tags = {"selected_from": tried(own), **cls.more_tags}
@@ -63,11 +59,8 @@ class ClusteringStage(PointsStage):
         self.known(prepared.data)
 
     def known(self, data: "Dataset", progress: Progress = quiet) -> Known:
-        """Return what is told to the method, and the number of clusters.
-
-        Raises:
-            InputError: the method does not take this input, or the input does not fit the points.
-        """
+        """Return what is told to the method, and the number of clusters; raises InputError if the method does not take
+        it, or it does not fit the points."""
         from clustering.sweeps import check_takes
 
         config, method = self.config, self.config.method.build()
@@ -142,11 +135,7 @@ def selection_for(config: ClusterConfig) -> Selection | None:
 
 
 def stage_of(config: ClusterConfig) -> ClusteringStage:
-    """Return the stage of a config. Data set and method are built, which checks their values, and files are checked.
-
-    Raises:
-        InputError: a wrong value, or missing files.
-    """
+    """Return the stage of a config. Data set and method are built, which checks values and that files exist."""
     from clustering.deep.stepwise_method import StepwiseMethod
 
     method = config.method.build()

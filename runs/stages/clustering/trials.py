@@ -46,12 +46,7 @@ class Known(NamedTuple):
 
 
 def known_of(config: ClusterConfig, data: "Dataset") -> Known:
-    """Return what a config tells its method of points.
-
-    Raises:
-        InputError: a file that does not fit, points without classes, more labels or pairs than there are, or the labels
-            of all points.
-    """
+    """Return what a config tells its method of points; raises InputError if the points cannot give it."""
     from clustering.evaluation.known_labels import drawn_coarse_labels
     from clustering.evaluation.known_links import drawn_links, with_implied_labels
 
@@ -70,11 +65,7 @@ def known_of(config: ClusterConfig, data: "Dataset") -> Known:
 
 
 def known_labels(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None":
-    """Return the labels that are drawn or read for a config; None if it has no such key.
-
-    Raises:
-        InputError: as `clustering.evaluation.known_labels`.
-    """
+    """Return the labels that are drawn or read for a config; None if it has no such key."""
     from clustering.evaluation.known_labels import drawn_labels, read_labels
 
     asked = config.asked_labels()
@@ -214,11 +205,7 @@ def judged(
 
 def facts_of(model: Any, graph_seconds: float = 0.0, spent: float = 0.0) -> dict[str, Any]:
     """Return the results of a fitted estimator. If it does not report its phases, the whole time counts as
-    optimisation.
-
-    Raises:
-        InputError: it has no labels_.
-    """
+    optimisation."""
     graph, *others = getattr(model, "seconds_", (0.0, np.nan, spent))
     if not hasattr(model, "labels_"):
         kind = f"{type(model).__module__}:{type(model).__qualname__}"

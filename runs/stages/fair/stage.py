@@ -43,11 +43,7 @@ class FairStage(PointsStage):
 
     @classmethod
     def on(cls, config: FairConfig) -> "FairStage":
-        """Return the stage of a config. Data set and method are built, which checks their values.
-
-        Raises:
-            InputError: a wrong value, or missing files.
-        """
+        """Return the stage of a config. Data set and method are built, which checks values and that files exist."""
         method, clusters = estimator(config), config.n_clusters or getattr(config.dataset.build(), "clusters", None)
         if not clusters:
             where = f"dataset {short(config.dataset)}"
@@ -145,11 +141,7 @@ def plan(configs: Sequence[FairConfig], store: Store) -> Plan:
 
 
 def estimator(config: FairConfig) -> Any:
-    """Return the method; a target given as [name: share, ...] becomes a dictionary by name of the group.
-
-    Raises:
-        InputError: a wrong value.
-    """
+    """Return the method; a target given as [name: share, ...] becomes a dictionary by name of the group."""
     built, target = config.method.build(), config.method.options.get("target")
     if target is None:
         return built
