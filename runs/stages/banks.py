@@ -1,7 +1,7 @@
 """Stage two: the features of a split, computed by a trained backbone."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
@@ -91,7 +91,7 @@ def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) ->
         bank = _extract(config, lineage, part, made, work)
         facts = {"inputs": {made.name: made.fingerprint}, "backbone": config.backbone.name, "size": lineage.look.size}
         metrics, yaml = {"images": len(bank.labels), "dimension": bank.dimension}, config.training_config().to_yaml()
-        about = {"config": yaml, "metrics": metrics, "facts": facts}
+        about: dict[str, Any] = {"config": yaml, "metrics": metrics, "facts": facts}
         return store.publish("features", key, lambda folder: bank.save(folder / BANK), **about)
 
     what = f"the features of {train_name(config)} {part.split}"

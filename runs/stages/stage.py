@@ -145,7 +145,8 @@ def set_values(config: RunConfig) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in flat}
 
 
-S, T = TypeVar("S", bound=Stage), TypeVar("T")
+S = TypeVar("S", bound=Stage)
+T = TypeVar("T")
 Failures = list[tuple[str, Exception]]
 
 
@@ -311,11 +312,11 @@ def cached(work: Workspace, kind: str, key: str, what: str, load: Callable[[Entr
     store, say = work.store, work.progress.note
     with store.lock(kind, key, what, say):
         entry = None if work.force else store.find(kind, key, say, held=True)
-        try:
-            if entry is not None:
+        if entry is not None:
+            try:
                 return load(entry)
-        except DAMAGE as error:
-            store.put_aside(entry.path, str(error), say)
+            except DAMAGE as error:
+                store.put_aside(entry.path, str(error), say)
         return load(make())
 
 
