@@ -1,7 +1,6 @@
 """Tuning: what is chosen, what is recorded, that novel classes stay closed, and evaluation by reference."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -302,15 +301,3 @@ def test_the_verb(trained, shortest, typed, capsys):
     (row,) = json.loads(capsys.readouterr().out)
     assert row["tuning"]["run"] == record["run"]
     assert row["config"]["strategy.weight"] == record["chosen"]["weight"]
-
-
-@pytest.mark.parametrize("value", [".nan", "-3.0"])
-@pytest.mark.parametrize("verb", ["tune", "evaluate"])
-def test_a_value_to_try_that_cannot_be_is_named_with_its_protocol(store, typed, tmp_path, capsys, verb, value):
-    (tmp_path / "short.yaml").write_text(f"laplacianshot:\n- {{grid: {{weight: [0.1, {value}]}}}}\n")
-    shutil.rmtree(store.root)
-    assert main([verb, *typed(f"results={store.root}")]) == 2
-    said = capsys.readouterr().err
-    assert "weight" in said
-    assert f"{tmp_path / 'short.yaml'}: laplacianshot" in said
-    assert not store.root.exists()
