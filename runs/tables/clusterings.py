@@ -73,7 +73,7 @@ class Clusterings:
 
 def _tried(config: ClusterConfig | FairConfig) -> str:
     """The settings from which labels select, as in the tag `selected_from` of its runs."""
-    from runs.stages.clustering.stage import selection_for, tried
+    from runs.stages.clustering.fitting import selection_for, tried
 
     return "" if isinstance(config, FairConfig) else tried(selection_for(config))
 
