@@ -19,9 +19,8 @@ from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.row_search import nearest_to
 from clustering.graphs.smoothing import Smoothed, Smoothness, smoothed
-from clustering.graphs.sparse_rows import nearest_centres, rows_of
 from clustering.numbering import numbered
-from clustering.optimiser.centres import Modes, mean_shift
+from clustering.optimiser.centres import Modes, Rows, mean_shift, nearest_centres
 from clustering.optimiser.simplex import project
 from clustering.seeding import first_seeds
 from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
@@ -106,7 +105,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "LaplacianKModes":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, as in scikit-learn.
 
         Args:
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
@@ -115,9 +114,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X or the graph is invalid, or there are fewer distinct points than clusters.
         """
         validate_signature(self)
-        rows = rows_of(
-            checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
-        )
+        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
         watch = Stopwatch()
         self.graph_, variance = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, self.bandwidth)
         if self.weight > 0 and (self.graph_.weights < 0).any():
@@ -133,11 +130,6 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         return self
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
         """(n,) cluster of each new point.
 
@@ -150,12 +142,12 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if by not in ("graph", "prototypes"):
             raise InputError(f"by must be graph or prototypes, not {by!r}")
-        new = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device, accept_sparse=True)
+        new = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
         centres = torch.from_numpy(self.cluster_centers_).to(new.device, new.dtype)
         if by == "prototypes" or self.weight == 0:
             return nearest_centres(new, centres).cpu().numpy()
-        rows, known, origin = rows_of(new, self._fitted), self._fitted.values, self._fitted.origin
-        if isinstance(new, Tensor) and origin is not None:
+        rows, known, origin = Rows(new, self._fitted.origin), self._fitted.values, self._fitted.origin
+        if origin is not None:
             known, new, centres = known - origin, new - origin, centres - origin
         near = nearest_to(known, new, self.n_neighbors)
         # The quadratic term counts weight sum_q ||s - s_q||^2 for both directions (Wang and Carreira-Perpinan 2014,

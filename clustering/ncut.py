@@ -15,9 +15,9 @@ from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.relaxed_cut import Discretize, relaxed_cut
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
-from clustering.graphs.sparse_rows import rows_of
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
+from clustering.optimiser.centres import Rows
 from clustering.seeding import plus_plus
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 
@@ -86,7 +86,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "Ncut":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, as in scikit-learn.
 
         Args:
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
@@ -95,7 +95,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X or the graph is invalid, or there are fewer points with arcs than clusters.
         """
         validate_signature(self)
-        rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
+        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize))
         K = self.n_clusters
         seed = seed_of(self.random_state)
         watch = Stopwatch()
@@ -130,8 +130,3 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_empty_ = empty_clusters(all_labels[best], K)
         self.seconds_ = Seconds(graph_seconds, 0.0, watch.lap())
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

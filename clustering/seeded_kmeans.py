@@ -16,8 +16,8 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.streams import seed_of, stream, stream_key
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.graphs.sparse_rows import nearest_centres, rows_of
 from clustering.numbering import numbered
+from clustering.optimiser.centres import Rows, nearest_centres
 from clustering.seeding import first_seeds
 
 _SAMPLE = 1000
@@ -85,7 +85,7 @@ class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self._centre, spread = inputs.mean(dim=0), inputs.std(dim=0, correction=0)
         self._spread = torch.where(spread > 0, spread, 1.0)
         self._begin((inputs - self._centre) / self._spread, seed)
-        rows = rows_of(self._mapped(inputs))
+        rows = Rows.of(self._mapped(inputs))
         (centres,) = first_seeds("k-means++", rows, self.n_clusters, 1, seed, clamp)
         if rows.origin is not None:
             centres = centres + rows.origin

@@ -54,9 +54,6 @@ def fit_trials(
 ) -> list[Any]:
     """Fitted clones of the estimator, in the order of product(grid, seeds).
 
-    If the estimator has a method `trials`, and no other input is given, this fits the trials together; otherwise they
-    are fitted one by one.
-
     Args:
         estimator: any scikit-learn clusterer.
         X: (N, D).
@@ -69,9 +66,6 @@ def fit_trials(
     Raises:
         InputError: labels are given, but the estimator does not accept them.
     """
-    if hasattr(estimator, "trials") and partial_labels is None and not given:
-        fitted: list[Any] = estimator.trials(X, seeds=seeds, grid=grid, graph=graph)
-        return fitted
     options = dict(given or {}) | ({"graph": graph} if has_fit_parameter(estimator, "graph") else {})
     if partial_labels is not None:
         check_takes(estimator, "partial_labels")

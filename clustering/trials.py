@@ -12,9 +12,6 @@ from clustering.optimiser.alternation import Clamp, Empty, Members, Sweeps, alte
 from clustering.optimiser.prototypes import Prototypes
 from clustering.optimiser.terms import Laplacian
 
-TOGETHER = 1 << 24
-"""Number of assignments N K of all trials in a batch: about a dozen arrays of 64 MiB in float32."""
-
 _ARCS = 1 << 20
 """Number of arcs processed at a time."""
 
@@ -46,13 +43,6 @@ class Trials(NamedTuple):
     def labels(self) -> Tensor:
         """(T, N) argmax S, ties to the lowest class."""
         return self.assignments.mT.max(dim=1).indices
-
-    def of(self, subset: slice) -> "Trials":
-        """A subset of the trials."""
-        rest = (self.objective[subset], self.iterations[subset], self.reseeded[subset], self.outcome[subset])
-        return Trials(
-            self.assignments[subset], self.prototypes[subset], *rest, self.trace[:, subset], self.movements[:, subset]
-        )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.graphs.point_moves import single_moves
 from clustering.graphs.row_search import nearest_to
-from clustering.graphs.sparse_rows import SparseRows, SparseTable
 from clustering.graphs.spectrum import leading_eigenvectors
 from clustering.optimiser.centres import Rows
 
@@ -109,8 +108,7 @@ def _spread(labels: Labels, embedding: Embedding, linked: NDArray[np.intp], rows
     vectors = np.zeros((len(values), embedding.shape[1]))
     all_labels[:, linked], vectors[linked] = labels, embedding
     if len(linked):
-        known = SparseTable.of_scipy(rows.values.scipy()[linked]) if isinstance(rows, SparseRows) else values[linked]
-        near = nearest_to(known, values[isolated], 1)[:, 0].cpu().numpy()
+        near = nearest_to(values[linked], values[isolated], 1)[:, 0].cpu().numpy()
         all_labels[:, isolated] = all_labels[:, linked[near]]
     return all_labels, vectors
 

@@ -19,7 +19,6 @@ from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.graphs.sparse_rows import SparseRows
 from clustering.optimiser.alternation import Clamp, Members, Sweeps
 from clustering.optimiser.centres import ByProductModes, Kind, Means, Medoids, Modes, Rows, Rule
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
@@ -105,13 +104,6 @@ class FitResult(NamedTuple):
     near: Neighbours
     seconds: Seconds
     temperature: float
-
-    def of(self, trial: int) -> "FitResult":
-        """The result of one trial as if run alone, with its share of the time."""
-        selected, share = slice(trial, trial + 1), 1 / len(self.ranking.energies)
-        seconds = Seconds(self.seconds.graph, self.seconds.seeding * share, self.seconds.optimise * share)
-        ranking = Ranking(*(part[selected] for part in self.ranking))
-        return self._replace(trials=self.trials.of(selected), ranking=ranking, seconds=seconds)
 
 
 class Winner(NamedTuple):
@@ -254,7 +246,7 @@ def race_starts(
     watch = Stopwatch()
     subset, near_of_subset = rows, near
     indices = None
-    if clamp is None and not whole and not isinstance(rows, SparseRows):
+    if clamp is None and not whole:
         indices = racing_rows(model, len(rows.values))
     if indices is not None:
         subset = Rows(rows.values[indices.to(rows.values.device)], rows.origin)

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.cluster
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -18,11 +17,8 @@ import clustering
 from clustering import SLK, GaussianKModes, KernelKMeans, KMeans, Ncut
 from clustering.foundation.errors import InputError
 from clustering.graphs.relaxed_cut import joined, rotated
-from clustering.graphs.row_graph import given_graph
 from clustering.graphs.spectrum import leading_eigenvectors
-from clustering.kernel_kmeans import kernel_k_means
 from clustering.metrics import graph_objectives
-from tests.oracles.sweeps import largest_rise
 
 NAMES = ("KMeans", "GaussianKModes", "Ncut", "KernelKMeans")
 
@@ -56,21 +52,6 @@ def test_separate_blobs_are_found_in_either_precision_whatever_the_order_of_poin
             np.testing.assert_array_equal(model.predict(pd.DataFrame(values, columns=list("abcd"))), labels)
     assert min(model.seconds_) >= 0
     assert model.n_iter_ >= 1
-
-
-@pytest.mark.parametrize("name", [*NAMES, "LaplacianKModes"])
-def test_sparse_rows_give_the_same_clusters_as_dense_ones(name: str) -> None:
-    generator = np.random.default_rng(0)
-    X = np.zeros((90, 40), dtype=np.float32)
-    for part in range(3):  # three topics of words of their own
-        X[30 * part : 30 * part + 30, 13 * part : 13 * part + 13] = generator.exponential(size=(30, 13))
-    dense = estimator(name, normalize="l2").fit(X)
-    thin = estimator(name, normalize="l2").fit(sparse.csr_array(X))
-    for model in (dense, thin):
-        assert len(set(zip(model.labels_, np.repeat(range(3), 30), strict=True))) == 3
-    np.testing.assert_allclose(thin.objective_, dense.objective_, rtol=1e-4, atol=1e-6)
-    if hasattr(thin, "predict"):
-        np.testing.assert_array_equal(thin.predict(sparse.csr_array(X)), thin.labels_)
 
 
 def test_k_means_is_that_of_scikit_learn_from_the_same_means() -> None:
@@ -110,25 +91,6 @@ def test_k_modes_of_a_large_bandwidth_are_means_and_a_path_leads_there() -> None
     long = GaussianKModes(3, bandwidth_path=np.geomspace(5, 1.2, 6), random_state=0).fit(X)
     assert long.n_iter_ > short.n_iter_
     np.testing.assert_allclose(long.objective_, short.objective_, rtol=1e-3)
-
-
-@settings(deadline=None, max_examples=15)
-@given(seed=st.integers(0, 10_000), points=st.integers(5, 40), K=st.integers(1, 5))
-def test_kernel_k_means_on_inner_products_is_k_means(seed: int, points: int, K: int) -> None:
-    generator = np.random.default_rng(seed)
-    X = generator.random((points, 3))
-    products = X @ X.T
-    labels = torch.from_numpy(generator.integers(K, size=(2, points)))
-    labels[:, :K] = torch.arange(K)
-    kernel = given_graph(products - np.diag(np.diag(products)), points)
-    found = kernel_k_means(kernel, torch.from_numpy(np.diag(products).copy()), labels, K, max_rounds=100)
-    assert found.converged.all()
-    assert largest_rise(found.trace) < 1e-12
-    for own, objective in zip(found.labels.numpy(), found.objectives, strict=True):
-        means = np.stack([X[own == k].mean(axis=0) for k in range(K)])
-        np.testing.assert_allclose(float(objective), ((X - means[own]) ** 2).sum(), rtol=1e-9, atol=1e-9)
-        distances = ((X[:, None] - means) ** 2).sum(axis=2)
-        assert (distances[np.arange(points), own] <= distances.min(axis=1) + 1e-9).all()
 
 
 @settings(deadline=None, max_examples=15)

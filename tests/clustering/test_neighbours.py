@@ -1,8 +1,6 @@
-"""The neighbour graph of a data set: every search against a loop, how arcs become weights, the cache under faults."""
+"""The neighbour graph of a data set: every search against a loop, how arcs become weights."""
 
 import typing
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from clustering.graphs.neighbours import NeighbourGraph, neighbours
 from clustering.graphs.row_search import Search, choose, nearest_rows, nearest_to
 from tests.oracles import nearest_loops as oracle
 
-SEARCHES: tuple[Search, ...] = ("tree", "blocks", "hnsw")  # of dense rows
+SEARCHES: tuple[Search, ...] = ("tree", "blocks", "hnsw")
 SYMMETRIES: tuple[Symmetry, ...] = typing.get_args(Symmetry)
 
 
@@ -179,56 +177,6 @@ def test_it_tells_how_far_it_is() -> None:
         assert told[-1] == (400, 400)
 
 
-def test_what_was_found_is_kept(tmp_path: Path) -> None:
-    x, told = draw(), list[int]()
-    first, again = (neighbours(x, 4, cache=tmp_path / "new", done=lambda *_: told.append(1)) for _ in range(2))
-    assert len(told) == 1
-    assert again.seconds == first.seconds
-    assert (again.recall, again.method, again.mean_squared_distance) == (1, "tree", first.mean_squared_distance)
-    assert (dense(first) == dense(again)).all()
-    assert (dense(neighbours(x, 4, cache=tmp_path / "new", symmetry="union")) == np.ceil(dense(first))).all()
-    assert len(list((tmp_path / "new").iterdir())) == 1
-    for other in ((x, 5), (x + 1, 4), (x.astype(np.float64), 4)):
-        neighbours(*other, cache=tmp_path / "new")
-    assert len(list((tmp_path / "new").iterdir())) == 4
-
-
-@pytest.mark.parametrize("damage", ["cut", "flipped", "foreign", "empty", "other"])
-def test_a_damaged_file_is_written_anew(tmp_path: Path, damage: str) -> None:
-    x = draw()
-    expected = dense(neighbours(x, 4, cache=tmp_path))
-    (path,) = tmp_path.iterdir()
-    content = bytearray(path.read_bytes())
-    if damage == "other":
-        np.savez(
-            path, indices=np.zeros((3, 4), np.int32), squared_distances=np.zeros((3, 4)), search="", recall=1, seconds=1
-        )
-    else:
-        content[3000] ^= 1
-        changed = {"cut": content[:2000], "flipped": content, "foreign": b"neighbours", "empty": b""}
-        path.write_bytes(changed[damage])
-    with pytest.warns(UserWarning, match="damaged"):
-        assert (dense(neighbours(x, 4, cache=tmp_path)) == expected).all()
-    assert (dense(neighbours(x, 4, cache=tmp_path)) == expected).all()  # without a warning
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_several_writers_keep_in_one_folder(tmp_path: Path) -> None:
-    expected = dense(neighbours(draw(), 4))
-
-    def searched_and_kept(_: int) -> bool:
-        return all((dense(neighbours(draw(), 4, cache=tmp_path)) == expected).all() for _ in range(20) if not clear())
-
-    def clear() -> None:
-        for path in tmp_path.glob("[!.]*.npz"):
-            path.unlink(missing_ok=True)
-
-    with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(searched_and_kept, range(4)))
-    assert {path.suffix for path in tmp_path.iterdir()} <= {".npz"}
-    assert not [path for path in tmp_path.iterdir() if "partial" in path.name]
-
-
 def test_estimators_take_it_with_its_bandwidth() -> None:
     x = draw()
     near = neighbours(x, 5)
@@ -253,8 +201,7 @@ def test_estimators_take_it_with_its_bandwidth() -> None:
         (draw(), {"weights": "heat"}, "weights"),
         (draw(), {"bandwidth": -1.0}, "bandwidth"),
         (draw(), {"bandwidth": "wide"}, "bandwidth"),
-        (draw(), {"cache": 3}, "cache"),
-        (draw(), {"cache": __file__}, "cache"),
+        (sparse.csr_array(draw()), {}, "sparse"),
         (draw() + 1j, {}, "complex"),
         (draw() * 1e30, {}, "squares"),
         (draw()[0], {}, r"\(N, D\)"),

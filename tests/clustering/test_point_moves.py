@@ -18,9 +18,9 @@ from clustering.graphs.neighbours import neighbours
 from clustering.graphs.point_moves import single_moves
 from clustering.graphs.relaxed_cut import relaxed_cut
 from clustering.graphs.row_graph import given_graph, scipy_graph
-from clustering.graphs.sparse_rows import rows_of
 from clustering.kernel_kmeans import densest_apart
 from clustering.metrics import graph_objectives
+from clustering.optimiser.centres import Rows
 
 
 def by_loops(A: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.int64], K: int) -> float:
@@ -134,7 +134,7 @@ def test_without_regularization_moves_lower_the_cut_of_the_graph_and_with_it_tha
     for regularization in (0.0, 0.5):
         tied = W.toarray() + regularization * W.sum() / 60**2
         found = relaxed_cut(
-            W, rows_of(torch.from_numpy(X)), 4, 2, 0, discretize="both", regularization=regularization, max_rounds=100
+            W, Rows.of(torch.from_numpy(X)), 4, 2, 0, discretize="both", regularization=regularization, max_rounds=100
         )
         for labels in found.labels:
             cut = by_loops(tied, tied.sum(axis=1), labels, 4)

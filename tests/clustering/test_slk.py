@@ -67,13 +67,6 @@ def energy(model: SLK, X: NDArray[Any]) -> float:
     return float(total)
 
 
-def test_probabilities_of_new_points_need_dense_rows() -> None:
-    X = np.random.default_rng(0).normal(size=(30, 3))
-    assert SLK(2, n_init=2, random_state=0).fit(X).predict_proba(X).shape == (30, 2)
-    with pytest.raises(AttributeError, match="no attribute 'predict_proba'"):
-        SLK(2, n_init=2, random_state=0).fit(sparse.csr_array(X)).predict_proba(X)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("rule", ["mean", "byproduct", "medoid"])
@@ -163,9 +156,6 @@ def test_a_lower_temperature_follows_where_assignments_are_blurred(monkeypatch: 
     last = SLK(3, **options).fit(X)
     assert last.temperature_ == pytest.approx(first.temperature_ / 1.5)
     assert last.seconds_.optimise > 0
-    [together] = SLK(3, **options).trials(X, seeds=[0])
-    assert together.temperature_ == last.temperature_
-    np.testing.assert_array_equal(together.labels_, last.labels_)
     given = SLK(3, temperature=first.temperature_, **options).fit(X)
     np.testing.assert_array_equal(given.labels_, first.labels_)
 
@@ -314,7 +304,7 @@ def test_the_criterion_chooses_the_start(select: Any) -> None:
     assert model.criterion_ == pytest.approx(model.objective_ if select == "energy" else information)
     # All starts to their end, of which none is better.
     every = SLK(3, n_init=5, select=select, weight_path=[0.5], random_state=0).fit(X)
-    seeds = SLK(3, select=select, weight_path=[0.5]).trials(X, seeds=range(3))
+    seeds = [SLK(3, select=select, weight_path=[0.5], random_state=seed).fit(X) for seed in range(3)]
     assert every.criterion_ <= min(model.criterion_ for model in seeds) + 1e-6
     if select == "energy":
         assert every.criterion_ == pytest.approx(every.start_objectives_.min())
