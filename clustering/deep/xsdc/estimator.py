@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.constraints import Constraints, broken_links, check_room, constraints
-from clustering.deep.settings import Observe
 from clustering.deep.xsdc.copies import Copies
 from clustering.deep.xsdc.deep_clustering import DeepClustering
 from clustering.deep.xsdc.discriminative import (
@@ -35,7 +34,7 @@ from clustering.estimator_input import Device, checked_rows, known_clusters, war
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within, validate_signature
-from clustering.foundation.progress import Advance, Log
+from clustering.foundation.progress import Advance, Log, Observe
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.metrics import cluster_sizes

@@ -16,14 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.deep.linear_heads import FASTEST
-from clustering.deep.settings import Observe
 from clustering.deep.xsdc.reversal import BatchStep, Diverged, Reversal
 from clustering.deep.xsdc.rounding import nearest_labels, spectral_labels
 from clustering.files.training_state import resumable, save_state
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.progress import Advance, Log
+from clustering.foundation.progress import Advance, Log, Observe
 from clustering.foundation.streams import stream
 
 RECIPE = 3
@@ -120,9 +118,6 @@ def train(
     Warns:
         UserWarning: the state is damaged, so the training starts from the beginning.
     """
-    for name, rate in [*(("step_size", phase.step_size) for phase in phases), ("decay", decay)]:
-        if rate > FASTEST:
-            raise InputError(f"{name}={rate:g} is too large for float32; use at most {FASTEST:g}")
     network = training.network
     identity = "" if folder is None else _identity(training, phases, penalty, decay, batch_size, seed)
     state = None if folder is None else resumable(folder / STATE, identity, warnings.warn)

@@ -26,7 +26,7 @@ def stage_of(config: ClusterConfig) -> ClusteringStage:
     Raises:
         InputError: a wrong value, or missing files.
     """
-    from clustering.deep.stepwise_method import StepwiseMethod
+    from clustering.deep.training import StepwiseMethod
 
     method = config.method.build()
     if config.learns:
@@ -34,7 +34,7 @@ def stage_of(config: ClusterConfig) -> ClusteringStage:
 
         check_learner(config, method)
     if hasattr(method, "network_objective"):
-        from clustering.deep.softmax_clustering import check_objective
+        from clustering.deep.linear import check_objective
 
         views = config.network.options["views"] if config.learns else 0
         check_objective(getattr(method, "objective", ""), known=config.asked_labels() is not None, views=views)

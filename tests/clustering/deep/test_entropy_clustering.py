@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from clustering.deep import OBJECTIVES, EntropyClustering, SoftmaxClustering
-from clustering.deep.linear_heads import fit_heads, log_probabilities
+from clustering.deep.linear import fit_heads, log_probabilities
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.metrics import accuracy, ari
