@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clustering.constraints import Constraints, broken_links, check_room, constraints
+from clustering.constraints import Constraints, broken_links, check_room, constraints, size_bounds
+from clustering.deep.xsdc.assignments import DeepClustering, constrained_labels
 from clustering.deep.xsdc.copies import Copies
-from clustering.deep.xsdc.deep_clustering import DeepClustering
 from clustering.deep.xsdc.discriminative import (
     Ridge,
     best_penalty,
@@ -25,11 +25,8 @@ from clustering.deep.xsdc.discriminative import (
     ridge_objective,
 )
 from clustering.deep.xsdc.final_classifier import Kind, final_classifier, rounded_labels
-from clustering.deep.xsdc.phases import Phase, kept, train
-from clustering.deep.xsdc.representations import network_of, side_of
-from clustering.deep.xsdc.reversal import Assignment, Reversal
-from clustering.deep.xsdc.rounding import constrained_labels
-from clustering.deep.xsdc.size_bounds import size_bounds
+from clustering.deep.xsdc.networks import network_of, side_of
+from clustering.deep.xsdc.training import Assignment, Phase, Reversal, kept, train
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
@@ -65,7 +62,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     representation : how features are computed from a centred row. "linear": learned directions. "kernel": Nystrom
         features of the Gaussian kernel with learned landmarks. "perceptron": a small multilayer perceptron. "lenet5":
         the paper's network for MNIST, for rows that are square grey images. "ckn_gm": the paper's network for CIFAR-10,
-        for square colour images, channel by channel. Or an instance of `clustering.deep.xsdc.vector_networks.Network`,
+        for square colour images, channel by channel. Or an instance of `clustering.deep.xsdc.networks.Network`,
         which is copied.
     n_features : number of features D.
     penalty : ridge penalty. None: if two clusters or more have labels, the value of 2^-40 .. 1 with the lowest error on
@@ -201,7 +198,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 rows with the same one may be in different clusters, too. Membership in a set, for example, is coded as
                 0 or 1.
             folder: directory for the training state, from which a later fit with the same settings resumes.
-            log, observe, advance: callbacks that report progress, see `clustering.deep.xsdc.phases.train`.
+            log, observe, advance: callbacks that report progress, see `clustering.deep.xsdc.training.train`.
 
         Raises:
             InputError: a parameter or X is invalid; labels and links contradict each other, or are incompatible with

@@ -9,8 +9,8 @@ import torch
 from clustering.constraints import constraints
 from clustering.deep import XSDC
 from clustering.deep.xsdc.copies import Copies
-from clustering.deep.xsdc.reversal import Reversal
-from clustering.deep.xsdc.vector_networks import Perceptron
+from clustering.deep.xsdc.networks import Perceptron
+from clustering.deep.xsdc.training import Reversal
 from clustering.foundation.errors import InputError
 from tests.clustering.deep.test_xsdc import partly, pictures
 

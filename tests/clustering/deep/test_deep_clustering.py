@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustering.constraints import constraints
-from clustering.deep.xsdc.deep_clustering import DeepClustering, deep_labels
+from clustering.deep.xsdc.assignments import DeepClustering, by_labels, deep_labels, eigenvector_labels
 from clustering.deep.xsdc.discriminative import eigengap
-from clustering.deep.xsdc.other_assignments import by_labels, eigenvector_labels
 from clustering.foundation.errors import InputError
 from clustering.metrics import accuracy
 from tests.oracles import xsdc_dense, xsdc_labels

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from clustering.deep.networks import Waves, waves
 from clustering.deep.xsdc.discriminative import discriminative_objective, normalised_features
-from clustering.deep.xsdc.kernel_networks import (
+from clustering.deep.xsdc.networks import (
     GaussianPooling,
     KernelLayer,
+    KernelMap,
+    LinearMap,
+    Perceptron,
     SphereDescent,
     gradient_cells,
     gradient_kernel_network,
@@ -21,7 +24,6 @@ from clustering.deep.xsdc.kernel_networks import (
     inverse_square_root,
     lenet5_kernel_network,
 )
-from clustering.deep.xsdc.vector_networks import KernelMap, LinearMap, Perceptron
 from clustering.foundation.errors import InputError
 from tests.oracles import kernel_layers_loops as oracle
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.constraints import constraints
+from clustering.deep.xsdc.assignments import by_eigenvectors, by_pseudo_labels
 from clustering.deep.xsdc.discriminative import dissimilarity
-from clustering.deep.xsdc.other_assignments import by_eigenvectors, by_pseudo_labels
 from clustering.foundation.errors import InputError
 from tests.oracles import xsdc_dense as oracle
 

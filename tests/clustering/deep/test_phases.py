@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from clustering.constraints import constraints
-from clustering.deep.xsdc.deep_clustering import DeepClustering
-from clustering.deep.xsdc.phases import STATE, Phase, TrainedPhases, train
-from clustering.deep.xsdc.reversal import Reversal
-from clustering.deep.xsdc.vector_networks import Perceptron
+from clustering.deep.xsdc.assignments import DeepClustering
+from clustering.deep.xsdc.networks import Perceptron
+from clustering.deep.xsdc.training import STATE, Phase, Reversal, TrainedPhases, train
 from clustering.foundation.errors import InputError
 
 PHASES = (Phase("supervised", 30, 1e-3), Phase("assigned", 30, 2e-3))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustering.constraints import constraints
+from clustering.deep.xsdc.assignments import constrained_labels, nearest_labels, spectral_labels
 from clustering.deep.xsdc.discriminative import ridge_objective
-from clustering.deep.xsdc.reversal import Reversal
-from clustering.deep.xsdc.rounding import constrained_labels, nearest_labels, spectral_labels
-from clustering.deep.xsdc.vector_networks import KernelMap, LinearMap
+from clustering.deep.xsdc.networks import KernelMap, LinearMap
+from clustering.deep.xsdc.training import Reversal
 from clustering.foundation.errors import InputError
 from clustering.metrics import accuracy
 

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from clustering.deep import XSDC
 from clustering.deep.xsdc import final_classifier
 from clustering.deep.xsdc.discriminative import ridge_objective
-from clustering.deep.xsdc.vector_networks import LinearMap, Perceptron
+from clustering.deep.xsdc.networks import LinearMap, Perceptron
 from clustering.foundation.errors import InputError
 from clustering.metrics import accuracy, cluster_sizes
 
