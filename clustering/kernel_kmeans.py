@@ -1,5 +1,6 @@
 """Kernel K-means on the neighbour graph."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from clustering.seeding import first_seeds, plus_plus
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 
 
+@dataclass(eq=False, repr=False)
 class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Kernel K-means with the affinities of the kNN graph as kernel (average association).
 
@@ -59,28 +61,16 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        n_neighbors: Annotated[int, AtLeast(1)] = 5,
-        symmetry: Literal["average", "union", "mutual"] = "average",
-        init: str | ArrayLike = "spectral",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        normalize: Literal["l2"] | None = None,
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        device: Device = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.symmetry = symmetry
-        self.init = init
-        self.n_init = n_init
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    n_neighbors: Annotated[int, AtLeast(1)] = 5
+    symmetry: Literal["average", "union", "mutual"] = "average"
+    init: str | ArrayLike = "spectral"
+    n_init: Annotated[int, AtLeast(1)] = 8
+    normalize: Literal["l2"] | None = None
+    max_iter: Annotated[int, AtLeast(1)] = 100
+    device: Device = "cpu"
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "KernelKMeans":

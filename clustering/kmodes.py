@@ -1,6 +1,7 @@
 """Gaussian K-modes: clusters around modes of a kernel density."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -28,6 +29,7 @@ _COLD = 1e-4
 """Temperature at which assignments are hard and R equals the objective of K-modes to four digits."""
 
 
+@dataclass(eq=False, repr=False)
 class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """K-modes of Gaussian kernels (Carreira-Perpinan and Wang 2013; thesis eq. 1.7), `SLK` without its graph.
 
@@ -63,34 +65,19 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate",
-        bandwidth_path: Sequence[float] | None = None,
-        n_neighbors: Annotated[int, AtLeast(1)] = 5,
-        symmetry: Symmetry = "average",
-        init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        normalize: Literal["l2"] | None = None,
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        tol: Annotated[float, AtLeast(0)] = 1e-5,
-        device: Device = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.bandwidth = bandwidth
-        self.bandwidth_path = bandwidth_path
-        self.n_neighbors = n_neighbors
-        self.symmetry = symmetry
-        self.init = init
-        self.n_init = n_init
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.tol = tol
-        self.device = device
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate"
+    bandwidth_path: Sequence[float] | None = None
+    n_neighbors: Annotated[int, AtLeast(1)] = 5
+    symmetry: Symmetry = "average"
+    init: str | ArrayLike = "k-means++"
+    n_init: Annotated[int, AtLeast(1)] = 8
+    normalize: Literal["l2"] | None = None
+    max_iter: Annotated[int, AtLeast(1)] = 100
+    tol: Annotated[float, AtLeast(0)] = 1e-5
+    device: Device = "cpu"
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "GaussianKModes":

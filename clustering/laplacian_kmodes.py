@@ -1,7 +1,7 @@
 """Laplacian K-modes by its convex relaxation (Wang and Carreira-Perpinan 2014), the baseline of
 `clustering.slk.estimator`."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ from clustering.starts import best_start, cluster_sizes, empty_clusters, indicat
 from clustering.trials import discrete_energy
 
 
+@dataclass(eq=False, repr=False)
 class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Laplacian K-modes (LK): density modes as prototypes, and assignments that are smooth on the neighbour graph.
 
@@ -70,38 +71,21 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        weight: Annotated[float, AtLeast(0)] = 0.65,
-        n_neighbors: Annotated[int, AtLeast(1)] = 5,
-        symmetry: Literal["average", "union", "mutual"] = "average",
-        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate",
-        init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        normalize: Literal["l2"] | None = None,
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        tol: Annotated[float, AtLeast(0)] = 1e-3,
-        max_sweeps: Annotated[int, AtLeast(1)] = 1000,
-        sweep_tol: Annotated[float, AtLeast(0)] = 1e-4,
-        device: Device = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.n_neighbors = n_neighbors
-        self.symmetry = symmetry
-        self.bandwidth = bandwidth
-        self.init = init
-        self.n_init = n_init
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.sweep_tol = sweep_tol
-        self.device = device
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    weight: Annotated[float, AtLeast(0)] = 0.65
+    n_neighbors: Annotated[int, AtLeast(1)] = 5
+    symmetry: Literal["average", "union", "mutual"] = "average"
+    bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate"
+    init: str | ArrayLike = "k-means++"
+    n_init: Annotated[int, AtLeast(1)] = 8
+    normalize: Literal["l2"] | None = None
+    max_iter: Annotated[int, AtLeast(1)] = 100
+    tol: Annotated[float, AtLeast(0)] = 1e-3
+    max_sweeps: Annotated[int, AtLeast(1)] = 1000
+    sweep_tol: Annotated[float, AtLeast(0)] = 1e-4
+    device: Device = "cpu"
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "LaplacianKModes":

@@ -1,6 +1,7 @@
 """Normalised cut of the neighbour graph, by eigenvectors followed by moves of single points."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from clustering.seeding import plus_plus
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 
 
+@dataclass(eq=False, repr=False)
 class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Spectral clustering (Shi and Malik 2000) of the kNN graph.
 
@@ -61,28 +63,16 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         feature_names_in_ : as in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        n_neighbors: Annotated[int, AtLeast(1)] = 5,
-        symmetry: Literal["average", "union", "mutual"] = "average",
-        regularization: Annotated[float, AtLeast(0)] = 0.0,
-        discretize: Discretize = "both",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        normalize: Literal["l2"] | None = None,
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.symmetry = symmetry
-        self.regularization = regularization
-        self.discretize = discretize
-        self.n_init = n_init
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    n_neighbors: Annotated[int, AtLeast(1)] = 5
+    symmetry: Literal["average", "union", "mutual"] = "average"
+    regularization: Annotated[float, AtLeast(0)] = 0.0
+    discretize: Discretize = "both"
+    n_init: Annotated[int, AtLeast(1)] = 8
+    normalize: Literal["l2"] | None = None
+    max_iter: Annotated[int, AtLeast(1)] = 100
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "Ncut":

@@ -1,5 +1,6 @@
 """Seeded K-means: the means of labelled points initialise the clusters, and labelled points keep their clusters."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ _SAMPLE = 1000
 """Number of points whose pairwise distances determine the bandwidth."""
 
 
+@dataclass(eq=False, repr=False)
 class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Constrained K-means with partial labels (Basu, Banerjee and Mooney 2002), under one of three similarities.
 
@@ -51,20 +53,12 @@ class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        metric: Literal["linear", "inverse_covariance", "gaussian"] = "linear",
-        landmarks: Annotated[int, AtLeast(1)] = 500,
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.metric = metric
-        self.landmarks = landmarks
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    metric: Literal["linear", "inverse_covariance", "gaussian"] = "linear"
+    landmarks: Annotated[int, AtLeast(1)] = 500
+    max_iter: Annotated[int, AtLeast(1)] = 100
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> "SeededKMeans":

@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -184,6 +185,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return log_probabilities(points, weights)
 
 
+@dataclass(eq=False, repr=False)
 class EntropyClustering(LinearSoftmax):
     """Discriminative entropy clustering by self-labelling (Zhang and Boykov, eq. 42), with labels of some or no points.
 
@@ -220,42 +222,27 @@ class EntropyClustering(LinearSoftmax):
     For the fitted attributes see `LinearSoftmax`.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        fairness_weight: Annotated[float, AtLeast(0)] = 100.0,
-        margin_weight: Annotated[float, AtLeast(0)] = 3e-4,
-        prior: str | ArrayLike = "balanced",
-        solver: Solver = "em",
-        pseudo_labels: Relabel = "batch",
-        init_norm: Annotated[float, Above(0)] = 0.1,
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        max_iter: Annotated[int, AtLeast(1)] = 300,
-        batch_size: Annotated[int, AtLeast(2)] = 500,
-        learning_rate: Annotated[float, Above(0)] = 0.3,
-        device: Device = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.fairness_weight = fairness_weight
-        self.margin_weight = margin_weight
-        self.prior = prior
-        self.solver = solver
-        self.pseudo_labels = pseudo_labels
-        self.init_norm = init_norm
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.device = device
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    fairness_weight: Annotated[float, AtLeast(0)] = 100.0
+    margin_weight: Annotated[float, AtLeast(0)] = 3e-4
+    prior: str | ArrayLike = "balanced"
+    solver: Solver = "em"
+    pseudo_labels: Relabel = "batch"
+    init_norm: Annotated[float, Above(0)] = 0.1
+    n_init: Annotated[int, AtLeast(1)] = 8
+    max_iter: Annotated[int, AtLeast(1)] = 300
+    batch_size: Annotated[int, AtLeast(2)] = 500
+    learning_rate: Annotated[float, Above(0)] = 0.3
+    device: Device = "cpu"
+    random_state: Any = None
 
     def network_objective(self) -> Entropy:
         """See `LinearSoftmax`."""
         return Entropy(fairness=self.fairness_weight, solver=self.solver)
 
 
+@dataclass(eq=False, repr=False)
 class SoftmaxClustering(LinearSoftmax):
     """A linear softmax fitted to the objective of a discriminative method, with the settings of its paper.
 
@@ -275,38 +262,21 @@ class SoftmaxClustering(LinearSoftmax):
     For the fitted attributes see `LinearSoftmax`.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        objective: str = "sela",
-        order: Annotated[float, Above(0)] = 1.0,
-        smoothing: Annotated[float, Within(0, 1)] | None = None,
-        margin_weight: Annotated[float, AtLeast(0)] = 1e-3,
-        prior: str | ArrayLike = "balanced",
-        pseudo_labels: Relabel = "batch",
-        init_norm: Annotated[float, Above(0)] = 0.1,
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        max_iter: Annotated[int, AtLeast(1)] = 300,
-        batch_size: Annotated[int, AtLeast(2)] = 500,
-        learning_rate: Annotated[float, Above(0)] = 0.3,
-        device: Device = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.objective = objective
-        self.order = order
-        self.smoothing = smoothing
-        self.margin_weight = margin_weight
-        self.prior = prior
-        self.pseudo_labels = pseudo_labels
-        self.init_norm = init_norm
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.device = device
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    objective: str = "sela"
+    order: Annotated[float, Above(0)] = 1.0
+    smoothing: Annotated[float, Within(0, 1)] | None = None
+    margin_weight: Annotated[float, AtLeast(0)] = 1e-3
+    prior: str | ArrayLike = "balanced"
+    pseudo_labels: Relabel = "batch"
+    init_norm: Annotated[float, Above(0)] = 0.1
+    n_init: Annotated[int, AtLeast(1)] = 8
+    max_iter: Annotated[int, AtLeast(1)] = 300
+    batch_size: Annotated[int, AtLeast(2)] = 500
+    learning_rate: Annotated[float, Above(0)] = 0.3
+    device: Device = "cpu"
+    random_state: Any = None
 
     def _check_learns(self, known: bool) -> None:
         check_objective(self.objective, known=known, views=0)

@@ -3,6 +3,7 @@ estimator."""
 
 from __future__ import annotations  # help() then shows the names of types instead of their definitions
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -52,6 +53,7 @@ AssignBy = Literal["graph", "prototypes"]
 """What assigns new points: their neighbours and the prototypes, or the prototypes only."""
 
 
+@dataclass(eq=False, repr=False)
 class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Prototype-based clustering in which neighbours are drawn to the same cluster.
 
@@ -133,52 +135,28 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Count = 8,
-        *,
-        prototypes: Kind = "mean_shift",
-        weight: NonNegative = 0.65,
-        n_neighbors: Count = 5,
-        normalize: Normalisation = None,
-        init: str | ArrayLike = "k-means++",
-        n_init: Count = 48,
-        random_state: Any = None,
-        device: Device = "cpu",
-        symmetry: SymmetricKind = "average",
-        bandwidth: Bandwidth = "estimate",
-        select: Select = "information",
-        weight_path: Path = None,
-        mode_weights: Members = "soft",
-        warm_start: bool = False,
-        temperature: Temperature = "auto",
-        on_empty: OnEmpty = "reseed",
-        max_iter: Count = 100,
-        tol: NonNegative = 1e-4,
-        max_sweeps: Count = 50,
-        sweep_tol: NonNegative = 1e-4,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.prototypes = prototypes
-        self.weight = weight
-        self.n_neighbors = n_neighbors
-        self.normalize = normalize
-        self.init = init
-        self.n_init = n_init
-        self.random_state = random_state
-        self.device = device
-        self.symmetry = symmetry
-        self.bandwidth = bandwidth
-        self.select = select
-        self.weight_path = weight_path
-        self.mode_weights = mode_weights
-        self.warm_start = warm_start
-        self.temperature = temperature
-        self.on_empty = on_empty
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.sweep_tol = sweep_tol
+    n_clusters: Count = 8
+    _: KW_ONLY
+    prototypes: Kind = "mean_shift"
+    weight: NonNegative = 0.65
+    n_neighbors: Count = 5
+    normalize: Normalisation = None
+    init: str | ArrayLike = "k-means++"
+    n_init: Count = 48
+    random_state: Any = None
+    device: Device = "cpu"
+    symmetry: SymmetricKind = "average"
+    bandwidth: Bandwidth = "estimate"
+    select: Select = "information"
+    weight_path: Path = None
+    mode_weights: Members = "soft"
+    warm_start: bool = False
+    temperature: Temperature = "auto"
+    on_empty: OnEmpty = "reseed"
+    max_iter: Count = 100
+    tol: NonNegative = 1e-4
+    max_sweeps: Count = 50
+    sweep_tol: NonNegative = 1e-4
 
     @staticmethod
     def preset(name: str, **changes: Any) -> PublishedSLK:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -42,6 +43,7 @@ _UNLABELLED_PENALTY = 0.1
 """Penalty if no labels determine one. With a small penalty the features follow the initial M."""
 
 
+@dataclass(eq=False, repr=False)
 class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """X-supervised discriminative clustering (Jones, Roulet and Harchaoui): unsupervised, semi-supervised or
     supervised.
@@ -124,52 +126,28 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        representation: Any = "linear",
-        n_features: Annotated[int, AtLeast(2)] = 32,
-        penalty: Annotated[float, Above(0)] | None = None,
-        min_share: Annotated[float, Within(0, 1)] | None = None,
-        max_share: Annotated[float, Within(0, 1)] | None = None,
-        supervised_steps: Annotated[int, AtLeast(0)] = 100,
-        steps: Annotated[int, AtLeast(0)] = 60,
-        step_size: Annotated[float, Above(0)] | None = None,
-        supervised_step_size: Annotated[float, Above(0)] | None = None,
-        decay: Annotated[float, AtLeast(0)] = 0.0,
-        batch_size: Annotated[int, AtLeast(2)] = 1024,
-        copies: Annotated[int, AtLeast(1)] = 1,
-        rounds: Annotated[int, AtLeast(1)] = 10,
-        assignment: Literal["auto"] | Assignment = "auto",
-        deep_clusters: Annotated[int, AtLeast(1)] | None = None,
-        deep_steps: Annotated[int, AtLeast(1)] = 50,
-        schedule: Literal["falling", "constant"] = "falling",
-        classifier: Literal["auto"] | Kind = "auto",
-        device: Device = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.representation = representation
-        self.n_features = n_features
-        self.penalty = penalty
-        self.min_share = min_share
-        self.max_share = max_share
-        self.supervised_steps = supervised_steps
-        self.steps = steps
-        self.step_size = step_size
-        self.supervised_step_size = supervised_step_size
-        self.decay = decay
-        self.batch_size = batch_size
-        self.copies = copies
-        self.rounds = rounds
-        self.assignment = assignment
-        self.deep_clusters = deep_clusters
-        self.deep_steps = deep_steps
-        self.schedule = schedule
-        self.classifier = classifier
-        self.device = device
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    representation: Any = "linear"
+    n_features: Annotated[int, AtLeast(2)] = 32
+    penalty: Annotated[float, Above(0)] | None = None
+    min_share: Annotated[float, Within(0, 1)] | None = None
+    max_share: Annotated[float, Within(0, 1)] | None = None
+    supervised_steps: Annotated[int, AtLeast(0)] = 100
+    steps: Annotated[int, AtLeast(0)] = 60
+    step_size: Annotated[float, Above(0)] | None = None
+    supervised_step_size: Annotated[float, Above(0)] | None = None
+    decay: Annotated[float, AtLeast(0)] = 0.0
+    batch_size: Annotated[int, AtLeast(2)] = 1024
+    copies: Annotated[int, AtLeast(1)] = 1
+    rounds: Annotated[int, AtLeast(1)] = 10
+    assignment: Literal["auto"] | Assignment = "auto"
+    deep_clusters: Annotated[int, AtLeast(1)] | None = None
+    deep_steps: Annotated[int, AtLeast(1)] = 50
+    schedule: Literal["falling", "constant"] = "falling"
+    classifier: Literal["auto"] | Kind = "auto"
+    device: Device = "cpu"
+    random_state: Any = None
 
     @shared_if_large
     def fit(
