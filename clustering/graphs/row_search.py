@@ -20,7 +20,6 @@ from scipy.spatial import cKDTree
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from clustering.foundation.cores import all_if_large
 from clustering.foundation.streams import stream
 from clustering.graphs.knn import nearest_among, nearest_neighbours
 from clustering.optimiser.centres import Rows
@@ -91,24 +90,22 @@ def nearest_rows(x: Tensor, k: int, search: Search, done: Done = lambda finished
         search: see the docstring of the module.
         done: progress callback.
     """
-    with all_if_large(float(len(x)) ** 2):
-        if search == "blocks":
-            origin = Rows.of(x).origin  # centring reduces rounding of products for points far from zero
-            near = nearest_neighbours((x if origin is None else x - origin)[None], k, done=done)
-            indices, squared = near.indices[0].int().cpu().numpy(), near.squared_distances[0].cpu().numpy()
-            return NearestRows(indices, squared, search, 1.0)
-        values = x.cpu().numpy()
-        return _by_tree(values, k, done) if search == "tree" else _by_small_worlds(values, k, done)
+    if search == "blocks":
+        origin = Rows.of(x).origin  # centring reduces rounding of products for points far from zero
+        near = nearest_neighbours((x if origin is None else x - origin)[None], k, done=done)
+        indices, squared = near.indices[0].int().cpu().numpy(), near.squared_distances[0].cpu().numpy()
+        return NearestRows(indices, squared, search, 1.0)
+    values = x.cpu().numpy()
+    return _by_tree(values, k, done) if search == "tree" else _by_small_worlds(values, k, done)
 
 
 def nearest_to(points: Tensor, queries: Tensor, k: int) -> Tensor:
     """(n, k) int64 indices of the k nearest of N points (N, D) to each of n queries (n, D); all if they are fewer."""
     k = min(k, len(points))
-    with all_if_large(float(len(points)) * len(queries)):
-        if choose(points, "exact") == "blocks":
-            return nearest_among(points, queries, k)
-        tree = cKDTree(points.numpy(), leafsize=_LEAF)
-        return torch.from_numpy(tree.query(queries.numpy(), range(1, k + 1), workers=torch.get_num_threads())[1])
+    if choose(points, "exact") == "blocks":
+        return nearest_among(points, queries, k)
+    tree = cKDTree(points.numpy(), leafsize=_LEAF)
+    return torch.from_numpy(tree.query(queries.numpy(), range(1, k + 1), workers=torch.get_num_threads())[1])
 
 
 def _by_tree(values: NDArray[Any], k: int, done: Done) -> NearestRows:

@@ -3,22 +3,17 @@
 import os
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import faiss  # noqa: F401  (its BLAS is built with OpenMP)
 import numpy as np
 import pytest
 import torch
-from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
-from clustering import SLK, KMeans
+from clustering import KMeans
 from clustering.foundation import cores
-from clustering.foundation.cores import on_each_core, shared_if_large
-from clustering.foundation.one_core import one_core
-from clustering.graphs import row_search
-from clustering.graphs.row_search import nearest_rows
+from clustering.foundation.cores import on_each_core, one_core, shared_if_large
 
 
 def numbers() -> list[int]:
@@ -54,35 +49,6 @@ def test_what_the_user_set_is_an_upper_bound():
     torch.set_num_threads(3)
 
 
-def test_products_of_torch_are_of_one_thread_though_a_number_was_set():
-    """MKL has a number of its own, which torch sets."""
-    x = torch.randn(500, 500)
-
-    def disturbs_others() -> bool:
-        before = threads_of_this_process()
-        for _ in range(3):
-            x @ x
-        return threads_of_this_process() != before
-
-    with one_core():
-        assert not all(disturbs_others() for _ in range(20)), "of all threads"
-    if threads_of_this_process():
-        assert all(disturbs_others() for _ in range(5))
-
-
-def threads_of_this_process() -> dict[str, str]:
-    """The processor time of every thread but this one, where the system tells."""
-    folder, own = "/proc/self/task", str(threading.get_native_id())
-    if not os.path.isdir(folder):
-        return {}
-    times = {}
-    for name in sorted(os.listdir(folder)):
-        with open(f"{folder}/{name}/schedstat") as file:
-            times[name] = file.read().split()[0]
-    times.pop(own)
-    return times
-
-
 def test_work_on_each_core_is_of_one_thread_in_every_pool():
     before = numbers()
     assert all(set(seen) == {1} for _, seen in on_each_core(lambda _: numbers(), range(4)))
@@ -110,7 +76,6 @@ LARGE = np.broadcast_to(np.float32(0), (cores.WORTH_SHARING // 8, 4))
         (Clusterer(1), LARGE, 1),
         (Clusterer(2, batch_size=len(LARGE) // 2), LARGE, 1),  # of a step
         (Clusterer(2, batch_size=2 * len(LARGE)), LARGE, 3),
-        (Clusterer(2), sparse.csr_array((len(LARGE), 4), dtype=np.float32), 1),  # by what is stored
         (Clusterer(2), [[0.0, 1.0], [1.0, 0.0]], 1),
         (Clusterer(2), [[0.0] * 4] * len(LARGE), 3),
         (Clusterer(2), [0.0] * len(LARGE), 1),
@@ -120,27 +85,6 @@ LARGE = np.broadcast_to(np.float32(0), (cores.WORTH_SHARING // 8, 4))
 )
 def test_the_size_of_a_step_decides(estimator, X, threads):
     assert estimator.fit(X, what="done") == ("done", threads)
-
-
-@pytest.mark.parametrize(
-    ("points", "columns", "search", "threads"),
-    [(1797, 64, "blocks", 1), (2100, 12, "blocks", 3), (1797, 3, "tree", 1), (20_000, 3, "tree", 3)],
-)
-def test_a_large_search_for_neighbours_is_shared_within_a_fit_on_one_core(points, columns, search, threads):
-    x = torch.rand(points, columns)
-    seen = set()
-    with one_core():
-        nearest_rows(x, 5, search, lambda finished, total: seen.add(tuple(numbers())))
-        assert set(numbers()) == {1}
-    assert {number for row in seen for number in row} == {threads}
-
-
-def test_a_fit_searches_on_all_cores_and_goes_on_by_one(monkeypatch):
-    seen, by_tree = [], row_search._by_tree
-    monkeypatch.setattr(row_search, "_by_tree", lambda *given: seen.append(torch.get_num_threads()) or by_tree(*given))
-    X = np.random.default_rng(0).standard_normal((20_000, 2))
-    SLK(2, n_init=1, max_iter=1, random_state=0).fit(X)
-    assert seen == [3]
 
 
 def test_work_on_each_core_leaves_the_thread_that_asks_as_it_was():

@@ -189,12 +189,6 @@ def test_a_damaged_state_is_said_and_begun_anew(tmp_path: Path, whole: bool) -> 
     np.testing.assert_array_equal(found.trace, expected.trace)
 
 
-@pytest.mark.parametrize("rates", [{"phases": [PHASES[0]._replace(step_size=1e39)]}, {"decay": 1e300}])
-def test_a_step_that_no_step_can_be_taken_with(rates: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"e\+\d+.*1e\+30"):
-        run(blobs()[0], **rates)
-
-
 def test_curves() -> None:
     training, classes = blobs()
     recorder = Recorder()
