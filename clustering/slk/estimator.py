@@ -31,7 +31,6 @@ from clustering.slk.fit import (
     Path,
     SymmetricKind,
     Temperature,
-    Winner,
     blurred,
     is_custom_graph,
     neighbours_of,
@@ -191,17 +190,17 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
             total = Seconds(0.0, watch.lap(), 0.0)
         for temperature in temperatures_of(self, near.degree):
-            winner = None
-            if seeds is None:
-                winner = race_starts(self, rows, near, clamp, temperature=temperature, whole=is_custom_graph(graph))
-                weights = [float(self.weight)]
-                result = run(self, rows, near, winner.prototypes, weights, clamp, temperature=temperature, raced=True)
-            else:
-                weights = [float(self.weight)] * len(seeds)
-                result = run(self, rows, near, seeds, weights, clamp, temperature=temperature)
+            start, energies, raced = seeds, None, Seconds(0.0, 0.0, 0.0)
+            if start is None:
+                start, energies, raced = race_starts(
+                    self, rows, near, clamp, temperature=temperature, whole=is_custom_graph(graph)
+                )
+            weights = [float(self.weight)] * len(start)
+            result = run(self, rows, near, start, weights, clamp, temperature=temperature, raced=seeds is None)
             best = int(result.ranking.order(rows.values.dtype)[0])
-            last = self._keep(result, best, winner, partial_labels)
-            total = Seconds(last.graph, total.seeding + last.seeding, total.optimise + last.optimise)
+            self._keep(result, best, energies, partial_labels)
+            last = result.seconds
+            total = Seconds(last.graph, total.seeding + raced.seeding, total.optimise + raced.optimise + last.optimise)
             if not blurred(self._entropy(), self.n_clusters):
                 break
         self.seconds_ = total
@@ -265,16 +264,13 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device)
         return Rows.of(values) if reset else Rows(values, self._fitted.origin)
 
-    def _keep(self, result: FitResult, best: int, winner: Winner | None, known: ArrayLike | None = None) -> Seconds:
-        """Store the best start, which may have won a race, in the fitted attributes; returns its times."""
+    def _keep(self, result: FitResult, best: int, raced: NDArray[np.float64] | None, known: ArrayLike | None) -> None:
+        """Store the best start, which may have won a race with these energies, in the fitted attributes."""
         trials, fitted = result.trials, result.rule.rows
         self._fitted, self.graph_, self.bandwidth_ = fitted, result.near.graph, result.near.variance**0.5
         self.temperature_ = result.temperature
-        energies, seconds = result.ranking.energies.cpu().numpy(), result.seconds
-        self.start_objectives_ = energies if winner is None else winner.energies
-        if winner is not None:
-            seconds = Seconds(seconds.graph, winner.seeding, winner.racing + seconds.optimise)
-        self.seconds_ = seconds
+        energies = result.ranking.energies.cpu().numpy()
+        self.start_objectives_ = energies if raced is None else raced
         self.objective_, self.relaxed_objective_ = float(energies[best]), float(trials.objective[best])
         self.criterion_ = float(result.ranking.criteria[best])
         trace = trials.trace[:, best]
@@ -283,7 +279,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_, self.n_reseeded_ = int(trials.iterations[best]), int(trials.reseeded[best])
         self.converged_ = bool(trials.outcome[best] == Outcome.CONVERGED)
         _, order = numbered(self, trials.labels[best].cpu().numpy(), known)
-        assignments, centres = trials.assignments[best][:, order], trials.prototypes[best][order]
+        assignments, centres = trials.assignments[best][:, order], trials.coefficients[best][order]
+        assert trials.movements is not None
         self.mode_movements_ = trials.movements[valid, best].cpu().numpy()[:, order]
         labels = assignments.mT.max(dim=0).indices
         nonempty = torch.bincount(labels, minlength=self.n_clusters) > 0
@@ -300,7 +297,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.mode_indices_ = indices.cpu().numpy()
             coordinates = torch.where((indices >= 0)[:, None], fitted.values[indices], coordinates)
         self.cluster_centers_ = coordinates.cpu().numpy()
-        return seconds
 
     def _entropy(self) -> float:
         """Mean entropy of the assignments, in nats."""
