@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import faiss  # noqa: F401  (its BLAS is built with OpenMP)
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import torch
 from threadpoolctl import ThreadpoolController
 
-from clustering import KMeans
 from clustering.foundation import cores
 from clustering.foundation.cores import on_each_core, one_core, shared_if_large
 
@@ -39,14 +37,6 @@ def test_every_pool_keeps_to_one_and_is_set_back():
         assert set(numbers()) == {1}
     with pytest.raises(ZeroDivisionError), one_core():
         _ = 1 // 0
-
-
-def test_what_the_user_set_is_an_upper_bound():
-    torch.set_num_threads(2)
-    with one_core():
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == 2
-    torch.set_num_threads(3)
 
 
 def test_work_on_each_core_is_of_one_thread_in_every_pool():
@@ -85,27 +75,6 @@ LARGE = np.broadcast_to(np.float32(0), (cores.WORTH_SHARING // 8, 4))
 )
 def test_the_size_of_a_step_decides(estimator, X, threads):
     assert estimator.fit(X, what="done") == ("done", threads)
-
-
-def test_work_on_each_core_leaves_the_thread_that_asks_as_it_was():
-    """Also where another one closes it, but for BLAS built with OpenMP, which has a number for each thread."""
-    found = on_each_core(lambda item: item, range(1000))
-    next(found)
-    assert torch.get_num_threads() == 3
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(found.close).result(30)
-    assert torch.get_num_threads() == 3
-    for library in ThreadpoolController().lib_controllers:
-        library.set_num_threads(3)
-
-
-def test_results_do_not_depend_on_it(monkeypatch):
-    X = np.random.default_rng(0).standard_normal((300, 5)) + 8 * np.arange(3).repeat(100)[:, None]
-    small = KMeans(3, random_state=0).fit(X)
-    monkeypatch.setattr(cores, "WORTH_SHARING", 0)
-    shared = KMeans(3, random_state=0).fit(X)
-    np.testing.assert_array_equal(small.labels_, shared.labels_)
-    np.testing.assert_allclose(small.objective_, shared.objective_)
 
 
 @pytest.mark.parametrize(

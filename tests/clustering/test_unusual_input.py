@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 
-from clustering.estimator_input import check_no_dates
 from clustering.foundation.errors import InputError
 from clustering.lengths import unit_rows
 from clustering.methods import METHODS
@@ -42,15 +40,6 @@ def test_dates_are_refused(name: str) -> None:
 def test_dates_are_refused_by_fair_methods(name: str) -> None:
     with pytest.raises(InputError, match="datetime64"):
         made(FAIR.load(name)).fit(DAYS, sensitive_features=np.arange(20) % 2)
-
-
-def test_dates_in_lists_are_refused_and_numbers_are_not() -> None:
-    with pytest.raises(InputError, match="dates"):
-        check_no_dates(OBJECTS.tolist())
-    with pytest.raises(InputError, match="base_mean"):
-        check_no_dates(DAYS[0], "base_mean")
-    for X in ([[1.0, 2.0]], [], np.ones((2, 2)), None, sparse.eye_array(3), pd.DataFrame({"a": [1]}), torch.ones(2, 2)):
-        check_no_dates(X)
 
 
 def blobs() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
