@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.datasets.files import Part, arrays_of, damaged, files_of, fingerprint_of, open_bytes, rows_and_classes
+from clustering.datasets.files import Part, arrays_of, damaged, files_of, fingerprint_of, open_bytes
 from clustering.files.arrays import UNREADABLE
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, validate
@@ -56,7 +56,10 @@ class PaperFiles:
     def _checked(self) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...]]:
         """Rows, labels and class names, whose numbers are the expected ones."""
         paths = self._files()
-        values, classes = self._rows(paths)
+        try:
+            values, classes = self._rows(paths)
+        except UNREADABLE as error:
+            raise damaged(self.name, paths[0], error) from error
         labels, names = numbered(classes)
         count = self.classes if isinstance(self.classes, int) else len(self.classes)
         points = len(values) if self.shape[0] is None else self.shape[0]
@@ -69,7 +72,13 @@ class PaperFiles:
         return values, labels, names if isinstance(self.classes, int) else self.classes
 
     def _rows(self, paths: Sequence[Path]) -> Part:
-        return rows_and_classes(self.name, paths, self._part)
+        """Rows and classes from one .npz file with both parts, or from one file a part, training part first."""
+        if len(paths) == 1:
+            arrays = arrays_of(paths[0])
+            values = np.concatenate([arrays["x_train"], arrays["x_test"]])
+            return values.reshape(len(values), -1), np.concatenate([arrays["y_train"], arrays["y_test"]]).ravel()
+        values, classes = zip(*map(self._part, paths), strict=True)
+        return np.concatenate(values), np.concatenate(classes)
 
     @staticmethod
     def _part(path: Path) -> Part:
@@ -162,13 +171,10 @@ class MAGIC(PaperFiles):
         return Dataset(scaled.astype(np.float32), labels, names)
 
     def _rows(self, paths: Sequence[Path]) -> Part:
-        try:
-            lines = [line for line in open_bytes(paths[0]).decode().splitlines() if line.strip()]
-            lines = lines[not lines[0][0].isdigit() :]  # UCI's file has no header line
-            table = np.array([line.split(",") for line in lines])
-            return table[:, :-1].astype(np.float64), np.char.strip(table[:, -1])
-        except UNREADABLE as error:
-            raise damaged(self.name, paths[0], error) from error
+        lines = [line for line in open_bytes(paths[0]).decode().splitlines() if line.strip()]
+        lines = lines[not lines[0][0].isdigit() :]  # UCI's file has no header line
+        table = np.array([line.split(",") for line in lines])
+        return table[:, :-1].astype(np.float64), np.char.strip(table[:, -1])
 
 
 @dataclass(frozen=True)
@@ -256,10 +262,7 @@ class StoredFeatures(PaperFiles):
         return self.name, self.features_are
 
     def _rows(self, paths: Sequence[Path]) -> Part:
-        try:
-            arrays = arrays_of(paths[0])
-        except UNREADABLE as error:
-            raise damaged(self.name, paths[0], error) from error
+        arrays = arrays_of(paths[0])
         values = next((key for key in ("x", "X", "data", "features", "fea", "codes") if key in arrays), None)
         classes = next((key for key in ("y", "Y", "labels", "label", "gnd", "gt", "targets") if key in arrays), None)
         if values is None or classes is None:
