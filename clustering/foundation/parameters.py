@@ -18,11 +18,10 @@ from typing import Annotated, Any, Literal, Union
 
 from clustering.foundation.errors import InputError
 
-Limits = tuple[float, float]
-"""Smallest absolute value of a float besides 0, and the largest one."""
-
-LIMITS: Limits = (1e-15, 1e15)  # of dataclasses: squares and reciprocals fit into float32
-LIMITS_OF_ESTIMATORS: Limits = (0.0, 1e30)  # which accept points in any units, and use float64 for float64 input
+LARGEST = 1e15
+"""Largest absolute value of a field of a dataclass; its reciprocal is the smallest besides 0. Squares then fit into
+float32."""
+LARGEST_OF_ESTIMATORS = 1e30  # estimators accept points in any units, and numbers as small as one likes
 LARGEST_INTEGER = 2**63 - 1
 NARROWEST = 1e-15
 """Smallest bandwidth of a kernel, so that the reciprocal of its square fits into float32."""
@@ -103,22 +102,22 @@ def validate_signature(estimator: Any) -> None:
     hints.pop("return", None)
     for name, hint in hints.items():
         value = getattr(estimator, name)
-        problem = mismatch(value, hint, LIMITS_OF_ESTIMATORS)
+        problem = mismatch(value, hint, LARGEST_OF_ESTIMATORS)
         if problem:
             raise InputError(f"{type(estimator).__name__}: {name} must be {problem}, not {value!r}")
 
 
-def mismatch(value: Any, annotation: Any, limits: Limits = LIMITS) -> str | None:
+def mismatch(value: Any, annotation: Any, largest: float = LARGEST) -> str | None:
     """Description of the values that `annotation` allows if `value` is not one of them, else None.
 
     Args:
-        limits: of floats, see `Limits`.
+        largest: largest absolute value of a float.
     """
     origin = typing.get_origin(annotation)
     if origin is Annotated:
         inner, *bounds = typing.get_args(annotation)
-        wrong = mismatch(value, inner, limits)
-        if mismatch(value, inner, (0.0, math.inf)) is None:  # bounds apply only to values of the right type
+        wrong = mismatch(value, inner, largest)
+        if mismatch(value, inner, math.inf) is None:  # bounds apply only to values of the right type
             if value is None or all(bound.holds(value) for bound in bounds):
                 return wrong
             wrong = None
@@ -127,19 +126,19 @@ def mismatch(value: Any, annotation: Any, limits: Limits = LIMITS) -> str | None
         return None if value in typing.get_args(annotation) else _describe(annotation)
     if origin in (Union, types.UnionType):
         parts = typing.get_args(annotation)
-        wrongs = [mismatch(value, part, limits) for part in parts]
+        wrongs = [mismatch(value, part, largest) for part in parts]
         return None if None in wrongs else " or ".join(str(wrong) for wrong in wrongs)
     if origin is tuple:
         inner = typing.get_args(annotation)[0]
         wrongs = (
-            [mismatch(item, inner, limits) for item in value]
+            [mismatch(item, inner, largest) for item in value]
             if isinstance(value, (tuple, list))
             else [_describe(inner)]
         )
         return next((f"a list, each {wrong}" for wrong in wrongs if wrong), None)
     if annotation in (int, float, bool, str, type(None)):
         if annotation in (int, float) and _is_number(value, annotation):
-            return _too_large(abs(value), annotation, limits)
+            return _too_large(abs(value), annotation, largest)
         valid = annotation not in (int, float) and isinstance(value, annotation)
         return None if valid else _describe(annotation)
     return None
@@ -155,11 +154,11 @@ def _is_number(value: Any, kind: type) -> bool:
     return kind is float and isinstance(value, numbers.Real) and math.isfinite(value)
 
 
-def _too_large(size: float, kind: type, limits: Limits) -> str | None:
+def _too_large(size: float, kind: type, largest: float) -> str | None:
     """Description of the valid range if the size of a number is outside, else None."""
     if kind is int:
         return None if size <= LARGEST_INTEGER else "an integer of 64 bits"
-    smallest, largest = limits
+    smallest = 1 / LARGEST if largest == LARGEST else 0.0
     if size == 0 or smallest <= size <= largest:
         return None
     return f"0 or a number whose size is between {smallest:g} and {largest:g}"
