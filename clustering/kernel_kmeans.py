@@ -130,7 +130,6 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             K,
             self.n_init,
             seed,
-            discretize="both",
             regularization=regularization,
             max_rounds=self.max_iter,
         )

@@ -3,8 +3,6 @@
 Labels may be any values of numpy, torch or pandas; permutations of cluster numbers do not matter. All counts are exact.
 """
 
-from collections.abc import Sequence
-from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -102,31 +100,6 @@ def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) 
     if not 2 <= len(np.unique(labels)) < len(labels):
         return float("nan")
     return float(silhouette_score(X, labels))
-
-
-class Stability(NamedTuple):
-    """Agreement of clusterings of the same points: means over all pairs, 1 if all are equal.
-
-    Attributes:
-        ari: mean adjusted Rand index.
-        nmi: mean normalised mutual information (geometric mean).
-    """
-
-    ari: float
-    nmi: float
-
-
-def stability(labelings: Sequence[ArrayLike]) -> Stability:
-    """Agreement of two or more clusterings (N,) of the same points, for example from several seeds.
-
-    Raises:
-        InputError: there are fewer than two clusterings, or their numbers of points differ.
-    """
-    numbered = [_numbered(labels) for labels in labelings]
-    if len(numbered) < 2:
-        raise InputError(f"stability needs two clusterings or more, not {len(numbered)}")
-    pairs = [(ari(first, second), nmi(first, second)) for first, second in combinations(numbered, 2)]
-    return Stability(*(float(mean) for mean in np.mean(pairs, axis=0)))
 
 
 class GraphObjectives(NamedTuple):

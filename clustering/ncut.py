@@ -14,7 +14,7 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.graphs.relaxed_cut import Discretize, relaxed_cut
+from clustering.graphs.relaxed_cut import relaxed_cut
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
@@ -28,10 +28,10 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Spectral clustering (Shi and Malik 2000) of the kNN graph.
 
     Minimises sum_k cut(k) / vol(k) = K - sum_k S_k^T W S_k / d^T S_k (thesis eq. 1.11). The relaxation gives first
-    labels: the rows of the K leading eigenvectors of D^-1/2 W D^-1/2 are clustered by K-means, or rotated towards
-    labels (Yu and Shi 2003). Single points are then moved one at a time while that lowers the cut
-    (`clustering.graphs.point_moves`), which often lowers it far below the cut of the first labels. The start with the
-    lowest cut is kept. There is no `predict`: the method assigns only the points of the graph.
+    labels: the rows of the K leading eigenvectors of D^-1/2 W D^-1/2 are clustered by K-means. Single points are then
+    moved one at a time while that lowers the cut (`clustering.graphs.point_moves`), which often lowers it far below the
+    cut of the first labels. The start with the lowest cut is kept. There is no `predict`: the method assigns only the
+    points of the graph.
 
     A graph with more than K components has cuts of cost 0, which are of little use if some components have only a few
     points. In that case the components are merged into K clusters of similar volume, with a warning. A small
@@ -45,11 +45,9 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     regularization : t >= 0. The eigenvectors and the moves use W + t mean(d) / N, which adds an arc of small weight
         between every two points; `objective_`, which ranks the starts, uses W.
-    discretize : how eigenvectors become first labels: "kmeans", "rotation", or "both", which alternates them over the
-        starts, K-means first.
     n_init : number of starts.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
-    max_iter : maximum number of rounds of K-means or of the rotation, and of rounds of moves.
+    max_iter : maximum number of rounds of K-means, and of rounds of moves.
     random_state : seed or generator of the initialisations. Fits with different seeds give the same labels if their
         best starts reach the same cut, as they do on graphs with clear clusters.
 
@@ -68,7 +66,6 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_neighbors: Annotated[int, AtLeast(1)] = 5
     symmetry: Literal["average", "union", "mutual"] = "average"
     regularization: Annotated[float, AtLeast(0)] = 0.0
-    discretize: Discretize = "both"
     n_init: Annotated[int, AtLeast(1)] = 8
     normalize: Literal["l2"] | None = None
     max_iter: Annotated[int, AtLeast(1)] = 100
@@ -100,7 +97,6 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             K,
             self.n_init,
             seed,
-            discretize=self.discretize,
             regularization=self.regularization,
             max_rounds=self.max_iter,
         )

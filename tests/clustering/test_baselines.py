@@ -104,12 +104,11 @@ def test_eigenvectors_are_those_of_the_dense_matrix(seed: int, count: int, regul
             np.testing.assert_allclose(found @ found.T, space @ space.T, atol=1e-4)
 
 
-@pytest.mark.parametrize("discretize", ["rotation", "kmeans"])
 @pytest.mark.parametrize("regularization", [0.0, 0.05])
-def test_components_are_cut_from_each_other(discretize: Any, regularization: float) -> None:
+def test_components_are_cut_from_each_other(regularization: float) -> None:
     X = np.random.default_rng(0).normal(size=(105, 2))
     graph = components(40, 35, 30)
-    model = Ncut(3, discretize=discretize, regularization=regularization, random_state=0).fit(X, graph=graph)
+    model = Ncut(3, regularization=regularization, random_state=0).fit(X, graph=graph)
     assert {tuple(set(part)) for part in np.split(model.labels_, [40, 75])} == {(0,), (1,), (2,)}
     assert model.objective_ == 0
     np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1)
@@ -158,8 +157,6 @@ def test_parameters_that_cannot_be() -> None:
     X, _ = blobs()
     with pytest.raises(InputError, match="bandwidth_path"):
         GaussianKModes(3, bandwidth_path=[1.5, 3]).fit(X)
-    with pytest.raises(InputError, match="both, rotation, kmeans"):
-        Ncut(3, discretize="qr").fit(X)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="k-means"):
         KMeans(3, init="random").fit(X)
     with (
