@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustering.datasets.files import rows_and_classes
 from clustering.files.arrays import array_names, read_arrays
 from clustering.files.regular import open_regular
 from clustering.foundation import memory
@@ -121,7 +120,7 @@ def test_a_file_that_memory_does_not_hold_is_named_and_not_called_damaged(tmp_pa
     np.savez_compressed(tmp_path / "large.npz", features=np.zeros((300, 4)), labels=np.zeros(300, np.int64))
     monkeypatch.setattr(memory, "_UNNOTICED", 1000)
     monkeypatch.setattr(memory, "free", lambda: 2000)
-    for read in (read_arrays, import_features, lambda path: rows_and_classes("usps", [path], None)):
+    for read in (read_arrays, import_features):
         with pytest.raises(InputError, match=r"large\.npz: unpacking it would need") as error:
             read(tmp_path / "large.npz")
         assert "again" not in str(error.value)
