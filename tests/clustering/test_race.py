@@ -46,7 +46,7 @@ def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypa
         rule = Means(rows)
         found = run_trials(rule, graph, prototypes_about(start[None], rows, rule), slopes, course=Course())
         S, labels = found.assignments[0].numpy(), found.labels[0].numpy()
-        cost = ((rows.at(torch.arange(100)).numpy()[:, None] - found.prototypes[0].numpy()) ** 2).sum(axis=2)
+        cost = ((rows.at(torch.arange(100)).numpy()[:, None] - found.coefficients[0].numpy()) ** 2).sum(axis=2)
         if select == "energy":
             cut = W[labels[:, None] != labels].sum()
             criteria.append(cost[np.arange(100), labels].sum() + WEIGHT * cut)

@@ -43,7 +43,7 @@ def run(rule: Any, graph: SparseGraph, select: Any, start: torch.Tensor, sweeps:
     slopes = torch.full((len(start),), 2 * WEIGHT, dtype=torch.float64)
     found = run_trials(rule, graph, start, slopes, course=Course(max_iterations=sweeps))
     compared = ranked(found, rule, graph, [WEIGHT] * len(start), select)
-    return Ends(found.prototypes, found.labels, compared)
+    return Ends(found.coefficients, found.labels, compared)
 
 
 @pytest.mark.parametrize("select", ["energy", "information"])
