@@ -64,21 +64,6 @@ def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
     return np.bincount(truth * columns + labels, minlength=rows * columns).reshape(rows, columns)
 
 
-def cluster_sizes(labels: ArrayLike, clusters: int | None = None) -> NDArray[np.int64]:
-    """(K,) number of points in each of the clusters 0..K-1, including empty ones; K defaults to the highest label plus
-    one.
-
-    Raises:
-        InputError: the labels are not integers 0..K-1.
-    """
-    indices = np.asarray(labels)
-    if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer) or (indices.size and indices.min() < 0):
-        raise InputError("labels must be a 1-d array of integers 0..K-1; remove noise (-1)")
-    if clusters is not None and indices.size and indices.max() >= clusters:
-        raise InputError(f"labels go up to {indices.max()}, but there are {clusters} clusters: 0..{clusters - 1}")
-    return np.bincount(indices, minlength=clusters or 0)
-
-
 def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) -> float:
     """Mean silhouette (Rousseeuw 1987) of a sample of the points, computed within the sample, in [-1, 1].
 

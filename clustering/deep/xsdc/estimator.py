@@ -35,7 +35,6 @@ from clustering.foundation.parameters import Above, AtLeast, Within, validate_si
 from clustering.foundation.progress import Advance, Log, Observe
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.metrics import cluster_sizes
 from clustering.numbering import numbered
 from clustering.optimiser.simplex import project
 
@@ -428,7 +427,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         classified = constrained_labels(self.classifier_.scores(features).cpu().numpy(), known)
         self.labels_, order = numbered(self, classified, known.labels)
         self.classifier_ = Ridge(self.classifier_.weights[:, order], self.classifier_.intercept[order])
-        self.cluster_sizes_ = cluster_sizes(self.labels_, K)
+        self.cluster_sizes_ = np.bincount(self.labels_, minlength=K)
         final = torch.nn.functional.one_hot(torch.from_numpy(self.labels_).to(features.device), K)
         self.objective_ = float(ridge_objective(features, final, self.penalty_))
         self.criterion_ = float(ridge_objective(features, final, self.penalty or _UNLABELLED_PENALTY))
