@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -60,6 +60,8 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     graph_ : W. seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_,
         feature_names_in_ : as in scikit-learn.
     """
+
+    revision: ClassVar[int] = 2
 
     n_clusters: Annotated[int, AtLeast(1)] = 8
     _: KW_ONLY
