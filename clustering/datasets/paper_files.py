@@ -77,8 +77,8 @@ class PaperFiles:
             arrays = arrays_of(paths[0])
             values = np.concatenate([arrays["x_train"], arrays["x_test"]])
             return values.reshape(len(values), -1), np.concatenate([arrays["y_train"], arrays["y_test"]]).ravel()
-        values, classes = zip(*map(self._part, paths), strict=True)
-        return np.concatenate(values), np.concatenate(classes)
+        parts = [self._part(path) for path in paths]
+        return np.concatenate([rows for rows, _ in parts]), np.concatenate([classes for _, classes in parts])
 
     @staticmethod
     def _part(path: Path) -> Part:
