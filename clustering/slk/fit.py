@@ -1,10 +1,10 @@
-"""Settings of the optimiser for `clustering.SLK`, and the execution of its starts."""
+"""Settings of the optimiser for a `model`, a `clustering.SLK`, and the execution of its starts."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -24,9 +24,6 @@ from clustering.seeding import first_seeds, prototypes_about, prototypes_of
 from clustering.slk.race import race, ranked, sample
 from clustering.starts import Ranking
 from clustering.trials import Course, run_trials
-
-if TYPE_CHECKING:
-    from clustering.slk.estimator import SLK
 
 COLDEST = 2.0**-10
 """Lowest temperature, used if there is almost no graph; assignments are then practically hard."""
@@ -82,12 +79,12 @@ class FitResult(NamedTuple):
     temperature: float
 
 
-def races(model: "SLK") -> bool:
+def races(model: Any) -> bool:
     """Whether starts race. With a weight path they do not, since each would first have to follow the whole path."""
     return model.n_init > 1 and isinstance(model.init, str) and not weight_path(model)
 
 
-def weight_path(model: "SLK") -> tuple[float, ...]:
+def weight_path(model: Any) -> tuple[float, ...]:
     """The shares of the weight that precede the full weight.
 
     Raises:
@@ -104,20 +101,20 @@ def weight_path(model: "SLK") -> tuple[float, ...]:
     return path
 
 
-def neighbours_used(model: "SLK", points: int) -> int:
+def neighbours_used(model: Any, points: int) -> int:
     """Neighbours of a point in the graph: at most as many as other points are in a cluster of mean size. With more,
     the graph would join clusters however far they are apart."""
     return min(model.n_neighbors, max(1, points // model.n_clusters - 1))
 
 
-def neighbours_of(model: "SLK", source: Any, rows: Rows) -> Neighbours:
+def neighbours_of(model: Any, source: Any, rows: Rows) -> Neighbours:
     """W as given or built, and sigma^2 according to `bandwidth`."""
     watch, neighbours = Stopwatch(), neighbours_used(model, len(rows.values))
     graph, variance = graph_and_variance(source, rows, neighbours, model.symmetry, model.bandwidth)
     return Neighbours(graph, variance, watch.lap())
 
 
-def rule_of(model: "SLK", rows: Rows, variance: float) -> Rule:
+def rule_of(model: Any, rows: Rows, variance: float) -> Rule:
     """Rule that computes prototypes from the assignments of these rows, according to `prototypes`."""
     if model.prototypes == "mean":
         return Means(rows)
@@ -128,7 +125,7 @@ def rule_of(model: "SLK", rows: Rows, variance: float) -> Rule:
     return Modes(rows, variance)
 
 
-def temperatures_of(model: "SLK", degree: float) -> tuple[float, ...]:
+def temperatures_of(model: Any, degree: float) -> tuple[float, ...]:
     """Weights of the entropy in R that are tried in turn until assignments are not `blurred`.
 
     By default these are 1.5 times and once the temperature above which the graph cannot separate clusters. At uniform S
@@ -148,7 +145,7 @@ def blurred(entropy: float, clusters: int) -> bool:
     return entropy > _BLURRED * math.log(clusters)
 
 
-def course_of(model: "SLK", temperature: float, *, warm: bool) -> Course:
+def course_of(model: Any, temperature: float, *, warm: bool) -> Course:
     """Settings of the trials; `warm` sweeps start from the previous assignments."""
     return Course(
         Sweeps("monotone", model.max_sweeps, model.sweep_tol, warm=warm),
@@ -161,7 +158,7 @@ def course_of(model: "SLK", temperature: float, *, warm: bool) -> Course:
 
 
 def run(
-    model: "SLK",
+    model: Any,
     rows: Rows,
     near: Neighbours,
     seeds: Tensor,
@@ -197,7 +194,7 @@ def run(
 
 
 def race_starts(
-    model: "SLK", rows: Rows, near: Neighbours, clamp: Clamp | None, *, temperature: float, whole: bool
+    model: Any, rows: Rows, near: Neighbours, clamp: Clamp | None, *, temperature: float, whole: bool
 ) -> tuple[Tensor, NDArray[np.float64], Seconds]:
     """(1, K, D) prototypes of the best of the starts, (T,) E of each start when it stopped, and the times of seeding
     and race.

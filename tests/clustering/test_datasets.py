@@ -145,7 +145,7 @@ def test_the_binary_version_of_cifar(name, labels, below, tmp_path):
     folder = tmp_path / kind.folder if below else tmp_path
     folder.mkdir(exist_ok=True)
     drawn, classes = np.random.default_rng(0), np.arange(20) % len(kind.classes)
-    files = [*kind.files["train"], *kind.files["test"]]
+    files = [*kind.parts["train"], *kind.parts["test"]]
     pictures = drawn.integers(0, 256, (len(files), 20, 3, 32, 32), dtype=np.uint8)
     for file, part in zip(files, pictures, strict=True):
         head = np.tile(classes[:, None], (1, labels)).astype(np.uint8)

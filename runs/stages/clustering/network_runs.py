@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from clustering.deep import losses
-from clustering.deep.networks import features, predictions
+from clustering.deep.networks import Prepare, features, predictions
 from clustering.deep.prior import checked_prior
-from clustering.deep.training import Augment, Prepare, train
+from clustering.deep.training import Augment, train
 from clustering.evaluation.protocol import schedule
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
