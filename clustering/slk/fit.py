@@ -104,7 +104,7 @@ def weight_path(model: Any) -> tuple[float, ...]:
 def neighbours_used(model: Any, points: int) -> int:
     """Neighbours of a point in the graph: at most as many as other points are in a cluster of mean size. With more,
     the graph would join clusters however far they are apart."""
-    return min(model.n_neighbors, max(1, points // model.n_clusters - 1))
+    return int(min(model.n_neighbors, max(1, points // model.n_clusters - 1)))
 
 
 def neighbours_of(model: Any, source: Any, rows: Rows) -> Neighbours:

@@ -26,7 +26,7 @@ def stage_of(config: ClusterConfig) -> ClusteringStage:
     Raises:
         InputError: a wrong value, or missing files.
     """
-    from clustering.deep.training import StepwiseMethod
+    from clustering.deep.settings import StepwiseMethod
 
     method = config.method.build()
     if config.learns:
