@@ -114,7 +114,7 @@ CASES: dict[str, Callable[[], Callable[[], object]]] = {
     "slk": lambda: _fit(_imported("clustering", "SLK", 10)),
     "laplacian": lambda: _fit(_imported("clustering", "LaplacianKModes", 10)),
     "ncut": lambda: _fit(_imported("clustering", "Ncut", 10)),
-    "entropy": lambda: _fit(_imported("clustering.deep.entropy_clustering", "EntropyClustering", 10)),
+    "entropy": lambda: _fit(_imported("clustering.deep.linear", "EntropyClustering", 10)),
     "xsdc": lambda: _fit(_imported("clustering.deep.xsdc.estimator", "XSDC", 10, steps=10)),
     "fair": lambda: fair(3_791),
     "strategies": lambda: strategies(15, 5, 200),

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 
 from clustering.datasets.mnist import MNIST
 from clustering.deep import OBJECTIVES
-from clustering.deep.linear_heads import fit_heads, log_probabilities
+from clustering.deep.linear import fit_heads, log_probabilities
 from clustering.foundation.streams import stream
 from clustering.metrics import accuracy, ari
 

@@ -32,7 +32,6 @@ def main() -> None:
     parser.add_argument("--rows", choices=["l2", "standard", "raw"], default="l2", help="what is done to them first")
     parser.add_argument("--bandwidth", type=float, default=1.0, help="times the one of the graph")
     parser.add_argument("--select", choices=["information", "energy"], default="information")
-    parser.add_argument("--graph", type=Path, help="a folder that keeps the neighbours")
     given = parser.parse_args()
     with np.load(Path(os.environ["TRANSDUCE_DATA"]) / "clustering" / f"{given.data}.npz") as arrays:
         X = np.concatenate([arrays["x_train"], arrays["x_test"]]).astype(np.float32)
@@ -42,7 +41,7 @@ def main() -> None:
     elif given.rows == "standard":
         X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
     K = int(y.max()) + 1
-    graph = neighbours(X, 5, method="exact", cache=given.graph)
+    graph = neighbours(X, 5, method="exact")
     print(f"{given.data} {X.shape}: exact neighbours {graph.seconds:.1f} s")
     more = {"bandwidth": given.bandwidth * graph.mean_squared_distance**0.5, "select": given.select}
     exact = faiss_seconds(X)

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from clustering import SLK
 from clustering.datasets import DATASETS
 from clustering.metrics import accuracy, nmi
-from clustering.sweeps import fit_trials
 
 PUBLISHED: dict[str, dict[str, Any]] = {
     "preset slk2018-ms": {},
@@ -65,7 +65,7 @@ def main() -> None:
         models["defaults, one start"] = SLK(K, normalize="l2", n_init=1)
         print(f"{name} {X.shape}, {given.seeds} seeds: ACC / NMI, mean and sd; ACC by labels; ACC by lowest E")
         for title, model in models.items():
-            found = fit_trials(model, X, seeds=range(given.seeds))
+            found = [clone(model).set_params(random_state=seed).fit(X) for seed in range(given.seeds)]
             ACC = np.array([accuracy(y, fitted.labels_) for fitted in found])
             NMI = np.array([nmi(y, fitted.labels_) for fitted in found])
             lowest = int(np.argmin([fitted.objective_ for fitted in found]))

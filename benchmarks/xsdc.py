@@ -25,11 +25,10 @@ from clustering.constraints import constraints
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.mnist import MNIST
 from clustering.datasets.paper_files import MAGIC
+from clustering.deep.xsdc.assignments import nearest_labels
 from clustering.deep.xsdc.discriminative import feature_scale, ridge
-from clustering.deep.xsdc.kernel_networks import lenet5_kernel_network
-from clustering.deep.xsdc.reversal import Reversal
-from clustering.deep.xsdc.rounding import nearest_labels
-from clustering.deep.xsdc.vector_networks import KernelMap
+from clustering.deep.xsdc.networks import KernelMap, lenet5_kernel_network
+from clustering.deep.xsdc.training import Reversal
 from clustering.evaluation.known_labels import labels_of_some
 from clustering.foundation.streams import stream
 from runs.config import groups

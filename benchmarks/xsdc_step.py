@@ -17,8 +17,7 @@ import torch
 from clustering.constraints import constraints
 from clustering.deep.xsdc.balancing import balance
 from clustering.deep.xsdc.discriminative import discriminative_objective, dissimilarity, normalised_features
-from clustering.deep.xsdc.kernel_networks import OfRows, lenet5_kernel_network
-from clustering.deep.xsdc.vector_networks import KernelMap, LinearMap, Perceptron
+from clustering.deep.xsdc.networks import KernelMap, LinearMap, OfRows, Perceptron, lenet5_kernel_network
 
 LABELLED, OTHERS, CLUSTERS, PENALTY = 50, 1024, 10, 2.0**-20
 

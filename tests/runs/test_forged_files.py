@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from clustering.datasets.features import Features
-from clustering.deep.softmax_clustering import SoftmaxClustering
+from clustering.deep.linear import SoftmaxClustering
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import Plugins

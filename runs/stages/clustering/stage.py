@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def stage_of(config: ClusterConfig) -> ClusteringStage:
     """Return the stage of a config. Data set and method are built, which checks values and that files exist."""
-    from clustering.deep.stepwise_method import StepwiseMethod
+    from clustering.deep.settings import StepwiseMethod
 
     method = config.method.build()
     if config.learns:
@@ -30,7 +30,7 @@ def stage_of(config: ClusterConfig) -> ClusteringStage:
 
         check_learner(config, method)
     if hasattr(method, "network_objective"):
-        from clustering.deep.softmax_clustering import check_objective
+        from clustering.deep.linear import check_objective
 
         views = config.network.options["views"] if config.learns else 0
         check_objective(getattr(method, "objective", ""), known=config.asked_labels() is not None, views=views)

@@ -5,7 +5,6 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from clustering.evaluation.known_labels import KnownLabels
     from clustering.evaluation.known_links import KnownLinks
     from runs.stages.clustering.shared_graphs import SharedGraphs
-
-AT_ONCE = 20  # largest number of trials fitted together
 
 
 class Known(NamedTuple):
@@ -110,8 +107,7 @@ def fit_all(
     from sklearn.base import clone
     from sklearn.exceptions import ConvergenceWarning
 
-    from clustering.sweeps import fit_trials
-    from clustering.trials import TOGETHER
+    from clustering.sweeps import fitted
 
     estimator = with_known(told(config), n_clusters=known.clusters, device=config.device.partition(":")[0])
     options = dict(given or {}) | (known.links._asdict() if known.links else {})
@@ -121,28 +117,19 @@ def fit_all(
     seeds = {trial: random_state(config.seed, trial.start) for trial in planned}
     settings: list[dict[str, Any]] = [{}, *map(dict, selection.settings if selection else ())]
     graph_of = functools.cache(lambda i: graphs.of(clone(estimator).set_params(**settings[i]), config.device))
-    at_once = 1
-    if hasattr(estimator, "trials"):  # as many as the method fits at once, so that the progress bar moves often
-        at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * known.clusters)))
-    if hasattr(estimator, "require_memory"):
-        estimator.require_memory(data.values, starts=at_once)
     rows: list[dict[str, Any]] = []
     with progress.track(cluster_name(config), len(planned)) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for _, same in groupby(planned, key=lambda trial: id(graph_of(trial.setting))):
-            alike = list(same)
-            graph = graph_of(alike[0].setting)
-            for some in (alike[first : first + at_once] for first in range(0, len(alike), at_once)):
-                grid = [settings[one.setting] | ({"random_state": seeds[one]} if seeded else {}) for one in some]
-                how: dict[str, Any] = {"seeds": [0], "grid": grid, "graph": graph, "given": options}
-                since = time.perf_counter()
-                fitted = fit_trials(estimator, data.values, partial_labels=known.partial, **how)
-                each = (time.perf_counter() - since) / len(some)
-                for model in fitted:
-                    if take is not None:
-                        take(model)
-                    rows.append(facts_of(model, graph.seconds if graph else 0.0, each))
-                advance(len(some))
+        for trial in planned:
+            graph, own = graph_of(trial.setting), {"random_state": seeds[trial]} if seeded else {}
+            model = clone(estimator).set_params(**{**settings[trial.setting], **own})
+            since = time.perf_counter()
+            fitted(model, data.values, graph=graph, partial_labels=known.partial, given=options)
+            spent = time.perf_counter() - since
+            if take is not None:
+                take(model)
+            rows.append(facts_of(model, graph.seconds if graph else 0.0, spent))
+            advance()
     return trials_of(config, rows, planned, settings, data, known, selection)
 
 

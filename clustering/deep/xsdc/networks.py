@@ -1,4 +1,6 @@
-"""Convolutional kernel networks: every layer is the Nystrom approximation of a kernel between patches (Mairal 2016).
+"""Networks that compute the features of XSDC: for points in vector form, for images, or a user's module.
+
+In convolutional kernel networks every layer is the Nystrom approximation of a kernel between patches (Mairal 2016):
 
     phi(x) = kappa(x, V) (kappa(V, V) + 0.001 I)^(-1/2)
 
@@ -6,9 +8,11 @@ The filters V are landmarks on the unit sphere. They are initialised with patche
 network already gives useful features, and are trained by gradient steps along the sphere.
 """
 
+import copy
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -19,6 +23,38 @@ from clustering.foundation.errors import InputError
 
 _IMAGES = 256
 """Number of images from which the initial filters are drawn, layer by layer."""
+
+
+_POINTS = 1000
+"""Number of points whose distances determine the bandwidth."""
+
+
+_GREY = "for pictures of your own set colour=grey, or choose another representation"
+_PARTS = ("begin", "optimizer", "usual_step")
+
+
+class Network(Protocol):
+    """A `torch.nn.Module` that computes features and defines its initialisation and its optimiser.
+
+    Attributes:
+        usual_step: default step size.
+    """
+
+    usual_step: float
+
+    def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
+        """Initialise the parameters from inputs (n, …)."""
+        ...
+
+    def optimizer(self, step: float, decay: float = 0.0) -> torch.optim.Optimizer:
+        """The optimiser, with step size `step` and weight `decay` of the sum of squared parameters."""
+        ...
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """(n, D) features."""
+        ...
+
+    def __getattr__(self, name: str) -> Any: ...
 
 
 def inverse_square_root(gram: Tensor, ridge: float = 1e-3, iterations: int = 20) -> Tensor:
@@ -260,3 +296,157 @@ class SphereDescent(torch.optim.Optimizer):
                     slope = functional.normalize(slope, dim=1)
                     rows.copy_(functional.normalize(rows - group["lr"] * slope, dim=1))
         return None
+
+
+class KernelMap(nn.Module):
+    """Nystrom features of the Gaussian kernel: exp(-||x - v||^2 / (2 s^2)) for p landmarks v, multiplied by the inverse
+    square root of their Gram matrix (the paper's network for MAGIC and Gisette, with 32 landmarks).
+
+    As in the paper, the bandwidth s is the median distance between the first 1000 points.
+
+    Attributes:
+        landmarks: (p, d), initialised with points drawn at random.
+        bandwidth: () s.
+    """
+
+    usual_step = 1.0
+    bandwidth: Tensor
+
+    def __init__(self, dimension: int, landmarks: int = 32, *, unit_landmarks: bool = False) -> None:
+        """With `unit_landmarks`, initial landmarks are scaled to unit norm, as in the authors' code."""
+        super().__init__()
+        self.unit_landmarks = unit_landmarks
+        self.landmarks = nn.Parameter(torch.zeros(landmarks, dimension))
+        self.register_buffer("bandwidth", torch.ones(()))
+
+    def forward(self, points: Tensor) -> Tensor:
+        return self._similarity(points) @ inverse_square_root(self._similarity(self.landmarks))
+
+    def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
+        points, count = len(inputs), len(self.landmarks)
+        drawn = inputs[torch.from_numpy(generator.choice(points, count, replace=points < count)).to(inputs.device)]
+        if self.unit_landmarks:
+            drawn = nn.functional.normalize(drawn, dim=1)
+        distances = torch.nn.functional.pdist(inputs[:_POINTS])
+        typical = float(distances.median()) if len(distances) else 1.0
+        with torch.no_grad():
+            self.landmarks.copy_(drawn)
+            self.bandwidth.fill_(typical if typical > 0 else 1.0)
+
+    def optimizer(self, step: float, decay: float = 0.0) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=step, weight_decay=2 * decay)
+
+    def _similarity(self, points: Tensor) -> Tensor:
+        squared = points.square().sum(1, keepdim=True) + self.landmarks.square().sum(1)
+        squared = (squared - 2 * points @ self.landmarks.T).clamp_min(0)
+        return (squared / (-2 * self.bandwidth**2)).exp()
+
+
+class LinearMap(nn.Module):
+    """Projections x W^T on p directions; rows of W have unit norm and are trained by gradient steps along the
+    sphere."""
+
+    usual_step = 0.1
+
+    def __init__(self, dimension: int, features: int) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(features, dimension))
+
+    def forward(self, points: Tensor) -> Tensor:
+        return points @ self.weights.T
+
+    def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
+        drawn = torch.from_numpy(generator.normal(size=self.weights.shape)).to(self.weights)
+        with torch.no_grad():
+            self.weights.copy_(nn.functional.normalize(drawn, dim=1))
+
+    def optimizer(self, step: float, decay: float = 0.0) -> torch.optim.Optimizer:
+        """Gradient steps along the sphere; `decay` is ignored."""
+        return SphereDescent(self.parameters(), step)
+
+
+class Perceptron(nn.Sequential):
+    """Hidden layers with ReLU activations and a linear output layer; trained by Adam."""
+
+    usual_step = 1e-3
+
+    def __init__(self, dimension: int, hidden: tuple[int, ...] = (64,), features: int = 32) -> None:
+        widths = (dimension, *hidden)
+        layers = [layer for before, after in pairwise(widths) for layer in (nn.Linear(before, after), nn.ReLU())]
+        super().__init__(*layers, nn.Linear(widths[-1], features))
+
+    def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
+        """Initialise weights by He's normal distribution, and biases with zero."""
+        for layer in self:
+            if isinstance(layer, nn.Linear):
+                drawn = generator.normal(size=layer.weight.shape) * (2 / layer.in_features) ** 0.5
+                with torch.no_grad():
+                    layer.weight.copy_(torch.from_numpy(drawn))
+                    layer.bias.zero_()
+
+    def optimizer(self, step: float, decay: float = 0.0) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.parameters(), lr=step, weight_decay=2 * decay)
+
+
+def network_of(representation: Any, columns: int, features: int) -> Any:
+    """A `Network` for rows (n, columns): a new built-in network, or a copy of the
+    user's module.
+
+    Raises:
+        InputError: the name is unknown, the module lacks parts of `Network`, or the network does not support these
+            numbers of columns or features.
+    """
+    if isinstance(representation, nn.Module):
+        missing = [part for part in _PARTS if not hasattr(representation, part)]
+        if missing:
+            raise InputError(
+                f"XSDC: representation {type(representation).__name__} has no {', '.join(missing)}; see "
+                "clustering.deep.xsdc.networks.Network"
+            )
+        return copy.deepcopy(representation)
+    kinds: dict[str, Callable[[], nn.Module]] = {
+        "linear": lambda: LinearMap(columns, features),
+        "kernel": lambda: KernelMap(columns, features),
+        "perceptron": lambda: Perceptron(columns, features=features),
+        "ckn_gm": lambda: _ckn_gm(columns, features),
+        "lenet5": lambda: _lenet5(columns, features),
+    }
+    if not isinstance(representation, str) or representation not in kinds:
+        raise InputError(f"XSDC: representation must be one of {', '.join(kinds)}, or a module, not {representation!r}")
+    return kinds[representation]()
+
+
+def side_of(pixels: int, subject: str, remedy: str) -> int:
+    """Height and width of a square image with this number of grey values.
+
+    Raises:
+        InputError: the number is not a square. The message starts with `subject`, which requires such images, and
+            ends with `remedy`, what the user can do.
+    """
+    side = math.isqrt(pixels)
+    if side**2 != pixels:
+        raise InputError(
+            f"XSDC: {subject} square grey pictures, but {pixels} columns are not a square number; {remedy}"
+        )
+    return side
+
+
+def _lenet5(columns: int, features: int) -> OfRows:
+    side = side_of(columns, "lenet5 requires", _GREY)
+    return OfRows(lenet5_kernel_network(features, side=side), side)
+
+
+def _ckn_gm(columns: int, features: int) -> OfRows:
+    side = math.isqrt(columns // 3)
+    if 3 * side**2 != columns or side < 6:
+        raise InputError(
+            f"XSDC: ckn_gm requires square colour pictures of 6 x 6 or more, but {columns} columns are not 3 S^2 with "
+            "S >= 6; choose another representation"
+        )
+    filters, left = divmod(features, gradient_cells(side))
+    if left or not filters:
+        raise InputError(
+            f"XSDC: for ckn_gm with pictures of {side} x {side}, n_features must be a multiple of "
+            f"{gradient_cells(side)}, not {features}; set n_features={32 * gradient_cells(side)}, for example"
+        )
+    return OfRows(gradient_kernel_network(filters), side, colour=True)
