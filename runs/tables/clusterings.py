@@ -8,7 +8,7 @@ from runs.cache import raised
 from runs.config.configs import ClusterConfig, FairConfig
 from runs.record.query import RunRow
 from runs.stages.lineage import revisions_of
-from runs.tables.table import SeedResult
+from runs.tables.table import Config, SeedResult
 
 STAGES = {"clustering": "cluster/", "fair": "fair/"}
 """Stages of clusterings, with the prefixes of their experiments."""
@@ -43,7 +43,7 @@ class Clusterings:
         chosen: dict[int, SeedResult] = {}
         newest = ""  # fingerprint of the points of the newest run
         left_out: list[str] = []
-        stage, keys = "fair" if isinstance(config, FairConfig) else "clustering", _result_keys(config)
+        stage, keys = "fair" if isinstance(config, FairConfig) else "clustering", clustering_keys(config)
         wanted: tuple[str, str] | None = None
         for run in self._by_dataset.get((stage, config.dataset.name), []):
             seed, data = run.params.get("seed", ""), run.tags.get("data", "")
@@ -51,7 +51,7 @@ class Clusterings:
                 continue
             if any(run.params.get(name) != value for name, value in keys.items()):
                 continue
-            wanted = wanted or (raised(revisions_of(config)), _tried(config))
+            wanted = wanted or (raised(revisions_of(config)), selected_from(config))
             if (run.tags.get("revisions", ""), run.tags.get("selected_from", "")) != wanted:
                 left_out.append(run.run_id)
                 continue
@@ -71,14 +71,14 @@ class Clusterings:
         return tuple(chosen[seed] for seed in sorted(chosen))
 
 
-def _tried(config: ClusterConfig | FairConfig) -> str:
+def selected_from(config: Config) -> str:
     """The settings from which labels select, as in the tag `selected_from` of its runs."""
     from runs.stages.clustering.fitting import selection_for, tried
 
-    return "" if isinstance(config, FairConfig) else tried(selection_for(config))
+    return tried(selection_for(config)) if isinstance(config, ClusterConfig) else ""
 
 
-def _result_keys(config: ClusterConfig | FairConfig) -> dict[str, str]:
+def clustering_keys(config: ClusterConfig | FairConfig) -> dict[str, str]:
     """Keys of a config that can change the result, without the seed, as the parameters of its runs."""
     counting = config.result_keys()
     if isinstance(config, FairConfig) and not hasattr(config.method.kind, "path"):

@@ -19,7 +19,6 @@ from runs.config.configs import EvaluateConfig
 from runs.config.groups import SAME
 from runs.config.overrides import values
 from runs.config.schemas import CROSSING, TASKS
-from runs.record.exported import ExportedRuns
 from runs.record.query import RunRow, Tags, read_runs
 from runs.record.run_folders import RunFolders
 from runs.stages.given_features import given_fingerprint
@@ -65,19 +64,18 @@ class Record:
                 self._alike.setdefault(_kind(keys), []).append((keys, run))
 
     @classmethod
-    def of(cls, table: Table, tracker: "Tracker | ExportedRuns") -> "Record":
+    def of(cls, table: Table, tracker: "Tracker") -> "Record":
         """The runs of the benchmarks that a table is about."""
-        read = tracker.select if isinstance(tracker, ExportedRuns) else functools.partial(_existing, tracker)
         benchmarks = {cell.few_shot.benchmark.name for cell in table.cells.values() if cell.few_shot}
         clustered = [cell.clustering or cell.fair for cell in table.cells.values()]
         datasets = {config.dataset.name for config in clustered if config}
         runs: list[RunRow] = []
         if benchmarks:
             tags = {"stage": ["evaluation"], "benchmark": sorted(benchmarks)}
-            runs += read("evaluate/", tags=tags)
+            runs += _existing(tracker, "evaluate/", tags=tags)
         if datasets:
             for stage, begin in STAGES.items():
-                runs += read(begin, tags={"stage": [stage], "dataset": sorted(datasets)})
+                runs += _existing(tracker, begin, tags={"stage": [stage], "dataset": sorted(datasets)})
         return cls(runs, tracker)
 
     def filled(self, table: Table) -> Table:

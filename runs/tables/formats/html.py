@@ -124,7 +124,7 @@ class _Fragment:
         if target := numbers.corrected(cell.published):
             yield f'<span class="target">target {escape(target)}</span>'
         if shipped := numbers.shipped(self.table, cell, column):
-            yield f'<span class="found">shipped {self._linked(escape(shipped), cell.shipped)}</span>'
+            yield f'<span class="found">shipped {escape(shipped)}</span>'
         if cell.results:
             yield f'<span class="found">here {self._measured(column, cell)}</span>'
         if scored := numbers.scored(cell, column):

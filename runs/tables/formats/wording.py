@@ -151,9 +151,8 @@ def runs(table: Table, digits: int | None = None) -> list[str]:
     """A sentence for each row that has runs: their ids, cut to `digits` characters, each with its columns."""
     by_row: dict[Row, dict[str, list[Column]]] = {}
     for (row, column), cell in table.cells.items():
-        if cell.results or cell.shipped:
-            ids = " ".join(result.run_id[:digits] for result in cell.results or cell.shipped)
-            ids += "" if cell.results else " (shipped)"
+        if cell.results:
+            ids = " ".join(result.run_id[:digits] for result in cell.results)
             by_row.setdefault(row, {}).setdefault(ids, []).append(column)
     return [f"{row}: {'; '.join(_in_columns(table, of_row))}" for row, of_row in by_row.items()]
 

@@ -194,7 +194,7 @@ def _place(
         pairs = (setting.partition("=")[::2] for setting in typed)
         differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
     else:
-        differs += differences(_by_name(configs[0]), _by_name(plain[0]))
+        differs += differences(keys_by_name(configs[0]), keys_by_name(plain[0]))
     on_path = None if variant else recipe.on_path(row, column, configs[0])
     scored = _in_words(on_path, recipe.metric(column)) if on_path else recipe.scoring(row, column)
     needs = _needs(configs[0], "" if variant else recipe.needs)
@@ -239,7 +239,7 @@ def keys_of(config: Config) -> dict[str, str]:
     return {name: str(value) for name, value in config.result_keys().items() if name != "seed" and value is not None}
 
 
-def _by_name(config: Config) -> dict[str, str]:
+def keys_by_name(config: Config) -> dict[str, str]:
     """The keys of a config; files of features count by their names, so that their folder makes no difference."""
     if isinstance(config, EvaluateConfig) and config.features is not None:
         return keys_of(config) | {"features": file_names(config.features)}
