@@ -23,8 +23,9 @@ from runs.report.papers import RESULTS as SHOWN
 from runs.report.papers import Reader
 from runs.stages.stage import set_values
 from runs.tables import shipped
+from runs.tables.keys import cell_key
 from runs.tables.papers.paper import is_paper
-from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS, cell_key
+from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS
 from runs.tables.table import Cell, Table
 from runs.track import Tracker
 

@@ -56,8 +56,6 @@ def judge(cell: Cell, column: Column, table: PublishedTable, tolerance: Toleranc
 
 
 def _not_found(cell: Cell) -> Verdict:
-    if cell.near is not None:
-        return Verdict("other protocol", "; ".join(cell.near.differs))
     if cell.config is None:
         return Verdict("cannot run here", cell.obstacle)
     return Verdict("not run", cell.obstacle)

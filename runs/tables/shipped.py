@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from clustering.foundation.errors import InputError
-from runs.cache import key, raised
 from runs.config.configs import EvaluateConfig
 from runs.stages.given_features import given_fingerprint
-from runs.stages.lineage import revisions_of
-from runs.tables.clusterings import selected_from
-from runs.tables.papers.paper import keys_by_name
+from runs.tables.keys import cell_key
 from runs.tables.table import Cell, Column, Config, Row, SeedResult, Table
 from runs.tables.verdicts import ClaimStatus, Finding
 
@@ -32,13 +29,6 @@ FIELDS = {RESULTS: (*HEADINGS, *NUMBERS, *ORIGIN), CLAIMS: ("table", "claim", "s
 SHARES = ("accuracy", "nmi", "acc_hungarian", "ari")
 Line = Mapping[str, str]
 Place = tuple[Row, Column]
-
-
-def cell_key(config: Config) -> str:
-    """Return the key of the settings that decide a result, but for the seed, and of the revisions of its classes. Files
-    of features count by their names."""
-    settings = keys_by_name(config) | {"selected_from": selected_from(config)}
-    return key("cell", settings, {}, {"raised": raised(revisions_of(config))})[:8]
 
 
 def shipped_results() -> "Shipped | None":

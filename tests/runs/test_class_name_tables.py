@@ -15,9 +15,10 @@ from runs.figures import papers
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.pipeline import evaluation, recorded_evaluation
-from runs.tables.filling import filled, result_keys
+from runs.tables.filling import filled
 from runs.tables.grid import table_of
 from runs.tables.judging import judge
+from runs.tables.keys import result_keys
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.published import published_table
 from runs.tables.papers.recipe import recipe_of

@@ -15,14 +15,15 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.stages.pipeline import evaluation
 from runs.tables.best import with_best
 from runs.tables.claims.few_shot import check
-from runs.tables.filling import differences, filled
+from runs.tables.filling import filled
 from runs.tables.judging import judge
+from runs.tables.keys import differences
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.printed import Value
 from runs.tables.papers.published import published_names, published_table
 from runs.tables.papers.recipe import recipe_of
 from runs.tables.run_files import RunFiles
-from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
+from runs.tables.table import Cell, Column, Row, SeedResult, Table
 from runs.tables.verdicts import STATUSES, Tolerance
 
 
@@ -160,6 +161,11 @@ def test_the_rule():
     assert status(found(0.612, published=printed(half_width=1.0)), paper("std", runs=4)) == "above"
 
 
+def test_without_intervals_an_exact_match_is_no_overlap():
+    exact = found(0.6, math.nan, 0)
+    assert judge(exact, COLUMN, paper(), Tolerance()).why == "the difference is below the precision of the print"
+
+
 def test_a_corrected_target_is_a_mean_over_the_tasks_of_the_table_that_prints_it():
     """The journal's 600 tasks, not the thesis's 10,000: an interval four times as wide."""
     corrected = printed(corrected=60.0, corrected_source="slk_fewshot/II")
@@ -186,7 +192,6 @@ def test_what_is_no_comparison():
     assert status(found(0.6, results=(), published=None)) == "not run", "a dash is run if its row has a method"
     assert status(found(0.6, differs=("tasks=9, not 10",))) == "other protocol"
     assert status(found(0.6, results=())) == "not run"
-    assert status(found(0.6, results=(), near=Near(("tasks=9, not 10",), 0.6, "run"))) == "other protocol"
     assert status(found(0.6, results=(), config=None, obstacle="no such benchmark")) == "cannot run here"
 
 
@@ -225,7 +230,7 @@ def tiny_paper(tiny_arguments):
     return [*kept, "way=3", "query=5", "tuning=null", "backbone=conv4"]
 
 
-def test_a_table_from_its_runs_and_the_nearest_other_one(trained, tracker, tiny_paper, notes):
+def test_a_table_from_its_runs(trained, tracker, tiny_paper, notes):
     settings = [*tiny_paper, f"results={trained.root}"]
     empty = paper_table("thesis/4.4", settings)
     configs = [config for config in empty.configs if config.benchmark.name != "mini"]
@@ -241,9 +246,6 @@ def test_a_table_from_its_runs_and_the_nearest_other_one(trained, tracker, tiny_
     assert all(any("tasks=40" in key for key in cell.differs) for cell in table.cells.values())
     more = ["tasks=41" if item == "tasks=40" else item for item in settings]
     other = judged(filled(paper_table("thesis/4.4", more), tracker))
-    near = next(iter(other.cells.values())).near
-    assert near.differs == ("tasks=40, not 41",)
-    assert near.run_id in {result.run_id for cell in table.cells.values() for result in cell.results}
     assert len(other.missing) == len(other.cells)
 
 

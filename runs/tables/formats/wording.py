@@ -75,7 +75,7 @@ def shared_verdict(table: Table, row: Row) -> str | None:
     """
     cells = [cell for (r, _), cell in table.cells.items() if r == row]
     statuses = {cell.verdict.status for cell in cells if cell.verdict}
-    if len(statuses) != 1 or any((cell.results or cell.shipped) or cell.near for cell in cells):
+    if len(statuses) != 1 or any(cell.results or cell.shipped for cell in cells):
         return None
     everywhere = {cell.verdict.status for cell in table.cells.values() if cell.verdict}
     quoted = row.kind == "quoted" and statuses == {"cannot run here"}
