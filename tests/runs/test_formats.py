@@ -13,7 +13,6 @@ from runs.console import output as console
 from runs.tables.formats import FILES, lines, markdown, numbers, records, terminal, wording
 from runs.tables.formats import html as html_format
 from runs.tables.papers.published import published_names
-from runs.tables.table import Table
 from tests.runs.made_up import FINDINGS, SHARES, filled
 from tests.runs.pages import Reader, squeezed
 
@@ -124,12 +123,6 @@ def test_parts_hold_every_cell_once_and_fit(name, share):
         assert sorted(places, key=repr) == sorted(table.cells, key=repr)
 
 
-def test_halves_without_a_row_in_common_stand_below_each_other():
-    blocks = wording.blocks(filled("thesis/2.2", 0.0))
-    assert [{column.group for column in block} for block in blocks] == [{"NMI/ACC half"}, {"time half"}]
-    assert len(wording.blocks(filled("thesis/4.1", 0.0))) == 1
-
-
 def test_html_is_accessible():
     page = Reader(FILES["html"](filled("thesis/4.1", 0.5)))
     tags = [tag for tag, _ in page.tags]
@@ -141,21 +134,6 @@ def test_html_is_accessible():
         found["title"] for tag, found in Reader(FILES["html"](filled("thesis/2.2", 0.0))).tags if tag == "abbr"
     ]
     assert set(abbreviations) == {wording.ABBREVIATIONS["NMI"], wording.ABBREVIATIONS["ACC"]}
-
-
-def test_every_row_of_html_is_as_wide_as_its_head():
-    for name in published_names():
-        width, spans = 0, []
-        for tag, found in Reader(FILES["html"](filled(name, 0.3))).tags:
-            if tag == "tr":
-                spans.append([])
-            elif tag in ("td", "th"):
-                spans[-1].append((int(found.get("colspan", 1)), found.get("rowspan")))
-            elif tag == "table":
-                spans, width = [], 0
-            if tag == "tr" and len(spans) > 3:
-                width = width or sum(span for span, _ in spans[0])
-                assert sum(span for span, _ in spans[-2]) == width
 
 
 def test_html_links_to_runs():
@@ -193,37 +171,6 @@ def test_on_another_benchmark_nothing_is_held_against_the_print():
         for record in records.records(table):
             assert record["published"] is record["difference"] is None
             assert record["verdict"] in ("other protocol", "not run")
-
-
-def test_quoted_rows_are_marked_as_quoted(monkeypatch, capsys):
-    table = filled("thesis/4.1", 0.0)
-    quoted = [row for row in table.rows if row.kind == "quoted"]
-    text = shown(table, 160, monkeypatch, capsys)
-    assert sum("  quoted  " in line for line in text.splitlines()) == len(quoted)
-    assert FILES["md"](table).count("| quoted |") == len(quoted)
-    assert FILES["tex"](table).count("& quoted &") >= len(quoted)  # once in each part
-    assert FILES["html"](table).count("<td>quoted</td>") == len(quoted)
-
-
-def test_seeds_are_counted_where_the_title_does_not():
-    table = filled("thesis/4.4", 1.0, 3)
-    assert "3 seeds" in table.title
-    assert "(n=" not in FILES["md"](table)
-    row, column = next(iter(table.cells))
-    cells = dict(table.cells)
-    cells[row, column] = filled("thesis/4.4", 1.0, 2).cells[row, column]
-    mixed = Table(table.name, table.about, table.rows, table.columns, cells)
-    assert FILES["md"](mixed).count("(n=2)") == 1
-    assert FILES["md"](mixed).count("(n=3)") == len(cells) - 1
-
-
-def test_what_the_paper_scored_otherwise_is_shown_as_it_scored():
-    table = filled("thesis/4.4", 1.0)
-    cell = next(cell for cell in table.cells.values() if cell.scored and cell.published.corrected is None)
-    text = FILES["md"](table)
-    assert "| *scored as printed* |" in text
-    assert "best permutation" in text
-    assert f"{100 * cell.as_printed:.2f}" in text
 
 
 def test_footnotes_are_marked_in_order_and_found_below():

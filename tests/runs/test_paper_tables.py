@@ -17,7 +17,6 @@ from runs.tables.best import with_best
 from runs.tables.claims.few_shot import check
 from runs.tables.filling import filled
 from runs.tables.judging import judge
-from runs.tables.keys import differences
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.printed import Value
 from runs.tables.papers.published import published_names, published_table
@@ -35,27 +34,6 @@ def test_every_printed_number_has_its_cell(name):
     )
     for cell in table.cells.values():
         assert cell.config or cell.obstacle
-
-
-def test_what_this_version_cannot_run_is_said_and_nothing_else():
-    """So that a slip in a recipe is not taken for a benchmark to come."""
-    for name in published_names():
-        reasons = {why for cells in recipe_of(name).cannot.values() for why in cells.values()}
-        for cell in paper_table(name).cells.values():
-            known = "not among those" in cell.obstacle or "root=FOLDER" in cell.obstacle or not cell.obstacle
-            assert known or cell.obstacle in reasons, (name, cell.obstacle)
-
-
-def test_a_cell_names_the_config_of_the_paper():
-    table = paper_table("thesis/4.1")
-    config = table.at("ResNet-18 LaplacianShot (ours)", "miniImageNet 5-shot").config
-    assert (config.benchmark.name, config.backbone.name, config.strategy.name) == (
-        "mini",
-        "resnet18_84",
-        "laplacianshot",
-    )
-    assert (config.tasks, config.sampler.options["shot"], config.tuning) == (10_000, 5, "papers")
-    assert table.at("ResNet-18 MAML", "miniImageNet 1-shot").config is None
 
 
 def test_another_benchmark_folds_what_becomes_equal_and_says_what_differs():
@@ -213,15 +191,6 @@ def test_a_verdict_agrees_with_the_sign_of_the_difference(value, target, width, 
     assert verdict.status == expected
 
 
-@given(
-    st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xyz")),
-    st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xyz")),
-)
-def test_two_configs_differ_exactly_where_they_do(one, other):
-    named = {text.partition("=")[0] for text in differences(one, other)}
-    assert named == {key for key in {*one, *other} if one.get(key) != other.get(key)}
-
-
 @pytest.fixture
 def tiny_paper(tiny_arguments):
     """Table 4.4 on the made-up benchmark."""
@@ -282,10 +251,3 @@ def test_the_verb_takes_a_papers_table(tmp_path, capsys):
     assert main(["table", "thesis/2.2", f"results={tmp_path / 'none'}"]) == 0
     assert main(["table", "thesis/2.2", "tasks=3"]) == 2
     assert not (tmp_path / "none").exists()
-
-
-def test_the_command_for_what_is_missing_names_the_folders(tmp_path, capsys):
-    runnable = sum("not among" not in cell.obstacle for cell in paper_table("thesis/4.1").cells.values())
-    assert main(["table", "thesis/4.1", f"results={tmp_path}"]) == 0
-    assert f"{runnable} missing cells can be run: transduce table thesis/4.1" in (said := capsys.readouterr().err)
-    assert "--run-missing mini.root=FOLDER tiered.root=FOLDER" in said

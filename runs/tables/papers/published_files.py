@@ -4,7 +4,6 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -71,12 +70,7 @@ class TableFile:
 
 def table_schema() -> dict[str, Any]:
     """The JSON schema of the file of a table, which `runs/published/table.schema.json` has for editors."""
-    return {"title": "A table as a paper prints it", **_adapter(TableFile).json_schema()}
-
-
-@cache
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    return TypeAdapter(kind)
+    return {"title": "A table as a paper prints it", **TypeAdapter(TableFile).json_schema()}
 
 
 def build(kind: type[T], content: Any, where: str) -> T:
@@ -86,7 +80,7 @@ def build(kind: type[T], content: Any, where: str) -> T:
         InputError: an unknown or missing key, or an invalid value; says where.
     """
     try:
-        return _adapter(kind).validate_python(content)
+        return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
         raise InputError(_in_words(kind, content, error.errors()[0], where)) from None
 
@@ -235,8 +229,13 @@ def _corrected(
             if (at[0], c) not in values:
                 raise InputError(f"{where}: has no number in column {c + 1} to be corrected")
             number, half_width, _ = _number(text, read.interval, where)
-            right = {"corrected": number, "corrected_half_width": half_width, "corrected_source": entry.source}
-            yield (at[0], c), dataclasses.replace(values[at[0], c], **right)
+            known = values[at[0], c]
+            yield (
+                (at[0], c),
+                dataclasses.replace(
+                    known, corrected=number, corrected_half_width=half_width, corrected_source=entry.source
+                ),
+            )
 
 
 def _number(text: Any, interval: str, where: str) -> tuple[float, float | None, bool]:
