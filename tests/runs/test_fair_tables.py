@@ -250,10 +250,10 @@ FAIR = "verb: fair\nrows: {Synthetic: {fairness_weight: [0, 85]}}\n"
     [
         ("verb: fare", "unknown verb 'fare'"),
         ("at: {Synthetik: {Ours: {fairness_weight: 85}}}", "at: unknown row 'Synthetik'; did you mean 'Synthetic'"),
-        ("cannot: {Bark: {Ours: no}}", "cannot: unknown row 'Bark'"),
-        ("cannot: {Bank: {Ours: no}}", "cannot: Bank: Ours: say why, in quotes, not false"),
+        ("cannot: {Bark: {Ours: why}}", "cannot: unknown row 'Bark'"),
+        ("cannot: {Bank: {Ours: no}}", "cannot: Bank: Ours must be text, not False"),
         ("cells: {Adult: {Ourz: {max_iter: 20}}}", "cells: Adult: unknown column 'Ourz'; did you mean 'Ours'"),
-        ("cells: {Adult: {Ours: 20}}", "cells: Adult: Ours: must hold KEY: VALUE, not 20"),
+        ("cells: {Adult: {Ours: 20}}", "cells: Adult: Ours must be keys and values, not 20"),
         ("at: {Synthetic: {Ours: {fairness_weight: 85}}}", "at: only fair clusterings .* set verb: fair"),
         (f"{FAIR}at: {{Synthetic: {{Ourz: {{fairness_weight: 85}}}}}}", "at: Synthetic: unknown column 'Ourz'"),
         (f"{FAIR}at: {{Synthetic: {{Ours: {{fairnes_weight: 85}}}}}}", "unknown key 'fairnes_weight'; did you mean"),

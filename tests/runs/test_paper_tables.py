@@ -87,8 +87,8 @@ def test_mistakes(name, settings, words):
         ("rows: {SimpelShot: {strategy: simpleshot}}", "SimpleShot"),
         ("columns: {mini-ImageNet: {benchmark: mini}}", "miniImageNet"),
         ("instead: {SimpelShot: features of others}", "instead: unknown heading .*SimpleShot"),
-        ("instead: {SimpleShot: no}", "instead: say in words"),
-        ("needs: [a GPU]", "needs: say in words"),
+        ("instead: {SimpleShot: no}", "instead: SimpleShot must be text"),
+        ("needs: [a GPU]", "needs must be text"),
     ],
 )
 def test_a_wrong_recipe_names_the_file_and_the_right_word(tmp_path, monkeypatch, text, words):

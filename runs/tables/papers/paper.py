@@ -20,8 +20,7 @@ from runs.tables.keys import differences, keys_by_name, keys_of
 from runs.tables.papers.printed import PublishedColumn, PublishedRow, PublishedTable, Value
 from runs.tables.papers.published import causes, errata
 from runs.tables.papers.published import published_table as read_published
-from runs.tables.papers.recipe import Recipe, Settings, recipe_of
-from runs.tables.papers.recipe_checks import WEIGHT
+from runs.tables.papers.recipe import WEIGHT, Recipe, Settings, recipe_of
 from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
 
 SMALL = "conv4"  # the network of a table on another benchmark

@@ -105,20 +105,21 @@ def _in_words(kind: type, content: Any, error: Mapping[str, Any], where: str) ->
         return f"{where}: {unknown('key', str(last), [item.name for item in dataclasses.fields(kind)])}"
     if error["type"] == "dataclass_type":
         return f"{where}: must hold keys and values, not {content!r}"
-    words = [str(key) for key in keys if isinstance(key, str)]
-    if words[-1:] == ["values"]:
+    words = [str(key) for i, key in enumerate(keys) if not any(isinstance(one, int) for one in keys[i:])]
+    if "values" in keys:
         return f"{where}: {content!r} is no number of the form of this table; write it in quotes"
     context = error.get("ctx", {})
     expected = {
-        "literal_error": f"one of {str(error.get('ctx', {}).get('expected', '')).replace(' or ', ', ')}".replace(
-            "'", ""
-        ),
+        "literal_error": f"one of {context.get('expected', '')}".replace(" or ", ", ").replace("'", ""),
         "string_type": "text",
+        "dict_type": "keys and values",
+        "mapping_type": "keys and values",
+        "bool_type": "true or false",
         "greater_than_equal": f"an integer at least {context.get('ge')}",
     }
     if error["type"] in ("string_too_short", "too_short"):
         return f"{where}: {words[-1]} is empty"
-    field_name = words[-1] if words else "the content"
+    field_name = ": ".join(words) or "the content"
     return f"{where}: {field_name} must be {expected.get(error['type'], error['msg'].lower())}, not {content!r}"
 
 
