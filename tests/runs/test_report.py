@@ -137,6 +137,7 @@ def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
     assert main([*arguments, "--json"]) == 0
     counts = json.loads(capsys.readouterr().out)
     assert [of["name"] for of in counts["tables"]] == ["thesis/3.2", "rs_transclip/1"]
+    assert counts["kinds"] == {"results of methods": 33}
     thesis = counts["tables"][0]
     assert thesis["reproduced"] + thesis["above"] + thesis["below"] + thesis["not run"] == thesis["printed"] == 27
     assert thesis["reasons"] == [{"verdict": "not run", "reason": "needs census.root=FOLDER", "cells": 6}]
