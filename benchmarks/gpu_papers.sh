@@ -6,7 +6,7 @@
 # DATA is a folder with mini_imagenet/. A call ends by itself within its minutes (9). The next call continues: training
 # after its last finished epoch, tunings and evaluations after what is recorded. Results are in $TRANSDUCE_RESULTS, else
 # in results/. There, gpu_papers/STEP.txt is what a finished step printed, STEP.failed what a failed one printed; remove
-# the file to run a step again. Each call also writes gpu_papers/runs.jsonl.gz, all finished runs (reproduction/export.py).
+# the file to run a step again. Each call also writes gpu_papers/results.csv, all results (reproduction/export.py).
 #
 # Exit code: 0 all done; 1 all done, but steps failed; 2 a user's mistake; 75 call again.
 #
@@ -115,7 +115,7 @@ if [ -n "$dry" ]; then
     exit
 fi
 
-python "$here/../reproduction/export.py" "$log/runs.jsonl.gz" "$results"
+python "$here/../reproduction/export.py" "$log" "$results"
 echo "done: ${finished[*]:-nothing}"
 [ ${#failed[@]} -eq 0 ] || echo "failed: ${failed[*]}; what they printed is in $log/*.failed"
 [ ${#left[@]} -eq 0 ] || { echo "left: ${left[*]}; call again" && exit 75; }

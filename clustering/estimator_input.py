@@ -2,17 +2,15 @@
 
 import datetime
 import warnings
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from scipy import sparse
 from torch import Tensor
 
 from clustering.files.array_files import array_of_tensor
 from clustering.foundation.errors import InputError
-from clustering.graphs.sparse_rows import SparseTable
 from clustering.lengths import ABOVE_TINY, unit_rows
 from clustering.optimiser.alternation import Clamp
 
@@ -24,11 +22,6 @@ _WHOLE = 1 << 24
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
-@overload
-def checked_rows(
-    estimator: Any, X: ArrayLike, *, reset: bool, normalize: Literal["l2"] | None = None, device: Device = "cpu"
-) -> Tensor: ...
-@overload
 def checked_rows(
     estimator: Any,
     X: ArrayLike,
@@ -36,19 +29,7 @@ def checked_rows(
     reset: bool,
     normalize: Literal["l2"] | None = None,
     device: Device = "cpu",
-    accept_sparse: bool,
-) -> Tensor | SparseTable: ...
-
-
-def checked_rows(
-    estimator: Any,
-    X: ArrayLike,
-    *,
-    reset: bool,
-    normalize: Literal["l2"] | None = None,
-    device: Device = "cpu",
-    accept_sparse: bool = False,
-) -> Tensor | SparseTable:
+) -> Tensor:
     """(N, D) rows of X on the device, float32 or float64, normalised to unit norm with `normalize="l2"`.
 
     Args:
@@ -59,7 +40,6 @@ def checked_rows(
         reset: whether this is a fit.
         normalize: "l2" or None.
         device: where to put the rows.
-        accept_sparse: whether to accept and keep scipy sparse input; otherwise it is rejected.
 
     Raises:
         InputError: a fit has fewer rows than clusters; X contains dates or times; values are not finite, or their
@@ -77,21 +57,16 @@ def checked_rows(
         dtype=float_kinds(X),
         ensure_all_finite=False,
         order="C",
-        accept_sparse=accept_sparse and "csr",
     )
-    stored = values.data if sparse.issparse(values) else values
     if reset and values.shape[0] < estimator.n_clusters:
         raise InputError(f"n_samples={values.shape[0]} should be >= n_clusters={estimator.n_clusters}")
-    largest = max(-stored.min(initial=0), stored.max(initial=0))
+    largest = max(-values.min(initial=0), values.max(initial=0))
     check_values(first_not_finite(values), largest, values.dtype)
     check_not_vanishing(largest, values.dtype)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     elif device == "cuda" and not torch.cuda.is_available():
         raise InputError(f"{name}: device='cuda', but no CUDA device is available; set device='cpu' or 'auto'")
-    if sparse.issparse(values):
-        table = SparseTable.of_scipy(values, device)
-        return table.normalised() if normalize == "l2" else table
     if not values.flags.writeable:
         values = values.copy()  # torch warns of read-only arrays
     rows = torch.from_numpy(values).to(device)
@@ -141,7 +116,7 @@ def float_kinds(X: Any) -> list[type]:
 
 
 def first_not_finite(values: Any) -> int:
-    """Index of the first row of values (N, D), dense or scipy sparse, with NaN or infinity; -1 if there is none."""
+    """Index of the first row of values (N, D) with NaN or infinity; -1 if there is none."""
     bad = np.flatnonzero(~np.isfinite(np.asarray(values.sum(axis=1, dtype=np.float64)).ravel()))
     return int(bad[0]) if len(bad) else -1
 
@@ -191,7 +166,7 @@ def check_not_vanishing(largest: float, dtype: Any) -> None:
         raise InputError(f"Input X has only values whose squares underflow in {np.dtype(dtype)}; rescale its columns")
 
 
-def known_clusters(labels: ArrayLike | None, rows: Tensor | SparseTable, clusters: int) -> Clamp | None:
+def known_clusters(labels: ArrayLike | None, rows: Tensor, clusters: int) -> Clamp | None:
     """(mask (N,), labels (N,)) of the rows with known cluster.
 
     Args:

@@ -1,5 +1,6 @@
 """K-means by scikit-learn, with the initialisation, normalisation and timing of the other estimators here."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -14,12 +15,13 @@ from clustering.estimator_input import checked_rows
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.graphs.sparse_rows import SparseRows, SparseTable, nearest_centres, rows_of
 from clustering.numbering import numbered
+from clustering.optimiser.centres import Rows, nearest_centres
 from clustering.seeding import first_seeds
 from clustering.starts import first_lowest
 
 
+@dataclass(eq=False, repr=False)
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """K-means: minimises sum_p ||x_p - m_{l_p}||^2 by scikit-learn's Lloyd iterations from several starts.
 
@@ -46,41 +48,31 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        normalize: Literal["l2"] | None = None,
-        max_iter: Annotated[int, AtLeast(1)] = 300,
-        tol: Annotated[float, AtLeast(0)] = 1e-4,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    init: str | ArrayLike = "k-means++"
+    n_init: Annotated[int, AtLeast(1)] = 8
+    normalize: Literal["l2"] | None = None
+    max_iter: Annotated[int, AtLeast(1)] = 300
+    tol: Annotated[float, AtLeast(0)] = 1e-4
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "KMeans":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn, and so is
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, as in scikit-learn, and so is
         `graph`.
 
         Raises:
             InputError: a parameter or X is invalid, or there are fewer distinct points than clusters.
         """
         validate_signature(self)
-        rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
+        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize))
         watch = Stopwatch()
         seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state)
         if rows.origin is not None:
             seeds = seeds + rows.origin
         seeding_seconds = watch.lap()
-        values = rows.values.scipy() if isinstance(rows, SparseRows) else rows.values.numpy()
+        values = rows.values.numpy()
         lloyd = sklearn.cluster.KMeans(self.n_clusters, n_init=1, max_iter=self.max_iter, tol=self.tol)
         starts = [sklearn.base.clone(lloyd).set_params(init=seed).fit(values) for seed in seeds.numpy()]
         self.start_objectives_ = np.array([start.inertia_ for start in starts], dtype=np.float64)
@@ -93,20 +85,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         return self
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(n,) index of the mean nearest to each row of X (n, D)."""
         check_is_fitted(self)
-        values = checked_rows(self, X, reset=False, normalize=self.normalize, accept_sparse=True)
+        values = checked_rows(self, X, reset=False, normalize=self.normalize)
         return nearest_centres(values, torch.from_numpy(self.cluster_centers_).to(values.dtype)).cpu().numpy()
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
         """(n, K) Euclidean distance of each row of X (n, D) to each mean."""
         check_is_fitted(self)
-        values = checked_rows(self, X, reset=False, normalize=self.normalize, accept_sparse=True)
-        rows = values.scipy() if isinstance(values, SparseTable) else values.numpy()
+        values = checked_rows(self, X, reset=False, normalize=self.normalize)
+        rows = values.numpy()
         return np.asarray(pairwise_distances(rows, self.cluster_centers_.astype(rows.dtype)))

@@ -1,6 +1,7 @@
 """Gaussian K-modes: clusters around modes of a kernel density."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -18,10 +19,9 @@ from clustering.foundation.parameters import NARROWEST, AtLeast, validate_signat
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.row_graph import graph_and_variance
-from clustering.graphs.sparse_rows import nearest_centres, rows_of
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Alternation, Outcome, alternate
-from clustering.optimiser.centres import Modes, Rows
+from clustering.optimiser.centres import Modes, Rows, nearest_centres
 from clustering.seeding import first_seeds, prototypes_about
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 
@@ -29,6 +29,7 @@ _COLD = 1e-4
 """Temperature at which assignments are hard and R equals the objective of K-modes to four digits."""
 
 
+@dataclass(eq=False, repr=False)
 class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """K-modes of Gaussian kernels (Carreira-Perpinan and Wang 2013; thesis eq. 1.7), `SLK` without its graph.
 
@@ -64,38 +65,23 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate",
-        bandwidth_path: Sequence[float] | None = None,
-        n_neighbors: Annotated[int, AtLeast(1)] = 5,
-        symmetry: Symmetry = "average",
-        init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        normalize: Literal["l2"] | None = None,
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        tol: Annotated[float, AtLeast(0)] = 1e-5,
-        device: Device = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.bandwidth = bandwidth
-        self.bandwidth_path = bandwidth_path
-        self.n_neighbors = n_neighbors
-        self.symmetry = symmetry
-        self.init = init
-        self.n_init = n_init
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.tol = tol
-        self.device = device
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate"
+    bandwidth_path: Sequence[float] | None = None
+    n_neighbors: Annotated[int, AtLeast(1)] = 5
+    symmetry: Symmetry = "average"
+    init: str | ArrayLike = "k-means++"
+    n_init: Annotated[int, AtLeast(1)] = 8
+    normalize: Literal["l2"] | None = None
+    max_iter: Annotated[int, AtLeast(1)] = 100
+    tol: Annotated[float, AtLeast(0)] = 1e-5
+    device: Device = "cpu"
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "GaussianKModes":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, as in scikit-learn.
 
         Args:
             graph: graph from which sigma is estimated, see `clustering.graphs.row_graph.given_graph`; built if None.
@@ -109,9 +95,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"GaussianKModes: bandwidth_path must be decreasing numbers above 1, not {self.bandwidth_path!r}"
             )
-        rows = rows_of(
-            checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
-        )
+        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
         watch = Stopwatch()
         if graph is not None or isinstance(self.bandwidth, str):
             self.graph_, variance = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, self.bandwidth)
@@ -157,15 +141,10 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.converged_ = bool(result.outcome[best] == Outcome.CONVERGED)
         self.n_empty_ = empty_clusters(nearest.indices[best], self.n_clusters)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(n,) index of the mode nearest to each row of X (n, D)."""
         check_is_fitted(self)
-        values = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device, accept_sparse=True)
+        values = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
         return (
             nearest_centres(values, torch.from_numpy(self.cluster_centers_).to(values.device, values.dtype))
             .cpu()

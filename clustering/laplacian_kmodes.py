@@ -1,8 +1,9 @@
 """Laplacian K-modes by its convex relaxation (Wang and Carreira-Perpinan 2014), the baseline of
 `clustering.slk.estimator`."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -18,16 +19,16 @@ from clustering.foundation.parameters import NARROWEST, AtLeast, validate_signat
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.row_search import nearest_to
-from clustering.graphs.smoothing import Smoothed, Smoothness, smoothed
-from clustering.graphs.sparse_rows import nearest_centres, rows_of
+from clustering.graphs.smoothing import Smoothness, smoothed
 from clustering.numbering import numbered
-from clustering.optimiser.centres import Modes, mean_shift
+from clustering.optimiser.centres import Modes, Rows, mean_shift, nearest_centres
 from clustering.optimiser.simplex import project
 from clustering.seeding import first_seeds
 from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
 from clustering.trials import discrete_energy
 
 
+@dataclass(eq=False, repr=False)
 class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Laplacian K-modes (LK): density modes as prototypes, and assignments that are smooth on the neighbour graph.
 
@@ -71,42 +72,25 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        weight: Annotated[float, AtLeast(0)] = 0.65,
-        n_neighbors: Annotated[int, AtLeast(1)] = 5,
-        symmetry: Literal["average", "union", "mutual"] = "average",
-        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate",
-        init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        normalize: Literal["l2"] | None = None,
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        tol: Annotated[float, AtLeast(0)] = 1e-3,
-        max_sweeps: Annotated[int, AtLeast(1)] = 1000,
-        sweep_tol: Annotated[float, AtLeast(0)] = 1e-4,
-        device: Device = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.n_neighbors = n_neighbors
-        self.symmetry = symmetry
-        self.bandwidth = bandwidth
-        self.init = init
-        self.n_init = n_init
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.sweep_tol = sweep_tol
-        self.device = device
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    weight: Annotated[float, AtLeast(0)] = 0.65
+    n_neighbors: Annotated[int, AtLeast(1)] = 5
+    symmetry: Literal["average", "union", "mutual"] = "average"
+    bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate"
+    init: str | ArrayLike = "k-means++"
+    n_init: Annotated[int, AtLeast(1)] = 8
+    normalize: Literal["l2"] | None = None
+    max_iter: Annotated[int, AtLeast(1)] = 100
+    tol: Annotated[float, AtLeast(0)] = 1e-3
+    max_sweeps: Annotated[int, AtLeast(1)] = 1000
+    sweep_tol: Annotated[float, AtLeast(0)] = 1e-4
+    device: Device = "cpu"
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "LaplacianKModes":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, as in scikit-learn.
 
         Args:
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
@@ -115,9 +99,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X or the graph is invalid, or there are fewer distinct points than clusters.
         """
         validate_signature(self)
-        rows = rows_of(
-            checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
-        )
+        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
         watch = Stopwatch()
         self.graph_, variance = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, self.bandwidth)
         if self.weight > 0 and (self.graph_.weights < 0).any():
@@ -128,15 +110,12 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         nearest = rows.squared_distances(seeds).min(dim=1).indices
         seeding_seconds = watch.lap()
         rule, smoothness = Modes(rows, variance), Smoothness(self.graph_, float(self.weight))
-        self._keep(self._alternate(rule, smoothness, seeds, indicators(nearest, self.n_clusters, seeds.dtype)), rule)
+        first = indicators(nearest, self.n_clusters, seeds.dtype)
+        ends = [self._alternate(rule, smoothness, seeds[i : i + 1], first[i : i + 1]) for i in range(len(seeds))]
+        self._keep(ends, rule)
         self._fitted = rows
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
         """(n,) cluster of each new point.
@@ -150,12 +129,12 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if by not in ("graph", "prototypes"):
             raise InputError(f"by must be graph or prototypes, not {by!r}")
-        new = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device, accept_sparse=True)
+        new = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
         centres = torch.from_numpy(self.cluster_centers_).to(new.device, new.dtype)
         if by == "prototypes" or self.weight == 0:
             return nearest_centres(new, centres).cpu().numpy()
-        rows, known, origin = rows_of(new, self._fitted), self._fitted.values, self._fitted.origin
-        if isinstance(new, Tensor) and origin is not None:
+        rows, known, origin = Rows(new, self._fitted.origin), self._fitted.values, self._fitted.origin
+        if origin is not None:
             known, new, centres = known - origin, new - origin, centres - origin
         near = nearest_to(known, new, self.n_neighbors)
         # The quadratic term counts weight sum_q ||s - s_q||^2 for both directions (Wang and Carreira-Perpinan 2014,
@@ -165,72 +144,48 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         assignments = project(mean - cost / (2 * self.weight * near.shape[1]))
         return assignments[0].max(dim=0).indices.cpu().numpy()
 
-    def _alternate(self, rule: Modes, smoothness: Smoothness, modes: Tensor, assignments: Tensor) -> "_Starts":
-        """Alternate between modes and assignments, each start independently."""
-        result = _Starts.begun(modes, assignments)
-        left = torch.arange(len(modes), device=modes.device)
+    def _alternate(self, rule: Modes, smoothness: Smoothness, modes: Tensor, assignments: Tensor) -> "_End":
+        """Alternate between modes (1, K, D) and assignments (1, K, N) of one start."""
+        trace, sweeps, moved = [], 0, True
         for _ in range(self.max_iter):
-            weights = assignments
-            empty = weights.amax(dim=2) == 0
-            if empty.any():  # any finite value will do: these modes have no weight
-                weights = torch.where(empty[:, :, None], 1.0, weights)
-            new = mean_shift(rule.rows, modes, weights, rule.variance)
-            new = torch.where(empty[:, :, None], modes, new)
-            moved = (new - modes).flatten(1).norm(dim=1) > self.tol * new.flatten(1).norm(dim=1)
+            empty = assignments.amax(dim=2)[:, :, None] == 0
+            # Any finite weights will do where a mode has none.
+            new = mean_shift(rule.rows, modes, torch.where(empty, 1.0, assignments), rule.variance)
+            new = torch.where(empty, modes, new)
+            moved = bool((new - modes).norm() > self.tol * new.norm())
             modes = new
             step = smoothed(
-                rule.cost(modes),
-                smoothness,
-                assignments,
-                max_iterations=self.max_sweeps,
-                tolerance=self.sweep_tol,
+                rule.cost(new), smoothness, assignments, max_iterations=self.max_sweeps, tolerance=self.sweep_tol
             )
-            result.take(left, modes, step, moved)
-            left, modes, assignments = left[moved], modes[moved], step.assignments[moved]
-            if len(left) == 0:
+            assignments, sweeps = step.assignments, sweeps + step.iterations
+            trace.append(step.objective)
+            if not moved:
                 break
-        return result
+        return _End(modes[0], assignments[0], trace, sweeps, not moved)
 
-    def _keep(self, result: "_Starts", rule: Modes) -> None:
+    def _keep(self, ends: Sequence["_End"], rule: Modes) -> None:
         """Store the best start in the fitted attributes."""
-        labels = result.assignments.max(dim=1).indices
-        weights = result.objective.new_full((len(labels),), self.weight)
-        energies = discrete_energy(rule.cost(result.modes), labels, self.graph_, weights)
-        best = best_start(energies, cluster_sizes(labels, self.n_clusters), result.modes.dtype)
+        labels = torch.stack([end.assignments.max(dim=0).indices for end in ends])
+        modes = torch.stack([end.modes for end in ends])
+        weights = torch.full((len(ends),), float(self.weight), dtype=torch.float64, device=modes.device)
+        energies = discrete_energy(rule.cost(modes), labels, self.graph_, weights)
+        best = best_start(energies, cluster_sizes(labels, self.n_clusters), modes.dtype)
+        end, origin = ends[best], rule.rows.origin
         self.labels_, order = numbered(self, labels[best].cpu().numpy())
-        self.assignments_ = result.assignments[best][order].T.contiguous().cpu().numpy()
-        modes, origin = result.modes[best][order], rule.rows.origin
-        self.cluster_centers_ = (modes if origin is None else modes + origin).cpu().numpy()
+        self.assignments_ = end.assignments[order].T.contiguous().cpu().numpy()
+        centres = end.modes[order]
+        self.cluster_centers_ = (centres if origin is None else centres + origin).cpu().numpy()
         self.objective_, self.start_objectives_ = float(energies[best]), energies.cpu().numpy()
-        self.relaxed_objective_ = float(result.objective[best])
-        trace = torch.stack(result.trace)[:, best].cpu().numpy()
-        self.objective_trace_ = trace[~np.isnan(trace)]
-        self.n_iter_, self.n_sweeps_ = int(result.iterations[best]), int(result.sweeps[best])
-        self.converged_ = bool(result.converged[best])
+        self.objective_trace_, self.relaxed_objective_ = np.array(end.trace), end.trace[-1]
+        self.n_iter_, self.n_sweeps_, self.converged_ = len(end.trace), end.sweeps, end.converged
         self.n_empty_ = empty_clusters(labels[best], self.n_clusters)
 
 
-@dataclass
-class _Starts:
-    """State of the starts, both finished and running."""
+class _End(NamedTuple):
+    """Where a start ended."""
 
-    modes: Tensor  # (T, K, D)
-    assignments: Tensor  # (T, K, N)
-    objective: Tensor  # (T,) float64
-    iterations: Tensor
-    sweeps: Tensor
-    converged: Tensor
-    trace: list[Tensor]
-
-    @classmethod
-    def begun(cls, modes: Tensor, assignments: Tensor) -> "_Starts":
-        objective = torch.full((len(modes),), torch.nan, dtype=torch.float64, device=modes.device)
-        counts = torch.zeros_like(objective, dtype=torch.int64)
-        return cls(modes.clone(), assignments.clone(), objective, counts, counts.clone(), counts.bool(), [])
-
-    def take(self, chosen: Tensor, modes: Tensor, step: Smoothed, moved: Tensor) -> None:
-        self.modes[chosen], self.assignments[chosen], self.objective[chosen] = modes, step.assignments, step.objective
-        self.trace.append(torch.full_like(self.objective, torch.nan).index_copy_(0, chosen, step.objective))
-        self.iterations[chosen] += 1
-        self.sweeps[chosen] += step.iterations
-        self.converged[chosen] = ~moved
+    modes: Tensor  # (K, D)
+    assignments: Tensor  # (K, N)
+    trace: list[float]
+    sweeps: int
+    converged: bool

@@ -3,12 +3,9 @@
 Labels may be any values of numpy, torch or pandas; permutations of cluster numbers do not matter. All counts are exact.
 """
 
-from collections.abc import Sequence
-from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
@@ -19,10 +16,8 @@ from clustering.estimator_input import as_array, of_objects
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import NeighbourGraph
-from clustering.graphs.row_graph import given_graph, scipy_graph
+from clustering.graphs.row_graph import scipy_graph
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.centres import Kind, Means, Medoids, Modes, Rows, Rule
-from clustering.trials import discrete_energy
 
 _DENSE = 1 << 20
 """Largest number of entries of a table of counts that is stored densely to match classes and clusters."""
@@ -69,26 +64,6 @@ def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
     return np.bincount(truth * columns + labels, minlength=rows * columns).reshape(rows, columns)
 
 
-def cluster_sizes(labels: ArrayLike, clusters: int | None = None) -> NDArray[np.int64]:
-    """(K,) number of points in each of the clusters 0..K-1, including empty ones; K defaults to the highest label plus
-    one.
-
-    Raises:
-        InputError: the labels are not integers 0..K-1.
-    """
-    indices = np.asarray(labels)
-    if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer) or (indices.size and indices.min() < 0):
-        raise InputError("labels must be a 1-d array of integers 0..K-1; remove noise (-1)")
-    if clusters is not None and indices.size and indices.max() >= clusters:
-        raise InputError(f"labels go up to {indices.max()}, but there are {clusters} clusters: 0..{clusters - 1}")
-    return np.bincount(indices, minlength=clusters or 0)
-
-
-def lost_clusters(labels: ArrayLike, clusters: int) -> int:
-    """Number of empty clusters among K."""
-    return int((cluster_sizes(labels, clusters) == 0).sum())
-
-
 def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) -> float:
     """Mean silhouette (Rousseeuw 1987) of a sample of the points, computed within the sample, in [-1, 1].
 
@@ -110,89 +85,6 @@ def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) 
     if not 2 <= len(np.unique(labels)) < len(labels):
         return float("nan")
     return float(silhouette_score(X, labels))
-
-
-class Stability(NamedTuple):
-    """Agreement of clusterings of the same points: means over all pairs, 1 if all are equal.
-
-    Attributes:
-        ari: mean adjusted Rand index.
-        nmi: mean normalised mutual information (geometric mean).
-    """
-
-    ari: float
-    nmi: float
-
-
-def stability(labelings: Sequence[ArrayLike]) -> Stability:
-    """Agreement of two or more clusterings (N,) of the same points, for example from several seeds.
-
-    Raises:
-        InputError: there are fewer than two clusterings, or their numbers of points differ.
-    """
-    numbered = [_numbered(labels) for labels in labelings]
-    if len(numbered) < 2:
-        raise InputError(f"stability needs two clusterings or more, not {len(numbered)}")
-    pairs = [(ari(first, second), nmi(first, second)) for first, second in combinations(numbered, 2)]
-    return Stability(*(float(mean) for mean in np.mean(pairs, axis=0)))
-
-
-def discrete_objective(
-    X: ArrayLike,
-    labels: ArrayLike,
-    prototypes: ArrayLike,
-    graph: Any,
-    weight: float,
-    *,
-    kind: Kind,
-    bandwidth: float = 1.0,
-) -> float:
-    """E = F + weight sum_pq w_pq [l_p != l_q] (thesis eq. 2.4), counting every stored arc once.
-
-    With m the prototype of the cluster of x_p, F = -sum_p g(x_p, m) ("mean_shift", "byproduct"), sum_p ||x_p - m||^2
-    ("mean") or sum_p ||x_p - m|| ("medoid").
-
-    Args:
-        X: (N, D).
-        labels: (N,) clusters 0..K-1.
-        prototypes: (K, D).
-        graph: W, see `clustering.graphs.row_graph.given_graph`.
-        weight: lambda.
-        kind: F.
-        bandwidth: sigma of the kernel g(x, m) = exp(-||x - m||^2 / (2 sigma^2)).
-    """
-    rule, centres, W = _parts(X, prototypes, graph, kind, bandwidth)
-    cluster_sizes(labels, len(centres))
-    numbers = torch.from_numpy(np.asarray(labels, dtype=np.int64))
-    return float(
-        discrete_energy(rule.cost(centres[None]), numbers[None], W, torch.tensor([weight], dtype=torch.float64))[0]
-    )
-
-
-def relaxed_objective(
-    X: ArrayLike,
-    assignments: ArrayLike,
-    prototypes: ArrayLike,
-    graph: Any,
-    weight: float,
-    *,
-    kind: Kind,
-    bandwidth: float = 1.0,
-) -> float:
-    """R = <S, log S> + F - weight <S, W S>, the relaxation of E that `SLK` minimises; on one-hot S it is E - weight sum
-    W.
-
-    Args:
-        X: (N, D).
-        assignments: (N, K) S, rows in the simplex.
-        prototypes, graph, weight, kind, bandwidth: as in `discrete_objective`.
-    """
-    rule, centres, W = _parts(X, prototypes, graph, kind, bandwidth)
-    S = torch.from_numpy(np.array(assignments, dtype=np.float64))
-    if S.shape != (W.points, len(centres)):
-        raise InputError(f"assignments must be ({W.points}, {len(centres)}), not {tuple(S.shape)}")
-    smooth = (S * (W @ S[None])[0]).sum()
-    return float((S * rule.cost(centres[None])[0].T).sum() - torch.special.entr(S).sum() - weight * smooth)
 
 
 class GraphObjectives(NamedTuple):
@@ -254,23 +146,6 @@ def graph_objectives(labels: ArrayLike, W: Any, *, balance: float = 1.0) -> Grap
         self_balanced=float(cut.sum() + balance * np.square(sizes).sum()),
         modularity=-float(association.sum()) + over(np.square(degree), np.full(clusters, degree.sum())),
     )
-
-
-def _parts(
-    X: ArrayLike, prototypes: ArrayLike, graph: Any, kind: Kind, bandwidth: float
-) -> tuple[Rule, torch.Tensor, SparseGraph]:
-    """F, the prototypes relative to the origin of the rows, and W, all in double precision."""
-    rows = Rows.of(torch.from_numpy(np.array(X, dtype=np.float64)))
-    centres = torch.from_numpy(np.array(prototypes, dtype=np.float64))
-    if centres.ndim != 2 or centres.shape[1] != rows.values.shape[1]:
-        raise InputError(f"prototypes must be (K, {rows.values.shape[1]}), not {tuple(centres.shape)}")
-    if rows.origin is not None:
-        centres = centres - rows.origin
-    rules: dict[str, Rule] = {"mean": Means(rows), "medoid": Medoids(rows)}
-    if kind not in (*rules, "mean_shift", "byproduct"):
-        raise InputError(f"kind must be mean, mean_shift, byproduct or medoid, not {kind!r}")
-    rule = rules.get(kind, Modes(rows, bandwidth**2))
-    return rule, centres, given_graph(graph, len(rows.values)).to(torch.float64)
 
 
 def _numbered(labels: ArrayLike) -> NDArray[np.int64]:

@@ -1,7 +1,8 @@
 """Normalised cut of the neighbour graph, by eigenvectors followed by moves of single points."""
 
 import warnings
-from typing import Annotated, Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -13,23 +14,24 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.graphs.relaxed_cut import Discretize, relaxed_cut
+from clustering.graphs.relaxed_cut import relaxed_cut
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
-from clustering.graphs.sparse_rows import rows_of
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
+from clustering.optimiser.centres import Rows
 from clustering.seeding import plus_plus
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 
 
+@dataclass(eq=False, repr=False)
 class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Spectral clustering (Shi and Malik 2000) of the kNN graph.
 
     Minimises sum_k cut(k) / vol(k) = K - sum_k S_k^T W S_k / d^T S_k (thesis eq. 1.11). The relaxation gives first
-    labels: the rows of the K leading eigenvectors of D^-1/2 W D^-1/2 are clustered by K-means, or rotated towards
-    labels (Yu and Shi 2003). Single points are then moved one at a time while that lowers the cut
-    (`clustering.graphs.point_moves`), which often lowers it far below the cut of the first labels. The start with the
-    lowest cut is kept. There is no `predict`: the method assigns only the points of the graph.
+    labels: the rows of the K leading eigenvectors of D^-1/2 W D^-1/2 are clustered by K-means. Single points are then
+    moved one at a time while that lowers the cut (`clustering.graphs.point_moves`), which often lowers it far below the
+    cut of the first labels. The start with the lowest cut is kept. There is no `predict`: the method assigns only the
+    points of the graph.
 
     A graph with more than K components has cuts of cost 0, which are of little use if some components have only a few
     points. In that case the components are merged into K clusters of similar volume, with a warning. A small
@@ -43,11 +45,9 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     regularization : t >= 0. The eigenvectors and the moves use W + t mean(d) / N, which adds an arc of small weight
         between every two points; `objective_`, which ranks the starts, uses W.
-    discretize : how eigenvectors become first labels: "kmeans", "rotation", or "both", which alternates them over the
-        starts, K-means first.
     n_init : number of starts.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
-    max_iter : maximum number of rounds of K-means or of the rotation, and of rounds of moves.
+    max_iter : maximum number of rounds of K-means, and of rounds of moves.
     random_state : seed or generator of the initialisations. Fits with different seeds give the same labels if their
         best starts reach the same cut, as they do on graphs with clear clusters.
 
@@ -61,32 +61,21 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         feature_names_in_ : as in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        n_neighbors: Annotated[int, AtLeast(1)] = 5,
-        symmetry: Literal["average", "union", "mutual"] = "average",
-        regularization: Annotated[float, AtLeast(0)] = 0.0,
-        discretize: Discretize = "both",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        normalize: Literal["l2"] | None = None,
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.symmetry = symmetry
-        self.regularization = regularization
-        self.discretize = discretize
-        self.n_init = n_init
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.random_state = random_state
+    revision: ClassVar[int] = 2
+
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    n_neighbors: Annotated[int, AtLeast(1)] = 5
+    symmetry: Literal["average", "union", "mutual"] = "average"
+    regularization: Annotated[float, AtLeast(0)] = 0.0
+    n_init: Annotated[int, AtLeast(1)] = 8
+    normalize: Literal["l2"] | None = None
+    max_iter: Annotated[int, AtLeast(1)] = 100
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "Ncut":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, as in scikit-learn.
 
         Args:
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
@@ -95,7 +84,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X or the graph is invalid, or there are fewer points with arcs than clusters.
         """
         validate_signature(self)
-        rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
+        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize))
         K = self.n_clusters
         seed = seed_of(self.random_state)
         watch = Stopwatch()
@@ -110,7 +99,6 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             K,
             self.n_init,
             seed,
-            discretize=self.discretize,
             regularization=self.regularization,
             max_rounds=self.max_iter,
         )
@@ -130,8 +118,3 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_empty_ = empty_clusters(all_labels[best], K)
         self.seconds_ = Seconds(graph_seconds, 0.0, watch.lap())
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -1,5 +1,6 @@
 """Seeded K-means: the means of labelled points initialise the clusters, and labelled points keep their clusters."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -16,14 +17,15 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.streams import seed_of, stream, stream_key
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.graphs.sparse_rows import nearest_centres, rows_of
 from clustering.numbering import numbered
+from clustering.optimiser.centres import Rows, nearest_centres
 from clustering.seeding import first_seeds
 
 _SAMPLE = 1000
 """Number of points whose pairwise distances determine the bandwidth."""
 
 
+@dataclass(eq=False, repr=False)
 class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Constrained K-means with partial labels (Basu, Banerjee and Mooney 2002), under one of three similarities.
 
@@ -51,20 +53,12 @@ class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        metric: Literal["linear", "inverse_covariance", "gaussian"] = "linear",
-        landmarks: Annotated[int, AtLeast(1)] = 500,
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.metric = metric
-        self.landmarks = landmarks
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    metric: Literal["linear", "inverse_covariance", "gaussian"] = "linear"
+    landmarks: Annotated[int, AtLeast(1)] = 500
+    max_iter: Annotated[int, AtLeast(1)] = 100
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> "SeededKMeans":
@@ -85,7 +79,7 @@ class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self._centre, spread = inputs.mean(dim=0), inputs.std(dim=0, correction=0)
         self._spread = torch.where(spread > 0, spread, 1.0)
         self._begin((inputs - self._centre) / self._spread, seed)
-        rows = rows_of(self._mapped(inputs))
+        rows = Rows.of(self._mapped(inputs))
         (centres,) = first_seeds("k-means++", rows, self.n_clusters, 1, seed, clamp)
         if rows.origin is not None:
             centres = centres + rows.origin

@@ -1,7 +1,7 @@
 """Initial prototypes by k-means++ (Arthur and Vassilvitskii 2007), for many trials on one data set together."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,6 @@ from clustering.foundation.streams import seed_of, stream
 from clustering.optimiser.alternation import Clamp
 from clustering.optimiser.centres import Rows, Rule
 from clustering.starts import first_lowest, indicators
-
-Draw = Callable[[Sequence[np.random.Generator]], Tensor]
-"""(T, K, D) seeds, one trial for each of the T streams."""
 
 
 def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], existing: Tensor | None = None) -> Tensor:
@@ -97,7 +94,6 @@ def first_seeds(
     starts: int,
     random_state: Any,
     clamp: Clamp | None = None,
-    draw: Draw | None = None,
 ) -> Tensor:
     """(T, K, D) seeds of the starts of an estimator, the same for every method with the same random_state.
 
@@ -108,8 +104,6 @@ def first_seeds(
         starts: T.
         random_state: as in scikit-learn.
         clamp: (mask (N,), labels (N,)) of known points.
-        draw: implementation of k-means++ for points that are not in `rows`, which then only determines dtype and
-            device.
 
     Raises:
         InputError: `init` is invalid, or there are fewer distinct points than clusters.
@@ -119,7 +113,7 @@ def first_seeds(
             raise InputError(f"init must be k-means++ or an array, not {init!r}")
         seed = seed_of(random_state)
         streams = [stream(seed, "k-means++", trial) for trial in range(starts)]
-        return draw(streams) if draw is not None else seeds_beside(rows, clusters, streams, clamp)
+        return seeds_beside(rows, clusters, streams, clamp)
     shape = (clusters, rows.values.shape[1])
     try:
         array = np.array(as_array(init), dtype=np.float64)  # a copy, because torch warns of read-only arrays

@@ -1,25 +1,12 @@
-"""Several fits of one data set, for every setting of a grid with every seed."""
+"""What a fit is told besides the points, and whether a method accepts it."""
 
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from clustering.foundation.errors import InputError
-
-
-def settings(estimator: Any, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Unfitted clones of the estimator in the order of product(grid, seeds); a random_state in the grid overrides the
-    seeds."""
-    seeded = "random_state" in estimator.get_params()
-    return [
-        clone(estimator).set_params(**{**({"random_state": int(seed)} if seeded else {}), **point})
-        for point, seed in product(grid, seeds)
-    ]
-
 
 KNOWLEDGE = {  # parameter of fit: description, config key, methods that have it
     "partial_labels": ("known labels", "labels", "slk_means or entropy"),
@@ -42,26 +29,19 @@ def check_takes(estimator: Any, parameter: str) -> None:
         )
 
 
-def fit_trials(
+def fitted(
     estimator: Any,
     X: ArrayLike,
     *,
-    seeds: Sequence[int],
-    grid: Sequence[Mapping[str, Any]] = ({},),
     graph: Any = None,
     partial_labels: ArrayLike | None = None,
     given: Mapping[str, Any] | None = None,
-) -> list[Any]:
-    """Fitted clones of the estimator, in the order of product(grid, seeds).
-
-    If the estimator has a method `trials`, and no other input is given, this fits the trials together; otherwise they
-    are fitted one by one.
+) -> Any:
+    """The estimator, fitted to X (N, D).
 
     Args:
         estimator: any scikit-learn clusterer.
         X: (N, D).
-        seeds: values of random_state.
-        grid: parameters that override those of the estimator; with a random_state, pairs of setting and seed.
         graph: graph for an estimator whose `fit` accepts one.
         partial_labels: (N,) known clusters, -1 where unknown, for an estimator whose `fit` accepts them.
         given: other arguments of `fit` by name.
@@ -69,11 +49,8 @@ def fit_trials(
     Raises:
         InputError: labels are given, but the estimator does not accept them.
     """
-    if hasattr(estimator, "trials") and partial_labels is None and not given:
-        fitted: list[Any] = estimator.trials(X, seeds=seeds, grid=grid, graph=graph)
-        return fitted
     options = dict(given or {}) | ({"graph": graph} if has_fit_parameter(estimator, "graph") else {})
     if partial_labels is not None:
         check_takes(estimator, "partial_labels")
         options["partial_labels"] = partial_labels
-    return [model.fit(X, **options) for model in settings(estimator, seeds, grid)]
+    return estimator.fit(X, **options)

@@ -2,57 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
-from clustering.optimiser.alternation import Clamp, Empty, Members, Sweeps, alternate
+from clustering.optimiser.alternation import Alternation, Clamp, Empty, Members, Sweeps, alternate
 from clustering.optimiser.prototypes import Prototypes
 from clustering.optimiser.terms import Laplacian
 
-TOGETHER = 1 << 24
-"""Number of assignments N K of all trials in a batch: about a dozen arrays of 64 MiB in float32."""
-
 _ARCS = 1 << 20
 """Number of arcs processed at a time."""
-
-
-class Trials(NamedTuple):
-    """Results of T trials.
-
-    Attributes:
-        assignments: (T, N, K) S.
-        prototypes: (T, K, D) coordinates of the prototypes from which S was computed.
-        objective: (T,) R of S, float64.
-        iterations: (T,) number of outer steps, including those of the path, int64.
-        reseeded: (T,) number of times an empty class was reseeded, int64.
-        outcome: (T,) values of `Outcome`, int64.
-        trace: (t, T) R after each assignment step at the last weight of the path, NaN after a trial has stopped.
-        movements: (t, T, K) Euclidean distance of each prototype to its successor, as in `trace`.
-    """
-
-    assignments: Tensor
-    prototypes: Tensor
-    objective: Tensor
-    iterations: Tensor
-    reseeded: Tensor
-    outcome: Tensor
-    trace: Tensor
-    movements: Tensor
-
-    @property
-    def labels(self) -> Tensor:
-        """(T, N) argmax S, ties to the lowest class."""
-        return self.assignments.mT.max(dim=1).indices
-
-    def of(self, subset: slice) -> "Trials":
-        """A subset of the trials."""
-        rest = (self.objective[subset], self.iterations[subset], self.reseeded[subset], self.outcome[subset])
-        return Trials(
-            self.assignments[subset], self.prototypes[subset], *rest, self.trace[:, subset], self.movements[:, subset]
-        )
 
 
 @dataclass(frozen=True)
@@ -76,7 +36,7 @@ def run_trials(
     path: Sequence[float] = (),
     clamp: Clamp | None = None,
     course: Course = Course(),
-) -> Trials:
+) -> Alternation:
     """Minimise R(S, M) = <S, cost(M)> + T <S, log S> - (c / 2) <S, W S> from each start, with T the temperature of
     `course`.
 
@@ -88,6 +48,10 @@ def run_trials(
         path: shares of c for continuation; each starts from the result of the previous one, and c itself comes last.
         clamp: (mask (N,), labels (N,)) of rows with known class.
         course: settings.
+
+    Returns:
+        The alternation at the last weight, with prototypes (T, K, D) as coefficients, its movements, and the numbers of
+        steps and reseeded classes over the whole path.
     """
     trials = len(start)
     if clamp is not None:
@@ -112,17 +76,7 @@ def run_trials(
         )
         start, assignments = alternation.coefficients, alternation.assignments
         iterations, reseeded = alternation.iterations + iterations, alternation.reseeded + reseeded
-    assert alternation.movements is not None
-    return Trials(
-        alternation.assignments,
-        alternation.coefficients,
-        alternation.objective,
-        iterations,
-        reseeded,
-        alternation.outcome,
-        alternation.trace,
-        alternation.movements,
-    )
+    return alternation._replace(iterations=iterations, reseeded=reseeded)
 
 
 def discrete_energy(cost: Tensor, labels: Tensor, graph: SparseGraph, weights: Tensor) -> Tensor:

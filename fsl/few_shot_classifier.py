@@ -28,8 +28,8 @@ from clustering.estimator_input import (
     of_objects,
 )
 from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.cores import one_core
 from clustering.foundation.errors import InputError
-from clustering.foundation.one_core import one_core
 from fsl.class_names import ClassNames, distinct
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, check_whole, described
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence

@@ -1,97 +1,116 @@
-"""Write the finished runs of a record to a file of exported runs, such as the shipped record.
+"""Write the shipped results from a record of runs: results.csv, claims.csv, and the drawings of the figures.
 
-    python reproduction/export.py FILE [RESULTS]
+    python reproduction/export.py [FOLDER] [RESULTS]
 
-FILE is compressed if its name ends in .gz. RESULTS is the folder of the results, else that of TRANSDUCE_RESULTS.
+FOLDER is where they are written, else the folder of this file. RESULTS is the folder of the results, else that of
+TRANSDUCE_RESULTS. The papers' tables, those on other data and those of experiments are exported, as far as they have
+runs; of tables with the same numbers, the first.
 """
 
-import io
+import csv
+import math
+import re
 import sys
-import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from urllib.request import url2pathname
 
-import numpy as np
-
-from clustering.files.arrays import read_arrays
 from clustering.foundation.errors import InputError
 from runs.cache import Store
-from runs.record.exported import LARGEST_FILE, without_folders, write_runs
+from runs.figures.logged import file_stem
 from runs.record.query import RunRow, read_runs
-from runs.stages.clustering.results import TRIALS
-from runs.stages.results import PER_TASK
+from runs.report.figures import read_figures
+from runs.report.papers import RESULTS as SHOWN
+from runs.report.papers import Reader
+from runs.stages.stage import set_values
+from runs.tables import shipped
+from runs.tables.keys import cell_key
+from runs.tables.papers.paper import is_paper
+from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS
+from runs.tables.table import Cell, Table
 from runs.track import Tracker
 
-LEFT_OUT = (".png", ".pdf")  # suffixes of pictures; a figure also has an SVG file, which is exported
-LARGE = ("trace", "confidence")  # arrays of scores
+LEFT_OUT = {"vlm/regimes", "as_published"}  # large, or of cells that other tables have; compared with no print
+UNSHOWN = ("seed", "device", "devices", "results", "output", "features_root", "root", "checkpoint")
+ROUNDED = 9  # characters of a printed number, without an interval, beyond which it is unrounded
+MARKS = re.compile(r"Intel\(R\) |\(R\)|\(TM\)|,| Processor| CPU")
+Runs = Mapping[str, RunRow]
 
 
-def export_runs(tracker: Tracker, path: Path) -> int:
-    """Write the finished runs of a record to a file, and return their number.
+def export(tracker: Tracker, folder: Path) -> int:
+    """Write the results of a record, and return the number of rows.
 
     Raises:
-        InputError: there is no run, one of its files cannot be read, or the file cannot be written.
+        InputError: there is no run, or a file cannot be written.
     """
-    runs = read_runs(tracker, "")
-    if not runs:
+    rows = read_runs(tracker, "")
+    if not rows:
         raise InputError(f"{tracker.place}: no finished run; give another folder of results")
+    shipped.PLACE = folder / "none"  # nothing of the files that are to be replaced
+    reader = Reader([row for row in rows if row.experiment.startswith(SHOWN)], tracker)
+    tables = [table for paper in reader.papers() for table in paper.tables]
+    tables += [table for paper in reader.papers() for others in paper.elsewhere.values() for table in others]
+    figures = [figure for of_work in read_figures(rows, tracker).values() for figure in of_work if figure.svg]
     try:
-        write_runs(path, runs, lambda row: _files(tracker, row))
+        (folder / FIGURES).mkdir(parents=True, exist_ok=True)
+        for figure in figures:
+            (folder / FIGURES / f"{file_stem(figure.name)}.svg").write_text(figure.svg, encoding="utf-8")
+        return write(folder, [*tables, *reader.experiments({})], {row.run_id: row for row in rows})
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error}); give another file") from error
-    return len(runs)
+        raise InputError(f"{folder}: cannot be written ({error.strerror or error}); give another folder") from error
 
 
-def _files(tracker: Tracker, run: RunRow) -> dict[str, bytes]:
-    """Return the small files of a run by name, without `LEFT_OUT`; texts without folders of this machine."""
-    with tempfile.TemporaryDirectory() as folder:
-        if run.artifact_uri.startswith("file://"):
-            place = Path(url2pathname(run.artifact_uri.removeprefix("file://")))
-            paths = [path for path in place.iterdir() if path.is_file()] if place.is_dir() else []
-        else:
-            entries = [entry for entry in tracker.client.list_artifacts(run.run_id) if not entry.is_dir]
-            wanted = [e.path for e in entries if e.path == PER_TASK or (e.file_size or 0) <= LARGEST_FILE]
-            downloads = [tracker.download(run.run_id, name, Path(folder)) for name in wanted]
-            paths = [path for path in downloads if path is not None]
-        try:
-            kept = [path for path in paths if path.suffix not in LEFT_OUT]
-            if run.experiment.startswith("tune/"):  # the means of the trials suffice
-                kept = [path for path in kept if path.name != PER_TASK]
-            files = {path.name: _content(path) for path in kept}
-        except OSError as error:
-            problem = f"{error.filename}: a file of run {run.run_id} cannot be read ({error.strerror})"
-            raise InputError(f"{problem}; make it readable, or delete the run") from error
-    return {name: content for name, content in files.items() if content is not None}
+def write(folder: Path, tables: Iterable[Table], runs: Runs) -> int:
+    """Write results.csv and claims.csv, and return the number of results."""
+    kept = (table for table in tables if table.name.partition("@")[0] not in LEFT_OUT)
+    filled = [table for table in kept if any(cell.results for cell in table.cells.values())]
+    lines = [line for table in filled for line in result_lines(table, runs)]
+    claims = [
+        {"table": table.name, **{name: getattr(one, name) for name in FIELDS[CLAIMS][1:]}}
+        for table in filled
+        for one in table.findings
+        if one.status != "not run"
+    ]
+    for name, content in ((RESULTS, lines), (CLAIMS, claims)):
+        with (folder / name).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS[name], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(content)
+    return len(lines)
 
 
-def _content(path: Path) -> bytes | None:
-    """Return the content of a file of a run, as it is exported; None if it is too large."""
-    size = path.stat().st_size
-    if path.name == TRIALS or (path.name == PER_TASK and size > LARGEST_FILE):
-        return _smaller(path)
-    if size > LARGEST_FILE:
-        return None
-    content = path.read_bytes()
-    return _cleaned(content) if path.suffix == ".yaml" else content
+def result_lines(table: Table, runs: Runs) -> Iterable[dict[str, str]]:
+    """A line for each cell and seed of a table."""
+    printed = is_paper(table.name)
+    shown = printed and "@" not in table.name  # the settings of the others are in their names, or in their files
+    settings = {place: _settings(cell) if shown else set() for place, cell in table.cells.items()}
+    common = set.intersection(*(settings[place] for place, cell in table.cells.items() if cell.results))
+    for (row, column), cell in table.cells.items():
+        unrounded = cell.published is not None and len(cell.published.printed) > ROUNDED
+        digits = 17 if unrounded else 7
+        for result in cell.results:
+            tags = runs[result.run_id].tags
+            headings = (table.name, row.group, row.name, column.group, column.name, column.metric)
+            width, as_printed = _number(result.half_width, 4), _number(result.as_printed, 7)
+            numbers = (str(result.seed), _number(result.value, digits), width, str(result.tasks or ""), as_printed)
+            origin = (
+                cell_key(cell.config) if cell.config and printed else "",
+                " ".join(sorted(settings[row, column] - common)),
+                (tags.get("features") or tags.get("data", ""))[:6],
+                tags.get("code", "")[:7],
+                MARKS.sub("", tags.get("machine", "")),
+            )
+            yield dict(zip(FIELDS[RESULTS], (*headings, *numbers, *origin), strict=True))
 
 
-def _smaller(path: Path) -> bytes | None:
-    """Return scores without large arrays that no table needs: the objective at each step, and the confidence of each
-    point; None if they are still too large. A damaged file remains as it is."""
-    try:
-        arrays = read_arrays(path, lambda name: name not in LARGE)
-    except ValueError:
-        return path.read_bytes() if path.stat().st_size <= LARGEST_FILE else None
-    if path.name == TRIALS and "labels" in arrays and np.abs(arrays["labels"]).max(initial=0) < 128:
-        arrays["labels"] = arrays["labels"].astype(np.int8)
-    packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
-    return packed.getvalue() if packed.tell() <= LARGEST_FILE else None
+def _settings(cell: Cell) -> set[str]:
+    """The settings of a cell that differ from the defaults, but for folders and what its result does not depend on."""
+    values = {name: str(value) for name, value in set_values(cell.config).items()} if cell.config else {}
+    kept = {name: text for name, text in values.items() if name.rpartition(".")[2] not in UNSHOWN}
+    return {f"{name}={text}" for name, text in kept.items() if text not in ("none", "None", "same")}
 
 
-def _cleaned(content: bytes) -> bytes:
-    """A text without folders of this machine; bytes that are no text, of a damaged file, remain."""
-    return without_folders(content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+def _number(value: float, digits: int) -> str:
+    return "" if math.isnan(value) else f"{value:.{digits}g}"
 
 
 def _say(text: str) -> None:
@@ -99,7 +118,8 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
-        sys.exit("usage: reproduction/export.py FILE [RESULTS]")
-    count = export_runs(Tracker(Store(*sys.argv[2:]), say=_say), Path(sys.argv[1]))
-    _say(f"{count:,} runs exported: {sys.argv[1]}")
+    if len(sys.argv) > 3:
+        sys.exit("usage: reproduction/export.py [FOLDER] [RESULTS]")
+    target = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parent
+    count = export(Tracker(Store(*sys.argv[2:]), say=_say), target)
+    _say(f"{count:,} results exported: {target}")

@@ -66,5 +66,4 @@ for figure in 3 4 5 6 7 8 9 10 11 12 13; do
 done
 
 here=$(dirname "$0")
-python "$here/export.py" "$results/record.jsonl.gz" "$results"
-python "$here/shorten.py" "$results/record.jsonl.gz" "$here/record.jsonl.gz"
+python "$here/export.py" "$here" "$results"

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -10,69 +11,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset
-from clustering.datasets.files import Arrays, arrays_of, damaged, files_of, fingerprint_of, open_bytes
-from clustering.files.arrays import UNREADABLE
+from clustering.datasets.files import Arrays, Part, arrays_of, files_of, open_bytes
+from clustering.datasets.paper_files import PaperFiles
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import validate
 
-RECIPE = 1  # increase it when the same files would give other points
 PIXELS = 3072  # values of a picture: its red ones, then the green, then the blue
-Part = Literal["all", "train", "test"]
-Pixels = tuple[NDArray[np.uint8], NDArray[np.int64]]
-"""(N, PIXELS) values and (N,) classes."""
 
 
-class _CIFAR:
-    """The files of either data set: those of the binary version, or NAME.npz.
+@dataclass(frozen=True)
+class _CIFAR(PaperFiles):
+    """The files of either data set: those of the binary version, or NAME.npz."""
 
-    Attributes:
-        folder: folder of the binary version, as its archive is unpacked.
-        files: binary files of each part.
-        labels: bytes before the pixels of a picture in these files; the first one is its class.
-        classes: names of the classes.
-    """
-
-    name: ClassVar[str]
     folder: ClassVar[str]
-    files: ClassVar[dict[str, tuple[str, ...]]]
-    labels: ClassVar[int]
+    """Folder of the binary version, as its archive is unpacked."""
+    parts: ClassVar[dict[str, tuple[str, ...]]]
+    """Its files by part."""
+    label_bytes: ClassVar[int]
+    """Bytes before the pixels of a picture in these files; the first one is its class."""
     classes: ClassVar[tuple[str, ...]]
+    shape = (None, PIXELS)
 
-    root: str | None
-    part: Part
-
-    def source(self) -> str:
-        return fingerprint_of(self.name, RECIPE, self._files())
+    part: Literal["all", "train", "test"] = "all"
 
     def read(self) -> Dataset:
-        paths = self._files()
-        try:
-            if paths[0].suffix == ".npz":
-                parts = _packed(self.name, paths[0], arrays_of(paths[0]), self._parts())
-            else:
-                parts = [_records(path, self.labels) for path in paths]
-        except UNREADABLE as error:
-            raise damaged(self.name, paths[0], error) from error
-        pictures, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
-        found = sorted(set(labels.tolist()))
-        if found != list(range(len(self.classes))):
-            raise InputError(
-                f"dataset {self.name}: {paths[0]} has the classes {found}, but 0 to {len(self.classes) - 1} are "
-                "expected; download it again"
-            )
-        values = pictures.astype(np.float32)
-        values /= 255
-        return Dataset(values, labels, self.classes, picture=(32, 32), channels=3)
+        values, labels, names = self._checked()
+        return Dataset(values.astype(np.float32) / np.float32(255), labels, names, picture=(32, 32), channels=3)
 
-    def _parts(self) -> tuple[str, ...]:
+    def _chosen(self) -> tuple[str, ...]:
         return ("train", "test") if self.part == "all" else (self.part,)
 
     def _files(self) -> list[Path]:
-        binary = [file for part in self._parts() for file in self.files[part]]
-        below = [f"{self.folder}/{file}" for file in binary]
+        binary = [file for part in self._chosen() for file in self.parts[part]]
         wanted = f"{binary[0]} and the other files of the binary version, or {self.name}.npz"
+        below = [f"{self.folder}/{file}" for file in binary]
         return files_of(self.name, self.root, wanted, (f"{self.name}.npz",), binary, below)
+
+    def _rows(self, paths: Sequence[Path]) -> Part:
+        if paths[0].suffix == ".npz":
+            parts = _packed(self.name, paths[0], arrays_of(paths[0]), self._chosen())
+        else:
+            parts = [_records(path, self.label_bytes) for path in paths]
+        pictures, labels = zip(*parts, strict=True)
+        return np.concatenate(pictures), np.concatenate(labels)
 
 
 @dataclass(frozen=True)
@@ -88,15 +69,9 @@ class CIFAR10(_CIFAR):
 
     name = "cifar10"
     folder = "cifar-10-batches-bin"
-    files: ClassVar = {"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)}
-    labels = 1
+    parts: ClassVar = {"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)}
+    label_bytes = 1
     classes = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-
-    root: str | None = None
-    part: Part = "all"
-
-    def __post_init__(self) -> None:
-        validate(self)
 
 
 @dataclass(frozen=True)
@@ -110,8 +85,8 @@ class CIFAR100(_CIFAR):
 
     name = "cifar100"
     folder = "cifar-100-binary"
-    files: ClassVar = {"train": ("train.bin",), "test": ("test.bin",)}
-    labels = 2
+    parts: ClassVar = {"train": ("train.bin",), "test": ("test.bin",)}
+    label_bytes = 2
     classes = (
         *("aquatic mammals", "fish", "flowers", "food containers", "fruit and vegetables"),
         *("household electrical devices", "household furniture", "insects", "large carnivores"),
@@ -120,14 +95,8 @@ class CIFAR100(_CIFAR):
         *("vehicles 1", "vehicles 2"),
     )
 
-    root: str | None = None
-    part: Part = "all"
 
-    def __post_init__(self) -> None:
-        validate(self)
-
-
-def _records(path: Path, labels: int) -> Pixels:
+def _records(path: Path, labels: int) -> Part:
     """The pictures of a binary file: its labels, then its pixels, one picture after the other."""
     content = np.frombuffer(open_bytes(path), dtype=np.uint8)
     if not len(content) or len(content) % (labels + PIXELS):
@@ -136,7 +105,7 @@ def _records(path: Path, labels: int) -> Pixels:
     return table[:, labels:], table[:, 0].astype(np.int64)
 
 
-def _packed(name: str, path: Path, arrays: Arrays, parts: tuple[str, ...]) -> list[Pixels]:
+def _packed(name: str, path: Path, arrays: Arrays, parts: tuple[str, ...]) -> list[Part]:
     """The pictures of each part of a .npz file."""
     found = []
     for part in parts:

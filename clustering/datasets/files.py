@@ -3,14 +3,13 @@
 import bz2
 import gzip
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.arrays import UNREADABLE, read_arrays
+from clustering.files.arrays import read_arrays
 from clustering.files.regular import fingerprint_of_files, open_regular
 from clustering.foundation import memory
 from clustering.foundation.errors import InputError
@@ -105,24 +104,3 @@ def arrays_of(path: Path) -> Arrays:
         except NotImplementedError as error:
             raise ValueError("it has the format of MATLAB 7.3; save it with -v7, or as .npz") from error
     return read_arrays(path)
-
-
-def rows_and_classes(name: str, paths: Sequence[Path], part: Callable[[Path], Part]) -> Part:
-    """Rows and classes from one .npz file with both parts, or from one file per part, which `part` reads.
-
-    Raises:
-        InputError: a file is not what its name says.
-    """
-    try:
-        if len(paths) == 1:
-            return train_and_test(arrays_of(paths[0]))
-        values, classes = zip(*map(part, paths), strict=True)
-        return np.concatenate(values), np.concatenate(classes)
-    except UNREADABLE as error:
-        raise damaged(name, paths[0], error) from error
-
-
-def train_and_test(arrays: Arrays) -> Part:
-    """Rows and classes of x_train, x_test, y_train and y_test, training part first."""
-    values = np.concatenate([arrays["x_train"], arrays["x_test"]])
-    return values.reshape(len(values), -1), np.concatenate([arrays["y_train"], arrays["y_test"]]).ravel()

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.digits import uneven_rows
-from clustering.datasets.files import Part, damaged, fingerprint_of, open_bytes
+from clustering.datasets.files import Part, fingerprint_of, open_bytes
 from clustering.datasets.paper_files import RECIPE, PaperFiles
-from clustering.files.arrays import UNREADABLE
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import AtLeast, Within
 from clustering.foundation.streams import stream
@@ -40,10 +39,7 @@ class MNIST(PaperFiles):
         if len(paths) == 1:
             images, classes = super()._rows(paths)
         else:
-            try:
-                parts = [_idx(path) for path in paths]
-            except UNREADABLE as error:
-                raise damaged(self.name, paths[0], error) from error
+            parts = [_idx(path) for path in paths]
             images = np.concatenate([part.reshape(len(part), -1) for part in parts[:2]])
             classes = np.concatenate(parts[2:])
         values = images.astype(np.float32)

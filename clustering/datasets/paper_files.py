@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.datasets.files import Part, arrays_of, damaged, files_of, fingerprint_of, open_bytes, rows_and_classes
+from clustering.datasets.files import Part, arrays_of, damaged, files_of, fingerprint_of, open_bytes
 from clustering.files.arrays import UNREADABLE
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, validate
@@ -56,7 +56,10 @@ class PaperFiles:
     def _checked(self) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...]]:
         """Rows, labels and class names, whose numbers are the expected ones."""
         paths = self._files()
-        values, classes = self._rows(paths)
+        try:
+            values, classes = self._rows(paths)
+        except UNREADABLE as error:
+            raise damaged(self.name, paths[0], error) from error
         labels, names = numbered(classes)
         count = self.classes if isinstance(self.classes, int) else len(self.classes)
         points = len(values) if self.shape[0] is None else self.shape[0]
@@ -69,7 +72,13 @@ class PaperFiles:
         return values, labels, names if isinstance(self.classes, int) else self.classes
 
     def _rows(self, paths: Sequence[Path]) -> Part:
-        return rows_and_classes(self.name, paths, self._part)
+        """Rows and classes from one .npz file with both parts, or from one file a part, training part first."""
+        if len(paths) == 1:
+            arrays = arrays_of(paths[0])
+            values = np.concatenate([arrays["x_train"], arrays["x_test"]])
+            return values.reshape(len(values), -1), np.concatenate([arrays["y_train"], arrays["y_test"]]).ravel()
+        parts = [self._part(path) for path in paths]
+        return np.concatenate([rows for rows, _ in parts]), np.concatenate([classes for _, classes in parts])
 
     @staticmethod
     def _part(path: Path) -> Part:
@@ -162,25 +171,24 @@ class MAGIC(PaperFiles):
         return Dataset(scaled.astype(np.float32), labels, names)
 
     def _rows(self, paths: Sequence[Path]) -> Part:
-        try:
-            lines = [line for line in open_bytes(paths[0]).decode().splitlines() if line.strip()]
-            lines = lines[not lines[0][0].isdigit() :]  # UCI's file has no header line
-            table = np.array([line.split(",") for line in lines])
-            return table[:, :-1].astype(np.float64), np.char.strip(table[:, -1])
-        except UNREADABLE as error:
-            raise damaged(self.name, paths[0], error) from error
+        lines = [line for line in open_bytes(paths[0]).decode().splitlines() if line.strip()]
+        lines = lines[not lines[0][0].isdigit() :]  # UCI's file has no header line
+        table = np.array([line.split(",") for line in lines])
+        return table[:, :-1].astype(np.float64), np.char.strip(table[:, -1])
 
 
 @dataclass(frozen=True)
 class R8(PaperFiles):
-    """7,674 news of Reuters-21578 as sparse rows of unit norm in 8 topics of very unequal size, training part first.
+    """7,674 news of Reuters-21578 in 8 topics of very unequal size, training part first.
 
     The weight of a word is 1 + log(count in the document), times its inverse document frequency over all documents.
+    Rows of words are reduced to unit rows of latent components by a truncated singular value decomposition.
 
     Attributes:
         root: folder with r8-train.txt.gz and r8-test.txt.gz, compressed or not; a line is `topic<TAB>text`.
         min_documents: minimum number of documents that contain a word; rarer words are removed.
         stop_words: whether to remove frequent English words.
+        components: number of latent components; fewer if there are fewer words.
     """
 
     name = "r8"
@@ -189,19 +197,30 @@ class R8(PaperFiles):
 
     min_documents: Annotated[int, AtLeast(1)] = 3
     stop_words: bool = True
+    components: Annotated[int, AtLeast(2)] = 200
 
     def read(self) -> Dataset:
+        from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.preprocessing import normalize
 
         topics, texts = self._rows(self._files())
         stop_words = "english" if self.stop_words else None
         words = TfidfVectorizer(min_df=self.min_documents, stop_words=stop_words, sublinear_tf=True, dtype=np.float32)
         try:
-            values = words.fit_transform(texts).tocsr()
+            counted = words.fit_transform(texts)
         except ValueError as error:
             raise InputError(f"dataset r8: no word is left ({error}); lower min_documents") from error
         labels, names = numbered(topics)
-        return Dataset(values, labels, names, tuple(words.get_feature_names_out()))
+        components = min(self.components, *counted.shape)
+        reduced = (
+            TruncatedSVD(components, algorithm="arpack", random_state=0) if components < min(counted.shape) else None
+        )
+        values = counted.toarray() if reduced is None else reduced.fit_transform(counted)
+        return Dataset(normalize(values).astype(np.float32), labels, names)
+
+    def source(self) -> str:
+        return fingerprint_of(self.name, RECIPE + 1, self._files())  # sparse rows before
 
     def _rows(self, paths: Sequence[Path]) -> Part:
         """Topics and texts."""
@@ -243,10 +262,7 @@ class StoredFeatures(PaperFiles):
         return self.name, self.features_are
 
     def _rows(self, paths: Sequence[Path]) -> Part:
-        try:
-            arrays = arrays_of(paths[0])
-        except UNREADABLE as error:
-            raise damaged(self.name, paths[0], error) from error
+        arrays = arrays_of(paths[0])
         values = next((key for key in ("x", "X", "data", "features", "fea", "codes") if key in arrays), None)
         classes = next((key for key in ("y", "Y", "labels", "label", "gnd", "gt", "targets") if key in arrays), None)
         if values is None or classes is None:

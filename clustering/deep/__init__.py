@@ -34,8 +34,8 @@ NETWORKS = Plugins(
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "EntropyClustering": "clustering.deep.entropy_clustering",
-        "SoftmaxClustering": "clustering.deep.softmax_clustering",
+        "EntropyClustering": "clustering.deep.linear",
+        "SoftmaxClustering": "clustering.deep.linear",
         "XSDC": "clustering.deep.xsdc.estimator",
     },
 )

@@ -3,6 +3,7 @@
 Newton's method without regard to the structure of the problem is included for comparison.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ LARGEST = 6000
 """Maximum number of unknowns of a Newton step, which solves a dense system with 8 bytes times their number squared."""
 
 
+@dataclass(eq=False, repr=False)
 class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Clusters with the sizes of a prior, close to given predictions (Zhang and Boykov, eq. 42 for fixed predictions).
 
@@ -52,22 +54,13 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     seconds_ : `clustering.foundation.timing.Seconds` of the steps only.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(2)] = 8,
-        *,
-        fairness_weight: Annotated[float, Above(0)] = 100.0,
-        prior: str | ArrayLike = "balanced",
-        solver: Literal["em", "exact", "newton"] = "exact",
-        tolerance: Annotated[float, Above(0)] = 1e-3,
-        max_iter: Annotated[int, AtLeast(1)] = 1000,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.fairness_weight = fairness_weight
-        self.prior = prior
-        self.solver = solver
-        self.tolerance = tolerance
-        self.max_iter = max_iter
+    n_clusters: Annotated[int, AtLeast(2)] = 8
+    _: KW_ONLY
+    fairness_weight: Annotated[float, Above(0)] = 100.0
+    prior: str | ArrayLike = "balanced"
+    solver: Literal["em", "exact", "newton"] = "exact"
+    tolerance: Annotated[float, Above(0)] = 1e-3
+    max_iter: Annotated[int, AtLeast(1)] = 1000
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None) -> Self:

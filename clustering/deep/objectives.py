@@ -25,6 +25,8 @@ from clustering.optimiser.pseudo_labels import adm
 from clustering.optimiser.transport import sinkhorn
 
 Solver = Literal["em", "exact"]
+Relabel = Literal["batch", "epoch"]
+"""When pseudo-labels are computed: for each batch before its step, or for all points at the beginning of each epoch."""
 LEAST_SMOOTHING = (
     0.01  # label smoothing of the reverse cross-entropy, as for correct labels in Figure 11 of Zhang and Boykov
 )

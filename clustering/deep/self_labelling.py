@@ -1,9 +1,10 @@
 """The Lightning module of discriminative clustering: a gradient step towards the pseudo-labels of each batch, which are
 computed for the batch, or for all points at the beginning of the epoch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytorch_lightning as lightning
 import torch
 from torch import Tensor
 
@@ -11,24 +12,38 @@ from clustering.deep import losses
 from clustering.deep.networks import predictions
 from clustering.deep.settings import Job
 from clustering.files.training_state import save_state
-from clustering.foundation.counted_epochs import CountedEpochs
 from clustering.foundation.errors import InputError
 from clustering.foundation.quiet_lightning import accelerator_of, train_quietly
 from clustering.foundation.streams import stream_key
 from clustering.optimiser.alternation import Clamp
 
 
-class SelfLabelling(CountedEpochs):
-    """Trains any pair of an assignment step and a loss."""
+class SelfLabelling(lightning.LightningModule):
+    """Trains any pair of an assignment step and a loss, on batches of point indices.
+
+    An incomplete last batch is dropped, with other points in each epoch. Epochs are counted over all sessions.
+    """
 
     def __init__(self, job: Job, state: Mapping[str, Any] | None) -> None:
-        epochs = 0 if state is None else int(state["epoch"])
-        super().__init__(epochs, len(job.points), job.batch_size, job.seed, "deep training")
+        super().__init__()
+        self.first_epoch = 0 if state is None else int(state["epoch"])
         self.job, self._state = job, state
         self.model = job.model
         if state is not None:
             self.model.load_state_dict(state["weights"])
         self._draws = torch.Generator()
+
+    @property
+    def epoch(self) -> int:
+        """Current epoch, counted from 0 over all sessions."""
+        return self.first_epoch + self.current_epoch
+
+    def train_dataloader(self) -> "_Batches":
+        return _Batches(self)
+
+    def transfer_batch_to_device(self, batch: Tensor, device: torch.device, dataloader_idx: int) -> Tensor:
+        """Keep indices on the CPU, where the points are."""
+        return batch
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         training = self.job.training
@@ -121,6 +136,22 @@ class SelfLabelling(CountedEpochs):
             return None
         mask, labels = (part[indices.to(part.device)].to(self.device) for part in self.job.known)
         return (mask, labels) if bool(mask.any()) else None
+
+
+class _Batches:
+    """The batches of the module's current epoch."""
+
+    def __init__(self, module: SelfLabelling) -> None:
+        self._module = module
+
+    def __len__(self) -> int:
+        return self._module.job.steps_per_epoch
+
+    def __iter__(self) -> Iterator[Tensor]:
+        job = self._module.job
+        key = stream_key(job.seed, "deep training", "order", self._module.epoch)
+        order = torch.randperm(len(job.points), generator=torch.Generator().manual_seed(key))
+        yield from torch.split(order[: len(self) * job.batch_size], job.batch_size)
 
 
 def fit(job: Job, state: Mapping[str, Any] | None) -> int:

@@ -11,16 +11,15 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from clustering.deep.linear_heads import Relabel
 from clustering.deep.networks import Classifier, Prepare, predictions
-from clustering.deep.objectives import Objective
+from clustering.deep.objectives import Objective, Relabel
 from clustering.deep.prior import checked_prior
-from clustering.deep.settings import Augment, DeepTraining, Job, Observe
+from clustering.deep.settings import Augment, DeepTraining, Job
 from clustering.estimator_input import known_clusters
 from clustering.files.training_state import resumable
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.progress import Advance, Log
+from clustering.foundation.progress import Advance, Log, Observe
 from clustering.foundation.streams import stream_key
 from clustering.starts import warn_of_empty
 

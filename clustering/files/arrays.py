@@ -1,13 +1,15 @@
 """Arrays of .npy and .npz files, whose sizes are checked before anything is read or decompressed."""
 
+import contextlib
 import lzma
 import math
 import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -64,15 +66,12 @@ def read_array(path: Path) -> NDArray[Any]:
     Raises:
         OSError, ValueError: as in `read_arrays`.
     """
-    try:
-        with open_regular(path) as file:
-            size = _checked_size(file, "it", os.fstat(file.fileno()).st_size)
-            memory.require(f"{path}: reading it", {"the array": size}, "use a smaller file")
-            file.seek(0)
-            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-            return array
-    except (*_DAMAGED, MemoryError) as error:
-        raise ValueError(str(error) or type(error).__name__) from error
+    with _opened(path) as file:
+        size = _checked_size(file, "it", os.fstat(file.fileno()).st_size)
+        memory.require(f"{path}: reading it", {"the array": size}, "use a smaller file")
+        file.seek(0)
+        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+        return array
 
 
 def array_kinds(path: Path) -> dict[str, ArrayKind]:
@@ -82,17 +81,14 @@ def array_kinds(path: Path) -> dict[str, ArrayKind]:
         OSError, ValueError: as in `read_arrays`.
     """
     kinds = {}
-    try:
-        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            for name, member in _members(archive).items():
-                try:
-                    with archive.open(member) as stream:
-                        shape, dtype = _header(stream, name)
-                    kinds[name] = ArrayKind("O" if dtype.hasobject else dtype.kind, shape)
-                except UNREADABLE:
-                    kinds[name] = ArrayKind("?", ())
-    except _DAMAGED as error:
-        raise ValueError(str(error) or type(error).__name__) from error
+    with _members(path) as (archive, members):
+        for name, member in members.items():
+            try:
+                with archive.open(member) as stream:
+                    shape, dtype = _header(stream, name)
+                kinds[name] = ArrayKind("O" if dtype.hasobject else dtype.kind, shape)
+            except UNREADABLE:
+                kinds[name] = ArrayKind("?", ())
     return kinds
 
 
@@ -109,14 +105,19 @@ def read_arrays(path: Path, select: Callable[[str], bool] = lambda name: True) -
         OSError: the file does not exist, or cannot be opened.
         ValueError: the file is damaged, is not an archive of arrays, or exceeds the free memory.
     """
-    try:
-        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            members = {name: member for name, member in _members(archive).items() if select(name)}
-            sizes = {name: _size(archive, member) for name, member in members.items()}
-            memory.require(f"{path}: unpacking it", sizes, "use a smaller file")
-            return {name: _array(archive, member) for name, member in members.items()}
-    except (*_DAMAGED, MemoryError) as error:
-        raise ValueError(str(error) or type(error).__name__) from error
+    arrays = {}
+    with _members(path) as (archive, members):
+        chosen = {name: member for name, member in members.items() if select(name)}
+        sizes = {}
+        for name, member in chosen.items():
+            with archive.open(member) as stream:
+                sizes[name] = _checked_size(stream, member.filename, member.file_size)
+        memory.require(f"{path}: unpacking it", sizes, "use a smaller file")
+        for name, member in chosen.items():
+            with archive.open(member) as stream:
+                arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
+                stream.read(1)  # the checksum is verified at the end
+    return arrays
 
 
 def array_names(path: Path) -> list[str]:
@@ -125,11 +126,8 @@ def array_names(path: Path) -> list[str]:
     Raises:
         OSError, ValueError: as in `read_arrays`.
     """
-    try:
-        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            return list(_members(archive))
-    except _DAMAGED as error:
-        raise ValueError(str(error) or type(error).__name__) from error
+    with _members(path) as (_, members):
+        return list(members)
 
 
 def native(array: NDArray[Any]) -> NDArray[Any]:
@@ -139,14 +137,22 @@ def native(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    return {member.filename.removesuffix(".npy"): member for member in archive.infolist() if not member.is_dir()}
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
+    """The file, with all errors of damaged content as ValueError."""
+    try:
+        with open_regular(path) as file:
+            yield file
+    except (*_DAMAGED, MemoryError) as error:
+        raise ValueError(str(error) or type(error).__name__) from error
 
 
-def _size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    """Bytes of an array according to its header, at most the size of the archive member."""
-    with archive.open(member) as stream:
-        return _checked_size(stream, member.filename, member.file_size)
+@contextlib.contextmanager
+def _members(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+    """An archive, and its members by the names of their arrays."""
+    with _opened(path) as file, zipfile.ZipFile(file) as archive:
+        members = [member for member in archive.infolist() if not member.is_dir()]
+        yield archive, {member.filename.removesuffix(".npy"): member for member in members}
 
 
 def _checked_size(stream: IO[bytes], name: str, stored: int) -> int:
@@ -170,10 +176,3 @@ def _header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any
         raise ValueError(f"{name} is an array of an unsupported version")
     shape, _, dtype = _HEADERS[version](stream)
     return tuple(shape), dtype
-
-
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    with archive.open(member) as stream:
-        array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-        stream.read(1)  # the checksum is verified at the end
-    return array

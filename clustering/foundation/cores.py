@@ -1,20 +1,21 @@
-"""Work that is shared between cores, and work that each core does on its own.
+"""Work that is shared between cores, and work that one core does alone.
 
 Threads that share a step wait for each other at its end. If other programs use the cores, a thread may first have to
 wait for its turn, so a step must be long enough to be worth sharing.
 """
 
 import functools
+import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from numbers import Integral
 from typing import Any, TypeVar
 
 import torch
-
-from clustering.foundation.one_core import every_core, keep_this_thread_to_one_core, one_core, one_core_of_blas
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,6 +23,46 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 WORTH_SHARING = 1 << 22
 """Number of elementary operations from which on a step is shared between cores: a few milliseconds on one core."""
+
+_LOCK = threading.Lock()
+_in_use = 0
+_blas: Any = None
+_loaded: tuple[int, Any] = (0, None)
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Context in which torch, OpenMP and BLAS use one thread for calls from this Python thread; contexts can be
+    nested."""
+    threads = torch.get_num_threads()
+    openmp = _controller().select(user_api="openmp").limit(limits=1)
+    try:
+        with _one_core_of_blas():  # inside, since a BLAS built with OpenMP also sets the number of OpenMP
+            torch.set_num_threads(1)
+            yield
+    finally:
+        openmp.restore_original_limits()
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _one_core_of_blas() -> Iterator[None]:
+    """Context in which BLAS uses one thread, for calls from any Python thread.
+
+    Its number of threads is that of the process, so it is restored when the last of concurrent contexts ends.
+    """
+    global _in_use, _blas
+    with _LOCK:
+        if not _in_use:
+            _blas = _controller().select(user_api="blas").limit(limits=1)
+        _in_use += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _in_use -= 1
+            if not _in_use:
+                _blas.restore_original_limits()
 
 
 def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T, R]]:
@@ -32,13 +73,17 @@ def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T
     """
     cores = torch.get_num_threads()
     if cores == 1:
-        for item in items:
-            yield item, work(item)
+        yield from ((item, work(item)) for item in items)
         return
-    with one_core_of_blas(), ThreadPoolExecutor(cores, initializer=keep_this_thread_to_one_core) as pool:
+
+    def alone(item: T) -> R:
+        with one_core():
+            return work(item)
+
+    with _one_core_of_blas(), ThreadPoolExecutor(cores) as pool:
         waiting: deque[tuple[T, Future[R]]] = deque()
         for item in items:
-            waiting.append((item, pool.submit(work, item)))
+            waiting.append((item, pool.submit(alone, item)))
             if len(waiting) > 2 * cores:
                 item, future = waiting.popleft()
                 yield item, future.result()
@@ -49,8 +94,8 @@ def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T
 def shared_if_large(method: Method) -> Method:
     """Decorator for a method of an estimator with `n_clusters` and X (N, D) that uses one core if X is small.
 
-    A step of these methods takes N D K operations, or those of a batch if the estimator has a `batch_size`. Steps that
-    take many more are marked by `all_if_large`. The result is the same up to rounding.
+    A step of these methods takes N D K operations, or those of a batch if the estimator has a `batch_size`; the search
+    for the neighbours of a graph takes N^2. The result is the same up to rounding.
     """
 
     @functools.wraps(method)
@@ -61,24 +106,21 @@ def shared_if_large(method: Method) -> Method:
     return run  # type: ignore[return-value]
 
 
-def all_if_large(operations: float) -> AbstractContextManager[None]:
-    """Context for a step with this number of operations, which may use all cores even within a method on one core."""
-    return every_core() if operations >= WORTH_SHARING else nullcontext()
-
-
 def _operations(estimator: Any, X: Any) -> float:
     """Number of operations of a step; 0 for input that is not a table, which is rejected later."""
-    shape, clusters = _shape(X), getattr(estimator, "n_clusters", None)
+    shape, clusters = getattr(X, "shape", ()), getattr(estimator, "n_clusters", None)
+    if isinstance(X, (list, tuple)) and X and isinstance(X[0], Sized):
+        shape = len(X), len(X[0])
     if not isinstance(shape, tuple) or len(shape) != 2 or not isinstance(clusters, Integral):
         return 0.0
-    rows, columns = shape
-    stored, batch = getattr(X, "nnz", rows * columns), getattr(estimator, "batch_size", None)
+    (rows, columns), batch = shape, getattr(estimator, "batch_size", None)
     share = min(1.0, batch / rows) if isinstance(batch, Integral) and rows else 1.0
-    return float(stored * share * int(clusters))
+    return float(max(rows * columns * share * int(clusters), rows**2 if hasattr(estimator, "n_neighbors") else 0))
 
 
-def _shape(X: Any) -> Any:
-    """Shape of an array or list; that of a possibly ragged list is determined by its first row."""
-    if isinstance(X, (list, tuple)) and X and isinstance(X[0], Sized):
-        return len(X), len(X[0])
-    return getattr(X, "shape", ())
+def _controller() -> ThreadpoolController:
+    """The loaded BLAS and OpenMP libraries; searched again after imports, which takes milliseconds."""
+    global _loaded
+    if _loaded[0] != len(sys.modules):
+        _loaded = len(sys.modules), ThreadpoolController()
+    return _loaded[1]

@@ -4,16 +4,15 @@ Otherwise the system may kill the process during the computation without a messa
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from clustering.foundation.control_groups import control_groups, lines
 from clustering.foundation.errors import InputError
 
 _UNNOTICED = 1 << 28
 """Number of bytes below which no check is made."""
 
-_MEMORY = Path("/proc/meminfo")
+_MACHINE, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def require(what: str, parts: Mapping[str, float], remedy: str) -> None:
@@ -41,25 +40,17 @@ def require(what: str, parts: Mapping[str, float], remedy: str) -> None:
 
 
 def free() -> int | None:
-    """Bytes of memory that this process may still use, limited by the machine and by its control groups (Linux)."""
-    return min(_limits(), default=None)
-
-
-def _limits() -> Iterator[int]:
-    for line in lines(_MEMORY):
-        if line.startswith("MemAvailable:"):
-            yield 1024 * int(line.split()[1])
-    for folder in control_groups("memory"):
-        for limit, in_use, files in (
-            ("memory.max", "memory.current", "inactive_file"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-        ):
-            total, current = (lines(folder / name)[:1] for name in (limit, in_use))
-            if total and current and total[0].isdigit():
-                reclaimable = [
-                    int(line.split()[1]) for line in lines(folder / "memory.stat") if line.startswith(f"{files} ")
-                ]
-                yield max(0, int(total[0]) - int(current[0]) + sum(reclaimable))  # file caches can be reclaimed
+    """Bytes of memory that this process may still use, limited by the machine and by its container (Linux)."""
+    limits = []
+    try:
+        available = next(line for line in _MACHINE.read_text().splitlines() if line.startswith("MemAvailable:"))
+        limits.append(1024 * int(available.split()[1]))
+        limit, used, details = ((_CONTAINER / f"memory.{name}").read_text() for name in ("max", "current", "stat"))
+        files = [int(line.split()[1]) for line in details.splitlines() if line.startswith("inactive_file ")]
+        limits.append(max(0, int(limit) - int(used) + sum(files)))  # file caches can be reclaimed
+    except (OSError, ValueError, StopIteration):  # another system, or no limit ("max")
+        pass
+    return min(limits, default=None)
 
 
 def _written(size: float) -> str:

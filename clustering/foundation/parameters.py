@@ -19,9 +19,9 @@ from typing import Annotated, Any, Literal, Union
 from clustering.foundation.errors import InputError
 
 LARGEST = 1e15
-"""Largest absolute value of a parameter; its reciprocal is the smallest one besides 0. Squares then fit into
+"""Largest absolute value of a field of a dataclass; its reciprocal is the smallest besides 0. Squares then fit into
 float32."""
-LARGEST_OF_ESTIMATORS = 1e30  # estimators accept points in any units, and use float64 for float64 input
+LARGEST_OF_ESTIMATORS = 1e30  # estimators accept points in any units, and numbers as small as one likes
 LARGEST_INTEGER = 2**63 - 1
 NARROWEST = 1e-15
 """Smallest bandwidth of a kernel, so that the reciprocal of its square fits into float32."""
@@ -51,19 +51,6 @@ class Above:
 
     def holds(self, value: float) -> bool:
         return value > self.low
-
-
-@dataclasses.dataclass(frozen=True)
-class UpTo:
-    """The field is at most `high`."""
-
-    high: float
-
-    def __str__(self) -> str:
-        return f"up to {self.high:g}"
-
-    def holds(self, value: float) -> bool:
-        return value <= self.high
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +111,7 @@ def mismatch(value: Any, annotation: Any, largest: float = LARGEST) -> str | Non
     """Description of the values that `annotation` allows if `value` is not one of them, else None.
 
     Args:
-        largest: largest absolute value of a float; its reciprocal is the smallest besides 0.
+        largest: largest absolute value of a float.
     """
     origin = typing.get_origin(annotation)
     if origin is Annotated:
@@ -152,12 +139,9 @@ def mismatch(value: Any, annotation: Any, largest: float = LARGEST) -> str | Non
     if annotation in (int, float, bool, str, type(None)):
         if annotation in (int, float) and _is_number(value, annotation):
             return _too_large(abs(value), annotation, largest)
-        return None if _is(value, annotation) else _describe(annotation)
+        valid = annotation not in (int, float) and isinstance(value, annotation)
+        return None if valid else _describe(annotation)
     return None
-
-
-def _is(value: Any, kind: type) -> bool:
-    return _is_number(value, kind) if kind in (int, float) else isinstance(value, kind)
 
 
 def _is_number(value: Any, kind: type) -> bool:
@@ -171,12 +155,13 @@ def _is_number(value: Any, kind: type) -> bool:
 
 
 def _too_large(size: float, kind: type, largest: float) -> str | None:
-    """Description of the valid range if the size of a number is outside, including too small numbers, else None."""
+    """Description of the valid range if the size of a number is outside, else None."""
     if kind is int:
         return None if size <= LARGEST_INTEGER else "an integer of 64 bits"
-    if size == 0 or 1 / largest <= size <= largest:
+    smallest = 1 / LARGEST if largest == LARGEST else 0.0
+    if size == 0 or smallest <= size <= largest:
         return None
-    return f"0 or a number whose size is between {1 / largest:g} and {largest:g}"
+    return f"0 or a number whose size is between {smallest:g} and {largest:g}"
 
 
 def _describe(annotation: Any) -> str:

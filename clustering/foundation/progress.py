@@ -1,8 +1,12 @@
 """Where long computations report to: progress, which the console shows as bars, and learning curves."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Advance(Protocol):
@@ -29,6 +33,11 @@ class Log(Protocol):
     def metrics(self, values: Mapping[str, float], step: int) -> None:
         """Record values at a step: an optimiser step for names `step_*`, otherwise an epoch (from 1)."""
         ...
+
+
+Observe = Callable[["NDArray[np.int64]"], Mapping[str, float]]
+"""Takes (N,) the clusters of the points as they were seen in an epoch, -1 for those left out, and gives numbers for the
+log. Nothing of it goes back into the training."""
 
 
 class Quiet:

@@ -1,21 +1,22 @@
-"""Number of cores that this process may use, by its affinity and its control groups."""
+"""Number of cores that this process may use, by its affinity and the limit of its container."""
 
 import math
 import os
-from collections.abc import Iterator
+from pathlib import Path
 
-from clustering.foundation.control_groups import control_groups, lines
-
-_OPENMP = "OMP_NUM_THREADS"
+_GRANTED = Path("/sys/fs/cgroup/cpu.max")
 
 
 def usable_cores() -> int:
-    """Number of cores, at least 1: the affinity of this process, or less if a control group (such as a container's)
-    grants less time.
+    """Number of cores, at least 1: the affinity of this process, or less if its container (Linux) grants less time.
 
     Fractions of a core are rounded up.
     """
-    return max(1, min([_allowed(), *map(math.ceil, _granted())]))
+    try:
+        quota, period = _GRANTED.read_text().split()
+        return max(1, min(_allowed(), math.ceil(int(quota) / int(period))))
+    except (OSError, ValueError, ZeroDivisionError):  # another system, or no limit ("max")
+        return _allowed()
 
 
 def set_up_threads() -> None:
@@ -28,19 +29,8 @@ def set_up_threads() -> None:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
     cores = usable_cores()
     if cores < _allowed():
-        os.environ.setdefault(_OPENMP, str(cores))
+        os.environ.setdefault("OMP_NUM_THREADS", str(cores))
 
 
 def _allowed() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _granted() -> Iterator[float]:
-    """CPU time granted by the control groups of this process and the enclosing ones, in cores, for those with a
-    limit."""
-    for folder in control_groups("cpu"):
-        second = " ".join(lines(folder / "cpu.max")).split()
-        first = [*lines(folder / "cpu.cfs_quota_us"), *lines(folder / "cpu.cfs_period_us")]
-        for limit in (second, first):  # versions 2 and 1 of control groups
-            if len(limit) == 2 and limit[0].isdigit() and limit[1].isdigit() and int(limit[1]):  # not "max", not -1
-                yield int(limit[0]) / int(limit[1])

@@ -1,14 +1,13 @@
-"""The neighbour graph of one large data set, built once, stored, and shared by all methods.
+"""The neighbour graph of one large data set, built once and shared by all methods.
 
-near = neighbours(X, 5, cache="cache/graphs")
+near = neighbours(X, 5)
 SLK(10).fit(X, graph=near)
 Ncut(10).fit(X, graph=near)
 """
 
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -19,10 +18,8 @@ from torch import Tensor
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, mismatch
 from clustering.graphs.dense_graph import Symmetry
-from clustering.graphs.neighbour_cache import key, load, store
 from clustering.graphs.row_search import Done, Method, NearestRows, Search, choose, nearest_rows
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.graphs.sparse_rows import SparseTable
 
 _MAX_ARCS = 2**31 - 1
 """Largest number of arcs with int32 indices."""
@@ -43,7 +40,7 @@ class NeighbourGraph:
         symmetry: how arcs became weights.
         method: search method, see `clustering.graphs.row_search`.
         recall: share of the true neighbours that were found, measured on a sample of points; 1 if exact.
-        seconds: wall time of the search, even if the arcs now come from the cache.
+        seconds: wall time of the search.
         points: N.
         squared_norm: mean squared norm of the rows, used to recognise them.
     """
@@ -58,9 +55,9 @@ class NeighbourGraph:
     points: int
     squared_norm: float
 
-    def is_of(self, rows: Tensor | SparseTable) -> bool:
+    def is_of(self, rows: Tensor) -> bool:
         """Whether the rows can be those of the graph, by their mean norm; normalised rows are not the original ones."""
-        return abs(_squared_norm(rows) - self.squared_norm) <= _SAME_ROWS * self.squared_norm
+        return abs(_mean_squared_norm(rows) - self.squared_norm) <= _SAME_ROWS * self.squared_norm
 
     def to(self, dtype: torch.dtype, device: torch.device | None = None) -> "NeighbourGraph":
         """The same graph, for assignments of this dtype and device."""
@@ -68,28 +65,25 @@ class NeighbourGraph:
 
 
 def neighbours(
-    X: ArrayLike | Tensor | SparseTable,
+    X: ArrayLike | Tensor,
     k: int = 5,
     *,
     symmetry: Symmetry = "average",
     weights: Literal["binary", "gaussian"] = "binary",
     bandwidth: float | None = None,
     method: Method = "auto",
-    cache: str | Path | None = None,
     done: Done = lambda finished, total: None,
 ) -> NeighbourGraph:
     """The graph of the k nearest neighbours of every row (thesis section 2.4).
 
     Args:
-        X: (N, D) finite numbers, dense or scipy sparse; for a tensor on a GPU the graph is built and stays there.
+        X: (N, D) finite numbers; for a tensor on a GPU the graph is built and stays there.
         k: number of neighbours besides the point itself, which is excluded by its index, so that duplicates are
             neighbours; at most N - 1 are used.
         symmetry: how arcs p -> q become weights: "average" (W + W^T) / 2, "union" (max), "mutual" (min), "directed".
         weights: weights of arcs before symmetrisation: 1, or exp(-||x_p - x_q||^2 / (2 sigma^2)).
         bandwidth: sigma; None sets sigma^2 to the mean squared length of the arcs.
         method: "exact", "hnsw" (approximate), or "auto": exact up to 100,000 points, or 10 columns, or on a GPU.
-        cache: folder that stores arcs by the fingerprint of X, k and method. Several processes may use it; damaged
-            files are rebuilt with a warning.
         done: progress callback, called with (finished, total) points.
 
     Raises:
@@ -105,7 +99,6 @@ def neighbours(
         problem = mismatch(value, hint)
         if problem:
             raise InputError(f"neighbours: {name} must be {problem}, not {value!r}")
-    folder = None if cache is None else _folder(cache)
     x = _checked(X)
     points = len(x)
     k = min(k, points - 1)
@@ -114,8 +107,11 @@ def neighbours(
             f"{points:,} points with {k} neighbours may have {2 * points * k:,} arcs, but 32-bit indices allow "
             f"{_MAX_ARCS:,}; use k={_MAX_ARCS // (2 * points)} or fewer points"
         )
-    search = choose(x, method)
-    nearest, seconds = _cached_nearest_rows(x, k, search, folder, done)
+    search, began = choose(x, method), time.perf_counter()
+    nearest = NearestRows(np.empty((points, 0), np.int32), np.empty((points, 0), np.float32), search, 1.0)
+    if k:
+        nearest = nearest_rows(x, k, search, done)
+    seconds = time.perf_counter() - began
     lengths = nearest.squared_distances
     present = nearest.indices >= 0
     mean = float(lengths.sum(dtype=np.float64)) / max(1, int(present.sum()))
@@ -124,21 +120,14 @@ def neighbours(
     if weights == "gaussian" and variance > 0:
         values = np.exp(lengths / (-2 * variance)).astype(np.float32)
     graph = symmetrised(nearest.indices, values, symmetry).to(torch.float32, x.device)
-    return NeighbourGraph(graph, mean, k, symmetry, nearest.search, nearest.recall, seconds, points, _squared_norm(x))
+    found = nearest.search, nearest.recall, seconds
+    return NeighbourGraph(graph, mean, k, symmetry, *found, points, _mean_squared_norm(x))
 
 
-def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:
+def _checked(X: ArrayLike | Tensor) -> Tensor:
     """(N, D) finite float32 or float64."""
     if sparse.issparse(X):
-        matrix = sparse.csr_array(X)
-        X = SparseTable.of_scipy(matrix.astype(np.promote_types(matrix.dtype, np.float32)))
-    if isinstance(X, SparseTable):
-        if not len(X) or not X.numbers.isfinite().all():
-            raise InputError(
-                "neighbours: X must have at least one row, and no NaN or infinity; remove such rows or fill in the "
-                "values"
-            )
-        return X
+        raise InputError("neighbours: X is sparse, but dense rows are required; reduce it, as by TruncatedSVD")
     try:
         x = X if isinstance(X, Tensor) else torch.from_numpy(np.require(X, requirements="W"))  # else torch warns
         if x.is_complex():
@@ -157,39 +146,9 @@ def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:
     return x.detach().contiguous()
 
 
-def _folder(cache: Any) -> Path:
-    """The cache folder, which is created before the search."""
-    try:
-        folder = Path(cache)
-        folder.mkdir(parents=True, exist_ok=True)
-    except (TypeError, OSError) as error:
-        raise InputError(f"neighbours: cache must be a folder, not {str(cache)!r}: {error}") from error
-    return folder
-
-
-def _squared_norm(x: Tensor | SparseTable) -> float:
-    if isinstance(x, SparseTable):
-        return float(x.squared_norms.double().mean())
+def _mean_squared_norm(x: Tensor) -> float:
     norms: Tensor = torch.linalg.vector_norm(x, dim=1)
     return float(norms.double().square().mean())
-
-
-def _cached_nearest_rows(
-    x: Tensor | SparseTable, k: int, search: Search, folder: Path | None, done: Done
-) -> tuple[NearestRows, float]:
-    """The arcs, and the time of their search in seconds."""
-    if k == 0:
-        return NearestRows(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), search, 1.0), 0.0
-    path = None if folder is None else folder / f"{key(x, k, search)}.npz"
-    kept = None if path is None else load(path, (len(x), k))
-    if kept is not None:
-        return kept
-    began = time.perf_counter()
-    nearest = nearest_rows(x, k, search, done)
-    seconds = time.perf_counter() - began
-    if path is not None:
-        store(path, nearest, seconds)
-    return nearest, seconds
 
 
 def symmetrised(indices: NDArray[np.int32], weights: NDArray[np.float32], symmetry: Symmetry) -> SparseGraph:

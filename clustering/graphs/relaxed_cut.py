@@ -1,7 +1,7 @@
 """Normalised cuts of a graph: labels from eigenvectors, improved by moves of single points."""
 
 import warnings
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import sklearn.cluster
@@ -14,14 +14,11 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.graphs.point_moves import single_moves
 from clustering.graphs.row_search import nearest_to
-from clustering.graphs.sparse_rows import SparseRows, SparseTable
 from clustering.graphs.spectrum import leading_eigenvectors
 from clustering.optimiser.centres import Rows
 
 Labels = NDArray[np.int64]
 Embedding = NDArray[np.float64]
-Discretize = Literal["both", "rotation", "kmeans"]
-"""How eigenvectors become labels: by rotation, by K-means, or by both, alternating over the starts."""
 
 
 class Relaxed(NamedTuple):
@@ -48,7 +45,6 @@ def relaxed_cut(
     starts: int,
     seed: int,
     *,
-    discretize: Discretize,
     regularization: float = 0.0,
     max_rounds: int,
 ) -> Relaxed:
@@ -60,9 +56,8 @@ def relaxed_cut(
         clusters: K.
         starts: T.
         seed: seed of the starts.
-        discretize: how eigenvectors become labels.
         regularization: t >= 0, see `leading_eigenvectors`.
-        max_rounds: maximum number of rounds of the rotation or of K-means, and of the moves after it.
+        max_rounds: maximum number of rounds of K-means, and of the moves after it.
 
     Raises:
         InputError: there are fewer points with arcs than clusters.
@@ -86,12 +81,7 @@ def relaxed_cut(
         spectral = vectors / np.sqrt(degrees)[:, None]
         labels_of_rounds, rounds = [], []
         for trial in range(starts):
-            kind = discretize if discretize != "both" else ("kmeans", "rotation")[trial % 2]
-            generator = stream(seed, kind, trial)
-            if kind == "rotation":
-                labels, first = rotated(embedding, generator, max_rounds)
-            else:
-                labels, first = k_means(spectral, generator, max_rounds)
+            labels, first = k_means(spectral, stream(seed, "kmeans", trial), max_rounds)
             moved = single_moves(part, degrees, labels, clusters, max_rounds, constant=spread / len(linked))
             labels_of_rounds.append(moved.labels)
             rounds.append(first + moved.rounds)
@@ -109,8 +99,7 @@ def _spread(labels: Labels, embedding: Embedding, linked: NDArray[np.intp], rows
     vectors = np.zeros((len(values), embedding.shape[1]))
     all_labels[:, linked], vectors[linked] = labels, embedding
     if len(linked):
-        known = SparseTable.of_scipy(rows.values.scipy()[linked]) if isinstance(rows, SparseRows) else values[linked]
-        near = nearest_to(known, values[isolated], 1)[:, 0].cpu().numpy()
+        near = nearest_to(values[linked], values[isolated], 1)[:, 0].cpu().numpy()
         all_labels[:, isolated] = all_labels[:, linked[near]]
     return all_labels, vectors
 
@@ -135,32 +124,3 @@ def k_means(embedding: Embedding, generator: np.random.Generator, max_rounds: in
         )  # fewer distinct rows than clusters; empty ones are filled later
         model.fit(embedding)
     return model.labels_.astype(np.int64), int(model.n_iter_)
-
-
-def rotated(embedding: Embedding, generator: np.random.Generator, max_rounds: int) -> tuple[Labels, int]:
-    """(n,) labels whose indicators are close to a rotation of the embedding (n, K) with unit rows, and the number of
-    rounds.
-
-    Labels and rotation are optimised alternately, from a rotation to K rows that are as orthogonal as possible, the
-    first of them random (Yu and Shi 2003).
-    """
-    points, clusters = embedding.shape
-    axes = np.empty((clusters, clusters))
-    axes[:, 0] = embedding[generator.integers(points)]
-    overlap = np.zeros(points)
-    for k in range(1, clusters):
-        overlap += np.abs(embedding @ axes[:, k - 1])
-        axes[:, k] = embedding[overlap.argmin()]
-    agreement = -np.inf
-    rounds = 0
-    while rounds < max_rounds:
-        rounds += 1
-        labels = (embedding @ axes).argmax(axis=1)
-        sums = np.zeros((clusters, clusters))
-        np.add.at(sums, labels, embedding)
-        left, singular, right = np.linalg.svd(sums)
-        axes = right.T @ left.T
-        if singular.sum() <= agreement * (1 + 1e-12):
-            break
-        agreement = singular.sum()
-    return labels.astype(np.int64), rounds

@@ -1,33 +1,29 @@
 """Nearest neighbours among the rows of one large data set, by the cheapest suitable search.
 
 - "tree": exact, for few columns. A k-d tree (scipy), queried in the order of its leaves, so that consecutive queries
-  read the same part of it, in half the time of any other order. - "blocks": exact, for many columns, and on a GPU:
-  products of blocks of rows (`clustering.graphs.knn`). - "sparse": exact, for sparse rows: sparse products
-  (scikit-learn). - "hnsw": approximate, for too many points to compare all pairs. Navigable small worlds (Malkov and
-  Yashunin 2018, faiss); its recall is measured.
+  read the same part of it, in half the time of any other order.
+- "blocks": exact, for many columns, and on a GPU: products of blocks of rows (`clustering.graphs.knn`).
+- "hnsw": approximate, for too many points to compare all pairs. Navigable small worlds (Malkov and Yashunin 2018,
+  faiss); its recall is measured.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.spatial import cKDTree
-from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from clustering.foundation.cores import all_if_large
-from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.graphs.knn import nearest_among, nearest_neighbours
-from clustering.graphs.sparse_rows import SparseTable, rows_of
+from clustering.optimiser.centres import Rows
 
 Method = Literal["auto", "exact", "hnsw"]
-Search = Literal["tree", "blocks", "sparse", "hnsw"]
+Search = Literal["tree", "blocks", "hnsw"]
 Done = Callable[[int, int], None]
 """Progress callback, called with the number of finished points and their total number."""
 
@@ -52,9 +48,6 @@ _POOR = 0.95
 
 _SAMPLE = 256
 
-_PRODUCTS = 64
-"""Number of multiply-adds of a matrix product that take as long as one pass over a number."""
-
 
 class NearestRows(NamedTuple):
     """The k nearest other points of every point, nearest first, ties to the lowest index.
@@ -72,16 +65,8 @@ class NearestRows(NamedTuple):
     recall: float
 
 
-def choose(x: Tensor | SparseTable, method: Method) -> Search:
-    """The search for the rows of X according to `method`.
-
-    Raises:
-        InputError: hnsw with sparse rows, which it does not support.
-    """
-    if isinstance(x, SparseTable):
-        if method == "hnsw":
-            raise InputError("method='hnsw' requires dense rows; set method='exact', or reduce the columns first")
-        return "sparse"
+def choose(x: Tensor, method: Method) -> Search:
+    """The search for the rows of X according to `method`."""
     points, columns = x.shape
     if method == "hnsw":
         return "hnsw"
@@ -90,9 +75,7 @@ def choose(x: Tensor | SparseTable, method: Method) -> Search:
     return "blocks" if method == "exact" or x.is_cuda or points <= EXACT_UP_TO else "hnsw"
 
 
-def nearest_rows(
-    x: Tensor | SparseTable, k: int, search: Search, done: Done = lambda finished, total: None
-) -> NearestRows:
+def nearest_rows(x: Tensor, k: int, search: Search, done: Done = lambda finished, total: None) -> NearestRows:
     """The k nearest other rows of every row by Euclidean distance.
 
     Memory besides X and N rows of k: 12 bytes per value and 16 per point for the tree, 4 bytes per value and 136 per
@@ -105,57 +88,27 @@ def nearest_rows(
         search: see the docstring of the module.
         done: progress callback.
     """
-    with all_if_large(_operations(x, len(x), k, search)):
-        return _nearest_rows(x, k, search, done)
-
-
-def _operations(x: Tensor | SparseTable, queries: int, k: int, search: Search) -> float:
-    """Cost of a search with this number of queries, in passes over a number.
-
-    A tree visits some leaves per query; the other searches compare all pairs by products with one multiply-add per
-    column.
-    """
-    if search == "tree":
-        return float(queries * _LEAF * (k + 1 + _SPARE))
-    return float(queries * len(x) * max(1.0, x.shape[1] / _PRODUCTS))
-
-
-def _nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done) -> NearestRows:
-    if isinstance(x, SparseTable):
-        return _by_sparse_products(x, k, done)
     if search == "blocks":
-        origin = rows_of(x).origin  # centring reduces rounding of products for points far from zero
+        origin = Rows.of(x).origin  # centring reduces rounding of products for points far from zero
         near = nearest_neighbours((x if origin is None else x - origin)[None], k, done=done)
-        return NearestRows(near.indices[0].int().cpu().numpy(), near.squared_distances[0].cpu().numpy(), search, 1.0)
+        indices, squared = near.indices[0].int().cpu().numpy(), near.squared_distances[0].cpu().numpy()
+        return NearestRows(indices, squared, search, 1.0)
     values = x.cpu().numpy()
     return _by_tree(values, k, done) if search == "tree" else _by_small_worlds(values, k, done)
 
 
-def nearest_to(points: Tensor | SparseTable, queries: Tensor | SparseTable, k: int) -> Tensor:
+def nearest_to(points: Tensor, queries: Tensor, k: int) -> Tensor:
     """(n, k) int64 indices of the k nearest of N points (N, D) to each of n queries (n, D); all if they are fewer."""
     k = min(k, len(points))
-    with all_if_large(_operations(points, len(queries), k, choose(points, "exact"))):
-        return _nearest_to(points, queries, k)
-
-
-def _nearest_to(points: Tensor | SparseTable, queries: Tensor | SparseTable, k: int) -> Tensor:
-    if isinstance(points, SparseTable) or isinstance(queries, SparseTable):
-        known, new = (
-            side.scipy() if isinstance(side, SparseTable) else sparse.csr_array(side.cpu().numpy())
-            for side in (points, queries)
-        )
-        nearest = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(known).kneighbors(new, return_distance=False)
-        return torch.from_numpy(nearest).to(queries.device)
     if choose(points, "exact") == "blocks":
         return nearest_among(points, queries, k)
     tree = cKDTree(points.numpy(), leafsize=_LEAF)
-    indices = tree.query(queries.numpy(), range(1, k + 1), workers=torch.get_num_threads())[1]
-    return torch.from_numpy(indices)
+    return torch.from_numpy(tree.query(queries.numpy(), range(1, k + 1), workers=torch.get_num_threads())[1])
 
 
 def _by_tree(values: NDArray[Any], k: int, done: Done) -> NearestRows:
     points = len(values)
-    indices, squared = _empty(values, k)
+    indices, squared = np.empty((points, k), np.int32), np.empty((points, k), values.dtype)
     tree = cKDTree(values, leafsize=_LEAF)
     order, ranks = tree.indices, range(1, min(k + 1 + _SPARE, points) + 1)
     for first in range(0, points, _AT_ONCE):
@@ -166,19 +119,6 @@ def _by_tree(values: NDArray[Any], k: int, done: Done) -> NearestRows:
     return NearestRows(indices, squared, "tree", 1.0)
 
 
-def _by_sparse_products(x: SparseTable, k: int, done: Done) -> NearestRows:
-    values, points = x.scipy(), len(x)
-    indices, squared = _empty(values, k)
-    count = min(k + 1 + _SPARE, points)
-    known = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(values)
-    for first in range(0, points, _AT_ONCE):
-        rows = np.arange(first, min(first + _AT_ONCE, points))
-        distances, near = known.kneighbors(values[rows])
-        indices[rows], squared[rows] = _others(rows, near, distances.astype(np.float64) ** 2, k)
-        done(int(rows[-1]) + 1, points)
-    return NearestRows(indices, squared, "sparse", 1.0)
-
-
 def _by_small_worlds(values: NDArray[Any], k: int, done: Done) -> NearestRows:
     import faiss  # slow import that most data do not need
 
@@ -187,7 +127,7 @@ def _by_small_worlds(values: NDArray[Any], k: int, done: Done) -> NearestRows:
     single = np.ascontiguousarray(values - values.mean(axis=0), dtype=np.float32)
     index = faiss.IndexHNSWFlat(dimension, _LINKS)
     index.hnsw.efConstruction = _BUILD_BREADTH
-    with _threads(1, faiss):
+    with threadpool_limits(1, user_api="openmp"):
         for first in range(0, points, _AT_ONCE):
             index.add(single[first : first + _AT_ONCE])
             done(min(first + _AT_ONCE, points) // 2, points)
@@ -199,23 +139,21 @@ def _by_small_worlds(values: NDArray[Any], k: int, done: Done) -> NearestRows:
 
     sample = np.sort(stream(0, "recall").choice(points, min(_SAMPLE, points), replace=False))
     reach = _reach(single, sample, k)
-    indices, squared = _empty(single, k)
-    with _threads(torch.get_num_threads(), faiss):
-        for breadth in _BREADTHS:
-            index.hnsw.efSearch = breadth
-            near, distances = look(sample)
-            recall = float(((distances <= reach[:, None]) & (near >= 0)).mean())
-            if recall >= _ENOUGH:
-                break
-        if recall < _POOR:
-            warnings.warn(
-                f"HNSW finds {recall:.0%} of the true neighbours of these points; method='exact' finds all",
-                stacklevel=6,
-            )
-        for first in range(0, points, _AT_ONCE):
-            rows = np.arange(first, min(first + _AT_ONCE, points))
-            indices[rows], squared[rows] = look(rows)
-            done((points + rows[-1] + 1) // 2, points)
+    indices, squared = np.empty((points, k), np.int32), np.empty((points, k), np.float32)
+    for breadth in _BREADTHS:
+        index.hnsw.efSearch = breadth
+        near, distances = look(sample)
+        recall = float(((distances <= reach[:, None]) & (near >= 0)).mean())
+        if recall >= _ENOUGH:
+            break
+    if recall < _POOR:
+        warnings.warn(
+            f"HNSW finds {recall:.0%} of the true neighbours of these points; method='exact' finds all", stacklevel=5
+        )
+    for first in range(0, points, _AT_ONCE):
+        rows = np.arange(first, min(first + _AT_ONCE, points))
+        indices[rows], squared[rows] = look(rows)
+        done((points + rows[-1] + 1) // 2, points)
     return NearestRows(indices, squared, "hnsw", recall)
 
 
@@ -239,19 +177,3 @@ def _others(
     near, squared = np.take_along_axis(near, order, axis=1), np.take_along_axis(squared, order, axis=1)
     missing = np.isinf(squared)
     return np.where(missing, -1, near).astype(np.int32), np.where(missing, 0, squared)
-
-
-def _empty(values: Any, k: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    shape = values.shape[0], k
-    return np.empty(shape, dtype=np.int32), np.empty(shape, dtype=values.dtype)
-
-
-@contextmanager
-def _threads(count: int, faiss: Any) -> Iterator[None]:
-    """Set the number of faiss threads, shared with torch if both use one OpenMP; restored afterwards."""
-    before = torch.get_num_threads()
-    faiss.omp_set_num_threads(count)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)

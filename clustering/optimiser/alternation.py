@@ -5,7 +5,7 @@ M <- prototypes of S          by `clustering.optimiser.prototypes`
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
 from typing import Literal, NamedTuple
@@ -68,6 +68,11 @@ class Alternation(NamedTuple):
     reseeded: Tensor
     trace: Tensor
     movements: Tensor | None = None
+
+    @property
+    def labels(self) -> Tensor:
+        """(B, N) argmax S, ties to the lowest class."""
+        return self.assignments.mT.max(dim=1).indices
 
 
 @dataclass(frozen=True)
@@ -134,15 +139,19 @@ def alternate(
         tolerance: stop when |R+ - R| <= tolerance |R|, from the third step on, or when the prototypes no longer move.
         movements: whether to record the movements of the prototypes.
     """
-    work = _Work.begin(prototypes, start, terms, clamp, hint, valid)
-    result: _Result | None = None
+    places = torch.arange(len(start), device=start.device)
+    count, none = torch.zeros_like(places), torch.zeros_like(places, dtype=torch.bool)
+    objective = torch.full_like(places, torch.inf, dtype=torch.float64)
+    work = _Work(
+        prototypes, terms, clamp, hint, valid, places, ~none, start, start, objective, count, count, count, count, none
+    )
+    whole: _Work | None = None
     trace, moved = [], []
     for iteration in range(max_iterations):
         cost = work.cost().to(torch.float64 if sweeps.double else start.dtype)
-        if result is None:
+        if iteration == 0:
             initial = work.begun(cost, temperature) if assignments is None else assignments.mT
             work.assignments = torch.softmax(cost / -temperature, dim=1) if assignments is None else initial
-            result = _Result.empty(start, work.assignments)
         elif sweeps.warm and terms:
             initial = work.assignments
             if work.revived.any():
@@ -176,14 +185,14 @@ def alternate(
             if work.revived.any():
                 begins = emptied & work.revived[:, None] & work.active[:, None]
                 new = torch.where(begins[:, :, None], work.farthest(cost, begins).to(new.dtype), new)
-                work.reseeded += begins.sum(dim=1)
-                work.revivals += work.revived
+                work.reseeded = work.reseeded + begins.sum(dim=1)
+                work.revivals = work.revivals + work.revived
         stay, fixed = settled(work.coefficients, new, work.objective, descent.objective, tolerance)
         stopped = any_empty & (empty == "rollback")
         work.step(descent, before, taken=~stopped)
-        trace.append(result.spread(work, work.objective))
+        trace.append(work.spread(work.objective, len(start)))
         if movements:
-            moved.append(result.spread(work, (new - work.coefficients).norm(dim=2)))
+            moved.append(work.spread((new - work.coefficients).norm(dim=2), len(start)))
         work.stop(stopped, Outcome.EMPTIED)
         work.stop((stay | (fixed & (work.iterations > 2))) & ~work.revived, Outcome.CONVERGED)
         left = int(work.active.sum())
@@ -191,12 +200,11 @@ def alternate(
             break
         work.coefficients = torch.where(work.active[:, None, None], new, work.coefficients)
         if left <= _CROWD * len(work.active):
-            result.take(work)
+            whole = work if whole is None else whole.with_results(work)
             work = work.select(work.active.nonzero()[:, 0])
-    assert result is not None
-    result.take(work)
+    result = work if whole is None else whole.with_results(work)
     return Alternation(
-        result.assignments.mT,
+        result.assignments.to(start.dtype).mT,  # sweeps may use double precision
         result.coefficients,
         result.objective,
         result.iterations,
@@ -220,36 +228,19 @@ class _Work:
 
     prototypes: Prototypes
     terms: Sequence[Term]
-    coefficients: Tensor  # (b, K, N)
-    assignments: Tensor  # (b, K, N)
     clamp: Clamp | None
     hint: Clamp | None
     valid: Tensor | None
     places: Tensor  # (b,) indices in the whole batch
     active: Tensor
+    coefficients: Tensor  # (b, K, N)
+    assignments: Tensor  # (b, K, N)
     objective: Tensor  # (b,) float64
     iterations: Tensor
     outcome: Tensor
     reseeded: Tensor
     revivals: Tensor  # (b,) int64, number of steps in which empty classes were reseeded
     revived: Tensor  # (b,) bool, whether classes were reseeded in the last step
-
-    @classmethod
-    def begin(
-        cls,
-        prototypes: Prototypes,
-        start: Tensor,
-        terms: Sequence[Term],
-        clamp: Clamp | None,
-        hint: Clamp | None,
-        valid: Tensor | None,
-    ) -> "_Work":
-        places = torch.arange(len(start), device=start.device)
-        active = torch.ones_like(places, dtype=torch.bool)
-        objective = torch.full_like(places, torch.inf, dtype=torch.float64)
-        counts = (torch.zeros_like(places) for _ in range(4))
-        rest = places, active, objective, *counts, ~active
-        return cls(prototypes, terms, start, start, clamp, hint, valid, *rest)
 
     def cost(self) -> Tensor:
         cost = self.prototypes.cost(self.coefficients)
@@ -304,62 +295,33 @@ class _Work:
             new = torch.where(taken[:, None, None], descent.assignments.mT, before)
             self.assignments = torch.where(self.active[:, None, None], new, self.assignments)
         self.objective = torch.where(self.active, descent.objective, self.objective)
-        self.iterations += self.active
+        self.iterations = self.iterations + self.active
 
     def stop(self, chosen: Tensor, outcome: Outcome) -> None:
         self.outcome = torch.where(chosen & self.active, int(outcome), self.outcome)
         self.active = self.active & ~chosen
 
     def select(self, problems: Tensor) -> "_Work":
-        return _Work(
-            self.prototypes.select(problems),
-            [term.select(problems) for term in self.terms],
-            self.coefficients[problems],
-            self.assignments[problems],
-            None if self.clamp is None else (self.clamp[0][problems], self.clamp[1][problems]),
-            None if self.hint is None else (self.hint[0][problems], self.hint[1][problems]),
-            None if self.valid is None else self.valid[problems],
-            self.places[problems],
-            self.active[problems],
-            self.objective[problems],
-            self.iterations[problems],
-            self.outcome[problems],
-            self.reseeded[problems],
-            self.revivals[problems],
-            self.revived[problems],
+        tensors = {name: value[problems] for name, value in vars(self).items() if isinstance(value, Tensor)}
+        clamp, hint = (
+            None if part is None else (part[0][problems], part[1][problems]) for part in (self.clamp, self.hint)
         )
+        terms = [term.select(problems) for term in self.terms]
+        return replace(
+            self, prototypes=self.prototypes.select(problems), terms=terms, clamp=clamp, hint=hint, **tensors
+        )
+
+    def with_results(self, part: "_Work") -> "_Work":
+        """The same problems with the results of a part of them."""
+        for name in ("assignments", "coefficients", "objective", "iterations", "outcome", "reseeded"):
+            getattr(self, name)[part.places] = getattr(part, name)
+        return self
+
+    def spread(self, values: Tensor, problems: int) -> Tensor:
+        """The values (b, …) of the active problems at their indices in the whole batch, NaN elsewhere."""
+        missing = values.new_full((problems, *values.shape[1:]), torch.nan)
+        return missing.index_copy_(0, self.places[self.active], values[self.active])
 
     def _one_hot(self, labels: Tensor) -> Tensor:
         classes = torch.arange(self.coefficients.shape[1], device=labels.device)
         return labels[:, None] == classes[:, None]
-
-
-@dataclass
-class _Result:
-    """Results of all problems, collected as they are removed from the batch."""
-
-    assignments: Tensor
-    coefficients: Tensor
-    objective: Tensor
-    iterations: Tensor
-    outcome: Tensor
-    reseeded: Tensor
-
-    @classmethod
-    def empty(cls, start: Tensor, assignments: Tensor) -> "_Result":
-        counts = torch.zeros(3, len(start), dtype=torch.int64, device=start.device)
-        kept = torch.empty_like(assignments, dtype=start.dtype)  # sweeps may use double precision
-        return cls(kept, torch.empty_like(start), counts[0].double(), *counts)
-
-    def take(self, work: _Work) -> None:
-        for name, values in vars(self).items():
-            ended = getattr(work, name).to(values.dtype)
-            if name == "assignments" and len(ended) == len(values):
-                self.assignments = ended  # without a copy, for which a single large problem may not have the memory
-            else:
-                values[work.places] = ended
-
-    def spread(self, work: _Work, values: Tensor) -> Tensor:
-        """The values (b, …) of the active problems at their indices in the whole batch, NaN elsewhere."""
-        missing = values.new_full((len(self.objective), *values.shape[1:]), torch.nan)
-        return missing.index_copy_(0, work.places[work.active], values[work.active])

@@ -357,3 +357,9 @@ def best_by_members(
             sums += likeness(class_rows.squared_distances(references_in_block[None])).sum(dim=(0, 1))
         best.append(indices[sums.argmax()])
     return torch.stack(best).view(members.shape[:2])
+
+
+def nearest_centres(values: Tensor, centres: Tensor) -> Tensor:
+    """(n,) index of the centre (K, D) nearest to each row (n, D), ties to the lowest index."""
+    origin = centres.mean(dim=0)
+    return Rows(values, origin).squared_distances((centres - origin)[None])[0].min(dim=0).indices

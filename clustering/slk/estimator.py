@@ -3,16 +3,14 @@ estimator."""
 
 from __future__ import annotations  # help() then shows the names of types instead of their definitions
 
-import pickle
-from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
@@ -21,7 +19,6 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Count, NonNegative, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.row_search import nearest_to
-from clustering.graphs.sparse_rows import SparseRows, rows_of
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Members, Outcome
 from clustering.optimiser.centres import Kind, Rows
@@ -29,13 +26,11 @@ from clustering.seeding import first_seeds
 from clustering.slk.fit import (
     Bandwidth,
     FitResult,
-    Neighbours,
     Normalisation,
     OnEmpty,
     Path,
     SymmetricKind,
     Temperature,
-    Winner,
     blurred,
     is_custom_graph,
     neighbours_of,
@@ -49,8 +44,6 @@ from clustering.slk.fit import (
 )
 from clustering.slk.published import PublishedSLK
 from clustering.starts import Select, entropy_of, warn_of_empty, warn_of_uniform
-from clustering.sweeps import settings
-from clustering.trials import TOGETHER
 
 _PRESETS = {"slk2018-ms": "mean_shift", "slk2018-bo": "byproduct", "journal-means": "mean"}
 """Prototypes of the published runs."""
@@ -59,12 +52,7 @@ AssignBy = Literal["graph", "prototypes"]
 """What assigns new points: their neighbours and the prototypes, or the prototypes only."""
 
 
-def _has_dense_rows(model: SLK) -> bool:
-    """Whether the model has `predict_proba`. scikit-learn's checks treat an estimator that has it for sparse rows as a
-    classifier."""
-    return not isinstance(getattr(model, "_fitted", None), SparseRows)
-
-
+@dataclass(eq=False, repr=False)
 class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Prototype-based clustering in which neighbours are drawn to the same cluster.
 
@@ -141,58 +129,33 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     start_objectives_ : (n_init,) E of each start when it stopped, scaled by N / n on a sample of n points; after a race
         of medoids with the F of modes. Their spread shows how much the start matters.
     converged_ : whether the fit stopped before max_iter.
-    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`; after `trials`, the share of the
-        trial.
+    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
     bandwidth_ : sigma. temperature_ : T. graph_ : W.
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Count = 8,
-        *,
-        prototypes: Kind = "mean_shift",
-        weight: NonNegative = 0.65,
-        n_neighbors: Count = 5,
-        normalize: Normalisation = None,
-        init: str | ArrayLike = "k-means++",
-        n_init: Count = 48,
-        random_state: Any = None,
-        device: Device = "cpu",
-        symmetry: SymmetricKind = "average",
-        bandwidth: Bandwidth = "estimate",
-        select: Select = "information",
-        weight_path: Path = None,
-        mode_weights: Members = "soft",
-        warm_start: bool = False,
-        temperature: Temperature = "auto",
-        on_empty: OnEmpty = "reseed",
-        max_iter: Count = 100,
-        tol: NonNegative = 1e-4,
-        max_sweeps: Count = 50,
-        sweep_tol: NonNegative = 1e-4,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.prototypes = prototypes
-        self.weight = weight
-        self.n_neighbors = n_neighbors
-        self.normalize = normalize
-        self.init = init
-        self.n_init = n_init
-        self.random_state = random_state
-        self.device = device
-        self.symmetry = symmetry
-        self.bandwidth = bandwidth
-        self.select = select
-        self.weight_path = weight_path
-        self.mode_weights = mode_weights
-        self.warm_start = warm_start
-        self.temperature = temperature
-        self.on_empty = on_empty
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.sweep_tol = sweep_tol
+    n_clusters: Count = 8
+    _: KW_ONLY
+    prototypes: Kind = "mean_shift"
+    weight: NonNegative = 0.65
+    n_neighbors: Count = 5
+    normalize: Normalisation = None
+    init: str | ArrayLike = "k-means++"
+    n_init: Count = 48
+    random_state: Any = None
+    device: Device = "cpu"
+    symmetry: SymmetricKind = "average"
+    bandwidth: Bandwidth = "estimate"
+    select: Select = "information"
+    weight_path: Path = None
+    mode_weights: Members = "soft"
+    warm_start: bool = False
+    temperature: Temperature = "auto"
+    on_empty: OnEmpty = "reseed"
+    max_iter: Count = 100
+    tol: NonNegative = 1e-4
+    max_sweeps: Count = 50
+    sweep_tol: NonNegative = 1e-4
 
     @staticmethod
     def preset(name: str, **changes: Any) -> PublishedSLK:
@@ -207,8 +170,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X.
 
         Args:
-            X: (N, D) finite, dense or, except for medoids, scipy sparse; float32 and float64 are kept, other numbers
-                become float32.
+            X: (N, D) finite; float32 and float64 are kept, other numbers become float32.
             y: ignored, with a warning if `partial_labels` is None.
             partial_labels: (N,) int, known clusters 0..K-1, which points keep, and -1 for unlabelled points.
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
@@ -218,7 +180,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 points than clusters.
         """
         warn_if_labels_are_y(y, partial_labels)
-        self._check()
+        validate_signature(self)
+        weight_path(self)
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
         near = neighbours_of(self, graph, rows)
@@ -227,94 +190,22 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
             total = Seconds(0.0, watch.lap(), 0.0)
         for temperature in temperatures_of(self, near.degree):
-            winner = None
-            if seeds is None:
-                winner = race_starts(self, rows, near, clamp, temperature=temperature, whole=is_custom_graph(graph))
-                weights = [float(self.weight)]
-                result = run(self, rows, near, winner.prototypes, weights, clamp, temperature=temperature, raced=True)
-            else:
-                weights = [float(self.weight)] * len(seeds)
-                result = run(self, rows, near, seeds, weights, clamp, temperature=temperature)
+            start, energies, raced = seeds, None, Seconds(0.0, 0.0, 0.0)
+            if start is None:
+                start, energies, raced = race_starts(
+                    self, rows, near, clamp, temperature=temperature, whole=is_custom_graph(graph)
+                )
+            weights = [float(self.weight)] * len(start)
+            result = run(self, rows, near, start, weights, clamp, temperature=temperature, raced=seeds is None)
             best = int(result.ranking.order(rows.values.dtype)[0])
-            last = self._keep(result, best, winner, partial_labels)
-            total = Seconds(last.graph, total.seeding + last.seeding, total.optimise + last.optimise)
+            self._keep(result, best, energies, partial_labels)
+            last = result.seconds
+            total = Seconds(last.graph, total.seeding + raced.seeding, total.optimise + raced.optimise + last.optimise)
             if not blurred(self._entropy(), self.n_clusters):
                 break
         self.seconds_ = total
         self._warn(self._entropy())
         return self
-
-    @shared_if_large
-    def trials(
-        self, X: ArrayLike, *, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]] = ({},), graph: Any = None
-    ) -> list[SLK]:
-        """Fitted clones for every setting of the grid with every seed, in the order of product(grid, seeds).
-
-        Each clone equals the result of `fit` with these settings and random_state=seed. Graphs are shared, and clones
-        that differ only in weight and seed run as one batch of up to 2^24 assignments, each from the winner of its race
-        or from its only start. Clones with several starts that do not race (`weight_path`) are fitted one by one.
-
-        Args:
-            X: as in `fit`.
-            seeds: values of random_state.
-            grid: parameters that override those of this estimator.
-            graph: as in `fit`.
-
-        Raises:
-            InputError: as in `fit`.
-        """
-        models: list[SLK] = settings(self, seeds, grid)
-        for model in models:
-            model._check()
-        rows_by_key: dict[bytes, Rows] = {}
-        graphs_by_key: dict[bytes, Neighbours] = {}
-        for group in _groups(models):
-            template = group[0]
-            if template.n_init > 1 and isinstance(template.init, str) and not races(template):
-                for model in group:
-                    model.fit(X, graph=graph)
-                continue
-            rows_key = template._key("normalize", "device")
-            rows = rows_by_key[rows_key] = rows_by_key.get(rows_key) or template._rows(X, reset=True)
-            graph_key = rows_key + template._key("n_neighbors", "symmetry", "bandwidth")
-            near = graphs_by_key[graph_key] = graphs_by_key.get(graph_key) or neighbours_of(template, graph, rows)
-            together = max(1, TOGETHER // (len(rows.values) * template.n_clusters))
-            for batch in (group[first : first + together] for first in range(0, len(group), together)):
-                template._fit_together(
-                    batch, rows, near, temperatures_of(template, near.degree), whole=is_custom_graph(graph)
-                )
-                for model in batch:
-                    validate_data(model, X, reset=True, skip_check_array=True)
-        return models
-
-    def _fit_together(
-        self, models: Sequence[SLK], rows: Rows, near: Neighbours, temperatures: Sequence[float], *, whole: bool
-    ) -> None:
-        """Fit models that differ from this one at most in weight and seed, from one start or from starts that race.
-
-        All are fitted at the first of the temperatures, and those with blurred assignments again at the next ones.
-        """
-        watch, temperature = Stopwatch(), temperatures[0]
-        raced = [model for model in models if races(self)]
-        winners = [race_starts(model, rows, near, None, temperature=temperature, whole=whole) for model in raced]
-        if winners:
-            starts = torch.cat([winner.prototypes for winner in winners])
-        else:
-            seeds = {model.random_state for model in models}
-            seeds_of = {seed: first_seeds(self.init, rows, self.n_clusters, 1, seed) for seed in seeds}
-            starts = torch.cat([seeds_of[model.random_state] for model in models])
-        weights, seeding = [float(model.weight) for model in models], watch.lap()
-        result = run(self, rows, near, starts, weights, temperature=temperature, seeding=seeding, raced=bool(winners))
-        for trial, model in enumerate(models):
-            model._keep(result.of(trial), 0, winners[trial] if winners else None)
-        blurred_models = (
-            [model for model in models if blurred(model._entropy(), self.n_clusters)] if temperatures[1:] else []
-        )
-        for model in models:
-            if model not in blurred_models:
-                model._warn(model._entropy())
-        if blurred_models:
-            self._fit_together(blurred_models, rows, near, temperatures[1:], whole=whole)
 
     def predict(self, X: ArrayLike, *, by: AssignBy = "graph") -> NDArray[np.int64]:
         """(n,) cluster of each new point.
@@ -327,9 +218,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         cost, neighbours = self._unary(X, by)
         return self._logits(cost, neighbours).max(dim=0).indices.cpu().numpy()
 
-    @available_if(_has_dense_rows)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike, *, by: AssignBy = "graph") -> NDArray[Any]:
-        """(n, K) assignments of new points, whose argmax is `predict`. Not available after a fit to sparse rows.
+        """(n, K) assignments of new points, whose argmax is `predict`.
 
         They are softmax((-a + 2 weight sum_q s_q) / T) for the unary costs a, the assignments s_q of the n_neighbors
         nearest rows of the fitted X, and T = temperature_; with by="prototypes", softmax(-a / T). For fitted points
@@ -369,35 +259,18 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         assignments = torch.from_numpy(self.assignments_).to(cost)
         return 2 * self.weight * assignments[neighbours].sum(dim=1).T - cost
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.prototypes != "medoid"
-        return tags
-
-    def _check(self) -> None:
-        validate_signature(self)
-        weight_path(self)
-
-    def _key(self, *names: str) -> bytes:
-        """The values of these parameters as a key for comparison."""
-        return pickle.dumps([getattr(self, name) for name in names])
-
     def _rows(self, X: ArrayLike, *, reset: bool) -> Rows:
         """Rows of X, centred at their mean if that is far from zero."""
-        accept = self.prototypes != "medoid"  # medoids need all points of a cluster
-        values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device, accept_sparse=accept)
-        return rows_of(values) if reset else rows_of(values, self._fitted)
+        values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device)
+        return Rows.of(values) if reset else Rows(values, self._fitted.origin)
 
-    def _keep(self, result: FitResult, best: int, winner: Winner | None, known: ArrayLike | None = None) -> Seconds:
-        """Store the best start, which may have won a race, in the fitted attributes; returns its times."""
+    def _keep(self, result: FitResult, best: int, raced: NDArray[np.float64] | None, known: ArrayLike | None) -> None:
+        """Store the best start, which may have won a race with these energies, in the fitted attributes."""
         trials, fitted = result.trials, result.rule.rows
         self._fitted, self.graph_, self.bandwidth_ = fitted, result.near.graph, result.near.variance**0.5
         self.temperature_ = result.temperature
-        energies, seconds = result.ranking.energies.cpu().numpy(), result.seconds
-        self.start_objectives_ = energies if winner is None else winner.energies
-        if winner is not None:
-            seconds = Seconds(seconds.graph, winner.seeding, winner.racing + seconds.optimise)
-        self.seconds_ = seconds
+        energies = result.ranking.energies.cpu().numpy()
+        self.start_objectives_ = energies if raced is None else raced
         self.objective_, self.relaxed_objective_ = float(energies[best]), float(trials.objective[best])
         self.criterion_ = float(result.ranking.criteria[best])
         trace = trials.trace[:, best]
@@ -406,7 +279,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_, self.n_reseeded_ = int(trials.iterations[best]), int(trials.reseeded[best])
         self.converged_ = bool(trials.outcome[best] == Outcome.CONVERGED)
         _, order = numbered(self, trials.labels[best].cpu().numpy(), known)
-        assignments, centres = trials.assignments[best][:, order], trials.prototypes[best][order]
+        assignments, centres = trials.assignments[best][:, order], trials.coefficients[best][order]
+        assert trials.movements is not None
         self.mode_movements_ = trials.movements[valid, best].cpu().numpy()[:, order]
         labels = assignments.mT.max(dim=0).indices
         nonempty = torch.bincount(labels, minlength=self.n_clusters) > 0
@@ -423,7 +297,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.mode_indices_ = indices.cpu().numpy()
             coordinates = torch.where((indices >= 0)[:, None], fitted.values[indices], coordinates)
         self.cluster_centers_ = coordinates.cpu().numpy()
-        return seconds
 
     def _entropy(self) -> float:
         """Mean entropy of the assignments, in nats."""
@@ -438,13 +311,3 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if self.n_neighbors > 1:  # clusters with fewer points are joined to others
                 remedy = f"n_neighbors below {self.n_neighbors}, {remedy}"
             warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
-
-
-def _groups(models: Sequence[SLK]) -> list[list[SLK]]:
-    """Groups of models that differ only in weight and seed, or only in seed if the temperature depends on the
-    weight."""
-    names = sorted(set(SLK().get_params()) - {"weight", "random_state"})
-    groups: dict[bytes, list[SLK]] = {}
-    for model in models:
-        groups.setdefault(model._key(*names, *["weight"] * (model.temperature == "auto")), []).append(model)
-    return list(groups.values())

@@ -1,17 +1,16 @@
-"""Settings of the optimiser for `clustering.SLK`, and the execution of its starts."""
+"""Settings of the optimiser for a `model`, a `clustering.SLK`, and the execution of its starts."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.estimator_input import Device
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import NARROWEST, Above, AtLeast
 from clustering.foundation.streams import seed_of, stream
@@ -19,13 +18,12 @@ from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.graphs.sparse_rows import SparseRows
-from clustering.optimiser.alternation import Clamp, Members, Sweeps
-from clustering.optimiser.centres import ByProductModes, Kind, Means, Medoids, Modes, Rows, Rule
+from clustering.optimiser.alternation import Alternation, Clamp, Sweeps
+from clustering.optimiser.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
 from clustering.slk.race import race, ranked, sample
-from clustering.starts import Ranking, Select
-from clustering.trials import Course, Trials, run_trials
+from clustering.starts import Ranking
+from clustering.trials import Course, run_trials
 
 COLDEST = 2.0**-10
 """Lowest temperature, used if there is almost no graph; assignments are then practically hard."""
@@ -57,32 +55,6 @@ Path = Sequence[float] | None
 """Rising shares of the weight for continuation, or none."""
 
 
-class Parameters(Protocol):
-    """The parameters of `clustering.SLK`, described there."""
-
-    n_clusters: int
-    prototypes: Kind
-    weight: float
-    n_neighbors: int
-    normalize: Normalisation
-    init: str | ArrayLike
-    n_init: int
-    random_state: Any
-    device: Device
-    symmetry: SymmetricKind
-    bandwidth: Bandwidth
-    select: Select
-    weight_path: Path
-    mode_weights: Members
-    warm_start: bool
-    temperature: Temperature
-    on_empty: OnEmpty
-    max_iter: int
-    tol: float
-    max_sweeps: int
-    sweep_tol: float
-
-
 class Neighbours(NamedTuple):
     """W of N points, sigma^2, and the time of their computation in seconds."""
 
@@ -99,43 +71,20 @@ class Neighbours(NamedTuple):
 class FitResult(NamedTuple):
     """Results of T trials with the same rule."""
 
-    trials: Trials
+    trials: Alternation
     ranking: Ranking
     rule: Rule
     near: Neighbours
     seconds: Seconds
     temperature: float
 
-    def of(self, trial: int) -> "FitResult":
-        """The result of one trial as if run alone, with its share of the time."""
-        selected, share = slice(trial, trial + 1), 1 / len(self.ranking.energies)
-        seconds = Seconds(self.seconds.graph, self.seconds.seeding * share, self.seconds.optimise * share)
-        ranking = Ranking(*(part[selected] for part in self.ranking))
-        return self._replace(trials=self.trials.of(selected), ranking=ranking, seconds=seconds)
 
-
-class Winner(NamedTuple):
-    """The start that won a race.
-
-    Attributes:
-        prototypes: (1, K, D).
-        energies: (T,) E of each start when it stopped.
-        seeding: time of the seeding in seconds.
-        racing: time of the race in seconds.
-    """
-
-    prototypes: Tensor
-    energies: NDArray[np.float64]
-    seeding: float
-    racing: float
-
-
-def races(model: Parameters) -> bool:
+def races(model: Any) -> bool:
     """Whether starts race. With a weight path they do not, since each would first have to follow the whole path."""
     return model.n_init > 1 and isinstance(model.init, str) and not weight_path(model)
 
 
-def weight_path(model: Parameters) -> tuple[float, ...]:
+def weight_path(model: Any) -> tuple[float, ...]:
     """The shares of the weight that precede the full weight.
 
     Raises:
@@ -152,20 +101,20 @@ def weight_path(model: Parameters) -> tuple[float, ...]:
     return path
 
 
-def neighbours_used(model: Parameters, points: int) -> int:
+def neighbours_used(model: Any, points: int) -> int:
     """Neighbours of a point in the graph: at most as many as other points are in a cluster of mean size. With more,
     the graph would join clusters however far they are apart."""
-    return min(model.n_neighbors, max(1, points // model.n_clusters - 1))
+    return int(min(model.n_neighbors, max(1, points // model.n_clusters - 1)))
 
 
-def neighbours_of(model: Parameters, source: Any, rows: Rows) -> Neighbours:
+def neighbours_of(model: Any, source: Any, rows: Rows) -> Neighbours:
     """W as given or built, and sigma^2 according to `bandwidth`."""
     watch, neighbours = Stopwatch(), neighbours_used(model, len(rows.values))
     graph, variance = graph_and_variance(source, rows, neighbours, model.symmetry, model.bandwidth)
     return Neighbours(graph, variance, watch.lap())
 
 
-def rule_of(model: Parameters, rows: Rows, variance: float) -> Rule:
+def rule_of(model: Any, rows: Rows, variance: float) -> Rule:
     """Rule that computes prototypes from the assignments of these rows, according to `prototypes`."""
     if model.prototypes == "mean":
         return Means(rows)
@@ -176,7 +125,7 @@ def rule_of(model: Parameters, rows: Rows, variance: float) -> Rule:
     return Modes(rows, variance)
 
 
-def temperatures_of(model: Parameters, degree: float) -> tuple[float, ...]:
+def temperatures_of(model: Any, degree: float) -> tuple[float, ...]:
     """Weights of the entropy in R that are tried in turn until assignments are not `blurred`.
 
     By default these are 1.5 times and once the temperature above which the graph cannot separate clusters. At uniform S
@@ -196,7 +145,7 @@ def blurred(entropy: float, clusters: int) -> bool:
     return entropy > _BLURRED * math.log(clusters)
 
 
-def course_of(model: Parameters, temperature: float, *, warm: bool) -> Course:
+def course_of(model: Any, temperature: float, *, warm: bool) -> Course:
     """Settings of the trials; `warm` sweeps start from the previous assignments."""
     return Course(
         Sweeps("monotone", model.max_sweeps, model.sweep_tol, warm=warm),
@@ -209,7 +158,7 @@ def course_of(model: Parameters, temperature: float, *, warm: bool) -> Course:
 
 
 def run(
-    model: Parameters,
+    model: Any,
     rows: Rows,
     near: Neighbours,
     seeds: Tensor,
@@ -234,7 +183,7 @@ def run(
         brief = replace(course, max_iterations=WARM_UP, empty="keep")
         initial = seeds if raced else prototypes_about(seeds, rows, shift, clamp)
         warm_up = run_trials(shift, graph, initial, slopes, clamp=clamp, course=brief)
-        start = prototypes_of(warm_up.labels, rule, rows.at(rows.nearest(warm_up.prototypes)))
+        start = prototypes_of(warm_up.labels, rule, rows.at(rows.nearest(warm_up.coefficients)))
     elif raced:
         start = seeds
     else:
@@ -245,48 +194,38 @@ def run(
 
 
 def race_starts(
-    model: Parameters, rows: Rows, near: Neighbours, clamp: Clamp | None, *, temperature: float, whole: bool
-) -> Winner:
-    """The best of the starts.
+    model: Any, rows: Rows, near: Neighbours, clamp: Clamp | None, *, temperature: float, whole: bool
+) -> tuple[Tensor, NDArray[np.float64], Seconds]:
+    """(1, K, D) prototypes of the best of the starts, (T,) E of each start when it stopped, and the times of seeding
+    and race.
 
     The race uses a sample, unless labels are known or the graph contains information that the rows do not (`whole`).
     """
-    watch = Stopwatch()
-    subset, near_of_subset = rows, near
-    indices = None
-    if clamp is None and not whole and not isinstance(rows, SparseRows):
-        indices = racing_rows(model, len(rows.values))
+    watch, points = Stopwatch(), len(rows.values)
+    subset, indices = rows, None
+    if clamp is None and not whole:
+        indices = sample(points, model.n_clusters, stream(seed_of(model.random_state), "race"))
     if indices is not None:
         subset = Rows(rows.values[indices.to(rows.values.device)], rows.origin)
+
+    def seeds_of(some: Rows) -> Tensor:
+        return first_seeds(model.init, some, model.n_clusters, model.n_init, model.random_state, clamp)
+
     try:
-        seeds = first_seeds(model.init, subset, model.n_clusters, model.n_init, model.random_state, clamp)
+        seeds = seeds_of(subset)
     except InputError:
         if indices is None:
             raise
         subset, indices = rows, None  # the sample has too few distinct rows
-        seeds = first_seeds(model.init, subset, model.n_clusters, model.n_init, model.random_state, clamp)
+        seeds = seeds_of(subset)
     seeding = watch.lap()
     if indices is not None:
-        near_of_subset = neighbours_of(model, None, subset)
-    best, energies = race_from(model, subset, near_of_subset, seeds, temperature, clamp)
-    return Winner(best, energies * (len(rows.values) / len(subset.values)), seeding, watch.lap())
-
-
-def racing_rows(model: Parameters, points: int) -> Tensor | None:
-    """(n,) indices of the points on which starts race; None if all points race."""
-    seed = seed_of(model.random_state)
-    return sample(points, model.n_clusters, stream(seed, "race"))
-
-
-def race_from(
-    model: Parameters, rows: Rows, near: Neighbours, seeds: Tensor, temperature: float, clamp: Clamp | None = None
-) -> tuple[Tensor, NDArray[np.float64]]:
-    """(1, K, D) prototypes of the best start from these seeds, and E of all starts."""
-    rule = Means(rows) if model.prototypes == "mean" else Modes(rows, near.variance, steps=1)
-    weight = float(model.weight)
-    course = course_of(model, temperature, warm=False)
+        near = neighbours_of(model, None, subset)
+    rule = Means(subset) if model.prototypes == "mean" else Modes(subset, near.variance, steps=1)
+    course, weight = course_of(model, temperature, warm=False), float(model.weight)
     best, energies = race(rule, near.graph, seeds, 2 * weight, weight, model.select, clamp=clamp, course=course)
-    return best, energies.cpu().numpy()
+    scaled = energies.cpu().numpy() * (points / len(subset.values))
+    return best, scaled, Seconds(0.0, seeding, watch.lap())
 
 
 def is_custom_graph(graph: Any) -> bool:

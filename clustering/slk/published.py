@@ -3,6 +3,7 @@ empty."""
 
 import functools
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
@@ -34,6 +35,7 @@ _EXACT = 25_000
 """Maximum number of members among which the densest is found from all pairs."""
 
 
+@dataclass(eq=False, repr=False)
 class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """SLK (NeurIPS 2018) as in the authors' public code, to reproduce their results. For other purposes use `SLK`.
 
@@ -74,28 +76,16 @@ class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        prototypes: Literal["mean", "mean_shift", "byproduct"] = "mean_shift",
-        weight: Annotated[float, AtLeast(0)] = 1.3,
-        n_neighbors: Annotated[int, AtLeast(1)] = 4,
-        symmetry: Symmetry = "average",
-        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "published",
-        normalize: Literal["l2"] | None = "l2",
-        init: str | ArrayLike = "k-means++",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.prototypes = prototypes
-        self.weight = weight
-        self.n_neighbors = n_neighbors
-        self.symmetry = symmetry
-        self.bandwidth = bandwidth
-        self.normalize = normalize
-        self.init = init
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    prototypes: Literal["mean", "mean_shift", "byproduct"] = "mean_shift"
+    weight: Annotated[float, AtLeast(0)] = 1.3
+    n_neighbors: Annotated[int, AtLeast(1)] = 4
+    symmetry: Symmetry = "average"
+    bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "published"
+    normalize: Literal["l2"] | None = "l2"
+    init: str | ArrayLike = "k-means++"
+    random_state: Any = None
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "PublishedSLK":

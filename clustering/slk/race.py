@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.alternation import Clamp
+from clustering.optimiser.alternation import Alternation, Clamp
 from clustering.optimiser.centres import Rule
 from clustering.seeding import prototypes_about
 from clustering.slk.split_merge import Ends, split_and_merged
 from clustering.starts import Ranking, Select, cluster_sizes, compared
-from clustering.trials import Course, Trials, discrete_energy, run_trials
+from clustering.trials import Course, discrete_energy, run_trials
 
 _SAMPLE, _MEMBERS = 8192, 256
 """Size of a sample, and minimum number of its points per cluster."""
@@ -36,7 +36,7 @@ _TOGETHER = 1 << 19
 """Number of assignments processed at a time: about a dozen arrays of 2 MiB in float32, which fit into the cache."""
 
 
-def ranked(trials: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Ranking:
+def ranked(trials: Alternation, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Ranking:
     """Criteria of trials.
 
     "information" is R - 2 N H, with H the entropy of the cluster shares in nats: cost and graph term minus N times the
@@ -52,7 +52,7 @@ def ranked(trials: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[flo
     """
     labels = trials.labels
     sizes = cluster_sizes(labels, trials.assignments.shape[2])
-    energies = discrete_energy(rule.cost(trials.prototypes), labels, graph, sizes.new_tensor(weights))
+    energies = discrete_energy(rule.cost(trials.coefficients), labels, graph, sizes.new_tensor(weights))
     return compared(energies, trials.objective, sizes, trials.outcome, select)
 
 
@@ -133,5 +133,5 @@ def _run(
     for batch in torch.split(start, max(1, _TOGETHER // (len(rule.rows.values) * start.shape[1]))):
         trials = run_trials(rule, graph, batch, batch.new_full((len(batch),), slope), clamp=clamp, course=course)
         compared = ranked(trials, rule, graph, [weight] * len(batch), select)
-        ends.append(Ends(trials.prototypes, trials.labels, compared))
+        ends.append(Ends(trials.coefficients, trials.labels, compared))
     return Ends.joined(*ends)

@@ -1,8 +1,7 @@
-"""What came out of the papers' tables: the pages of `transduce report` about them, from the shipped record alone.
+"""What came out of the papers' tables: the pages of `transduce report` about them, from the shipped results alone.
 
 They are written into docs/what_comes_out before the build, and only those whose text has changed: a page for each work,
-the claims, the figures, the errata, and an entry for every shipped run that a page shows. The page of the folder
-includes the overview and the table of contents.
+the claims, the figures and the errata. The page of the folder includes the overview and the table of contents.
 """
 
 import re
@@ -43,15 +42,14 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     from runs.report.provenance import Provenance
     from runs.report.rendering import Renderer
     from runs.report.site import Site
-    from runs.tables.shipped import shipped_runs
+    from runs.tables.shipped import drawings, shipped_results
     from runs.track import Tracker
 
-    shipped = shipped_runs()
-    provenance = Provenance((), shipped=shipped.runs if shipped else ())
+    provenance = Provenance(())
     renderer = Renderer(Site(run=provenance.href), {}, FRAME)
     tracker = Tracker(Store(results))
-    figures = formulas(read_figures((), tracker, shipped), tracker)
-    reader = Reader((), tracker, shipped)
+    figures = formulas(read_figures((), tracker, drawings()), tracker)
+    reader = Reader((), tracker, shipped_results())
     papers, experiments = reader.papers(), reader.experiments({})
     outcomes = Outcomes(papers, figures, experiments, renderer)
     yield "overview.html", outcomes.overview("index.html")

@@ -149,10 +149,12 @@ def report(
     said, store = console(as_json=json), Store(results)
     tracker = Tracker(store, say=said.note)
     if counts:
-        by_work, by_table = all_counts(tracker)
+        by_work, by_table, kinds = all_counts(tracker)
         rows = [{key: str(value or "") for key, value in row.items() if key not in LISTS} for row in by_work]
         title, right = "cells of the papers' tables, by verdict", list(rows[0])[1:]
-        said.show({"works": by_work, "tables": by_table}, rows, title=title, right=right)
+        said.show({"works": by_work, "tables": by_table, "kinds": kinds}, rows, title=title, right=right)
+        listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        said.note(f"cells with a printed number and a result: {listed or 'none'}")
         return 0
     page = build_report(store, tracker, say=said.note).as_uri()
     said.write(page)

@@ -1,15 +1,15 @@
-"""The papers' figures from the record of the user, or else from the shipped record."""
+"""The papers' figures from the record of the user, or else those that the project ships."""
 
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import Path
 
 from runs.config.base import RunConfig
 from runs.figures.logged import file_stem
 from runs.figures.papers import DRAWN, drawing, listed
 from runs.figures.style import save
-from runs.record.exported import ExportedRuns
 from runs.record.query import NOTE, RunRow
 from runs.record.run_folders import RunFolders
 from runs.report.addresses import slug
@@ -50,20 +50,19 @@ class Figure:
 
 
 def read_figures(
-    rows: Iterable[RunRow], tracker: Tracker, shipped: ExportedRuns | None = None
+    rows: Iterable[RunRow], tracker: Tracker, shipped: Mapping[str, str] | None = None
 ) -> dict[str, list[Figure]]:
     """The figures of each work, in the order of print, each with its newest drawing if there is one.
 
     Args:
         rows: runs of any stage and status, newest first.
         tracker: their record.
-        shipped: the shipped record; a drawing of it is used if `rows` have none of the same name.
+        shipped: the shipped drawings by name, which are used where `rows` have none.
     """
     drawn = {row.name: _drawn(row, tracker) for row in _newest(rows)}
-    if shipped:
-        for row in _newest(shipped.runs):
-            if row.name not in drawn:
-                drawn[row.name] = replace(_drawn(row, shipped), shipped=True)
+    for name, svg in (shipped or {}).items():
+        caption = unescape(svg.partition("<dc:description>")[2].partition("</dc:description>")[0])
+        drawn.setdefault(name, Figure(name, "", svg, caption, shipped=True))
     found: dict[str, list[Figure]] = {}
     for known in listed():
         name, about = known["name"], known["about"]

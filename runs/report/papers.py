@@ -12,15 +12,15 @@ from runs.config import groups
 from runs.config.compose import accepts
 from runs.config.configs import ClusterConfig, EvaluateConfig, TuneConfig, parse
 from runs.config.overrides import write
-from runs.record.exported import ExportedRuns
 from runs.record.query import RunRow
 from runs.report.addresses import slug
-from runs.tables.evidence import look_up, look_up_shipped
+from runs.tables.evidence import look_up
 from runs.tables.filling import Record
 from runs.tables.grid import clusterings_table, table_of
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_names, published_table, works
 from runs.tables.papers.recipe import recipe_of
+from runs.tables.shipped import Shipped
 from runs.tables.table import Table
 from runs.track import Tracker
 
@@ -118,7 +118,7 @@ class Network:
 
 
 class Source:
-    """One record: that of the user, or the shipped one.
+    """The record of the user.
 
     Args:
         evaluations: finished evaluations and clusterings, newest first.
@@ -130,7 +130,7 @@ class Source:
         networks: benchmarks and networks of the evaluations, each once.
     """
 
-    def __init__(self, evaluations: Sequence[RunRow], folders: Tracker | ExportedRuns) -> None:
+    def __init__(self, evaluations: Sequence[RunRow], folders: Tracker) -> None:
         self._folders = folders
         self.record = Record(evaluations, folders)
         known = groups.names("benchmark")
@@ -146,8 +146,6 @@ class Source:
 
     def shown(self, empty: Table) -> Table:
         """The table with its runs, verdicts and claims."""
-        if isinstance(self._folders, ExportedRuns):
-            return look_up_shipped(empty, self._folders, self.record)
         return look_up(empty, self._folders, self.record)
 
 
@@ -157,21 +155,22 @@ class Reader:
     Args:
         evaluations: finished evaluations and clusterings of the user, newest first.
         tracker: the record that contains them.
-        shipped: the shipped record, for tables of which the user has no run.
+        shipped: the shipped results, for tables of which the user has no run.
     """
 
-    def __init__(self, evaluations: Sequence[RunRow], tracker: Tracker, shipped: ExportedRuns | None = None) -> None:
-        self._own = Source(evaluations, tracker)
-        self._sources = [self._own]
-        if shipped:
-            ours = [run for run in shipped.runs if run.experiment.startswith(RESULTS)]
-            self._sources.append(Source(ours, shipped))
-        networks = {(one.benchmark, one.name, one.weights) for source in self._sources for one in source.networks}
+    def __init__(self, evaluations: Sequence[RunRow], tracker: Tracker, shipped: Shipped | None = None) -> None:
+        self._own, self._shipped = Source(evaluations, tracker), shipped
+        networks = {(one.benchmark, one.name, one.weights) for one in self._own.networks}
         of_name = Counter((benchmark, name) for benchmark, name, _ in networks)
-        for source in self._sources:
-            source.networks = [
-                one.with_weights() if of_name[one.benchmark, one.name] > 1 else one for one in source.networks
-            ]
+        self._own.networks = [
+            one.with_weights() if of_name[one.benchmark, one.name] > 1 else one for one in self._own.networks
+        ]
+
+    def _of_shipped(self, tables: dict[str, Table], about: str, name: str) -> None:
+        """Add the shipped tables of this name, on other data and with other networks."""
+        for title in self._shipped.names if self._shipped else ():
+            if self._shipped and title not in tables and title.partition("@")[0] == name:
+                tables[title] = self._shipped.table(title, f"{title}: {about.rstrip('.')}")
 
     def papers(self) -> list[Paper]:
         """Every work with its tables."""
@@ -192,15 +191,16 @@ class Reader:
             asked: configs of experiments whose settings differ from their files, or that have no file.
         """
         tables: dict[str, Table] = {}
-        for source in self._sources:
-            for name in dict.fromkeys([*groups.names("experiment"), *asked]) if source.datasets else ():
-                configs = asked.get(name, ())
-                others = [] if configs or _names_images(name) else filter(Network.is_other, source.networks)
-                for network in (None, *others):
-                    title = network.on(name) if network else name
-                    empty = None if title in tables else _of_experiment(name, title, configs, network)
-                    if empty and source.fills(empty):
-                        tables[title] = source.shown(empty)
+        source = self._own
+        for name in dict.fromkeys([*groups.names("experiment"), *asked]):
+            configs = asked.get(name, ())
+            others = [] if configs or _names_images(name) else filter(Network.is_other, source.networks)
+            for network in (None, *others) if source.datasets else ():
+                title = network.on(name) if network else name
+                empty = None if title in tables else _of_experiment(name, title, configs, network)
+                if empty and source.fills(empty):
+                    tables[title] = source.shown(empty)
+            self._of_shipped(tables, groups.comment("experiment", name), name)
         return list(tables.values())
 
     def _elsewhere(self, name: str) -> Iterable[Table]:
@@ -211,19 +211,21 @@ class Reader:
         clusters, tables = recipe.clusters, dict[str, Table]()
         printed = [cell.clustering or cell.fair for cell in paper_table(name).cells.values()]
         others = set(groups.names(recipe.data)) - {config.dataset.name for config in printed if config}
-        for source in self._sources:
-            networks = [Network(data) for data in source.datasets if data in others] if clusters else source.networks
-            for network in networks:
-                title = network.on(name)
-                if title in tables:
-                    continue
-                schema = None if clusters else network.schema
-                try:
-                    empty = paper_table(f"{name}@{network.benchmark}", network.settings, schema)
-                except InputError:
-                    continue  # the network is unknown here, such as that of a plug-in
-                if source.fills(empty):
-                    tables[title] = dataclasses.replace(source.shown(empty), name=title)
+        source = self._own
+        networks = [Network(data) for data in source.datasets if data in others] if clusters else source.networks
+        for network in networks:
+            title = network.on(name)
+            if title in tables:
+                continue
+            schema = None if clusters else network.schema
+            try:
+                empty = paper_table(f"{name}@{network.benchmark}", network.settings, schema)
+            except InputError:
+                continue  # the network is unknown here, such as that of a plug-in
+            if source.fills(empty):
+                tables[title] = dataclasses.replace(source.shown(empty), name=title)
+        self._of_shipped(tables, published_table(name).caption, name)
+        tables.pop(name, None)  # the paper's own
         yield from tables.values()
 
 

@@ -45,7 +45,6 @@ class ListedRun:
         config: its parameters, as YAML that `experiment=FILE` reads.
         origins: (kind, name, run id or None if it is not in the record) of each input of the run.
         link: its page on the MLflow server, if the record is on a server.
-        shipped: whether it is a run of the shipped record.
     """
 
     run: RunRow
@@ -53,7 +52,6 @@ class ListedRun:
     config: str
     origins: tuple[tuple[str, str, str | None], ...]
     link: str | None
-    shipped: bool = False
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -95,13 +93,10 @@ class Provenance:
     Args:
         rows: all runs of the record.
         server: the address of the MLflow server that holds them, or None.
-        shipped: the runs of the shipped record.
     """
 
-    def __init__(self, rows: Iterable[RunRow], server: str | None = None, shipped: Iterable[RunRow] = ()) -> None:
-        own = {row.run_id: row for row in rows}
-        self._by_id = {row.run_id: row for row in shipped} | own
-        self._shipped = self._by_id.keys() - own.keys()
+    def __init__(self, rows: Iterable[RunRow], server: str | None = None) -> None:
+        self._by_id = {row.run_id: row for row in rows}
         self._server = server
         self._pages: dict[str, list[str]] = {}  # experiment -> run ids, in the order of the requests
         self._places: dict[str, str] = {}
@@ -140,10 +135,9 @@ class Provenance:
         return numbered(f"runs/{self._names[experiment]}.html", number + 1)
 
     def _entry(self, row: RunRow) -> ListedRun:
-        shipped = row.run_id in self._shipped
-        link = f"{self._server.rstrip('/')}/#/runs/{row.run_id}" if self._server and not shipped else None
+        link = f"{self._server.rstrip('/')}/#/runs/{row.run_id}" if self._server else None
         config = config_yaml(row.params, row.tags.get("stage", ""))
-        return ListedRun(row, f"run-{row.run_id}", config, tuple(self._origins(row)), link, shipped)
+        return ListedRun(row, f"run-{row.run_id}", config, tuple(self._origins(row)), link)
 
     def _origins(self, row: RunRow) -> Iterator[tuple[str, str, str | None]]:
         if tuning := row.tags.get(TUNING_RUN):

@@ -31,7 +31,7 @@ from runs.report.provenance import Provenance, newest
 from runs.report.rendering import ASSETS, TEMPLATES, Renderer
 from runs.storage.disk import put_in_place
 from runs.storage.locks import Say, silent
-from runs.tables.shipped import shipped_runs
+from runs.tables.shipped import drawings, shipped_results
 from runs.track import Tracker
 
 ALL = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
@@ -106,11 +106,9 @@ def _pages(
     rows: Sequence[RunRow], tracker: Tracker, asked: Mapping[str, Sequence[EvaluateConfig]]
 ) -> Iterator[tuple[str, str]]:
     """(path, text) of every page."""
-    exported = shipped_runs()
-    shipped = exported.runs if exported else []
-    provenance = Provenance(rows, tracker.place if tracker.is_server else None, shipped)
+    provenance = Provenance(rows, tracker.place if tracker.is_server else None)
     evaluations = [row for row in rows if row.status == "FINISHED" and row.experiment.startswith(RESULTS)]
-    reader = Reader(evaluations, tracker, exported)
+    reader = Reader(evaluations, tracker, shipped_results())
     papers, experiments, known = reader.papers(), reader.experiments(asked), methods(rows)
     site = Site(
         navigation=(OVERVIEW, *((paper.work, paper.path) for paper in papers), CLAIMS, FIGURES, ERRATA, METHODS, RUNS),
@@ -120,7 +118,7 @@ def _pages(
         run=provenance.href,
     )
     renderer = Renderer(site, {method.name: method.path for method in known})
-    outcomes = Outcomes(papers, read_figures(rows, tracker, exported), experiments, renderer)
+    outcomes = Outcomes(papers, read_figures(rows, tracker, drawings()), experiments, renderer)
     yield from outcomes.pages()
     for method in known:
         yield from _method(method, renderer, tracker)
@@ -136,7 +134,7 @@ def _pages(
             statuses=_in_words(rows),
         ),
     )
-    yield from _runs(provenance, rows, shipped, renderer)
+    yield from _runs(provenance, rows, renderer)
 
 
 def _method(method: Method, renderer: Renderer, tracker: Tracker) -> Iterator[tuple[str, str]]:
@@ -161,23 +159,19 @@ def _method(method: Method, renderer: Renderer, tracker: Tracker) -> Iterator[tu
         )
 
 
-def _runs(
-    provenance: Provenance, rows: Sequence[RunRow], shipped: Sequence[RunRow], renderer: Renderer
-) -> Iterator[tuple[str, str]]:
+def _runs(provenance: Provenance, rows: Sequence[RunRow], renderer: Renderer) -> Iterator[tuple[str, str]]:
     """The pages of the entries. Rendered last, because the other pages request the entries."""
     yield from run_pages(provenance, renderer)
     counts = Counter((row.experiment, row.status) for row in rows)
-    ours = Counter(row.experiment for row in shipped)
     experiments = [
         {
             "name": name,
             "finished": counts[name, "FINISHED"],
             "ended": counts[name, "FAILED"] + counts[name, "KILLED"],
             "running": counts[name, "RUNNING"] + counts[name, "SCHEDULED"],
-            "shipped": ours[name],
             "pages": provenance.pages(name),
         }
-        for name in sorted({row.experiment for row in (*rows, *shipped)})
+        for name in sorted({row.experiment for row in rows})
     ]
     yield RUNS[1], renderer.page("runs.html", RUNS[1], "The record of runs", experiments=experiments)
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 
 from runs.tables.claims.gains import BySeed, gain
-from runs.tables.filling import result_keys
+from runs.tables.keys import result_keys
 from runs.tables.table import Cell, Column, Row, Table
 
 METHOD = (

@@ -92,8 +92,25 @@ class Counts:
         }
 
 
-def all_counts(tracker: "Tracker") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the counts of each work and of all, and those of each table, as dictionaries."""
+def kinds_of_cells(tables: Iterable[Table]) -> dict[str, int]:
+    """Return the number of cells with results, by what they are: results of methods, times, descriptions of data, and
+    reprints, whose config, metric and printed number an earlier table has."""
+    from runs.tables.keys import cell_key
+
+    found, known = Counter[str](), set()
+    for table in tables:
+        for (_, column), cell in table.cells.items():
+            if not (cell.results or cell.shipped) or cell.config is None or cell.published is None:
+                continue
+            same = cell_key(cell.config), column.metric, cell.published.value
+            kind = "times" if column.unit == "s" else "results of methods" if column.better else "descriptions of data"
+            found["reprints" if same in known else kind] += 1
+            known.add(same)
+    return dict(found)
+
+
+def all_counts(tracker: "Tracker") -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, int]]:
+    """Return the counts of each work and of all, those of each table, and `kinds_of_cells` of all tables."""
     from runs.tables.evidence import look_up
     from runs.tables.papers.paper import paper_table
     from runs.tables.papers.published import published_names, works
@@ -101,4 +118,5 @@ def all_counts(tracker: "Tracker") -> tuple[list[dict[str, Any]], list[dict[str,
     tables = [look_up(paper_table(name), tracker) for name in published_names()]
     by_work = {work: [table for table in tables if table.name.partition("/")[0] == work] for work in works()}
     counts = [*(Counts.of(work, of_work) for work, of_work in by_work.items()), Counts.of("all", tables)]
-    return [one.record() for one in counts], [Counts.of(table.name, [table]).record() for table in tables]
+    of_tables = [Counts.of(table.name, [table]).record() for table in tables]
+    return [one.record() for one in counts], of_tables, kinds_of_cells(tables)

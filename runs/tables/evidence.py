@@ -3,13 +3,12 @@
 import dataclasses
 from typing import TYPE_CHECKING
 
-from runs.record.exported import ExportedRuns
 from runs.tables.best import with_best
 from runs.tables.claims import clustering, fair, few_shot
 from runs.tables.filling import Record
 from runs.tables.formats import wording
 from runs.tables.papers.paper import is_paper, judged
-from runs.tables.shipped import beside, shipped_runs, with_origin
+from runs.tables.shipped import beside, shipped_results
 from runs.tables.table import Table
 
 if TYPE_CHECKING:
@@ -19,21 +18,14 @@ if TYPE_CHECKING:
 def look_up(table: Table, tracker: "Tracker", record: Record | None = None) -> Table:
     """The table with its runs in the record, their verdicts, and the claims checked on them.
 
-    A paper's table also has the results of the shipped record.
+    A paper's table also has the shipped results.
 
     Args:
         record: the runs, if they were read before.
     """
     own = _looked_up(table, record or Record.of(table, tracker))
-    if not wording.compares(table) or table.seeds:
-        return own
-    runs = shipped_runs()
-    return beside(own, _looked_up(table, Record.of(table, runs)), runs) if runs else own
-
-
-def look_up_shipped(table: Table, runs: ExportedRuns, record: Record) -> Table:
-    """The table with runs of the shipped record alone, their verdicts, the claims checked on them, and their origin."""
-    return with_origin(_looked_up(table, record), runs)
+    ours = shipped_results() if wording.compares(table) and not table.seeds else None
+    return beside(own, judged(ours.fill(table))) if ours else own
 
 
 def _looked_up(table: Table, record: Record) -> Table:

@@ -44,7 +44,7 @@ def judge(cell: Cell, column: Column, table: PublishedTable, tolerance: Toleranc
         else ""
     )
     reach = theirs + (0 if math.isnan(width) else width)
-    if not tolerance.alone and abs(difference) <= reach:
+    if not tolerance.alone and reach > 0 and abs(difference) <= reach:
         return Verdict("reproduced", f"{by}the intervals overlap ({source})", difference)
     if printed.corrected is None and abs(difference) <= printed.resolution * (1 + 1e-9):
         return Verdict("reproduced", f"{by}the difference is below the precision of the print", difference)
@@ -56,8 +56,6 @@ def judge(cell: Cell, column: Column, table: PublishedTable, tolerance: Toleranc
 
 
 def _not_found(cell: Cell) -> Verdict:
-    if cell.near is not None:
-        return Verdict("other protocol", "; ".join(cell.near.differs))
     if cell.config is None:
         return Verdict("cannot run here", cell.obstacle)
     return Verdict("not run", cell.obstacle)

@@ -104,21 +104,6 @@ class OnPath:
 
 
 @dataclass(frozen=True)
-class Near:
-    """The newest run whose config differs from that of a cell in a few keys only.
-
-    Attributes:
-        differs: those keys, with the values of the run: "tasks=1000, not 10000".
-        value: its metric.
-        run_id: MLflow's id of the run.
-    """
-
-    differs: tuple[str, ...]
-    value: float
-    run_id: str
-
-
-@dataclass(frozen=True)
 class Cell:
     """One cell.
 
@@ -126,13 +111,12 @@ class Cell:
         config: config of its runs, for one of the seeds; None where no method here makes it.
         obstacle: why `config` is None, or what is missing before it can be run.
         results: the runs that fill it, one for each seed; empty where it was not run.
-        shipped: the runs of the shipped record that fill it, one for each seed; see `runs.tables.shipped`.
+        shipped: the shipped results that fill it, one for each seed; see `runs.tables.shipped`.
         published: the printed number, in the printed unit; None where nothing is printed.
         scored: name in the runs of the metric that the paper printed, where it is not the metric of the column; for a
             fair clustering, `on_path` in words.
         on_path: for a fair clustering, the point on its path of weights that was printed, if known.
         differs: keys in which `config` is not the paper's protocol, as in "tasks=1000, not 10000".
-        near: a run that differs in a few keys and therefore does not fill the cell.
         verdict: the result compared with the printed number; None where nothing is printed.
         best: whether it is significantly better, task by task, than every other filled cell of its column.
     """
@@ -145,7 +129,6 @@ class Cell:
     scored: str = ""
     on_path: OnPath | None = None
     differs: tuple[str, ...] = ()
-    near: Near | None = None
     verdict: Verdict | None = None
     best: bool = False
 

@@ -34,24 +34,3 @@ def test_several_at_once_each_on_one_thread():
         return torch.get_num_threads()
 
     assert [threads for _, threads in on_each_core(work, range(6))] == [1] * 6
-
-
-def test_a_few_are_taken_ahead_whatever_their_number():
-    torch.set_num_threads(3)
-    taken = []
-
-    def items():
-        for item in range(1000):
-            taken.append(item)
-            yield item
-
-    found = on_each_core(lambda item: item, items())
-    assert next(found) == (0, 0)
-    assert len(taken) < 10
-    found.close()
-
-
-def test_an_error_comes_out_as_it_is():
-    torch.set_num_threads(3)
-    with pytest.raises(ZeroDivisionError):
-        list(on_each_core(lambda item: 1 // item, [1, 0, 2]))

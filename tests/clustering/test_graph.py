@@ -7,7 +7,6 @@ import torch
 from hypothesis import given, settings
 
 from clustering.graphs.dense_graph import DenseGraph, Symmetry, nearest
-from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.optimiser.points import Features, Gram, squared_pairwise
 from tests.oracles import nearest_loops as oracle
 
@@ -56,27 +55,3 @@ def test_symmetries() -> None:
     assert torch.equal(weights["average"], (directed + directed.mT) / 2)
     assert torch.equal(weights["union"], torch.maximum(directed, directed.mT))
     assert torch.equal(weights["mutual"], directed * directed.mT)
-
-
-def test_counting_the_point_itself_leaves_one_neighbour_less() -> None:
-    x = torch.randn(2, 10, 3, generator=torch.Generator().manual_seed(2))
-    published = neighbour_graph(Gram(x @ x.mT), 3, symmetry="directed", include_self=True)
-    assert bool((published.weights.sum(-1) == 2).all())
-    only_itself = neighbour_graph(Gram(x @ x.mT), 1, include_self=True)
-    assert float(only_itself.weights.sum()) == 0
-
-
-@pytest.mark.parametrize("symmetry", SYMMETRIES)
-def test_the_product_is_the_matrix_product(symmetry: Symmetry) -> None:
-    x = torch.randn(2, 8, 3, generator=torch.Generator().manual_seed(3))
-    graph = DenseGraph.of_points(Features(x), 2, symmetry)
-    S = torch.softmax(torch.randn(2, 8, 4, generator=torch.Generator().manual_seed(4)), -1)
-    torch.testing.assert_close(graph @ S, graph.weights @ S)
-
-
-def test_more_neighbours_than_points_gives_the_complete_graph() -> None:
-    x = torch.randn(1, 4, 2, generator=torch.Generator().manual_seed(5))
-    weights = DenseGraph.of_points(Features(x), 10).weights
-    assert torch.equal(weights[0], torch.ones(4, 4) - torch.eye(4))
-    alone = DenseGraph.of_points(Features(x[:, :1]), 3)
-    assert torch.equal(alone.weights, torch.zeros(1, 1, 1))

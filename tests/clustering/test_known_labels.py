@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset
-from clustering.evaluation.known_labels import drawn_coarse_labels, drawn_labels, labels_of_some, read_labels
+from clustering.evaluation.known_labels import drawn_coarse_labels, labels_of_some, read_labels
 from clustering.foundation.errors import InputError
 
 NAMES = ("cat", "dog", "owl")
@@ -41,35 +41,6 @@ def test_so_many_are_drawn_and_those_of_fewer_are_among_them(
     if evenly:  # a class has fewer than another, but for one, only where it has no more
         taken = np.bincount(fewer[drawn], minlength=5)
         assert (taken >= np.minimum(taken.max() - 1, np.bincount(classes, minlength=5))).all()
-
-
-def test_points_that_are_not_drawn_evenly_have_the_shares_of_their_classes() -> None:
-    classes = (np.arange(5000) % 10 == 0).astype(np.int64)
-    assert np.bincount(labels_of_some(classes, 500, 0) + 1)[1:].tolist() == [250, 250]
-    assert (labels_of_some(classes, 500, 0, evenly=False) == 1).sum() == pytest.approx(50, abs=20)
-
-
-@given(st.floats(0, 0.9), st.floats(0, 0.1), st.integers(0, 5))
-def test_wrong_labels_are_among_those_of_a_larger_share(share: float, more: float, seed: int) -> None:
-    of = data(300)
-    right, some, others = (drawn_labels(of, 200, seed, wrong) for wrong in (0.0, share, share + more))
-    for wrong in (some, others):
-        assert (wrong.known == right.known).all(), "which labels are known does not depend on how many are wrong"
-        assert wrong.labels.max() <= 2
-    changed = some.labels != right.labels
-    assert (others.labels[changed] == some.labels[changed]).all()
-    assert changed.mean() <= 1.2 * share + 0.1
-
-
-def test_all_labels_may_be_wrong_by_chance_alone() -> None:
-    of = data(3000)
-    found = drawn_labels(of, 2999, 0, 1.0)
-    assert abs((found.labels[found.known] == of.labels[found.known]).mean() - 1 / 3) < 0.05  # type: ignore[index]
-
-
-def test_another_seed_draws_others() -> None:
-    assert (drawn_labels(data(), 5, 0).labels == drawn_labels(data(), 5, 0).labels).all()
-    assert (drawn_labels(data(), 5, 0).labels != drawn_labels(data(), 5, 1).labels).any()
 
 
 def test_coarse_labels_are_of_a_half_and_of_what_is_known() -> None:
@@ -161,15 +132,3 @@ def test_without_classes_the_labels_are_the_classes_and_numbers_are_names(tmp_pa
 def test_files_that_cannot_be(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_labels(write(tmp_path, text), data(names=True))
-
-
-def test_names_of_files_for_points_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="files"):
-        read_labels(write(tmp_path, "file,label\na/0.png,cat\n"), data())
-
-
-def test_what_cannot_be_drawn() -> None:
-    with pytest.raises(InputError, match=r"labels=FILE\.csv"):
-        drawn_labels(data(classes=False), 5, 0)
-    with pytest.raises(InputError, match="30 points"):
-        drawn_labels(data(), 30, 0)

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.datasets import make_blobs
 
-from clustering import SLK, GaussianKModes, LaplacianKModes
+from clustering import LaplacianKModes
 from clustering.foundation.errors import InputError
 from clustering.graphs.row_graph import given_graph, scipy_graph
 from clustering.graphs.smoothing import Smoothness, smoothed
@@ -77,14 +77,6 @@ def test_assignments_against_a_general_solver(seed: int, weight: float) -> None:
     assert float(found.objective) - solved <= float(found.gap) + 1e-9  # the gap bounds the distance to the minimum
 
 
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 10_000), points=st.integers(2, 30))
-def test_the_bound_of_the_laplacians_eigenvalues(seed: int, points: int) -> None:
-    W = weights(seed, points)
-    largest = np.linalg.eigvalsh(np.diag(W.sum(axis=1)) - W)[-1]
-    assert Smoothness(given_graph(W, points), 1.0).largest() >= largest - 1e-9
-
-
 @settings(deadline=None, max_examples=3)
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.01, 20), k=st.integers(1, 40))
 def test_the_objective_never_rises(seed: int, weight: float, k: int) -> None:
@@ -104,28 +96,6 @@ def test_the_objective_never_rises(seed: int, weight: float, k: int) -> None:
     np.testing.assert_allclose(model.objective_, weight * np.trace(hot.T @ L @ hot) - (hot * kernel).sum(), rtol=1e-6)
     np.testing.assert_allclose(S.sum(axis=1), 1)
     np.testing.assert_array_equal(model.labels_, S.argmax(axis=1))
-
-
-def test_starts_do_not_depend_on_each_other_and_the_lowest_is_taken() -> None:
-    X = np.random.default_rng(0).normal(size=(80, 2))
-    models = [LaplacianKModes(4, n_init=n, random_state=3, weight=0.2).fit(X) for n in (1, 2, 6)]
-    for model in models:
-        np.testing.assert_allclose(model.start_objectives_[:1], models[0].start_objectives_, rtol=1e-6)
-        assert model.objective_ <= model.start_objectives_.min() + 1e-6 or model.n_empty_ == 0
-
-
-def test_without_weight_it_is_k_modes_and_on_labels_the_energy_of_slk() -> None:
-    X, y = blobs()
-    modes = GaussianKModes(3, random_state=0).fit(X)
-    none = LaplacianKModes(3, weight=0, random_state=0, tol=1e-9).fit(X)
-    np.testing.assert_array_equal(none.labels_, modes.labels_)
-    np.testing.assert_allclose(none.objective_, modes.objective_, rtol=1e-6)
-    lk, slk = LaplacianKModes(3, weight=0.5, random_state=0).fit(X), SLK(3, weight=0.5, random_state=0).fit(X)
-    for model in (lk, slk):
-        assert len(set(zip(model.labels_, y, strict=True))) == 3
-    np.testing.assert_allclose(lk.objective_, slk.objective_, rtol=0.05)
-    for by in ("graph", "prototypes"):
-        np.testing.assert_array_equal(lk.predict(X, by=by), lk.labels_)
 
 
 def test_a_new_point_goes_where_the_objective_of_all_is_lowest() -> None:

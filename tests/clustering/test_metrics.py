@@ -5,17 +5,14 @@ import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
 
-from clustering import SLK, metrics
+from clustering import metrics
 from clustering.foundation.errors import InputError
-from clustering.graphs.neighbours import neighbours
 
 LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=12)
 
@@ -53,51 +50,6 @@ def test_against_definitions(pairs: list[tuple[int, int]]) -> None:
         assert arithmetic == pytest.approx(2 * mutual / (one + other), abs=1e-9)
     else:
         assert metrics.nmi(truth, labels) == metrics.nmi(truth, labels, average="arithmetic") == (one == other)
-
-
-@settings(deadline=None, max_examples=20)
-@given(pairs=LABELS, seed=st.integers(0, 100))
-def test_names_and_order_do_not_matter(pairs: list[tuple[int, int]], seed: int) -> None:
-    truth, labels = np.array(pairs).T
-    order = np.random.default_rng(seed).permutation(len(truth))
-    names = np.array(["d", "b", "e", "a", "c"])
-    for metric in (metrics.nmi, metrics.ari, metrics.accuracy):
-        value = metric(truth, labels)
-        assert metric(truth[order], names[labels][order]) == pytest.approx(value)
-        assert metric(torch.from_numpy(truth), pd.Series(labels)) == pytest.approx(value)
-        assert metric(labels, names[labels]) == pytest.approx(1)
-
-
-def test_a_table_of_two_classes_and_three_clusters() -> None:
-    """[[3, 1, 0], [0, 2, 2]]: the first two clusters are the classes, the third is left over."""
-    truth, labels = [0] * 4 + [1] * 4, [0, 0, 0, 1, 1, 1, 2, 2]
-    np.testing.assert_array_equal(metrics.contingency(truth, labels), [[3, 1, 0], [0, 2, 2]])
-    assert metrics.accuracy(truth, labels) == metrics.accuracy(labels, truth) == 5 / 8
-    mutual = 3 / 8 * math.log(2) + 1 / 8 * math.log(2 / 3) + 1 / 4 * math.log(4 / 3) + 1 / 4 * math.log(2)
-    entropy = -(2 * 3 / 8 * math.log(3 / 8) + 1 / 4 * math.log(1 / 4))
-    assert metrics.nmi(truth, labels) == pytest.approx(mutual / math.sqrt(math.log(2) * entropy))
-    # 5 pairs together in both, of 12 and 7, of 28
-    assert metrics.ari(truth, labels) == pytest.approx((5 - 12 * 7 / 28) / ((12 + 7) / 2 - 12 * 7 / 28))
-
-
-def test_sizes_and_lost_clusters() -> None:
-    assert metrics.cluster_sizes([2, 0, 2]).tolist() == [1, 0, 2]
-    assert metrics.cluster_sizes([2, 0, 2], 4).tolist() == [1, 0, 2, 0]
-    assert metrics.lost_clusters([2, 0, 2], 4) == 2
-    for labels, message in (([0, 5], "go up to 5"), ([-1, 0], "noise"), ([0.5], "integers"), ([[0]], "1-d array")):
-        with pytest.raises(InputError, match=message):
-            metrics.cluster_sizes(labels, 3)
-
-
-def test_stability_is_the_mean_over_pairs() -> None:
-    same = metrics.stability([[0, 0, 1, 1], [1, 1, 0, 0], ["b", "b", "a", "a"]])
-    assert same == (1.0, 1.0)
-    labelings = [[0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 0, 1]]
-    found = metrics.stability(labelings)
-    assert found.ari == pytest.approx(np.mean([metrics.ari(*pair) for pair in itertools.combinations(labelings, 2)]))
-    assert found.nmi == pytest.approx(np.mean([metrics.nmi(*pair) for pair in itertools.combinations(labelings, 2)]))
-    with pytest.raises(InputError, match="not 1"):
-        metrics.stability([[0, 1]])
 
 
 def test_silhouette_by_its_definition_and_of_a_sample() -> None:
@@ -152,41 +104,6 @@ def test_graph_objectives_by_their_definitions(seed: int, labels: list[int]) -> 
     assert found._asdict() == pytest.approx(expected)
     assert found.normalised_cut == pytest.approx(other_way)  # K - sum of assoc(k, k) / assoc(k, all)
     assert found == pytest.approx(metrics.graph_objectives(labels, W, balance=0.3))
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 1000), labels=st.lists(st.integers(0, 3), min_size=9, max_size=9))
-def test_average_association_of_a_kernel_is_kernel_k_means(seed: int, labels: list[int]) -> None:
-    x = np.random.default_rng(seed).normal(size=(9, 4))
-    own = np.array(labels)
-    cost = sum(((x[own == k] - x[own == k].mean(axis=0)) ** 2).sum() for k in set(labels))
-    kernel = x @ x.T
-    assert metrics.graph_objectives(labels, kernel).average_association == pytest.approx(cost - np.trace(kernel))
-
-
-@pytest.mark.parametrize("kind", ["mean", "mean_shift", "byproduct", "medoid"])
-def test_objectives_are_those_that_the_estimator_reports(kind: Any) -> None:
-    X = np.random.default_rng(0).normal(size=(50, 3)) + 40
-    near = neighbours(X, 4)
-    model = SLK(3, prototypes=kind, weight=0.4, random_state=0).fit(X, graph=near)
-    options = {"weight": 0.4, "kind": kind, "bandwidth": model.bandwidth_}
-    E = metrics.discrete_objective(X, model.labels_, model.cluster_centers_, near, **options)
-    assert pytest.approx(model.objective_, rel=1e-6) == E
-    R = metrics.relaxed_objective(X, model.assignments_, model.cluster_centers_, near, **options)
-    assert pytest.approx(model.relaxed_objective_, rel=1e-6) == R
-    hot = metrics.relaxed_objective(X, np.eye(3)[model.labels_], model.cluster_centers_, near, **options)
-    assert hot == pytest.approx(E - 0.4 * float(near.graph.weights.sum()), rel=1e-6)
-    assert metrics.graph_objectives(model.labels_, near).min_cut == pytest.approx(
-        metrics.graph_objectives(model.labels_, near.graph).min_cut
-    )
-    with pytest.raises(InputError, match="up to 2"):
-        metrics.discrete_objective(X, model.labels_, model.cluster_centers_[:2], near, **options)
-    with pytest.raises(InputError, match=r"prototypes .*\(K, 3\)"):
-        metrics.discrete_objective(X, model.labels_, model.cluster_centers_[:, :2], near, **options)
-    with pytest.raises(InputError, match=r"assignments .*\(50, 3\)"):
-        metrics.relaxed_objective(X, model.assignments_[1:], model.cluster_centers_, near, **options)
-    with pytest.raises(InputError, match="kind"):
-        metrics.discrete_objective(X, model.labels_, model.cluster_centers_, near, weight=1, kind="median")  # type: ignore[arg-type]
 
 
 def test_labels_that_cannot_be() -> None:

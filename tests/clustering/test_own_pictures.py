@@ -43,21 +43,6 @@ def test_sub_folders_are_classes_and_colours_are_planes(folder: Path) -> None:
     assert grey.labels is None
 
 
-def test_a_picture_in_no_sub_folder_leaves_no_classes(folder: Path) -> None:
-    picture(folder / "stray.png", (0, 255, 0))
-    assert Folder(str(folder), size=8).read().labels is None
-
-
-def test_identity_is_of_what_is_there(folder: Path) -> None:
-    before = Folder(str(folder)).source()
-    assert Folder(str(folder)).source() == before
-    picture(folder / "red" / "9.png", (255, 0, 0))
-    more = Folder(str(folder)).source()
-    assert more != before
-    (folder / "red" / "9.png").touch()
-    assert Folder(str(folder)).source() == more, "a date is no content"
-
-
 def test_identity_is_of_the_pictures_and_not_of_their_sizes(tmp_path: Path) -> None:
     for name, colour in {"a": (255, 0, 0), "b": (0, 0, 255)}.items():
         picture(tmp_path / f"{name}.bmp", colour)

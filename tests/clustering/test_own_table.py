@@ -8,8 +8,6 @@ import pytest
 
 from clustering.datasets.dataset import check
 from clustering.datasets.table import Table
-from clustering.files.cells import numbers_of
-from clustering.files.tables import RowFile
 from clustering.foundation.errors import InputError
 
 ROWS = "number,age,income,flag,city,same\n1,30,5e4,1,Rome,7\n2,50,3e4,0,Oslo,7\n3,40,4e4,0,Rome,7\n"
@@ -44,21 +42,6 @@ def test_columns_by_name_and_as_they_are(table):
     assert found.labels is None
     named = table(ROWS.replace("age", "2024"))
     assert Table(path=named, columns=(2024,)).read().columns == ("2024",)  # as the command line gives it
-
-
-def test_the_unit_of_a_column_does_not_matter(table):
-    metres = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3.0, 1.0, 2.0]})
-    first = Table(path=table(metres.to_csv(index=False))).read().values
-    again = Table(path=table((metres * [1000, 0.01] + [7, -3]).to_csv(index=False))).read().values
-    np.testing.assert_allclose(first, again, atol=1e-6)
-
-
-def test_identity_is_of_the_content(table, tmp_path):
-    first = Table(path=table()).source()
-    copy = tmp_path / "copy.csv"
-    copy.write_bytes(Path(table()).read_bytes())
-    assert Table(path=str(copy)).source() == first
-    assert Table(path=table(ROWS.replace("30", "31"))).source() != first
 
 
 @pytest.mark.parametrize(
@@ -210,25 +193,3 @@ def test_what_a_row_has_that_is_left_out_does_not_matter(table):
     assert built.contents(leave=leave).values.tolist() == [[1, 5], [4, 8], [6, 1]]
     with pytest.raises(InputError, match="row 3"):
         built.contents(leave=leave & [True, True, False, True, True])
-
-
-def test_numbers_are_what_they_were_before_there_were_categories(tmp_path):
-    """Mean and standard deviation by numpy, bit by bit."""
-    values = np.random.default_rng(0).normal(3, 5, (30, 4)).round(3)
-    pd.DataFrame(values, columns=list("abcd")).to_csv(tmp_path / "t.csv", index=False)
-    expected = ((values - values.mean(axis=0)) / values.std(axis=0)).astype(np.float32)
-    assert (Table(path=str(tmp_path / "t.csv")).read().values == expected).all()
-
-
-def test_a_block_of_columns_is_read_as_each_alone(tmp_path):
-    """Also where one has text, and where more columns are asked for than a block has."""
-    generator = np.random.default_rng(0)
-    frame = pd.DataFrame({f"c{i}": generator.normal(size=7) for i in range(400)})
-    frame["c9"], frame["c10"] = ["x", *map(str, range(6))], [2**53 + 1] * 6 + [3]
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    file = RowFile.read(tmp_path / "t.csv")
-    for name in frame:
-        numbers, text = numbers_of(file.column(name), comma=False)
-        found, seen = file.parsed(name)
-        np.testing.assert_array_equal(found, numbers)
-        np.testing.assert_array_equal(seen, text)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.evaluation.profiles import agreement, principal_plane, profiles, relabelled_like
+from clustering.evaluation.profiles import principal_plane, profiles, relabelled_like
 
 
 @settings(max_examples=30)
@@ -40,21 +40,6 @@ def test_profiles_against_loops(seed, points, columns, clusters):
         assert [distances[i] for i in profile.typical] == pytest.approx(sorted(distances.values())[:3])
 
 
-def test_a_constant_column_tells_nothing():
-    values = np.array([[0.1, 1.0], [0.1, 2.0], [0.1, 9.0]])
-    (_, first) = profiles(values, np.array([0, 0, 1]), ["same", "size"])
-    assert [trait.difference for trait in first.traits if trait.column == "same"] == [0]
-    assert first.traits[0].column == "size"
-
-
-@settings(max_examples=30)
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.permutations(range(4)))
-def test_agreement_does_not_know_what_clusters_are_called(labels, names):
-    labels = np.array(labels)
-    assert (agreement(labels, [np.array(names)[labels]]) == 1).all()
-    assert (agreement(labels - 1, [np.array(names)[labels]]) == 1).all()  # -1 is a name like any other
-
-
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
 def test_clusters_called_alike_are_the_same_clusters_and_share_as_many_rows_as_can_be(pairs):
@@ -63,11 +48,6 @@ def test_clusters_called_alike_are_the_same_clusters_and_share_as_many_rows_as_c
     assert ((called[:, None] == called) == (other[:, None] == other)).all()
     best = max((np.array(names)[other] == labels).sum() for names in permutations(range(4)))
     assert (called == labels).sum() == best
-
-
-def test_agreement_counts_the_others():
-    labels = np.array([0, 0, 1, 1])
-    assert agreement(labels, [np.array([1, 1, 0, 0]), np.array([0, 1, 2, 2])]).tolist() == [1, 0.5, 1, 1]
 
 
 @settings(max_examples=30)

@@ -5,11 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from clustering.optimiser.points import Features, Gram, squared_distances
+from clustering.optimiser.points import Features, Gram
 from clustering.optimiser.prototypes import (
-    ByProductModes,
-    Means,
-    Modes,
     best_members,
     log_odds,
     mean_shift,
@@ -55,46 +52,6 @@ def test_modes_are_fixed_points_alike_by_features_and_products_alone_and_in_a_ba
     torch.testing.assert_close(alone[0], found[1])
 
 
-def test_far_starts_do_not_underflow() -> None:
-    """All kernel values round to 0 in single precision; their ratios do not."""
-    x = torch.tensor([[[0.0], [1.0], [40.0]]])
-    start, weights = torch.tensor([[[0.0, 0.0, 1.0]]]), torch.tensor([[[1.0, 1.0, 0.0]]])
-    found = mean_shift(Features(x), start, weights, torch.full((1, 1, 1), 0.01))
-    torch.testing.assert_close(found @ x, torch.tensor([[[1.0]]]))
-
-
-def test_infinite_width_costs_alike() -> None:
-    x = random(0, 1, 5, 2)
-    weights = torch.ones(1, 2, 5, dtype=DOUBLE)
-    rule = Modes(Features(x), torch.full((1, 1, 1), torch.inf, dtype=DOUBLE))
-    means = weighted_means(weights)
-    assert torch.equal(rule.cost(means), -weights)
-    torch.testing.assert_close(rule.update(means, weights, None), means)
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 10_000))
-def test_wide_kernels_make_modes_of_means(seed: int) -> None:
-    """sigma to infinity: K-modes becomes K-means."""
-    x, weights = random(seed, 2, 10, 4), random(seed + 1, 2, 3, 10)
-    start = weighted_means(random(seed + 2, 2, 3, 10))
-    modes, means = Modes(Features(x), torch.full((2, 1, 1), 1e4, dtype=DOUBLE)), Means(Features(x))
-    expected = means.update(start, weights, None)
-    torch.testing.assert_close(modes.update(start, weights, None), expected, atol=1e-3, rtol=0)
-    assert torch.equal(modes.cost(expected).argmin(1), means.cost(expected).argmin(1))
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 10_000))
-def test_means_minimise_their_cost(seed: int) -> None:
-    x, weights = random(seed, 2, 8, 3), random(seed + 1, 2, 3, 8)
-    rule = Means(Features(x), beta=2.0)
-    best = rule.update(weights, weights, None)
-    other = weighted_means(random(seed + 2, 2, 3, 8))
-    assert bool(((weights * rule.cost(best)).sum() <= (weights * rule.cost(other)).sum() + 1e-12).all())
-    torch.testing.assert_close(rule.cost(best), 2 * squared_distances(Features(x), best))
-
-
 def test_by_product_modes_rank_saturated_assignments() -> None:
     logits = torch.tensor([[[60.0, 90.0, 70.0, 0.0], [0.0, 0.0, 0.0, 5.0]]])
     members = torch.tensor([[[True, True, True, False], [False, False, False, True]]])
@@ -103,10 +60,3 @@ def test_by_product_modes_rank_saturated_assignments() -> None:
     assert best.tolist() == [[[0, 1, 0, 0], [0, 0, 0, 1]]]
     tied = best_members(log_odds(torch.zeros_like(logits), members), members)
     assert tied.tolist() == [[[1, 0, 0, 0], [0, 0, 0, 1]]]
-
-
-def test_the_first_by_product_mode_is_the_densest_member() -> None:
-    x = torch.tensor([[[0.0], [1.0], [1.1], [1.2], [1.15]]])
-    weights = torch.tensor([[[1.0, 1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]]])
-    rule = ByProductModes(Features(x), torch.full((1, 1, 1), 0.02))
-    assert rule.update(weights, weights, None).tolist() == [[[0, 0, 1, 0, 0], [0, 0, 0, 0, 1]]]

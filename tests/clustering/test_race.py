@@ -11,11 +11,10 @@ import clustering.slk.race
 from clustering import SLK
 from clustering.foundation.streams import stream
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.metrics import accuracy
 from clustering.optimiser.centres import Means, Rows
 from clustering.seeding import plus_plus, prototypes_about
-from clustering.slk.race import race, sample
-from clustering.starts import Ranking, first_lowest
+from clustering.slk.race import race
+from clustering.starts import Ranking
 from clustering.trials import Course, run_trials
 
 WEIGHT = 0.3
@@ -47,7 +46,7 @@ def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypa
         rule = Means(rows)
         found = run_trials(rule, graph, prototypes_about(start[None], rows, rule), slopes, course=Course())
         S, labels = found.assignments[0].numpy(), found.labels[0].numpy()
-        cost = ((rows.at(torch.arange(100)).numpy()[:, None] - found.prototypes[0].numpy()) ** 2).sum(axis=2)
+        cost = ((rows.at(torch.arange(100)).numpy()[:, None] - found.coefficients[0].numpy()) ** 2).sum(axis=2)
         if select == "energy":
             cut = W[labels[:, None] != labels].sum()
             criteria.append(cost[np.arange(100), labels].sum() + WEIGHT * cut)
@@ -62,55 +61,11 @@ def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypa
     assert float(energies.std()) > 1  # or there was nothing to choose
 
 
-@pytest.mark.parametrize("together", [1, 1 << 10, 1 << 19])
-def test_it_does_not_depend_on_how_many_run_together(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = run(*problem(), "information")
-    monkeypatch.setattr(clustering.slk.race, "_TOGETHER", together)
-    for mine, theirs in zip(run(*problem(), "information"), whole, strict=True):
-        torch.testing.assert_close(mine, theirs)
-
-
 def test_sound_trials_of_most_clusters_come_first_and_rounding_decides_nothing() -> None:
     clusters, sound = torch.tensor([3, 2, 3, 3, 3]), torch.tensor([True, True, True, False, True])
     criteria = torch.tensor([-1.0, -9.0, -2.0, -8.0, -2.0 - 1e-14], dtype=torch.float64)
     none = torch.zeros(5, dtype=torch.float64)
     assert Ranking(criteria, criteria, none, clusters, sound).order(torch.float64).tolist() == [2, 4, 0, 1, 3]
-
-
-def test_of_starts_that_rounding_tells_apart_the_first_wins_wherever_they_lie() -> None:
-    tied = 0.5 + 0.5e-9  # half way between two multiples of what counts as rounding beside the largest
-    criteria = torch.tensor([1.0, tied + 1e-13, tied], dtype=torch.float64)
-    same, sound = torch.full((3,), 3), torch.ones(3, dtype=torch.bool)
-    ranking = Ranking(criteria, criteria, torch.zeros_like(criteria), same, sound)
-    assert ranking.order(torch.float64).tolist() == [1, 2, 0]
-    assert int(first_lowest(criteria)) == 1
-    assert int(first_lowest(criteria + torch.tensor([0, 1e-8, 0]))) == 2  # that is no rounding in float64, but
-    assert int(first_lowest(criteria + torch.tensor([0, 1e-8, 0]), torch.float32)) == 1
-
-
-def test_the_criterion_counts_among_nearly_the_lowest_energies_alone() -> None:
-    energies = torch.tensor([-9.0, -5.0, -8.5, -8.9, -10.0], dtype=torch.float64)
-    criteria = torch.tensor([-1.0, -7.0, -3.0, -2.0, -9.0], dtype=torch.float64)
-    clusters, sound = torch.full((5,), 3), torch.tensor([True, True, True, True, False])
-    allowances = torch.full((5,), 0.6, dtype=torch.float64)
-    assert Ranking(energies, criteria, allowances, clusters, sound).order(torch.float64).tolist() == [2, 3, 0, 1, 4]
-
-
-@pytest.mark.parametrize("rule", ["mean_shift", "byproduct"])
-def test_blobs_of_uneven_sizes_are_told_apart(rule: Any) -> None:
-    classes = np.repeat([0, 1, 2], [1000, 100, 50])
-    points = np.random.default_rng(0).normal(size=(1150, 5)) + 6 * np.eye(3, 5)[classes]
-    for seed in range(2):
-        assert accuracy(classes, SLK(3, prototypes=rule, random_state=seed).fit(points).labels_) > 0.95
-
-
-def test_samples_have_distinct_points_and_leave_few_points_alone() -> None:
-    found = sample(100_000, 3, stream(0, "race"))
-    assert found is not None
-    assert len(found.unique()) == len(found) == 8192
-    assert bool((found.diff() > 0).all())
-    assert sample(16_000, 3, stream(0, "race")) is None
-    assert sample(16_400, 100, stream(0, "race")) is None
 
 
 @pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct", "medoid"])

@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.files.spreadsheets import as_text
-from clustering.files.table_readers import MAX_COLUMNS
 from clustering.files.tables import RowFile
 from clustering.foundation.errors import InputError
 
@@ -84,18 +81,6 @@ def test_parquet_keeps_its_kinds(tmp_path):
     pd.testing.assert_frame_equal(pd.read_parquet(out).drop(columns="cluster"), frame)
 
 
-def test_arrays_are_columns(tmp_path):
-    x = np.arange(6.0).reshape(3, 2)
-    np.savez(tmp_path / "t.npz", x=x, y=np.array(["a", "b", "b"]))
-    rows = RowFile.read(tmp_path / "t.npz")
-    assert rows.names == ["x0", "x1", "y"]
-    assert rows.numbers("x1").tolist() == [1, 3, 5]
-    out = rows.save(tmp_path / "o.npz", {"cluster": np.array([0, 1, 1])})
-    with np.load(out) as arrays:
-        np.testing.assert_array_equal(arrays["x"], x)
-        assert arrays["cluster"].tolist() == [0, 1, 1]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
@@ -121,28 +106,6 @@ def test_what_cannot_be_read_says_why(tmp_path, name, content, words):
     for word in words:
         with pytest.raises(InputError, match=word):
             RowFile.read(tmp_path / name)
-
-
-def test_npz_of_other_shapes(tmp_path):
-    np.savez(tmp_path / "a.npz", x=np.zeros((3, 2)), y=np.zeros(4))
-    with pytest.raises(InputError, match=r"N = \[3, 4\]"):
-        RowFile.read(tmp_path / "a.npz")
-    np.savez(tmp_path / "c.npz", a1=np.zeros(3), a=np.ones((3, 2)))
-    with pytest.raises(InputError, match="'a1'"):
-        RowFile.read(tmp_path / "c.npz")
-    np.savez(tmp_path / "d.npz", x=np.array([1 + 1j, 2]))
-    assert not RowFile.read(tmp_path / "d.npz").numeric("x")
-    np.savez(tmp_path / "b.npz", x=np.array([{}], dtype=object))
-    with pytest.raises(InputError, match="NumPy"):
-        RowFile.read(tmp_path / "b.npz")
-
-
-def test_decimals_of_a_database_are_numbers(tmp_path):
-    path = tmp_path / "t.parquet"
-    pd.DataFrame({"price": [Decimal("1.50"), None, Decimal("3")], "what": ["a", None, "b"]}).to_parquet(path)
-    rows = RowFile.read(path)
-    np.testing.assert_array_equal(rows.numbers("price"), [1.5, np.nan, 3])
-    assert not rows.numeric("what")
 
 
 def test_wrong_columns_name_the_nearest(csv_file):
@@ -179,12 +142,6 @@ def test_output_is_refused_before_anything_is_lost(csv_file, tmp_path):
     assert csv_file.read_text() == TEXT
 
 
-def test_wide_files_of_other_kinds_are_refused_before_they_are_read(tmp_path):
-    np.savez(tmp_path / "t.npz", x=np.zeros((2, MAX_COLUMNS + 1), dtype=np.int8))
-    with pytest.raises(InputError, match="10,001 columns"):
-        RowFile.read(tmp_path / "t.npz")
-
-
 def test_text_that_is_added_is_no_formula_and_the_file_stays_as_it_is(tmp_path):
     """The cells of a person's own file are theirs: a formula among them, blanks, a quote, a line end of either kind."""
     cells = ["=1+1", " 007", 'a "b"', "x\ny", "x\ry", "@me", "", "end"]
@@ -197,22 +154,6 @@ def test_text_that_is_added_is_no_formula_and_the_file_stays_as_it_is(tmp_path):
         lines = list(csv.reader(file))[1:]
     assert [line[0] for line in lines] == cells
     assert [line[1] for line in lines] == ["'=1+1", "'+x", "'-x", "'@x", "-1", "plain", "'\tx", "'\n=1"]
-
-
-def test_names_over_several_lines_are_those_of_this_table(tmp_path):
-    (tmp_path / "t.csv").write_text('"a\nb",c\n1,2\n3,4\n')
-    rows = RowFile.read(tmp_path / "t.csv")
-    out = rows.save(tmp_path / "o.csv", {"cluster": np.array([0, 1])})
-    assert rows.check_output(out, ["cluster"]) == out
-
-
-@pytest.mark.parametrize("rows", [None, [0, 2]])
-def test_numbers_that_are_added_are_as_short_as_their_type_allows(tmp_path, rows):
-    (tmp_path / "t.csv").write_text("a\n1\n2\n" if rows is None else "a\n1\n2\n3\n")
-    added = {"sure": np.float32([0.9876, -1e-5]), "far": np.array([-1e-05, 0.1 + 0.2]), "n": np.array([-1, 7])}
-    out = RowFile.read(tmp_path / "t.csv").save(tmp_path / "o.csv", added, None if rows is None else np.array(rows))
-    lines = out.read_text().split()
-    assert (lines[1], lines[-1]) == ("1,0.9876,-1e-05,-1", f"{len(lines) - 1},-1e-05,0.30000000000000004,7")
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
@@ -233,10 +174,3 @@ def test_rows_without_a_value_to_add_come_out_empty(tmp_path, ending):
     assert [value for value in found["cluster"].tolist() if not pd.isna(value)] == [1, 0]
     assert found["name"].tolist()[::2] == ["x", "y"]
     assert np.isnan(found["sure"][1])
-
-
-@given(st.text(max_size=6))
-def test_what_is_made_text_is_never_a_formula(cell):
-    assert not as_text(cell).startswith(("=", "@", "\t", "\r", "\n"))
-    assert as_text(cell) in (cell, f"'{cell}")
-    assert as_text(as_text(cell)) == as_text(cell)

@@ -89,17 +89,6 @@ def test_without_labels_it_is_k_means_on_standardised_rows() -> None:
     np.testing.assert_array_equal(moved.labels_, model.labels_)
 
 
-def test_few_landmarks_are_near_to_all() -> None:
-    X, classes = blobs(points=400)
-    labels = np.where(np.arange(400) < 12, classes, -1)
-    few, all_ = (
-        SeededKMeans(3, metric="gaussian", landmarks=count, random_state=0).fit(X, partial_labels=labels)
-        for count in (60, 400)
-    )
-    assert few.cluster_centers_.shape == (3, 60)
-    assert (few.labels_ == all_.labels_).mean() > 0.97
-
-
 @pytest.mark.parametrize(
     ("settings_", "given_", "said"),
     [

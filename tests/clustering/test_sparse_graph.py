@@ -7,13 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.graphs import sparse_graph
 from clustering.graphs.dense_graph import DenseGraph, Symmetry
-from clustering.graphs.neighbourhood import nearest_arcs, neighbour_graph
+from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.descent import descend
 from clustering.optimiser.points import Features, Gram
-from clustering.optimiser.terms import Laplacian
 
 SYMMETRIES: tuple[Symmetry, ...] = typing.get_args(Symmetry)
 
@@ -70,18 +67,6 @@ def test_it_is_the_dense_graph(
     torch.testing.assert_close(as_matrix(sparse.scaled(factors)), weights * factors[:, :, None] * factors[:, None])
 
 
-@pytest.mark.parametrize("points_first", [True, False])
-def test_products_some_classes_at_a_time(points_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    sparse, dense = two_graphs(draw(5), 3)
-    S = torch.rand(3, 9, 11, dtype=torch.float64)
-    S = S if points_first else S.mT.contiguous().mT
-    whole = sparse @ S
-    monkeypatch.setattr(sparse_graph, "_CACHED", 1)
-    monkeypatch.setattr(sparse_graph, "_FEWEST", 4)
-    assert torch.equal(sparse @ S, whole)
-    torch.testing.assert_close(whole, dense @ S)
-
-
 @pytest.mark.parametrize("symmetry", SYMMETRIES)
 def test_weights_of_arcs_both_ways_are_joined(symmetry: Symmetry) -> None:
     arcs = torch.tensor([[0.0, 2.0, 0.0], [3.0, 0.0, 5.0], [7.0, 0.0, 0.0]])
@@ -93,37 +78,3 @@ def test_weights_of_arcs_both_ways_are_joined(symmetry: Symmetry) -> None:
         "mutual": torch.minimum(arcs, arcs.T),
     }
     assert torch.equal(as_matrix(SparseGraph.of_arcs(indices, weights, symmetry))[0], expected[symmetry])
-
-
-@pytest.mark.parametrize("form", [Features, lambda x: Gram(x @ x.mT)], ids=["features", "inner products"])
-def test_arcs_and_their_lengths(form: typing.Any) -> None:
-    x = draw(3)
-    distances = ((x[:, :, None] - x[:, None]) ** 2).sum(3)
-    shortest = distances.sort(dim=2).values[:, :, 1:3]
-    arcs = nearest_arcs(form(x), 2)
-    assert arcs.number.tolist() == [18.0] * 3
-    torch.testing.assert_close(arcs.squared_lengths, shortest.sum((1, 2)))
-    assert (arcs.graph("average", torch.float32) @ torch.ones(3, 9, 1)).dtype == torch.float32
-    assert bool((nearest_arcs(form(x), 2, include_self=True).number == 9).all())
-
-
-def test_a_graph_without_arcs() -> None:
-    graph = neighbour_graph(Features(draw(4, points=1)), 3)
-    S = torch.rand(3, 1, 2, dtype=torch.float64)
-    assert torch.equal(graph @ S, torch.zeros_like(S))
-    graph = neighbour_graph(Features(draw(4)), 3, valid=torch.zeros(3, 9, dtype=torch.bool))
-    S = torch.rand(3, 9, 2, dtype=torch.float64)
-    assert torch.equal(graph @ S, torch.zeros_like(S))
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 20))
-def test_the_objective_never_rises(seed: int, weight: float) -> None:
-    x = draw(seed, batch=2, points=30).float()
-    cost = torch.rand(2, 30, 4, generator=torch.Generator().manual_seed(seed))
-    sparse, dense = two_graphs(x, 4)
-    found, other = (descend(cost, [Laplacian(graph, weight)], trace=True) for graph in (sparse, dense))
-    assert found.trace is not None
-    rises = found.trace.diff(dim=0)
-    assert bool((rises[~rises.isnan()] <= 1e-4).all())
-    torch.testing.assert_close(found.objective, other.objective, atol=1e-3, rtol=1e-5)

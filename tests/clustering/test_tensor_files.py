@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from clustering.datasets.features import Features
-from clustering.files import checksums as seals
 from clustering.files.atomic import ABANDONED, replacing
 from clustering.files.tensor_headers import read_header
 from clustering.files.tensors import read_tensors, write_tensors
@@ -65,26 +63,6 @@ def test_a_data_set_of_features_is_held_against_its_seal(tmp_path: Path) -> None
     flip(path, -1)
     with pytest.raises(InputError, match=r"bank\.safetensors"):
         Features(str(path)).read()
-
-
-def test_an_unchanged_file_is_read_once_for_its_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, asked = written(tmp_path), []
-    os.utime(path, ns=(0, 10**18))
-    make = seals._seal
-    monkeypatch.setattr(seals, "_seal", lambda *given: asked.append(1) or make(*given))
-    for _ in range(3):
-        read_tensors(path, FORMAT, "make it again")
-    assert len(asked) == 1
-    flip(path, -1)
-    with pytest.raises(InputError):
-        read_tensors(path, FORMAT, "make it again")
-
-
-def test_a_file_without_a_seal_is_read(tmp_path: Path) -> None:
-    save_file(TENSORS, tmp_path / "old.safetensors", metadata=HEADER)
-    tensors, header = read_tensors(tmp_path / "old.safetensors", FORMAT, "make it again")
-    assert torch.equal(tensors["features"], TENSORS["features"])
-    assert header == HEADER
 
 
 @pytest.mark.parametrize(

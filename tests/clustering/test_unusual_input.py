@@ -7,11 +7,8 @@ import pandas as pd
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 
-from clustering.estimator_input import check_no_dates
 from clustering.foundation.errors import InputError
-from clustering.graphs.sparse_rows import SparseTable
 from clustering.lengths import unit_rows
 from clustering.methods import METHODS
 from fairness.methods import METHODS as FAIR
@@ -45,15 +42,6 @@ def test_dates_are_refused_by_fair_methods(name: str) -> None:
         made(FAIR.load(name)).fit(DAYS, sensitive_features=np.arange(20) % 2)
 
 
-def test_dates_in_lists_are_refused_and_numbers_are_not() -> None:
-    with pytest.raises(InputError, match="dates"):
-        check_no_dates(OBJECTS.tolist())
-    with pytest.raises(InputError, match="base_mean"):
-        check_no_dates(DAYS[0], "base_mean")
-    for X in ([[1.0, 2.0]], [], np.ones((2, 2)), None, sparse.eye_array(3), pd.DataFrame({"a": [1]}), torch.ones(2, 2)):
-        check_no_dates(X)
-
-
 def blobs() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     generator = np.random.default_rng(0)
     truth = np.repeat([0, 1], 15)
@@ -74,7 +62,5 @@ def test_rows_without_squares_have_length_one_after_normalising() -> None:
     rows = np.array([[3e-320, 4e-320, 0.0], [0.0, 0.0, 0.0], [3.0, 4.0, 0.0], [1e-200, 0.0, 1.0]])
     expected = np.array([[0.6, 0.8, 0.0], [0.0, 0.0, 0.0], [0.6, 0.8, 0.0], [1e-200, 0.0, 1.0]])
     np.testing.assert_allclose(unit_rows(torch.from_numpy(rows)).numpy(), expected, rtol=1e-3)
-    table = SparseTable.of_scipy(sparse.csr_array(rows), "cpu").normalised()
-    np.testing.assert_allclose(table.scipy().toarray(), expected, rtol=1e-3)
     thirty_two = unit_rows(torch.tensor([[3e-42, 4e-42], [3.0, 4.0]]))
     np.testing.assert_allclose(thirty_two.numpy(), [[0.6, 0.8]] * 2, rtol=1e-3)

@@ -72,9 +72,9 @@ def empty_record(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def no_shipped_record(tmp_path, monkeypatch):
+def no_shipped_results(tmp_path, monkeypatch):
     """Tables show the runs that a test made, not those that the project ships."""
-    monkeypatch.setattr("runs.tables.shipped.PLACE", tmp_path / "no record")
+    monkeypatch.setattr("runs.tables.shipped.PLACE", tmp_path / "no results")
 
 
 @pytest.fixture

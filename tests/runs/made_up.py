@@ -8,7 +8,7 @@ from clustering.foundation.streams import stream
 from runs.config.configs import EvaluateConfig, parse
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.printed import Value
-from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
+from runs.tables.table import Cell, Column, Row, SeedResult, Table
 from runs.tables.verdicts import Finding, Verdict
 
 FINDINGS = (
@@ -30,8 +30,7 @@ paper = functools.cache(paper_table)
 
 @functools.cache
 def filled(name: str, share: float, seeds: int = 1) -> Table:
-    """A paper's table whose cells have a run with that probability, else in half of the cases one that is near; with
-    findings."""
+    """A paper's table whose cells have a run with that probability; with findings."""
     table = paper(name)
     draw = stream(0, "made up", name)
     cells = {}
@@ -53,9 +52,6 @@ def filled(name: str, share: float, seeds: int = 1) -> Table:
                 for i, value in enumerate(found)
             )
             cell = dataclasses.replace(cell, config=cell.config or config(), results=results, best=bool(second < 0.1))
-        elif share and second < 0.5:
-            near = Near(("tasks=1000, not 10000",), around / column.scale, draw.bytes(16).hex())
-            cell = dataclasses.replace(cell, near=near)
         cells[row, column] = cell
     return judged(dataclasses.replace(table, cells=cells, findings=FINDINGS))
 

@@ -4,7 +4,6 @@ import importlib.util
 import math
 import shutil
 import sqlite3
-import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -34,23 +33,6 @@ def exporting():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def add_runs(exported, tracker):
-    """Adds the runs of a file of exported runs to a record, with their files, and gives their number."""
-    tracker.store.prepare()
-    for row in reversed(exported.runs):
-        experiment = tracker.experiment(row.experiment)
-        created = tracker.client.create_run(experiment, start_time=row.start, run_name=row.name)
-        run = tracker.tracked(created.info.run_id)
-        run.log(params=row.params, tags=row.tags, metrics={k: v for k, v in row.metrics.items() if math.isfinite(v)})
-        with tempfile.TemporaryDirectory() as folder:
-            for name, content in exported.files[row.run_id].items():
-                path = Path(folder) / name
-                path.write_bytes(content)
-                run.artifact(path)
-        tracker.client.set_terminated(run.run_id, "FINISHED", end_time=row.end)
-    return len(exported.runs)
 
 
 BENCHMARKS = ("glyphs", "omniglot", "it's")

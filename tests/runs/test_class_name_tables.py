@@ -7,17 +7,16 @@ import json
 import numpy as np
 import pytest
 
-from clustering.foundation.errors import InputError
 from fsl.evaluation.scores import half_width
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.figures import papers
 from runs.stages.given_features import given_bank
-from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.pipeline import evaluation, recorded_evaluation
-from runs.tables.filling import filled, result_keys
+from runs.tables.filling import filled
 from runs.tables.grid import table_of
 from runs.tables.judging import judge
+from runs.tables.keys import result_keys
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.published import published_table
 from runs.tables.papers.recipe import recipe_of
@@ -91,21 +90,6 @@ def test_single_prompts_are_other_runs_of_one_file(folder, store, tracker):
     assert scores[2] == pytest.approx(float((bank.features @ bank.text.T).argmax(1).eq(bank.labels).float().mean()))
 
 
-def test_a_prompt_counts_by_its_features(folder):
-    (plain,), (first,), (second,) = (
-        parse(EvaluateConfig, whole("strategy=zero_shot", f"features_root={folder}", *more))
-        for more in ([], ["prompt=0"], ["prompt=1"])
-    )
-    identities = {Lineage.of(config).evaluation(config) for config in (plain, first, second)}
-    assert len(identities) == 3
-    assert evaluate_name(first).endswith("features/whurs19_clip_vitb32 prompt 0 s0")
-    (elsewhere,) = parse(
-        EvaluateConfig, [f"features={folder}/whurs19_clip_vitb32.npz", *whole("strategy=zero_shot")[1:]]
-    )
-    assert Lineage.of(elsewhere).evaluation(elsewhere) == Lineage.of(plain).evaluation(plain)
-    assert parse(EvaluateConfig, first.arguments()) == [first]
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -123,13 +107,6 @@ def test_mistakes(folder, store, capsys, monkeypatch, settings, words):
     assert "Traceback" not in said
 
 
-def test_another_file_is_another_protocol(folder):
-    table = paper_table("rs_transclip/1", [f"features_root={folder}", "features=whurs19_clip_rn50.npz"])
-    cell = table.at("CLIP ViT-B/32", "TransCLIP")
-    assert cell.differs == ("features=whurs19_clip_rn50.npz, not whurs19_clip_vitb32.npz",)
-    assert not table.at("CLIP RN50", "TransCLIP").differs
-
-
 def test_the_same_queries_leave_no_room_for_an_interval():
     printed = published_table("rs_transclip/1")
     recipe = recipe_of(printed.name)
@@ -141,13 +118,6 @@ def test_the_same_queries_leave_no_room_for_an_interval():
         column = Column(heading.name)
         assert judge(cell, column, printed, recipe.tolerated(heading)).status == status
         assert judge(cell, column, printed, Tolerance()).status == "reproduced", "within the interval over queries"
-
-
-@pytest.mark.parametrize("name", ["transclip/1", "stata/1"])
-def test_averages_over_data_sets_are_not_run(name, store, capsys):
-    assert main(["table", name, f"results={store.root}"]) == 0
-    assert "cannot run here, a mean over 11 data sets whose features are not at hand" in capsys.readouterr().out
-    assert not paper_table(name).configs
 
 
 @pytest.fixture
@@ -205,22 +175,6 @@ def test_the_figure_shows_the_means_and_intervals_of_the_runs(regimes, store, tr
             lengths = [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.get_segments()]
             assert lengths == pytest.approx([100 * half_width(one.by_unit) for one in own])
     assert "1 to 4 tasks" in drawing.caption(read)
-
-
-def test_the_configs_of_the_figure_are_those_of_the_table():
-    drawn = papers.drawing("vlm/regimes").configs("vlm/regimes", "", [], print)
-    asked = parse(EvaluateConfig, ["experiment=vlm/regimes"])
-    assert sorted(config.to_yaml() for config in drawn) == sorted(config.to_yaml() for config in asked)
-
-
-def test_a_recipe_says_same_queries_by_true_or_false(tmp_path, monkeypatch):
-    (tmp_path / "table" / "rs_transclip").mkdir(parents=True)
-    (tmp_path / "table" / "rs_transclip" / "1.yaml").write_text("same_queries: often")
-    monkeypatch.setattr("runs.config.groups.folder", lambda: tmp_path)
-    recipe_of.cache_clear()
-    with pytest.raises(InputError, match=r"1\.yaml: same_queries: must be true or false"):
-        recipe_of("rs_transclip/1")
-    recipe_of.cache_clear()
 
 
 def test_unrounded_prints_have_short_intervals_and_differences(folder, store, tracker):

@@ -3,24 +3,19 @@
 import csv
 import io
 import json
-import math
 import re
-from itertools import groupby
 
 import pytest
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from runs.console import output as console
-from runs.tables.formats import FILES, markdown, numbers, records, terminal, wording
+from runs.tables.formats import FILES, lines, markdown, numbers, records, terminal, wording
 from runs.tables.formats import html as html_format
-from runs.tables.formats.layout import Layout, Room
 from runs.tables.papers.published import published_names
-from runs.tables.table import Table
 from tests.runs.made_up import FINDINGS, SHARES, filled
 from tests.runs.pages import Reader, squeezed
 
-RUN = re.compile(r"\b[0-9a-f]{32}\b")
 UNMARKED = dict.fromkeys(terminal.RAISED.values())  # without the marks of footnotes
 everything = pytest.mark.parametrize(
     ("name", "share"),
@@ -56,16 +51,14 @@ def facts(table):
 @everything
 def test_every_table_is_whole_on_the_terminal(name, share, monkeypatch, capsys):
     table = filled(name, share)
-    wanted = {
-        squeezed(fact).removesuffix("here") for fact in facts(table)
-    }  # at 80 columns "cannot run here" is shorter
+    wanted = {squeezed(fact) for fact in facts(table)}
     for width in (160, 100, 80):
         text = shown(table, width, monkeypatch, capsys)
         there = squeezed(text.translate(UNMARKED))
         assert [fact for fact in wanted if fact not in there] == []
-        title, *lines = text.splitlines()
+        title, *others = text.splitlines()
         assert title == table.title
-        assert max(map(cell_len, lines), default=0) <= width
+        assert max(map(cell_len, others), default=0) <= width
         assert all(squeezed(finding.evidence) in there for finding in FINDINGS)
         assert "\x1b" not in text
 
@@ -79,11 +72,9 @@ def test_every_table_is_whole_in_files(name, share):
         "html": Reader(FILES["html"](table)).text,
     }
     wanted = {squeezed(fact) for fact in (*facts(table), *(finding.claim for finding in FINDINGS))}
-    ids = {result.run_id for cell in table.cells.values() for result in cell.results}
     for text in texts.values():
         there = squeezed(text)
         assert [fact for fact in wanted if fact not in there] == []
-        assert ids <= set(RUN.findall(text))
 
 
 def flat(tokens):
@@ -94,10 +85,10 @@ def flat(tokens):
 @everything
 def test_records_are_the_cells(name, share):
     table = filled(name, share)
-    lines = list(csv.DictReader(io.StringIO(FILES["csv"](table))))
+    written = list(csv.DictReader(io.StringIO(FILES["csv"](table))))
     as_json = json.loads(json.dumps(records.as_json(table), allow_nan=False))
-    assert len(lines) == len(as_json["cells"]) == len(table.cells)
-    for line, record, ((row, column), cell) in zip(lines, as_json["cells"], table.cells.items(), strict=True):
+    assert len(written) == len(as_json["cells"]) == len(table.cells)
+    for line, record, ((row, column), cell) in zip(written, as_json["cells"], table.cells.items(), strict=True):
         assert list(line) == list(record)
         assert (record["row_group"], record["row"]) == (row.group, row.name)
         assert (line["column_group"], line["column"], line["metric"]) == (column.group, column.name, column.metric)
@@ -115,47 +106,21 @@ def test_records_are_the_cells(name, share):
 
 
 @everything
-@pytest.mark.parametrize("narrow", [False, True])
-def test_parts_hold_every_cell_once_and_fit(name, share, narrow):
-    layout = Layout(filled(name, share), narrow=narrow)
-    for width in (60, 100, 160, math.inf):
-        parts = layout.parts(Room(width, gap=3))
-        columns = [column for part in parts for column in part.columns]
-        assert columns == list(layout.table.columns)
+def test_parts_hold_every_cell_once_and_fit(name, share):
+    table = filled(name, share)
+    shown = lines.lines(table)
+    for width in (60, 100, 160, 10**6):
+        parts = lines.parts(table, shown, width)
+        assert [column for columns in parts for column in columns] == list(table.columns)
         places = [
             (line.row, column)
-            for part in parts
-            for _, lines in part.groups
-            for line in lines
-            for column in part.columns
-            if line.role == "row" and column in line.pieces
+            for columns in parts
+            for _, some in lines.by_group(shown, columns)
+            for line in some
+            for column in columns
+            if line.first and column in line.pieces
         ]
-        assert sorted(places, key=repr) == sorted(layout.table.cells, key=repr)
-        for part in parts:
-            lines = [line for _, some in part.groups for line in some]
-            labels = [[*line.label.split("\n"), line.row.group] for line in lines]
-            stacks = [[text for label in labels for text in label]]
-            stacks += [["kind", *(line.kind for line in lines)]] if layout.kinds else []
-            for column in part.columns:
-                pieces = (line.pieces[column] for line in lines if column in line.pieces)
-                stacks.append([*layout.heading(column), *(piece.text + piece.marks for piece in pieces)])
-            together = sum(max(map(len, stack)) for stack in stacks) + 3 * (len(stacks) - 1)
-            assert together <= width or len(part.columns) == 1
-
-
-def test_a_group_of_columns_is_torn_only_where_it_alone_is_too_wide():
-    layout = Layout(filled("slk_fewshot/II", 0.3), narrow=True)
-    for width in range(60, 160, 5):
-        parts = layout.parts(Room(width, gap=3))
-        groups = [[group for group, _ in groupby(part.columns, lambda column: column.group)] for part in parts]
-        torn = sum(map(len, groups)) > len({column.group for column in layout.table.columns})
-        assert not torn or max(len(part.columns) for part in parts) == 1
-
-
-def test_halves_without_a_row_in_common_stand_below_each_other():
-    blocks = wording.blocks(filled("thesis/2.2", 0.0))
-    assert [{column.group for column in block} for block in blocks] == [{"NMI/ACC half"}, {"time half"}]
-    assert len(wording.blocks(filled("thesis/4.1", 0.0))) == 1
+        assert sorted(places, key=repr) == sorted(table.cells, key=repr)
 
 
 def test_html_is_accessible():
@@ -171,27 +136,11 @@ def test_html_is_accessible():
     assert set(abbreviations) == {wording.ABBREVIATIONS["NMI"], wording.ABBREVIATIONS["ACC"]}
 
 
-def test_every_row_of_html_is_as_wide_as_its_head():
-    for name in published_names():
-        width, spans = 0, []
-        for tag, found in Reader(FILES["html"](filled(name, 0.3))).tags:
-            if tag == "tr":
-                spans.append([])
-            elif tag in ("td", "th"):
-                spans[-1].append((int(found.get("colspan", 1)), found.get("rowspan")))
-            elif tag == "table":
-                spans, width = [], 0
-            if tag == "tr" and len(spans) > 3:
-                width = width or sum(span for span, _ in spans[0])
-                assert sum(span for span, _ in spans[-2]) == width
-
-
 def test_html_links_to_runs():
     table = filled("thesis/4.1", 0.5, 2)
     page = Reader(html_format.table(table, lambda run_id: f"runs.html#{run_id}"))
     found = {link.partition("#")[2] for link in page.links if link.startswith("runs.html")}
-    near = {cell.near.run_id for cell in table.cells.values() if cell.near}
-    assert found == {r.run_id for cell in table.cells.values() for r in cell.results} | near
+    assert found == {r.run_id for cell in table.cells.values() for r in cell.results}
     assert not [link for link in Reader(html_format.table(table)).links if not link.startswith("#")]
 
 
@@ -222,37 +171,6 @@ def test_on_another_benchmark_nothing_is_held_against_the_print():
         for record in records.records(table):
             assert record["published"] is record["difference"] is None
             assert record["verdict"] in ("other protocol", "not run")
-
-
-def test_quoted_rows_are_marked_as_quoted(monkeypatch, capsys):
-    table = filled("thesis/4.1", 0.0)
-    quoted = [row for row in table.rows if row.kind == "quoted"]
-    lines = shown(table, 160, monkeypatch, capsys).splitlines()
-    assert sum("  quoted  " in line for line in lines) == len(quoted)
-    assert FILES["md"](table).count("| quoted |") == len(quoted)
-    assert FILES["tex"](table).count("& quoted &") >= len(quoted)  # once in each part
-    assert FILES["html"](table).count("<td>quoted</td>") == len(quoted)
-
-
-def test_seeds_are_counted_where_the_title_does_not():
-    table = filled("thesis/4.4", 1.0, 3)
-    assert "3 seeds" in table.title
-    assert "(n=" not in FILES["md"](table)
-    row, column = next(iter(table.cells))
-    cells = dict(table.cells)
-    cells[row, column] = filled("thesis/4.4", 1.0, 2).cells[row, column]
-    mixed = Table(table.name, table.about, table.rows, table.columns, cells)
-    assert FILES["md"](mixed).count("(n=2)") == 1
-    assert FILES["md"](mixed).count("(n=3)") == len(cells) - 1
-
-
-def test_what_the_paper_scored_otherwise_is_shown_as_it_scored():
-    table = filled("thesis/4.4", 1.0)
-    cell = next(cell for cell in table.cells.values() if cell.scored and cell.published.corrected is None)
-    text = FILES["md"](table)
-    assert "| *scored as printed* |" in text
-    assert "best permutation" in text
-    assert f"{100 * cell.as_printed:.2f}" in text
 
 
 def test_footnotes_are_marked_in_order_and_found_below():

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from runs.tables.formats import FILES, latex_text
+from runs.tables.formats import FILES, latex
 from runs.tables.formats import html as html_format
 from tests.runs.made_up import hostile
 from tests.runs.pages import Reader, squeezed
@@ -71,7 +71,7 @@ def test_csv_holds_names_as_they_are(texts):
 
 @given(st.one_of(printable, special))
 def test_latex_is_left_with_no_sign_of_its_own(text):
-    told = latex_text.escape(text)
+    told = latex.escape(text)
     assert told.isascii()
     bare = re.sub(r"\$[^$]*\$|\\[a-zA-Z]+\{?\}?|\\['`^\"~]|\\[{}$&#_%]|[{}]", "", told)
     assert not set(bare) & set('\\$&#_%^<>|"')
@@ -79,5 +79,5 @@ def test_latex_is_left_with_no_sign_of_its_own(text):
 
 
 def test_latex_text():
-    assert latex_text.escape("λ -> 5 % of a_b & c#") == r"$\lambda$ $\to$ 5 \% of a\_b \& c\#"
-    assert latex_text.escape("é ± -0.71 (-2) --x 1-shot") == r"\'{e} $\pm$ $-$0.71 ($-$2) -{}-x 1-shot"
+    assert latex.escape("λ -> 5 % of a_b & c#") == r"$\lambda$ $\to$ 5 \% of a\_b \& c\#"
+    assert latex.escape("é ± -0.71 (-2) --x 1-shot") == r"\'{e} $\pm$ $-$0.71 ($-$2) -{}-x 1-shot"

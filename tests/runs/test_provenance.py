@@ -1,20 +1,17 @@
 """Entries of runs in the report: their config, the runs that they come from, and their data."""
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runs.cache import Store
-from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
-from runs.record.exported import ExportedRuns
+from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import RunRow, read_runs
 from runs.report.provenance import ListedRun, Provenance, config_yaml
 from runs.track import Tracker
 
-RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
 NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)
 
 
@@ -24,19 +21,6 @@ def test_the_config_of_an_entry_is_that_of_the_run(recorded, tracker, tmp_path):
         path = tmp_path / f"{result.run_id}.yaml"
         path.write_text(config_yaml(runs[result.run_id].params))
         assert parse(EvaluateConfig, [f"experiment={path}"]) == [result.config]
-
-
-@pytest.mark.parametrize(("stage", "schema"), [("checkpoint", TrainConfig), ("tuning", TuneConfig)])
-def test_the_config_of_a_shipped_training_or_tuning_is_that_of_the_run(stage, schema, tmp_path):
-    runs = [run for run in ExportedRuns(RECORD).runs if run.tags.get("stage") == stage]
-    assert runs
-    for run in runs:
-        path = tmp_path / f"{run.run_id}.yaml"
-        known = {name: text for name, text in run.params.items() if name != "training.precision"}  # was "auto"
-        path.write_text(config_yaml(known, stage))
-        (config,) = parse(schema, [f"experiment={path}"])
-        again = {key: str(value) for key, value in config.flat().items() if key in known and key != "results"}
-        assert again.items() <= known.items()
 
 
 @given(st.text(min_size=1, max_size=30))

@@ -14,16 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runs.cli import main
-from runs.record.exported import ExportedRuns
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
-from runs.report.provenance import RUNS_A_PAGE, config_yaml
+from runs.report.provenance import RUNS_A_PAGE
 from runs.report.site import build_report
 from runs.tables.papers.published import errata, figures
 from runs.track import PARENT, Tracker
-from tests.runs.records import add_runs
 
-RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
+SHIPPED = Path(__file__).parents[2] / "reproduction"
 PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
 
 
@@ -97,34 +95,20 @@ def test_without_any_record(tmp_path, capsys):
 
 @pytest.fixture
 def shipped(monkeypatch):
-    """The record that the project ships, and one of the tables that it fills."""
-    monkeypatch.setattr("runs.tables.shipped.PLACE", RECORD)
+    """The results that the project ships, and one of the tables that they fill."""
+    monkeypatch.setattr("runs.tables.shipped.PLACE", SHIPPED)
     monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
-    return ExportedRuns(RECORD)
 
 
 def test_without_own_runs_it_shows_the_shipped_ones(store, tracker, shipped):
     pages = check_site(build_report(store, tracker))
     paper = pages["papers/thesis.html"]
-    runs = {run.run_id: run for run in shipped.runs if run.tags["stage"] == "fair"}  # others are of drawn figures
-    linked = {link.partition("#run-")[2]: link for link in paper.links if "#run-" in link}
-    linked = {run_id: link for run_id, link in linked.items() if run_id in runs}
-    assert len(linked) == 7
-    for run_id, link in linked.items():
-        run, entry = runs[run_id], pages[posixpath.normpath(posixpath.join("papers", link.partition("#")[0]))]
-        section = entry.text.partition(f'id="run-{run_id}"')[2].partition("</section>")[0]
-        assert "shipped with this project" in section
-        for shown in (run.tags["code"], run.tags["origin"], f"{run.metrics['objective']:.6g}"):
-            assert shown in section
-        assert config_yaml(run.params).partition("\n")[0] in section
-        of_files = "" if "synthetic" in run.tags["dataset"] else " root=FOLDER"
-        assert f"<code>transduce fair experiment=run.yaml{of_files}</code>" in section
+    assert "shipped: runs of commit" in paper.text
+    assert not any("#run-" in link for link in paper.links)
     shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", pages["index.html"].text))
     assert "27 cells printed, 27 can be run here, 21 run, 10 reproduced" in shown
     assert "thesis 27 21 10 5 6 6" in shown
     assert "not run needs census.root=FOLDER 6 thesis 6" in shown
-    runs_page = re.sub(r"<[^>]+>", " ", pages["runs/index.html"].text)
-    assert "evaluate/features" in runs_page
 
 
 def test_claims_figures_errata_and_causes_lead_to_their_tables(store, tracker, shipped):
@@ -144,24 +128,6 @@ def test_claims_figures_errata_and_causes_lead_to_their_tables(store, tracker, s
     assert all(figure.name in pages["figures.html"].text for figure in figures())
 
 
-def test_own_runs_and_shipped_ones_side_by_side(store, tracker, shipped):
-    """An imported run is a run of the user, with an entry of its own."""
-    on_bank = [run for run in shipped.runs if run.experiment == "fair/bank_thesis"]
-    (chosen,) = [run for run in on_bank if run.tags["method"] == "fair_kmedian"]
-    (entry,) = [one for one in shipped.runs if one.run_id == chosen.run_id]
-    shipped.runs = [entry]
-    assert add_runs(shipped, tracker) == 1
-    (own,) = read_runs(tracker, "fair/")
-    pages = check_site(build_report(store, tracker))
-    links = [link.partition("#run-")[2] for link in pages["papers/thesis.html"].links if "#run-" in link]
-    assert links.count(own.run_id) == links.count(chosen.run_id) == 3
-    page = pages["runs/fair-bank_thesis.html"].text
-    entries = {run_id: page.partition(f'id="run-{run_id}"')[2] for run_id in (own.run_id, chosen.run_id)}
-    assert all(entries.values())
-    marked = {run_id: "shipped with this project" in entries[run_id].partition("</section>")[0] for run_id in entries}
-    assert marked == {own.run_id: False, chosen.run_id: True}
-
-
 def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("runs.tables.papers.published.published_names", lambda: ["thesis/3.2", "rs_transclip/1"])
     arguments = ["report", "--counts", f"results={tmp_path / 'results'}"]
@@ -171,6 +137,7 @@ def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
     assert main([*arguments, "--json"]) == 0
     counts = json.loads(capsys.readouterr().out)
     assert [of["name"] for of in counts["tables"]] == ["thesis/3.2", "rs_transclip/1"]
+    assert counts["kinds"] == {"results of methods": 33}
     thesis = counts["tables"][0]
     assert thesis["reproduced"] + thesis["above"] + thesis["below"] + thesis["not run"] == thesis["printed"] == 27
     assert thesis["reasons"] == [{"verdict": "not run", "reason": "needs census.root=FOLDER", "cells": 6}]

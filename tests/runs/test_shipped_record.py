@@ -1,10 +1,6 @@
-"""The shipped record beside the runs of the user, in a table of a paper."""
+"""The shipped results beside the runs of the user, in a table of a paper; and the program that writes them."""
 
-import dataclasses
-import gzip
-import json
-from collections.abc import Callable
-from dataclasses import replace
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,82 +9,75 @@ from clustering.deep.fair_assignment import FairAssignment
 from clustering.foundation.errors import InputError
 from fsl.strategies.zero_shot import ZeroShot
 from runs.cli import main
-from runs.record.exported import ExportedRuns
-from runs.record.query import read_runs
+from runs.stages.fair.stage import fair_clustering
 from runs.tables.evidence import look_up
-from runs.tables.formats import FILES, footnotes, records
-from runs.tables.formats.wording import runs
+from runs.tables.formats import FILES, lines, records
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.printed import Cause, Place
-from runs.tables.papers.published import causes
+from runs.tables.papers.published import causes, published_names
+from runs.tables.shipped import CLAIMS, RESULTS, shipped_results
 from runs.track import Tracker
-from tests.runs.records import add_runs
+from tests.runs.records import copy_results, exporting
 
-Change = Callable[[dict[str, str]], dict[str, str]]
-RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
+SHIPPED = Path(__file__).parents[2] / "reproduction"
 
 
 @pytest.fixture
 def shipped(monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("runs.tables.shipped.PLACE", RECORD)
-    return RECORD
+    monkeypatch.setattr("runs.tables.shipped.PLACE", SHIPPED)
+    return SHIPPED
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the shipped results."""
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    for name in (RESULTS, CLAIMS):
+        shutil.copy(SHIPPED / name, folder)
+    monkeypatch.setattr("runs.tables.shipped.PLACE", folder)
+    return folder
 
 
 @pytest.mark.usefixtures("shipped")
-def test_a_table_without_runs_shows_the_shipped_ones(tracker: Tracker) -> None:
+def test_a_table_without_runs_shows_the_shipped_results(tracker: Tracker) -> None:
     table = look_up(paper_table("rs_transclip/1"), tracker)
     assert table.statuses == {"reproduced": 12}
     assert not any(cell.results for cell in table.cells.values())
-    assert all(record["shipped"] > 0 and record["shipped_runs"] for record in records.records(table))
+    assert all(record["shipped"] > 0 and record["shipped_seeds"] for record in records.records(table))
     assert any(note.startswith("shipped: runs of commit ") for note in table.notes)
     assert all("shipped" in FILES[ending](table) for ending in ("md", "html", "csv"))
 
 
 @pytest.mark.usefixtures("shipped")
-def test_a_run_of_several_cells_of_a_row_is_named_once(tracker: Tracker) -> None:
-    (bank,) = [line for line in runs(look_up(paper_table("thesis/3.2"), tracker), 8) if line.startswith("Bank")]
-    run_id, _, columns = bank.removeprefix("Bank: ").partition(" (shipped) in ")
-    assert columns == "Objective Ours, Fairness error / Balance Ours fairness error, Ours balance"
-    assert len(run_id) == 8
+def test_no_shipped_result_is_stale() -> None:
+    """Every row is of the settings and revisions that its cell has today; otherwise make the results again."""
+    ours = shipped_results()
+    assert ours is not None
+    stale = []
+    for name in set(published_names()) & set(ours.names):
+        rows = ours.table(name, "").cells
+        found = {
+            (str(row), str(column))
+            for (row, column), cell in ours.fill(paper_table(name)).cells.items()
+            if cell.results
+        }
+        stale += [f"{name}: {row}, {column}" for row, column in rows if (str(row), str(column)) not in found]
+    assert stale == []
+    assert sum((SHIPPED / name).stat().st_size for name in (RESULTS, CLAIMS)) < 300_000
 
 
 @pytest.mark.usefixtures("shipped")
-def test_a_cell_of_shipped_runs_alone_can_be_run_too(tracker: Tracker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cell_of_shipped_results_alone_can_be_run_too(tracker: Tracker, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["table", "rs_transclip/1", f"results={tracker.store.root}"]) == 0
     assert "12 cells without runs of your own can be run" in capsys.readouterr().err
 
 
-def test_own_runs_stand_beside_the_shipped_ones(tracker: Tracker, shipped: Path) -> None:
-    exported = ExportedRuns(shipped)
-    empty = paper_table("rs_transclip/1")
-    ids = [result.run_id for cell in look_up(empty, tracker).cells.values() for result in cell.shipped][:4]
-    exported.runs = [run for run in exported.runs if run.run_id in ids]
-    add_runs(exported, tracker)
-    assert len(read_runs(tracker, "evaluate/")) == len(ids)
-    both = [cell for cell in look_up(empty, tracker).cells.values() if cell.results]
-    assert len(both) == len(ids)
-    assert all(cell.shipped and cell.value == pytest.approx(cell.shipped[0].value) for cell in both)
-
-
-@pytest.fixture
-def edited(tmp_path: Path, shipped: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
-    """Changes the tags of all shipped runs."""
-
-    def edit(change: Change) -> None:
-        header, *lines = gzip.decompress(shipped.read_bytes()).splitlines()
-        entries = [json.loads(line) for line in lines]
-        changed = [json.dumps(entry | {"tags": change(entry["tags"])}).encode() for entry in entries]
-        path = tmp_path / "changed.jsonl"
-        path.write_bytes(b"\n".join([header, *changed]))
-        monkeypatch.setattr("runs.tables.shipped.PLACE", path)
-
-    return edit
-
-
-def test_tags_about_code_do_not_matter(tracker: Tracker, edited: Callable[[Change], None]) -> None:
-    before = look_up(paper_table("rs_transclip/1"), tracker).statuses
-    edited(lambda tags: {name: text for name, text in tags.items() if name not in ("recipe", "small_case", "identity")})
-    assert look_up(paper_table("rs_transclip/1"), tracker).statuses == before == {"reproduced": 12}
+@pytest.mark.usefixtures("shipped")
+def test_other_settings_have_no_shipped_results(tracker: Tracker) -> None:
+    table = look_up(paper_table("thesis/3.2", ["fairness_weight=1"]), tracker)
+    assert not any(cell.shipped for cell in table.cells.values())
+    assert {finding.status for finding in table.findings} <= {"not run"}
 
 
 @pytest.mark.usefixtures("shipped")
@@ -111,72 +100,57 @@ def test_runs_of_an_earlier_revision_do_not_count(
     assert lost
 
 
-@pytest.mark.parametrize(("revisions", "counts"), [("", True), ("strategy 2", False)])
-def test_a_run_counts_by_its_tag_of_revisions(
-    tracker: Tracker, edited: Callable[[Change], None], revisions: str, counts: bool
-) -> None:
-    edited(lambda tags: tags | {"revisions": revisions})
-    table = look_up(paper_table("rs_transclip/1"), tracker)
-    assert all(bool(cell.shipped) == counts for cell in table.cells.values())
-
-
-def test_without_a_shipped_record_nothing_is_shown(tracker: Tracker) -> None:
+def test_without_shipped_results_nothing_is_shown(tracker: Tracker) -> None:
     table = look_up(paper_table("rs_transclip/1"), tracker)
     assert table.statuses == {"not run": 12}
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", RECORD.read_bytes()[:1000]], ids=["empty", "other", "cut"])
-def test_a_damaged_shipped_record_is_named(
-    tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
-) -> None:
-    place = tmp_path / "record.jsonl.gz"
-    place.write_bytes(content)
-    monkeypatch.setattr("runs.tables.shipped.PLACE", place)
-    with pytest.raises(InputError, match=r"record\.jsonl\.gz.* restore this file"):
+@pytest.mark.parametrize("name", [RESULTS, CLAIMS])
+@pytest.mark.parametrize("change", [
+    lambda lines: [],
+    lambda lines: ["no,table"],
+    lambda lines: [*lines[:-1], lines[-1].rpartition(",")[0]],
+    lambda lines: [*lines, lines[-1].replace(",", ",x", 8)],
+    None,
+], ids=["empty", "other", "cut", "strange", "gone"])  # fmt: skip
+def test_a_damaged_file_is_named(tracker: Tracker, copied: Path, name: str, change: object) -> None:
+    path = copied / name
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.unlink()
+    if callable(change):
+        path.write_text("\n".join(change(lines)), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"{name}.* restore this file"):
         look_up(paper_table("rs_transclip/1"), tracker)
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, lambda place: place.symlink_to("none")], ids=["folder", "dangling"])
-def test_a_shipped_record_that_is_no_file_is_named(
-    tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
-) -> None:
-    place = tmp_path / "record.jsonl.gz"
-    make(place)
-    monkeypatch.setattr("runs.tables.shipped.PLACE", place)
-    with pytest.raises(InputError, match=r"record\.jsonl\.gz.* restore this file"):
-        look_up(paper_table("rs_transclip/1"), tracker)
+def test_exported_results_are_those_of_the_runs(tracker, results_of, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
+    settings = ["n_init=1", "max_iter=10", "fairness_weight=0,60"]
+    empty = paper_table("thesis/3.2", settings)
+    configs = [cell.fair for (row, _), cell in empty.cells.items() if row.name == "Synthetic-unequal"]
+    root, (_, failed) = results_of("row", lambda *where: fair_clustering(configs, *where))
+    assert not failed
+    copy_results(root, tracker.store)
+    own = look_up(empty, tracker)
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    module = exporting()
+    runs = {row.run_id: row for row in module.read_runs(tracker, "")}
+    count = module.write(folder, [own], runs)
+    monkeypatch.setattr("runs.tables.shipped.PLACE", folder)
+    again = shipped_results().fill(empty)
+    assert count == sum(len(cell.results) for cell in again.cells.values()) > 0
+    for place, cell in own.cells.items():
+        assert again.cells[place].value == pytest.approx(cell.value, nan_ok=True)
+        assert again.cells[place].as_printed == pytest.approx(cell.as_printed, nan_ok=True)
+    assert [one for one in own.findings if one.status != "not run"] == list(again.findings)
+    with (folder / RESULTS).open(encoding="utf-8") as file:
+        assert str(tmp_path) not in file.read()
 
 
-@pytest.mark.usefixtures("shipped")
-@pytest.mark.parametrize("features", ["[" * 100, "a.npz,b.npz", "a.npz,"])
-def test_an_imported_run_of_unreadable_features_fills_no_cell(tracker: Tracker, shipped: Path, features: str) -> None:
-    exported = ExportedRuns(shipped)
-    run = next(run for run in exported.runs if run.experiment == "evaluate/features")
-    exported.runs = [dataclasses.replace(run, params={**run.params, "features": features})]
-    add_runs(exported, tracker)
-    table = look_up(paper_table("rs_transclip/1"), tracker)
-    assert len(read_runs(tracker, "evaluate/")) == 1
-    assert not any(cell.results for cell in table.cells.values())
-
-
-@pytest.mark.usefixtures("shipped")
-@pytest.mark.parametrize("name", ["rs_transclip/1", "thesis/3.2"])
-@pytest.mark.parametrize("change", [{"params": {"seed": "9" * 5000}}, {"tags": {"features": ""}}], ids=str)
-def test_runs_with_strange_seeds_or_without_their_features_stop_no_table(
-    tracker: Tracker, shipped: Path, name: str, change: dict[str, dict[str, str]]
-) -> None:
-    exported = ExportedRuns(shipped)
-    before = look_up(paper_table(name), tracker)
-    shown = {result.run_id for cell in before.cells.values() for result in cell.shipped}
-    exported.runs = [
-        replace(run, params=run.params | change.get("params", {}), tags=run.tags | change.get("tags", {}))
-        for run in exported.runs
-        if run.run_id in shown
-    ]
-    add_runs(exported, tracker)
-    table = look_up(paper_table(name), tracker)
-    filled = any(cell.results for cell in table.cells.values())
-    assert filled == (name == "thesis/3.2" and "tags" in change)  # which has no features
+def test_an_empty_record_is_not_exported(tracker: Tracker, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no finished run"):
+        exporting().export(tracker, tmp_path)
 
 
 @pytest.mark.usefixtures("shipped")
@@ -189,9 +163,9 @@ def test_the_cause_of_a_difference_is_a_footnote_of_its_cells_in_every_format(tr
     found = {record["cause"] for record in records.records(table) if record["verdict"] in ("above", "below")}
     assert found == {cause.cause for cause in causes().values() if any(at.table == "thesis/3.2" for at in cause.where)}
     assert not any(record["cause"] for record in records.records(table) if record["verdict"] == "reproduced")
-    (note,) = [note for note in footnotes.footnotes(table) if note.id == "D02"]
-    assert note.mark in footnotes.marks(footnotes.footnotes(table), table.rows[2], below)
-    for ending in ("md", "html", "tex"):
+    (note,) = [note for note in lines.footnotes(table) if note.id == "D02"]
+    assert note.mark in lines.marks(lines.footnotes(table), table.rows[2], below)
+    for ending in ("md", "html"):
         assert "cause of the difference: unknown" in " ".join(FILES[ending](table).split())
 
 

@@ -50,14 +50,6 @@ def test_the_table_verb_as_json(recorded, trained, experiment, capsys):
     }
 
 
-def test_an_empty_table_saves_nothing_and_says_how_to_fill_it(trained, experiment, capsys):
-    assert main(["table", str(experiment), f"results={trained.root}"]) == 0
-    out, err = capsys.readouterr()
-    assert out.count("not run") >= 4
-    assert "--run-missing" in err
-    assert not (trained.tables / "tiny.md").exists()
-
-
 def test_what_is_missing_is_run_and_the_claims_are_judged(recorded, trained, tracker, experiment, capsys):
     tracker.client.delete_run(recorded["laplacianshot", "3-shot"].run_id)
     assert main(["table", str(experiment), f"results={trained.root}", "--run-missing", "-y"]) == 0

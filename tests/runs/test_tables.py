@@ -13,7 +13,7 @@ from runs.figures.style import save
 from runs.record.query import RunRow, config_tags, read_runs
 from runs.stages.pipeline import evaluation
 from runs.tables.filling import Record, filled
-from runs.tables.formats import markdown, records, terminal
+from runs.tables.formats import markdown, terminal
 from runs.tables.grid import table_of
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
 
@@ -47,10 +47,6 @@ def test_a_run_that_differs_in_any_key_fills_no_cell(recorded, tracker, grid, ch
     table = read_table("tiny", grid(change), tracker)
     touched = [cell for (row, _), cell in table.cells.items() if change != "weight=0.2" or str(row) == "laplacianshot"]
     assert all(not cell.results for cell in touched)
-
-
-def test_keys_that_change_no_result_do_not_matter(recorded, tracker, grid):
-    assert read_table("tiny", grid("batch=7"), tracker).missing == []
 
 
 def test_the_newest_run_wins_and_the_other_is_named(recorded, trained, tracker, grid):
@@ -94,13 +90,6 @@ def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
     assert filling(runs_of("seed=0,1,2"), "seed=0,1,2", "task_seed=1") == ["run1"]
 
 
-def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):
-    tracker.client.delete_run(recorded["simpleshot", "1-shot"].run_id)
-    tracker.client.set_terminated(recorded["laplacianshot", "3-shot"].run_id, "FAILED")
-    table = read_table("tiny", grid(), tracker)
-    assert missing(table) == [("simpleshot", 1), ("laplacianshot", 3)]
-
-
 def test_a_run_of_other_code_is_left_aside_by_name(recorded, tracker, grid):
     stale = recorded["simpleshot", "1-shot"].run_id
     tracker.client.set_tag(stale, "revisions", "strategy 2")
@@ -118,11 +107,6 @@ def test_all_cells_of_a_benchmark_stand_on_the_same_images(recorded, tracker, gr
         assert bool(table.at(*place).results) == (place == newest)
         if place != newest:
             assert any(result.run_id in note and "other images" in note for note in table.notes)
-
-
-def test_an_audit_beside_the_result_fills_the_cell_too(trained, tracker, grid):
-    evaluation(grid("audit=best_permutation"), trained, tracker)
-    assert read_table("tiny", grid(), tracker).missing == []
 
 
 @pytest.mark.parametrize(
@@ -185,31 +169,6 @@ def test_columns_are_kinds_of_tasks(tracker, tiny_arguments):
     )
 
 
-def test_tasks_of_several_samplers_in_one_table(trained, tracker, tiny_arguments, notes):
-    kept = [item for item in tiny_arguments if not item.startswith(("query", "tasks"))]
-    configs = parse(EvaluateConfig, [*kept, "strategy=simpleshot", "sampler=balanced,dirichlet,whole_split"])
-    some = [c.replace(tasks=None if c.sampler.name == "whole_split" else 20) for c in configs]
-    results = evaluation(some, trained, tracker, progress=notes)
-    assert [len(result.accuracies) for result in results] == [20, 20, 1]
-    table = read_table("tiny", some, tracker)
-    assert spelt(table.columns) == ("1-shot", "1-shot dirichlet", "whole_split")
-    assert table.missing == []
-    assert [cell.results[0].run_id for cell in table.cells.values()] == [result.run_id for result in results]
-    found = {one["column"]: (one["sampler"], one["shot"]) for one in records.records(table)}
-    assert found["1-shot dirichlet"] == ("dirichlet", 1)
-    assert found["whole_split"] == ("whole_split", None)
-
-
-def test_without_a_record_everything_is_missing(tmp_path, grid):
-    from runs.cache import Store
-    from runs.track import Tracker
-
-    store = Store(tmp_path / "nothing")
-    table = read_table("tiny", grid(), Tracker(store))
-    assert len(table.missing) == 4
-    assert not store.root.exists()
-
-
 def cell(*accuracies):
     config = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
     return Cell(config, results=tuple(SeedResult(i, a, 0.01, 100, f"run{i}") for i, a in enumerate(accuracies)))
@@ -244,16 +203,6 @@ def test_an_experiment_is_one_line_a_strategy(capsys):
         "| strategy | kind | 1-shot | 5-shot |\n| --- | --- | ---: | ---: |\n"
         "| simpleshot | inductive | 60.00 ± 24.84 | not run |\n\nRemarks:\n\n- a note\n"
     )
-
-
-def test_records_of_an_experiment():
-    first, second = records.records(small_table())
-    assert (first["row"], first["column"], first["unit"]) == ("simpleshot", "1-shot", "%")
-    assert (first["strategy"], first["sampler"], first["shot"]) == ("simpleshot", "balanced", 1)
-    assert first["reproduced"] == pytest.approx(60)
-    assert first["runs"] == ("run0", "run1", "run2")
-    assert second["reproduced"] is None
-    assert first["config"] == second["config"]
 
 
 def test_figures_are_pictures(tmp_path):

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,10 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clustering.constraints import Constraints, broken_links, check_room, constraints
-from clustering.deep.settings import Observe
+from clustering.constraints import Constraints, broken_links, check_room, constraints, size_bounds
+from clustering.deep.xsdc.assignments import DeepClustering, constrained_labels
 from clustering.deep.xsdc.copies import Copies
-from clustering.deep.xsdc.deep_clustering import DeepClustering
 from clustering.deep.xsdc.discriminative import (
     Ridge,
     best_penalty,
@@ -26,19 +26,15 @@ from clustering.deep.xsdc.discriminative import (
     ridge_objective,
 )
 from clustering.deep.xsdc.final_classifier import Kind, final_classifier, rounded_labels
-from clustering.deep.xsdc.phases import Phase, kept, train
-from clustering.deep.xsdc.representations import network_of, side_of
-from clustering.deep.xsdc.reversal import Assignment, Reversal
-from clustering.deep.xsdc.rounding import constrained_labels
-from clustering.deep.xsdc.size_bounds import size_bounds
+from clustering.deep.xsdc.networks import network_of, side_of
+from clustering.deep.xsdc.training import Assignment, Phase, Reversal, kept, train
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within, validate_signature
-from clustering.foundation.progress import Advance, Log
+from clustering.foundation.progress import Advance, Log, Observe
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.metrics import cluster_sizes
 from clustering.numbering import numbered
 from clustering.optimiser.simplex import project
 
@@ -46,6 +42,7 @@ _UNLABELLED_PENALTY = 0.1
 """Penalty if no labels determine one. With a small penalty the features follow the initial M."""
 
 
+@dataclass(eq=False, repr=False)
 class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """X-supervised discriminative clustering (Jones, Roulet and Harchaoui): unsupervised, semi-supervised or
     supervised.
@@ -66,7 +63,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     representation : how features are computed from a centred row. "linear": learned directions. "kernel": Nystrom
         features of the Gaussian kernel with learned landmarks. "perceptron": a small multilayer perceptron. "lenet5":
         the paper's network for MNIST, for rows that are square grey images. "ckn_gm": the paper's network for CIFAR-10,
-        for square colour images, channel by channel. Or an instance of `clustering.deep.xsdc.vector_networks.Network`,
+        for square colour images, channel by channel. Or an instance of `clustering.deep.xsdc.networks.Network`,
         which is copied.
     n_features : number of features D.
     penalty : ridge penalty. None: if two clusters or more have labels, the value of 2^-40 .. 1 with the lowest error on
@@ -128,52 +125,28 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        representation: Any = "linear",
-        n_features: Annotated[int, AtLeast(2)] = 32,
-        penalty: Annotated[float, Above(0)] | None = None,
-        min_share: Annotated[float, Within(0, 1)] | None = None,
-        max_share: Annotated[float, Within(0, 1)] | None = None,
-        supervised_steps: Annotated[int, AtLeast(0)] = 100,
-        steps: Annotated[int, AtLeast(0)] = 60,
-        step_size: Annotated[float, Above(0)] | None = None,
-        supervised_step_size: Annotated[float, Above(0)] | None = None,
-        decay: Annotated[float, AtLeast(0)] = 0.0,
-        batch_size: Annotated[int, AtLeast(2)] = 1024,
-        copies: Annotated[int, AtLeast(1)] = 1,
-        rounds: Annotated[int, AtLeast(1)] = 10,
-        assignment: Literal["auto"] | Assignment = "auto",
-        deep_clusters: Annotated[int, AtLeast(1)] | None = None,
-        deep_steps: Annotated[int, AtLeast(1)] = 50,
-        schedule: Literal["falling", "constant"] = "falling",
-        classifier: Literal["auto"] | Kind = "auto",
-        device: Device = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.representation = representation
-        self.n_features = n_features
-        self.penalty = penalty
-        self.min_share = min_share
-        self.max_share = max_share
-        self.supervised_steps = supervised_steps
-        self.steps = steps
-        self.step_size = step_size
-        self.supervised_step_size = supervised_step_size
-        self.decay = decay
-        self.batch_size = batch_size
-        self.copies = copies
-        self.rounds = rounds
-        self.assignment = assignment
-        self.deep_clusters = deep_clusters
-        self.deep_steps = deep_steps
-        self.schedule = schedule
-        self.classifier = classifier
-        self.device = device
-        self.random_state = random_state
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    representation: Any = "linear"
+    n_features: Annotated[int, AtLeast(2)] = 32
+    penalty: Annotated[float, Above(0)] | None = None
+    min_share: Annotated[float, Within(0, 1)] | None = None
+    max_share: Annotated[float, Within(0, 1)] | None = None
+    supervised_steps: Annotated[int, AtLeast(0)] = 100
+    steps: Annotated[int, AtLeast(0)] = 60
+    step_size: Annotated[float, Above(0)] | None = None
+    supervised_step_size: Annotated[float, Above(0)] | None = None
+    decay: Annotated[float, AtLeast(0)] = 0.0
+    batch_size: Annotated[int, AtLeast(2)] = 1024
+    copies: Annotated[int, AtLeast(1)] = 1
+    rounds: Annotated[int, AtLeast(1)] = 10
+    assignment: Literal["auto"] | Assignment = "auto"
+    deep_clusters: Annotated[int, AtLeast(1)] | None = None
+    deep_steps: Annotated[int, AtLeast(1)] = 50
+    schedule: Literal["falling", "constant"] = "falling"
+    classifier: Literal["auto"] | Kind = "auto"
+    device: Device = "cpu"
+    random_state: Any = None
 
     @shared_if_large
     def fit(
@@ -202,7 +175,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 rows with the same one may be in different clusters, too. Membership in a set, for example, is coded as
                 0 or 1.
             folder: directory for the training state, from which a later fit with the same settings resumes.
-            log, observe, advance: callbacks that report progress, see `clustering.deep.xsdc.phases.train`.
+            log, observe, advance: callbacks that report progress, see `clustering.deep.xsdc.training.train`.
 
         Raises:
             InputError: a parameter or X is invalid; labels and links contradict each other, or are incompatible with
@@ -454,7 +427,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         classified = constrained_labels(self.classifier_.scores(features).cpu().numpy(), known)
         self.labels_, order = numbered(self, classified, known.labels)
         self.classifier_ = Ridge(self.classifier_.weights[:, order], self.classifier_.intercept[order])
-        self.cluster_sizes_ = cluster_sizes(self.labels_, K)
+        self.cluster_sizes_ = np.bincount(self.labels_, minlength=K)
         final = torch.nn.functional.one_hot(torch.from_numpy(self.labels_).to(features.device), K)
         self.objective_ = float(ridge_objective(features, final, self.penalty_))
         self.criterion_ = float(ridge_objective(features, final, self.penalty or _UNLABELLED_PENALTY))

@@ -9,9 +9,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
+from clustering.deep.xsdc.assignments import nearest_labels, spectral_labels
 from clustering.deep.xsdc.discriminative import PENALTIES, Ridge, best_penalty, left_out_error, lone_labels, ridge
-from clustering.deep.xsdc.reversal import Reversal
-from clustering.deep.xsdc.rounding import nearest_labels, spectral_labels
+from clustering.deep.xsdc.training import Reversal
 
 Kind = Literal["nearest", "labelled"]
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import sparse
-from sklearn.preprocessing import normalize as unit_sparse_rows
 from sklearn.utils.validation import has_fit_parameter
 
 from clustering.foundation.progress import Progress
@@ -32,12 +30,8 @@ class SharedGraphs:
         symmetry, normalize = wanted.get("symmetry", "average"), wanted.get("normalize")
         key = (k, symmetry, normalize, place)
         if key not in self._built:
-            rows: Any = self._values
-            if sparse.issparse(rows):
-                rows = rows if normalize is None else unit_sparse_rows(rows)
-            else:
-                rows = torch.from_numpy(np.require(rows, requirements="W")).to(place)
-                rows = unit_rows(rows) if normalize == "l2" else rows
+            rows = torch.from_numpy(np.require(self._values, requirements="W")).to(place)
+            rows = unit_rows(rows) if normalize == "l2" else rows
             with shares_of(self._progress, f"neighbours, k = {k}", rows.shape[0]) as done:
                 self._built[key] = neighbours(rows, k, symmetry=symmetry, done=done)
         return self._built[key]

@@ -5,7 +5,6 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from clustering.evaluation.known_links import KnownLinks
     from runs.stages.clustering.shared_graphs import SharedGraphs
 
-AT_ONCE = 20  # largest number of trials fitted together
-
 
 class Known(NamedTuple):
     """What a method is told of the classes of N points, each None if it is nothing."""
@@ -37,6 +34,7 @@ class Known(NamedTuple):
     coarse: "NDArray[np.int64] | None" = None  # (N,) coarse labels, -1 if unknown
     # (N,) mask of the points with a label or coarse label, which are not judged
     told: "NDArray[np.bool_] | None" = None
+    clusters: int = 0  # number of clusters K; 0 if it is not settled yet
 
     @property
     def partial(self) -> "NDArray[np.int64] | None":
@@ -45,12 +43,7 @@ class Known(NamedTuple):
 
 
 def known_of(config: ClusterConfig, data: "Dataset") -> Known:
-    """Return what a config tells its method of points.
-
-    Raises:
-        InputError: a file that does not fit, points without classes, more labels or pairs than there are, or the labels
-            of all points.
-    """
+    """Return what a config tells its method of points; raises InputError if the points cannot give it."""
     from clustering.evaluation.known_labels import drawn_coarse_labels
     from clustering.evaluation.known_links import drawn_links, with_implied_labels
 
@@ -69,11 +62,7 @@ def known_of(config: ClusterConfig, data: "Dataset") -> Known:
 
 
 def known_labels(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None":
-    """Return the labels that are drawn or read for a config; None if it has no such key.
-
-    Raises:
-        InputError: as `clustering.evaluation.known_labels`.
-    """
+    """Return the labels that are drawn or read for a config; None if it has no such key."""
     from clustering.evaluation.known_labels import drawn_labels, read_labels
 
     asked = config.asked_labels()
@@ -101,7 +90,6 @@ def fit_all(
     data: "Dataset",
     known: Known,
     graphs: "SharedGraphs",
-    clusters: int,
     progress: Progress,
     *,
     given: Mapping[str, Any] | None = None,
@@ -112,18 +100,16 @@ def fit_all(
 
     Args:
         selection: the trials from which labels select.
-        known: what is told to the method.
-        clusters: number of clusters K.
+        known: what is told to the method, and the number of clusters.
         given: additional arguments of `fit`.
         take: function called with every fitted estimator.
     """
     from sklearn.base import clone
     from sklearn.exceptions import ConvergenceWarning
 
-    from clustering.sweeps import fit_trials
-    from clustering.trials import TOGETHER
+    from clustering.sweeps import fitted
 
-    estimator = with_known(told(config), n_clusters=clusters, device=config.device.partition(":")[0])
+    estimator = with_known(told(config), n_clusters=known.clusters, device=config.device.partition(":")[0])
     options = dict(given or {}) | (known.links._asdict() if known.links else {})
     options |= {} if known.coarse is None else {"coarse_labels": known.coarse}
     selection, seeded = selection if data.labels is not None else None, "random_state" in estimator.get_params()
@@ -131,28 +117,19 @@ def fit_all(
     seeds = {trial: random_state(config.seed, trial.start) for trial in planned}
     settings: list[dict[str, Any]] = [{}, *map(dict, selection.settings if selection else ())]
     graph_of = functools.cache(lambda i: graphs.of(clone(estimator).set_params(**settings[i]), config.device))
-    at_once = 1
-    if hasattr(estimator, "trials"):  # as many as the method fits at once, so that the progress bar moves often
-        at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * clusters)))
-    if hasattr(estimator, "require_memory"):
-        estimator.require_memory(data.values, starts=at_once)
     rows: list[dict[str, Any]] = []
     with progress.track(cluster_name(config), len(planned)) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for _, same in groupby(planned, key=lambda trial: id(graph_of(trial.setting))):
-            alike = list(same)
-            graph = graph_of(alike[0].setting)
-            for some in (alike[first : first + at_once] for first in range(0, len(alike), at_once)):
-                grid = [settings[one.setting] | ({"random_state": seeds[one]} if seeded else {}) for one in some]
-                how: dict[str, Any] = {"seeds": [0], "grid": grid, "graph": graph, "given": options}
-                since = time.perf_counter()
-                fitted = fit_trials(estimator, data.values, partial_labels=known.partial, **how)
-                each = (time.perf_counter() - since) / len(some)
-                for model in fitted:
-                    if take is not None:
-                        take(model)
-                    rows.append(facts_of(model, graph.seconds if graph else 0.0, each))
-                advance(len(some))
+        for trial in planned:
+            graph, own = graph_of(trial.setting), {"random_state": seeds[trial]} if seeded else {}
+            model = clone(estimator).set_params(**{**settings[trial.setting], **own})
+            since = time.perf_counter()
+            fitted(model, data.values, graph=graph, partial_labels=known.partial, given=options)
+            spent = time.perf_counter() - since
+            if take is not None:
+                take(model)
+            rows.append(facts_of(model, graph.seconds if graph else 0.0, spent))
+            advance()
     return trials_of(config, rows, planned, settings, data, known, selection)
 
 
@@ -215,11 +192,7 @@ def judged(
 
 def facts_of(model: Any, graph_seconds: float = 0.0, spent: float = 0.0) -> dict[str, Any]:
     """Return the results of a fitted estimator. If it does not report its phases, the whole time counts as
-    optimisation.
-
-    Raises:
-        InputError: it has no labels_.
-    """
+    optimisation."""
     graph, *others = getattr(model, "seconds_", (0.0, np.nan, spent))
     if not hasattr(model, "labels_"):
         kind = f"{type(model).__module__}:{type(model).__qualname__}"

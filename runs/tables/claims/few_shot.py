@@ -14,7 +14,7 @@ import numpy as np
 
 from runs.tables.claims.claim import Claim, check_claims, published_claims
 from runs.tables.claims.gains import BySeed, Gain, gain
-from runs.tables.filling import file_names, result_keys
+from runs.tables.keys import file_names, result_keys
 from runs.tables.table import Cell, Table
 from runs.tables.verdicts import ClaimStatus, Finding
 

@@ -1,4 +1,7 @@
-"""A table as text, one file a format: the terminal, Markdown, LaTeX, HTML, and CSV or JSON for other programs."""
+"""A table as text, one file a format: the terminal, Markdown, LaTeX, HTML, and CSV or JSON for other programs.
+
+`lines` has what all of them show.
+"""
 
 from collections.abc import Callable, Mapping
 

@@ -1,121 +1,127 @@
-"""A table as LaTeX, to be \\input. Needs only the packages booktabs and longtable, and breaks across pages."""
+"""A table as LaTeX, to be \\input: the table alone. Its notes, verdicts and claims are in the Markdown file beside it.
+
+Needs the packages booktabs and longtable.
+"""
 
 import re
-import textwrap
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+import unicodedata
 
+from runs.tables.formats import lines as shared
 from runs.tables.formats import wording
-from runs.tables.formats.footnotes import Section, below
-from runs.tables.formats.latex_text import escape
-from runs.tables.formats.layout import Layout, Line, Part, Piece, Room
+from runs.tables.formats.lines import Piece
 from runs.tables.table import Table
 
 PACKAGES = ("booktabs", "longtable")
-TEXT_WIDTH = 345.0  # points, of the class article
-GAP = 6.0  # points between two columns
+WIDTH = 80  # characters that fit side by side in a text of 345 points
+SIGNS = dict(
+    line.split(" ", 1)
+    for line in r"""
+\ \textbackslash{}
+{ \{
+} \}
+$ \$
+& \&
+# \#
+_ \_
+% \%
+~ \textasciitilde{}
+^ \textasciicircum{}
+` \textasciigrave{}
+< $<$
+> $>$
+| $|$
+" ''
+± $\pm$
+× $\times$
+· $\cdot$
+→ $\to$
+− $-$
+≤ $\leq$
+≥ $\geq$
+– --
+— ---
+’ '
+ß \ss{}
+ø \o{}
+Ø \O{}
+""".strip().splitlines()  # noqa: RUF001
+) | {"\N{ZERO WIDTH SPACE}": "{}"}
+ACCENTS = dict(zip("\u0300\u0301\u0302\u0303\u0308\u030a\u0327\u030c", "`'^~\"rcv", strict=True))
+GREEK = {"epsilon": "varepsilon", "phi": "varphi"}
+CAPITALS = ("GAMMA", "DELTA", "THETA", "LAMDA", "XI", "PI", "SIGMA", "UPSILON", "PHI", "PSI", "OMEGA")
+
+
+UNUSED = ("OMICRON", "SAN", "SHO", "HETA", "KOPPA", "SAMPI", "STIGMA", "DIGAMMA", "YOT")  # have no command
 
 
 def latex(table: Table) -> str:
-    """The table, with lists of its legend, notes, verdicts, runs and claims below."""
-    layout = Layout(table)
-    if len(layout.parts(ROOM)) > 1:
-        layout = Layout(table, narrow=True)
-    parts = layout.parts(ROOM)
-    needed = ", ".join(PACKAGES)
-    lines = [f"% {table.name}, needs the packages {needed}; run twice", r"{\scriptsize\setlength{\tabcolsep}{3pt}%"]
-    for i, part in enumerate(parts):
-        lines += _part(layout, part, first=i == 0)
-    if not parts:
-        lines += [rf"\noindent {escape(table.title)}."]
-    lines += [r"\raggedright", *(line for section in below(table, wording.DIGITS) for line in _section(section))]
-    return "\n".join([*lines, r"\par}", ""])
+    """The table, in parts that fit the page, by pandas' Styler."""
+    from pandas import DataFrame, MultiIndex
+
+    shown, texts = shared.lines(table), []
+    corner = [escape(wording.corner(table)), *(["kind"] if wording.kinds(table) else [])]
+    for i, columns in enumerate(shared.parts(table, shown, WIDTH, gap=2)):
+        rows = []
+        for group, some in shared.by_group(shown, columns):
+            rows += [[rf"\textbf{{{escape(group)}}}", *[""] * (len(corner) - 1 + len(columns))]] if group else []
+            for line in some:
+                label = escape(line.label) + _raised(line.marks) if line.first else rf"\quad\textit{{{line.label}}}"
+                kind = [escape(line.row.kind) if line.first else ""] * (len(corner) - 1)
+                rows.append([label, *kind, *(_piece(line.pieces.get(column, Piece(""))) for column in columns)])
+        names = [(escape(column.group), _stack(shared.heading(table, column, group=False))) for column in columns]
+        heads = [*(("", name) for name in corner), *names]
+        grouped = any(group for group, _ in heads)
+        frame = DataFrame(rows, columns=MultiIndex.from_tuples(heads) if grouped else [name for _, name in heads])
+        caption = f"{escape(table.title)}." if i == 0 else f"{escape(table.name)}, continued."
+        texts.append(
+            frame.style.hide(axis="index").to_latex(
+                hrules=True,
+                environment="longtable",
+                caption=caption,
+                label=f"table:{table.file_name}{f'-{i + 1}' if i else ''}",
+                column_format="l" * len(corner) + "r" * len(columns),
+                multicol_align="c",
+            )
+        )
+    about = f"% {table.name}, needs the packages {' and '.join(PACKAGES)}; its notes are in {table.file_name}.md\n"
+    size = "{\\scriptsize\\setlength{\\tabcolsep}{3pt}%\n"
+    return about + size + ("".join(texts) or f"\\noindent {escape(table.title)}.\n") + "}\n"
 
 
-def points(text: str) -> float:
-    """Approximate width of a text in Computer Modern at 7 points."""
-    return sum(map(_width, text))
-
-
-def _width(sign: str) -> float:
-    for signs, width in (("ijlf.,:;'|!", 2.4), ("rst()[]- ", 3.1), ("mw±→", 6.6)):
-        if sign in signs:
-            return width
-    return 5.9 if sign.isupper() else 4.1
-
-
-# The marks of footnotes hang into the gap.
-ROOM = Room(TEXT_WIDTH, GAP, points, marks=lambda marks: 0, spanned=True)
-
-
-def _part(layout: Layout, part: Part, *, first: bool) -> Iterator[str]:
-    names = 1 + layout.kinds
-    count = names + len(part.columns)
-    if not first:
-        yield r"\addtocounter{table}{-1}%"
-    yield rf"\begin{{longtable}}{{@{{}}{'l' * names}{'r' * len(part.columns)}@{{}}}}"
-    if first:
-        yield rf"\caption{{{escape(layout.table.title)}.}}\label{{table:{layout.table.file_name}}}\\"
-    heading = [r"\toprule", *_heading(layout, part), r"\midrule"]
-    yield from (*heading, r"\endfirsthead", *heading, r"\endhead", r"\bottomrule", r"\endfoot")
-    for i, (group, lines) in enumerate(part.groups):
-        if i:
-            yield r"\addlinespace"
-        if group:
-            yield rf"\multicolumn{{{count}}}{{@{{}}l}}{{\textbf{{{escape(group)}}}}}\\*"
-        for line, after in zip(lines, (*lines[1:], None), strict=True):
-            yield from _line(layout, part, line, ends=after is None or after.role == "row")
-    yield r"\end{longtable}"
-
-
-def _heading(layout: Layout, part: Part) -> Iterator[str]:
-    """A line of the groups of columns, then one of the names of columns."""
-    at = 1 + layout.kinds
-    spans, rules = [""] * at, []
-    for group, some in groupby(part.columns, lambda column: column.group):
-        columns = list(some)
-        room = sum(layout.width(column, ROOM) + GAP for column in columns) - GAP
-        lines = textwrap.wrap(group, max(int(room / points("n")), 8)) or [""]
-        spans.append(rf"\multicolumn{{{len(columns)}}}{{c}}{{{_stack(lines)}}}")
-        rules += [rf"\cmidrule(lr){{{at + 1}-{at + len(columns)}}}"] if group else []
-        at += len(columns)
-    if rules:
-        yield " & ".join(spans) + r"\\" + "".join(rules)
-    names = [escape(layout.corner), *(["kind"] if layout.kinds else [])]
-    yield " & ".join([*names, *(_stack(layout.heading(column, group=False)) for column in part.columns)]) + r"\\"
-
-
-def _stack(lines: Sequence[str]) -> str:
-    stack = r"\\".join(escape(line) for line in lines)
+def _stack(lines: list[str]) -> str:
+    stack = r"\\".join(map(escape, lines))
     return stack if len(lines) == 1 else rf"\shortstack[r]{{{stack}}}"
-
-
-def _line(layout: Layout, part: Part, line: Line, *, ends: bool) -> Iterator[str]:
-    """A line of the table, kept on one page with the next unless it `ends` the row. A long name takes several lines."""
-    names = line.label.split("\n")
-    indent = r"\quad " * (line.role != "row")
-    yield from (rf"{indent}{escape(text)}\\*" for text in names[:-1])
-    label = escape(names[-1])
-    label = label + _raised(line.marks) if line.role == "row" else rf"\textit{{{label}}}"
-    kind = [escape(line.kind)] if layout.kinds else []
-    pieces = [_piece(line.pieces.get(column, Piece(""))) for column in part.columns]
-    yield " & ".join([indent + label, *kind, *pieces]) + (r"\\" if ends else r"\\*")
 
 
 def _piece(piece: Piece) -> str:
     text = re.sub(r"(\d)e(-?\d+)(?!\w)", r"\1$\\times10^{\2}$", escape(piece.text))
-    raised = rf"\rlap{{{_raised(piece.marks)}}}" if piece.marks else ""
-    return (rf"\textbf{{{text}}}" if piece.best else text) + raised
+    return (rf"\textbf{{{text}}}" if piece.best else text) + _raised(piece.marks)
 
 
 def _raised(marks: str) -> str:
     return rf"\textsuperscript{{{marks}}}" if marks else ""
 
 
-def _section(section: Section) -> Iterator[str]:
-    """A list of texts with their marks, below its heading."""
-    yield rf"\par\smallskip\noindent {escape(section.heading)}"
-    close = "".join(rf"\setlength{{\{space}}}{{0pt}}" for space in ("topsep", "itemsep", "parsep"))
-    yield rf"\begin{{list}}{{}}{{\setlength{{\leftmargin}}{{1.5em}}{close}}}"
-    yield from (rf"\item[{_raised(mark)}] {escape(text)}" for mark, text in section.items)
-    yield r"\end{list}"
+def escape(text: str) -> str:
+    """Text escaped for LaTeX, on one line. -> becomes an arrow, and a character without a font its code point."""
+    joined = re.sub("-(?=-)", "-\N{ZERO WIDTH SPACE}", " ".join(text.split()).replace("->", "→"))
+    written = "".join(map(_latex, unicodedata.normalize("NFC", joined)))
+    return re.sub(r"(?<![\w.])([+-])(?=\d)", r"$\1$", written)
+
+
+def _latex(sign: str) -> str:
+    if sign in SIGNS:
+        return SIGNS[sign]
+    if sign.isascii():
+        return sign if sign.isprintable() else ""
+    greek = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)", unicodedata.name(sign, ""))
+    if greek and (greek[2] in CAPITALS if greek[1] == "CAPITAL" else greek[2] not in UNUSED):
+        word = greek[2].lower().replace("lamda", "lambda")
+        return f"$\\{GREEK.get(word, word) if greek[1] == 'SMALL' else word.capitalize()}$"
+    parts = unicodedata.normalize("NFKD", sign)
+    plain = "".join(part for part in parts if part not in ACCENTS)
+    if not plain.isascii() or not plain.isprintable():
+        return f"U+{ord(sign):04X}"
+    for accent in parts[len(plain) :]:
+        plain = f"\\{ACCENTS[accent]}{{{plain}}}"
+    return plain

@@ -60,13 +60,6 @@ def scoring(cell: Cell) -> str:
     return cell.scored.removeprefix("audit_").replace("_", " ")
 
 
-def near(cell: Cell, column: Column) -> str:
-    """The result of the run that nearly fills the cell; empty without one, or where another run fills it."""
-    if cell.near is None or cell.results:
-        return ""
-    return _number(column.scale * cell.near.value, _like(cell, column))
-
-
 def difference(cell: Cell, column: Column) -> str:
     """Result minus target, in the unit of the column; empty without one. It has two significant digits where the digits
     of the print would round it to 0."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from runs.cache import key
 from runs.tables.formats import wording
-from runs.tables.papers.paper import keys_of
+from runs.tables.keys import keys_of
 from runs.tables.table import Cell, Column, Row, Table
 
 
@@ -16,7 +16,7 @@ def records(table: Table) -> list[dict[str, Any]]:
 
 
 def _record(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any]:
-    verdict, near = cell.verdict, cell.near
+    verdict = cell.verdict
     tasks, clustering = cell.few_shot, cell.clustering or cell.fair
     printed = cell.published if wording.compares(table) else None
     return {
@@ -40,7 +40,7 @@ def _record(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any
         "half_width": _finite(column.scale * cell.half_width),
         # Mean over the seeds of the shipped runs.
         "shipped": _finite(column.scale * replace(cell, results=cell.shipped).value),
-        "shipped_runs": tuple(result.run_id for result in cell.shipped),
+        "shipped_seeds": len(cell.shipped),
         # The metric by which the paper scored, if it is not that of the column, and the result by it.
         "scored": cell.scored,
         "scored_as_printed": _finite(column.scale * cell.as_printed),
@@ -52,9 +52,6 @@ def _record(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any
         "tasks": cell.tasks,  # over all seeds
         "seeds": len(cell.results),
         "runs": tuple(result.run_id for result in cell.results),
-        # A run of another protocol, which does not fill the cell.
-        "near": _finite(column.scale * near.value) if near else None,
-        "near_run": near.run_id if near else "",
         "strategy": tasks.strategy.name if tasks else clustering.method.name if clustering else "",
         "sampler": tasks.sampler.name if tasks else "",
         "shot": tasks.sampler.options.get("shot") if tasks else None,

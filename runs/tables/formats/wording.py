@@ -1,6 +1,6 @@
-"""Texts that all formats share: headings, the reasons for verdicts, the runs of cells, and the legend."""
+"""Texts that all formats share: headings, the reasons for verdicts, and the legend."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from runs.tables.formats import numbers
@@ -21,7 +21,6 @@ KINDS = {
     "unclear": "the paper does not say whose number it is",
 }
 INTERVALS = {"ci95": "± of the paper: 95 % intervals", "std": "in brackets: standard deviations"}
-DIGITS = 8  # digits of the id of a run, which are enough to find it
 JUDGED: tuple[VerdictStatus, ...] = ("reproduced", "above", "below")
 
 
@@ -76,22 +75,18 @@ def shared_verdict(table: Table, row: Row) -> str | None:
     """
     cells = [cell for (r, _), cell in table.cells.items() if r == row]
     statuses = {cell.verdict.status for cell in cells if cell.verdict}
-    if len(statuses) != 1 or any((cell.results or cell.shipped) or cell.near for cell in cells):
+    if len(statuses) != 1 or any(cell.results or cell.shipped for cell in cells):
         return None
     everywhere = {cell.verdict.status for cell in table.cells.values() if cell.verdict}
     quoted = row.kind == "quoted" and statuses == {"cannot run here"}
     return "" if len(everywhere) == 1 or quoted else statuses.pop()
 
 
-def reasons(table: Table, *, judged: bool = False) -> list[str]:
-    """Reasons for verdicts, each with its cells.
-
-    Args:
-        judged: include cells whose verdict follows from comparing numbers.
-    """
+def reasons(table: Table) -> list[str]:
+    """Reasons for verdicts that do not follow from comparing numbers, each with its cells."""
     places: dict[tuple[VerdictStatus, str], list[tuple[Row, Column]]] = {}
     for place, cell in table.cells.items():
-        if cell.verdict and cell.verdict.why and (judged or cell.verdict.status not in JUDGED):
+        if cell.verdict and cell.verdict.why and cell.verdict.status not in JUDGED:
             places.setdefault((cell.verdict.status, cell.verdict.why), []).append(place)
     ordered = sorted(places, key=lambda reason: STATUSES.index(reason[0]))
     return [f"{status}, {why}: {_where(table, places[status, why])}" for status, why in ordered]
@@ -145,23 +140,6 @@ def blocks(table: Table) -> list[tuple[Column, ...]]:
             side_by_side.append(columns)
             known = rows
     return side_by_side
-
-
-def runs(table: Table, digits: int | None = None) -> list[str]:
-    """A sentence for each row that has runs: their ids, cut to `digits` characters, each with its columns."""
-    by_row: dict[Row, dict[str, list[Column]]] = {}
-    for (row, column), cell in table.cells.items():
-        if cell.results or cell.shipped:
-            ids = " ".join(result.run_id[:digits] for result in cell.results or cell.shipped)
-            ids += "" if cell.results else " (shipped)"
-            by_row.setdefault(row, {}).setdefault(ids, []).append(column)
-    return [f"{row}: {'; '.join(_in_columns(table, of_row))}" for row, of_row in by_row.items()]
-
-
-def _in_columns(table: Table, runs: Mapping[str, Iterable[Column]]) -> Iterator[str]:
-    """Ids of runs with their columns."""
-    for ids, columns in runs.items():
-        yield f"{ids} in {_columns(table, columns).replace('; ', ', ')}"
 
 
 def claim(finding: Finding) -> dict[str, str]:

@@ -15,13 +15,12 @@ from clustering.foundation.errors import InputError, unknown
 from runs.config import groups
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import weights_name
-from runs.tables.filling import differences, file_names, result_keys
 from runs.tables.judging import judge
+from runs.tables.keys import differences, keys_by_name, keys_of
 from runs.tables.papers.printed import PublishedColumn, PublishedRow, PublishedTable, Value
 from runs.tables.papers.published import causes, errata
 from runs.tables.papers.published import published_table as read_published
-from runs.tables.papers.recipe import Recipe, Settings, recipe_of
-from runs.tables.papers.recipe_checks import WEIGHT
+from runs.tables.papers.recipe import WEIGHT, Recipe, Settings, recipe_of
 from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
 
 SMALL = "conv4"  # the network of a table on another benchmark
@@ -194,7 +193,7 @@ def _place(
         pairs = (setting.partition("=")[::2] for setting in typed)
         differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
     else:
-        differs += differences(_by_name(configs[0]), _by_name(plain[0]))
+        differs += differences(keys_by_name(configs[0]), keys_by_name(plain[0]))
     on_path = None if variant else recipe.on_path(row, column, configs[0])
     scored = _in_words(on_path, recipe.metric(column)) if on_path else recipe.scoring(row, column)
     needs = _needs(configs[0], "" if variant else recipe.needs)
@@ -230,20 +229,6 @@ def _no_method(value: Value | None) -> str:
     if value is not None and value.kind == "quoted":
         return "quoted from another paper; its method is not among those of transduce"
     return "its method or data are not among those of transduce"
-
-
-def keys_of(config: Config) -> dict[str, str]:
-    """The keys of a config, except the seed, that can change its result: flat keys as text."""
-    if isinstance(config, EvaluateConfig):
-        return result_keys(config)
-    return {name: str(value) for name, value in config.result_keys().items() if name != "seed" and value is not None}
-
-
-def _by_name(config: Config) -> dict[str, str]:
-    """The keys of a config; files of features count by their names, so that their folder makes no difference."""
-    if isinstance(config, EvaluateConfig) and config.features is not None:
-        return keys_of(config) | {"features": file_names(config.features)}
-    return keys_of(config)
 
 
 def lacking_folders(config: Config) -> list[str]:

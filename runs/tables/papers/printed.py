@@ -2,17 +2,20 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass as plain
+from dataclasses import field
 from typing import Annotated, Literal
 
-from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import AtLeast, validate
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
+STRICT = ConfigDict(extra="forbid")
+Text = Annotated[str, Field(min_length=1)]
 Kind = Literal["own", "rerun", "quoted", "unclear"]
 """Origin of a number: the work's own method, a rival run by the authors, copied from elsewhere, or unclear."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class Value:
     """One printed number.
 
@@ -47,7 +50,7 @@ class Value:
         return 0.5 * 10.0 ** (int(digits[2] or 0) - len(digits[1] or "")) if digits else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class PublishedColumn:
     """One column. A printed column of two metrics is two columns that differ in `metric`.
 
@@ -67,11 +70,8 @@ class PublishedColumn:
     unit: Literal["", "%", "s"] = ""
     kind: Kind | None = None
 
-    def __post_init__(self) -> None:
-        validate(self)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class PublishedRow:
     """One row.
 
@@ -91,11 +91,8 @@ class PublishedRow:
     note: str = ""
     column_groups: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        validate(self)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Place:
     """Cells of a table, or figures. A cell belongs to it if every list that is not empty names its row or column."""
 
@@ -106,9 +103,6 @@ class Place:
     columns: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     @property
     def whole_table(self) -> bool:
@@ -127,7 +121,7 @@ class Place:
         return all(not names or name in names for names, name in wanted)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Erratum:
     """A known error of the print, or a caveat.
 
@@ -145,11 +139,8 @@ class Erratum:
     where: tuple[Place, ...]
     target: bool = True
 
-    def __post_init__(self) -> None:
-        validate(self)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Cause:
     """Why results of this project differ from the print, for cells whose verdict is above or below.
 
@@ -161,15 +152,9 @@ class Cause:
     """
 
     id: str
-    cause: str
-    evidence: str
-    where: tuple[Place, ...]
-
-    def __post_init__(self) -> None:
-        validate(self)
-        for name in ("cause", "evidence", "where"):
-            if not getattr(self, name):
-                raise InputError(f"{name} is empty")
+    cause: Text
+    evidence: Text
+    where: Annotated[tuple[Place, ...], Field(min_length=1)]
 
     def holds(self, table: str, row: PublishedRow, column: PublishedColumn) -> bool:
         """Whether it is about the cell of this row and column of a table."""
@@ -179,7 +164,7 @@ class Cause:
         return f"cause of the difference: {self.cause.rstrip('.')} ({self.evidence})"
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class PublishedTable:
     """One table of a work.
 
@@ -210,12 +195,9 @@ class PublishedTable:
     protocol: Mapping[str, str] = field(default_factory=dict)
     interval: Literal["ci95", "std", "none"] = "none"
     over: Literal["tasks", "runs"] | None = None
-    tasks: Annotated[int, AtLeast(1)] | None = None
-    runs: Annotated[int, AtLeast(1)] | None = None
+    tasks: int | None = None
+    runs: int | None = None
     remark: str = ""
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     @property
     def name(self) -> str:
@@ -230,7 +212,7 @@ class PublishedTable:
         return "results" if any(column.better for column in self.columns) else "description"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class PublishedFigure:
     """One figure of a work.
 
@@ -249,16 +231,13 @@ class PublishedFigure:
     axes: str = ""
     note: str = ""
 
-    def __post_init__(self) -> None:
-        validate(self)
-
     @property
     def name(self) -> str:
         """Name for `transduce figure`: "thesis/4.1"."""
         return f"{self.work}/{self.number}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Statement:
     """Numbers that a work states only in its text: where, of what, the printed words, and their unit."""
 
@@ -267,6 +246,3 @@ class Statement:
     what: str
     value: str
     unit: str = ""
-
-    def __post_init__(self) -> None:
-        validate(self)

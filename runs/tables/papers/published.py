@@ -19,7 +19,7 @@ from clustering.foundation.errors import InputError, unknown
 from runs.tables.papers.printed import Cause, Erratum, PublishedFigure, PublishedTable, Statement
 from runs.tables.papers.published_files import build, cause_from, erratum_from, table_from
 
-NAME = re.compile(r"[a-z_][a-z0-9_]*/[0-9A-Z][0-9A-Z.]*")  # WORK/NUMBER, as in table.schema.json
+NAME = re.compile(r"[a-z_][a-z0-9_]*/[0-9A-Z][0-9A-Z.]*")  # WORK/NUMBER
 FOLDER = importlib.resources.files("runs") / "published"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader in C, if available, takes a tenth of the time
 

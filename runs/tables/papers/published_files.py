@@ -2,13 +2,16 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from clustering.foundation.errors import InputError, unknown
-from clustering.foundation.parameters import validate
 from runs.tables.papers.printed import (
+    STRICT,
     Cause,
     Erratum,
     Kind,
@@ -16,6 +19,7 @@ from runs.tables.papers.printed import (
     PublishedColumn,
     PublishedRow,
     PublishedTable,
+    Text,
     Value,
 )
 
@@ -29,7 +33,14 @@ FORMS = {  # by the interval of the table: the form of a number, and an example
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
+class RowFile(PublishedRow):
+    """A row with its numbers, one for each column that it has, digits as printed; None for a dash."""
+
+    values: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, config=STRICT)
 class Correction:
     """Numbers that replace the printed ones of a row as targets (None keeps a printed one), the table that prints them,
     and the erratum that says why."""
@@ -40,8 +51,76 @@ class Correction:
     erratum: str
     group: str = ""
 
-    def __post_init__(self) -> None:
-        validate(self)
+
+@dataclass(frozen=True, config=STRICT)
+class TableFile:
+    """The content of the file of a table; `PublishedTable` says what the fields mean."""
+
+    caption: Text
+    columns: tuple[PublishedColumn, ...]
+    rows: tuple[RowFile, ...]
+    protocol: Mapping[str, str] = field(default_factory=dict)
+    interval: Literal["ci95", "std", "none"] = "none"
+    over: Literal["tasks", "runs"] | None = None
+    tasks: Annotated[int, Field(ge=1)] | None = None
+    runs: Annotated[int, Field(ge=1)] | None = None
+    remark: str = ""
+    corrected: tuple[Correction, ...] = ()
+
+
+def table_schema() -> dict[str, Any]:
+    """The JSON schema of the file of a table, which `runs/published/table.schema.json` has for editors."""
+    return {"title": "A table as a paper prints it", **TypeAdapter(TableFile).json_schema()}
+
+
+def build(kind: type[T], content: Any, where: str) -> T:
+    """An object from its fields in a file; lists become tuples.
+
+    Raises:
+        InputError: an unknown or missing key, or an invalid value; says where.
+    """
+    try:
+        return TypeAdapter(kind).validate_python(content)
+    except ValidationError as error:
+        raise InputError(_in_words(kind, content, error.errors()[0], where)) from None
+
+
+def _in_words(kind: type, content: Any, error: Mapping[str, Any], where: str) -> str:
+    """An error of pydantic in words. Items of a list have their number and name, as in "row 3 (MAML)"."""
+    keys = [key for key in error["loc"] if isinstance(key, int) or not key.startswith("function-")]
+    missing = error["type"] in ("missing", "missing_argument", "unexpected_keyword_argument")
+    last = keys.pop() if missing else None
+    for i, key in enumerate(keys):
+        content = content[key] if isinstance(content, Mapping | list | tuple) else content
+        of_list = {"rows": "row", "columns": "column", "corrected": "corrected"}.get(str(keys[i - 1]) if i else "")
+        if isinstance(key, int) and of_list:
+            name = content.get("name", content.get("row", "")) if isinstance(content, Mapping) else ""
+            where += f", {of_list} {key + 1}" + (f" ({name})" if name else "")
+            kind = {"row": RowFile, "column": PublishedColumn, "corrected": Correction}[of_list]
+        elif key == "where":
+            kind = Place
+    if missing and error["type"] != "unexpected_keyword_argument":
+        return f"{where}: has no {last}"
+    if missing:
+        return f"{where}: {unknown('key', str(last), [item.name for item in dataclasses.fields(kind)])}"
+    if error["type"] == "dataclass_type":
+        return f"{where}: must hold keys and values, not {content!r}"
+    words = [str(key) for i, key in enumerate(keys) if not any(isinstance(one, int) for one in keys[i:])]
+    if "values" in keys:
+        return f"{where}: {content!r} is no number of the form of this table; write it in quotes"
+    context = error.get("ctx", {})
+    expected = {
+        "literal_error": f"one of {context.get('expected', '')}".replace(" or ", ", ").replace("'", ""),
+        "string_type": "text",
+        "dict_type": "keys and values",
+        "mapping_type": "keys and values",
+        "bool_type": "true or false",
+        "greater_than_equal": f"an integer at least {context.get('ge')}",
+    }
+    if error["type"] in ("string_too_short", "too_short"):
+        return f"{where}: {words[-1]} is empty"
+    field_name = ": ".join(words) or "the content"
+    return f"{where}: {field_name} must be {expected.get(error['type'], error['msg'].lower())}, not {content!r}"
 
 
 def erratum_from(key: str, content: Any, tables: Sequence[str]) -> Erratum:
@@ -51,12 +130,11 @@ def erratum_from(key: str, content: Any, tables: Sequence[str]) -> Erratum:
         InputError: says what is wrong, such as an unknown table.
     """
     where = f"runs/published/errata.yaml, {key}"
-    _check_keys(content, [field.name for field in dataclasses.fields(Erratum) if field.name != "id"], where)
-    places = tuple(build(Place, place, where) for place in content.get("where", ()))
-    for place in places:
+    erratum = build(Erratum, {**content, "id": key}, where)
+    for place in erratum.where:
         if place.table and place.table not in tables:
             raise InputError(f"{where}: {unknown('published table', place.table, tables)}")
-    return build(Erratum, {**content, "id": key, "where": places}, where)
+    return erratum
 
 
 def cause_from(key: str, content: Any, tables: Mapping[str, PublishedTable]) -> Cause:
@@ -66,13 +144,12 @@ def cause_from(key: str, content: Any, tables: Mapping[str, PublishedTable]) -> 
         InputError: says what is wrong, such as a row that the table does not have.
     """
     where = f"runs/published/causes.yaml, {key}"
-    _check_keys(content, [field.name for field in dataclasses.fields(Cause) if field.name != "id"], where)
-    places = tuple(build(Place, place, where) for place in content.get("where", ()))
-    for place in places:
+    cause = build(Cause, {**content, "id": key}, where)
+    for place in cause.where:
         if place.table not in tables:
             raise InputError(f"{where}: {unknown('published table', place.table, tables)}")
         _check_place(place, tables[place.table].rows, tables[place.table].columns, where)
-    return build(Cause, {**content, "id": key, "where": places}, where)
+    return cause
 
 
 def table_from(name: str, content: Any, errata: Mapping[str, Erratum], tables: Sequence[str]) -> PublishedTable:
@@ -82,89 +159,65 @@ def table_from(name: str, content: Any, errata: Mapping[str, Erratum], tables: S
         InputError: says what is wrong, with the file and the row.
     """
     file = f"runs/published/{name}.yaml"
-    own = [field.name for field in dataclasses.fields(PublishedTable) if field.name not in GIVEN]
-    _check_keys(content, [*own, "corrected"], file)
-    columns = _columns(content.get("columns", ()), file)
-    rows, written = _rows(content.get("rows", ()), columns, file)
-    interval = content.get("interval", "none")
-    if interval not in FORMS:
-        raise InputError(f"{file}: {unknown('interval', str(interval), FORMS)}")
+    read = build(TableFile, content, file)
+    columns = read.columns
+    _check_twice([(column.group, column.name, column.metric) for column in columns], f"{file}: column")
+    _check_twice([(row.group, row.name) for row in read.rows], f"{file}: row")
     places = [(erratum, place) for erratum in errata.values() for place in erratum.where if place.table == name]
     for erratum, place in places:
-        _check_place(place, rows, columns, f"runs/published/errata.yaml, {erratum.id}")
+        _check_place(place, read.rows, columns, f"runs/published/errata.yaml, {erratum.id}")
     values, missing = {}, {}
-    for (r, c), text in written.items():
-        row, column = rows[r], columns[c]
+    for r, row in enumerate(read.rows):
         where = f"{file}, row {r + 1} ({row.name})"
-        if text is None or text in NO_NUMBER:
-            missing[r, c] = "-" if text is None else text
-            continue
-        number, half_width, about = _number(text, interval, where)
-        of_cell = [erratum for erratum, place in places if not place.whole_table and place.holds(row, column)]
-        values[r, c] = Value(
-            number,
-            text,
-            half_width,
-            _kind(row, column, where),
-            "printed as approximate" if about else "",
-            tuple(erratum.id for erratum in of_cell),
-            target=all(erratum.target for erratum in of_cell),
-        )
-    for (r, c), changed in _corrected(content.get("corrected", ()), rows, values, errata, tables, interval, file):
-        values[r, c] = changed
-    facts = {key: content[key] for key in content if key != "corrected"}
-    facts |= {"columns": columns, "rows": rows, "values": values, "missing": missing}
-    facts |= dict(zip(("work", "number"), name.split("/"), strict=True))
-    return build(PublishedTable, {**facts, "errata": tuple(dict.fromkeys(erratum.id for erratum, _ in places))}, file)
+        for c, text in _by_column(row, columns, where):
+            if text is None or text in NO_NUMBER:
+                missing[r, c] = "-" if text is None else text
+                continue
+            number, half_width, about = _number(text, read.interval, where)
+            of_cell = [e for e, place in places if not place.whole_table and place.holds(row, columns[c])]
+            values[r, c] = Value(
+                number,
+                text,
+                half_width,
+                _kind(row, columns[c], where),
+                "printed as approximate" if about else "",
+                tuple(erratum.id for erratum in of_cell),
+                target=all(erratum.target for erratum in of_cell),
+            )
+    values |= dict(_corrected(read, values, errata, tables, file))
+    kept = {item.name for item in dataclasses.fields(PublishedRow)}
+    rows = tuple(PublishedRow(**{key: getattr(row, key) for key in kept}) for row in read.rows)
+    same = {key: getattr(read, key) for key in ("caption", "protocol", "interval", "over", "tasks", "runs", "remark")}
+    cited = tuple(dict.fromkeys(erratum.id for erratum, _ in places))
+    work, number_of_table = name.split("/")
+    return PublishedTable(
+        work, number_of_table, columns=columns, rows=rows, values=values, missing=missing, errata=cited, **same
+    )
 
 
-GIVEN = ("work", "number", "values", "missing", "errata")  # fields of a table that are not in its file
-
-
-def _columns(written: Iterable[Any], file: str) -> tuple[PublishedColumn, ...]:
-    columns = tuple(build(PublishedColumn, column, f"{file}, column {i}") for i, column in enumerate(written, 1))
-    _check_twice([(column.group, column.name, column.metric) for column in columns], f"{file}: column")
-    return columns
-
-
-def _rows(
-    written: Iterable[Any], columns: Sequence[PublishedColumn], file: str
-) -> tuple[tuple[PublishedRow, ...], dict[tuple[int, int], Any]]:
-    """The rows, and the content of the file by (row, column)."""
-    rows: list[PublishedRow] = []
-    numbers_at: dict[tuple[int, int], Any] = {}
-    for r, content in enumerate(written):
-        where = f"{file}, row {r + 1}"
-        _check_keys(content, [*(field.name for field in dataclasses.fields(PublishedRow)), "values"], where)
-        row = build(PublishedRow, {key: content[key] for key in content if key != "values"}, where)
-        groups = {column.group for column in columns}
-        for group in row.column_groups:
-            if group not in groups:
-                raise InputError(f"{where} ({row.name}): {unknown('column group', group, groups)}")
-        own = [c for c, column in enumerate(columns) if not row.column_groups or column.group in row.column_groups]
-        numbers = content.get("values", ())
-        if len(numbers) != len(own):
-            raise InputError(f"{where} ({row.name}): {len(numbers)} values for {len(own)} columns; null is a dash")
-        numbers_at |= {(r, c): number for c, number in zip(own, numbers, strict=True)}
-        rows.append(row)
-    _check_twice([(row.group, row.name) for row in rows], f"{file}: row")
-    return tuple(rows), numbers_at
+def _by_column(row: RowFile, columns: Sequence[PublishedColumn], where: str) -> Iterator[tuple[int, str | None]]:
+    """The numbers of a row, each with the index of its column."""
+    groups = {column.group for column in columns}
+    for group in row.column_groups:
+        if group not in groups:
+            raise InputError(f"{where}: {unknown('column group', group, groups)}")
+    own = [c for c, column in enumerate(columns) if not row.column_groups or column.group in row.column_groups]
+    if len(row.values) != len(own):
+        raise InputError(f"{where}: {len(row.values)} values for {len(own)} columns; null is a dash")
+    return zip(own, row.values, strict=True)
 
 
 def _corrected(
-    written: Iterable[Any],
-    rows: Sequence[PublishedRow],
+    read: TableFile,
     values: Mapping[tuple[int, int], Value],
     errata: Mapping[str, Erratum],
     tables: Sequence[str],
-    interval: str,
     file: str,
-) -> Iterable[tuple[tuple[int, int], Value]]:
+) -> Iterator[tuple[tuple[int, int], Value]]:
     """The values with a corrected target, by (row, column)."""
-    for i, content in enumerate(written, 1):
-        entry = build(Correction, content, f"{file}, corrected {i}")
+    for i, entry in enumerate(read.corrected, 1):
         where = f"{file}, corrected {i} ({entry.row})"
-        at = [r for r, row in enumerate(rows) if (row.group, row.name) == (entry.group, entry.row)]
+        at = [r for r, row in enumerate(read.rows) if (row.group, row.name) == (entry.group, entry.row)]
         if not at:
             raise InputError(f"{where}: the table has no such row")
         if entry.erratum not in errata:
@@ -176,14 +229,12 @@ def _corrected(
                 continue
             if (at[0], c) not in values:
                 raise InputError(f"{where}: has no number in column {c + 1} to be corrected")
-            number, half_width, _ = _number(text, interval, where)
+            number, half_width, _ = _number(text, read.interval, where)
+            known = values[at[0], c]
             yield (
                 (at[0], c),
                 dataclasses.replace(
-                    values[at[0], c],
-                    corrected=number,
-                    corrected_half_width=half_width,
-                    corrected_source=entry.source,
+                    known, corrected=number, corrected_half_width=half_width, corrected_source=entry.source
                 ),
             )
 
@@ -229,28 +280,3 @@ def _check_twice(keys: Sequence[tuple[str, ...]], where: str) -> None:
     for key in keys:
         if keys.count(key) > 1:
             raise InputError(f"{where} {' '.join(filter(None, key))} is there twice")
-
-
-def _check_keys(content: Any, known: Sequence[str], where: str) -> None:
-    if not isinstance(content, dict):
-        raise InputError(f"{where}: must hold keys and values, not {content!r}")
-    for key in content:
-        if key not in known:
-            raise InputError(f"{where}: {unknown('key', str(key), known)}")
-
-
-def build(kind: type[T], content: Any, where: str) -> T:
-    """A dataclass from its fields in a file; lists become tuples.
-
-    Raises:
-        InputError: an unknown or missing key, or an invalid value.
-    """
-    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
-    _check_keys(content, [field.name for field in fields], where)
-    for field in fields:
-        if field.name not in content and field.default is field.default_factory is dataclasses.MISSING:
-            raise InputError(f"{where}: has no {field.name}")
-    try:
-        return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()})
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error

@@ -25,40 +25,61 @@ Later settings of a cell override earlier ones, in this order. A row without a s
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import field
+from typing import Annotated, Any, cast
 
-from clustering.foundation.errors import InputError
+from pydantic import BeforeValidator, StrictBool
+from pydantic.dataclasses import dataclass
+
+from clustering.foundation.errors import InputError, unknown
 from runs.config import groups, overrides
 from runs.config.base import group_of
 from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConfig
+from runs.config.fair import METRICS
 from runs.config.yaml_files import read
-from runs.tables.papers.printed import PublishedColumn, PublishedRow
+from runs.tables.papers.printed import STRICT, PublishedColumn, PublishedRow, PublishedTable
 from runs.tables.papers.published import published_table as read_published
-from runs.tables.papers.recipe_checks import WEIGHT, check_paths, check_words
+from runs.tables.papers.published_files import build
 from runs.tables.table import Config, OnPath
 from runs.tables.verdicts import Tolerance
 
 GROUP = "table"  # folder of configs/
+WEIGHT = "fairness_weight"
+
+
+def _texts(values: Any) -> Any:
+    """Settings as text, as they would be typed."""
+    if not isinstance(values, Mapping):
+        return values
+    return {key: value if isinstance(value, str) else overrides.write(value) for key, value in values.items()}
+
+
+def _tolerance(value: Any) -> Tolerance:
+    if isinstance(value, str) and value.startswith("x"):
+        return Tolerance(factor=float(value[1:]))
+    return Tolerance(absolute=float(value))
+
 
 Settings = dict[str, str]
+Typed = Annotated[Settings, BeforeValidator(_texts)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Recipe:
     """How the cells of a table are run: the content of its file."""
 
-    all: Settings = field(default_factory=dict)
-    columns: Mapping[str, Settings] = field(default_factory=dict)
-    rows: Mapping[str, Settings] = field(default_factory=dict)
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    scored: Mapping[str, str] = field(default_factory=dict)
-    tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
-    same_queries: bool = False
+    all: Typed = field(default_factory=dict)
+    columns: Mapping[str, Typed] = field(default_factory=dict)
+    rows: Mapping[str, Typed] = field(default_factory=dict)
+    metrics: Typed = field(default_factory=dict)
+    scored: Typed = field(default_factory=dict)
+    tolerance: Mapping[str, Annotated[Tolerance, BeforeValidator(_tolerance)]] = field(default_factory=dict)
+    same_queries: StrictBool = False
     verb: str = ""
-    at: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
-    cells: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
+    at: Mapping[str, Mapping[str, Typed]] = field(default_factory=dict)
+    cells: Mapping[str, Mapping[str, Typed]] = field(default_factory=dict)
     needs: str = ""
     instead: Settings = field(default_factory=dict)
     cannot: Mapping[str, Settings] = field(default_factory=dict)
@@ -130,44 +151,59 @@ def recipe_of(name: str) -> Recipe:
     path = groups.folder() / GROUP / f"{name}.yaml"
     if not path.is_file():
         return Recipe()
-    content = read(path)
-    printed = read_published(name)
+    recipe = build(Recipe, {key: value for key, value in read(path).items() if value is not None}, str(path))
     try:
-        check_words(content, [item.name for item in dataclasses.fields(Recipe)], printed)
-        recipe = _recipe(content)
-        check_paths(recipe.at, recipe.metric, recipe.settings, printed)
+        _check_headings(recipe, read_published(name))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return recipe
 
 
-def _recipe(content: Mapping[str, Any]) -> Recipe:
-    return Recipe(
-        _texts(content.get("all")),
-        {key: _texts(value) for key, value in (content.get("columns") or {}).items()},
-        {key: _texts(value) for key, value in (content.get("rows") or {}).items()},
-        _texts(content.get("metrics")),
-        _texts(content.get("scored")),
-        {key: _tolerance(value) for key, value in (content.get("tolerance") or {}).items()},
-        bool(content.get("same_queries")),
-        content.get("verb", ""),
-        _by_cell(content.get("at")),
-        _by_cell(content.get("cells")),
-        content.get("needs", ""),
-        _texts(content.get("instead")),
-        {key: _texts(value) for key, value in (content.get("cannot") or {}).items()},
-    )
+def _check_headings(recipe: Recipe, printed: PublishedTable) -> None:
+    """Check that headings and metrics are those of the print, and that a compared point is on the path of its cell."""
+    metrics, names = {c.metric for c in printed.columns}, {c.name for c in printed.columns}
+    of_rows = {word for row in printed.rows for word in (row.group, row.name)}
+    of_columns = {word for column in printed.columns for word in (column.group, column.name)}
+    for part, known in (
+        ("columns", of_columns),
+        ("rows", of_rows),
+        ("scored", of_rows | metrics),
+        ("instead", of_rows | of_columns),
+    ):
+        _check(part, "heading", getattr(recipe, part), known)
+    for part in ("metrics", "tolerance"):
+        _check(part, "column or metric", getattr(recipe, part), metrics | names)
+    for part in ("at", "cells", "cannot"):
+        _check(part, "row", getattr(recipe, part), {row.name for row in printed.rows})
+        for row, cells in getattr(recipe, part).items():
+            _check(f"{part}: {row}", "column", cells, names)
+    if recipe.verb and recipe.verb not in SCHEMAS:
+        raise unknown("verb", recipe.verb, SCHEMAS)
+    if recipe.at and recipe.verb != "fair":
+        raise InputError("at: only fair clusterings have a path of weights; set verb: fair")
+    rows = {row.name: row for row in printed.rows}
+    for row, cells in recipe.at.items():
+        for heading, place in cells.items():
+            where, columns = f"at: {row}: {heading}", [c for c in printed.columns if c.name == heading]
+            shown = {recipe.metric(column) for column in columns}
+            _check(where, "key", place, shown | {WEIGHT})
+            _check(where, "metric", [place[name] for name in shown & place.keys()], METRICS)
+            if WEIGHT in place:
+                _check_weight(where, place[WEIGHT], recipe.settings(rows[row], columns[0]).get(WEIGHT, "null"))
 
 
-def _by_cell(rows: Mapping[str, Any] | None) -> dict[str, dict[str, Settings]]:
-    return {row: {column: _texts(of) for column, of in (cells or {}).items()} for row, cells in (rows or {}).items()}
+def _check_weight(where: str, text: str, path: str) -> None:
+    weight = overrides.values(WEIGHT, text)[0].value
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)):
+        raise InputError(f"{where}: {WEIGHT} must be a number, not {text}")
+    weights = overrides.values(WEIGHT, path)[0].value
+    if weights is None:
+        raise InputError(f"{where}: give the row or cell its weights, as {WEIGHT}: [0, {text}]")
+    if not any(math.isclose(weight, other) for other in weights):
+        raise InputError(f"{where}: {WEIGHT}={text} is not on the path of that cell, {path}")
 
 
-def _texts(values: Mapping[str, Any] | None) -> Settings:
-    return {key: value if isinstance(value, str) else overrides.write(value) for key, value in (values or {}).items()}
-
-
-def _tolerance(value: Any) -> Tolerance:
-    if isinstance(value, str) and value.startswith("x"):
-        return Tolerance(factor=float(value[1:]))
-    return Tolerance(absolute=float(value))
+def _check(where: str, what: str, words: Collection[str], right: Collection[str]) -> None:
+    for word in words:
+        if word not in right:
+            raise InputError(f"{where}: {unknown(what, word, right)}")

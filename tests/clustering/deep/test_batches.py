@@ -111,32 +111,6 @@ def test_links_never_push_labels_out_and_linked_points_have_partners(
                 assert of_its.sum() > 1 or beside.any()
 
 
-@pytest.mark.parametrize("pairs", [110, 250, 1000])
-def test_small_linked_sets_come_whole_and_all_of_them_come(pairs: int) -> None:
-    """Pairs among 5,000 points, and 50 labels, as MNIST has them: as many pairs as there is room for."""
-    generator = np.random.default_rng(0)
-    classes = generator.integers(10, size=5000)
-    drawn = generator.permutation(4950)[: 2 * pairs].reshape(-1, 2)
-    same = classes[drawn[:, 0]] == classes[drawn[:, 1]]
-    labels = np.where(np.arange(5000) >= 4950, classes, -1)
-    known = constraints(5000, labels=labels, must_link=drawn[same], cannot_link=drawn[~same])
-    found = draw(known, 256, max_share=0.1)
-    for batch in found:
-        assert np.isin(np.arange(4950, 5000), batch.known).all()
-        whole = np.isin(drawn, batch.known)
-        assert (whole[:, 0] == whole[:, 1]).all()
-        assert whole[:, 0].sum() == 103
-        assert len(batch.others) == 256
-    assert np.isin(drawn, np.concatenate([batch.known for batch in found])).all()
-
-
-def test_a_linked_set_of_more_points_than_a_cluster_may_have() -> None:
-    known = constraints(500, must_link=[(0, i) for i in range(1, 100)])
-    drawn = draw(known, 60, max_share=0.25)
-    assert {len(batch.known) for batch in drawn} == {15}
-    assert len(set(np.concatenate([batch.known for batch in drawn]).tolist())) > 60
-
-
 def test_copies_take_the_room_of_others() -> None:
     known = constraints(300, labels=np.where(np.arange(300) < 10, 0, -1))
     for batch in draw(known, 50, copies=4):

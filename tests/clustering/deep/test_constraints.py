@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.constraints import broken_links, check_room, constraints
+from clustering.constraints import check_room, constraints
 from clustering.foundation.errors import InputError
 
 
@@ -80,23 +80,6 @@ def test_a_point_that_is_apart_from_every_cluster_is_refused() -> None:
     check_room(constraints(7, labels=labels, **linked), 4)
     with pytest.raises(InputError, match=r"point 3 .*3 clusters, .*0, 1, 2"):
         check_room(constraints(7, labels=labels, **linked), 3)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)).filter(lambda pair: pair[0] != pair[1]), max_size=12),
-    st.data(),
-)
-def test_broken_links_are_counted(pairs_: list[tuple[int, int]], drawn: st.DataObject) -> None:
-    labels = np.array(drawn.draw(st.lists(st.integers(0, 2), min_size=8, max_size=8)))
-    apart = {(min(pair), max(pair)) for pair in pairs_}
-    expected = sum(bool(labels[one] == labels[other]) for one, other in apart)
-    assert broken_links(constraints(8, cannot_link=pairs_), labels) == expected
-
-
-def test_without_anything_known_there_is_the_diagonal() -> None:
-    found = constraints(4)
-    assert not found.constrained.any()
-    np.testing.assert_array_equal(found.among(np.arange(4)).mask, np.eye(4, dtype=bool))
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustering.constraints import constraints
-from clustering.deep.xsdc.deep_clustering import DeepClustering, deep_labels
+from clustering.deep.xsdc.assignments import DeepClustering, by_labels, deep_labels, eigenvector_labels
 from clustering.deep.xsdc.discriminative import eigengap
-from clustering.deep.xsdc.other_assignments import by_labels, eigenvector_labels
-from clustering.foundation.errors import InputError
 from clustering.metrics import accuracy
 from tests.oracles import xsdc_dense, xsdc_labels
 
@@ -42,22 +40,6 @@ def test_labels_are_the_best_partition_of_the_rows_of_the_paper(seed: int, clust
         assert accuracy(xsdc_labels.best_partition(rows, clusters), found) == 1
 
 
-@settings(max_examples=10)
-@given(seed=st.integers(0, 1000), clusters=st.integers(2, 4))
-def test_each_point_is_nearest_to_the_mean_of_its_cluster(seed: int, clusters: int) -> None:
-    """Of points without clear clusters, where the nearest mean depends on the scale of each column."""
-    for found, rows in labels_and_rows(draw(seed, 150, 5, noise=3.0), clusters):
-        assert xsdc_labels.excess(rows, found) < 1e-6
-
-
-def test_components_of_little_variance_are_left_out() -> None:
-    """With them, whitening would make noise as large as what tells the clusters apart."""
-    features = draw(0, points=300, noise=0.01)
-    noise = 0.01 * torch.from_numpy(np.random.default_rng(1).normal(size=(300, 40)))
-    found = deep_labels(torch.cat([features, noise], dim=1), 3, np.random.default_rng(0), starts=1)
-    assert accuracy(np.arange(300) % 3, found) == 1
-
-
 def test_what_is_known_is_inserted_into_labels() -> None:
     labels = np.array([0, 0, 1, 1, 5])
     known = constraints(5, labels=np.array([0, 1, 0, -1, -1]), must_link=[(3, 4)]).among(np.arange(5))
@@ -66,13 +48,6 @@ def test_what_is_known_is_inserted_into_labels() -> None:
     same = torch.from_numpy(labels[:, None] == labels).double()
     assert torch.equal(M[~known.mask], same[~known.mask])
     assert (~known.mask).any()
-
-
-def test_eigenvectors_of_more_clusters_than_features_or_points() -> None:
-    with pytest.raises(InputError, match="5 clusters need 4 features, not 3"):
-        eigenvector_labels(draw(0), 5, np.random.default_rng(0))
-    with pytest.raises(InputError, match="batch_size"):
-        eigenvector_labels(draw(0)[:2], 3, np.random.default_rng(0))
 
 
 @settings(max_examples=10)
@@ -94,15 +69,6 @@ def counted(features: torch.Tensor) -> tuple[Callable[[], torch.Tensor], list[in
         return features
 
     return give, calls
-
-
-def test_k_means_is_repeated_after_so_many_steps() -> None:
-    deep, (give, calls) = DeepClustering(3, 4, seed=0), counted(draw(0, 30))
-    after = []
-    for step in range(1, 10):
-        deep.at(step, give)
-        after.append(len(calls))
-    assert after == [1, 1, 1, 1, 2, 2, 2, 2, 3]
 
 
 def test_batches_draw_from_clusters_uniformly_and_no_point_twice() -> None:

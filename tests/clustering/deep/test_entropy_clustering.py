@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.stats import entropy
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from clustering.deep import OBJECTIVES, EntropyClustering, SoftmaxClustering
-from clustering.deep.linear_heads import fit_heads, log_probabilities
+from clustering.deep.linear import fit_heads, log_probabilities
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.metrics import accuracy, ari
@@ -39,16 +37,6 @@ def test_isotropic_blobs_are_split_as_by_k_means(solver: Any) -> None:
     assert found.objective_ == found.start_objectives_.min()
 
 
-def test_digits_are_found_better_than_by_chance_and_the_same_again() -> None:
-    X, truth = load_digits(return_X_y=True)
-    found = EntropyClustering(10, n_init=2, max_iter=60, random_state=3).fit(X)
-    assert accuracy(truth, found.labels_) > 0.65
-    assert found.cluster_sizes_.min() > 100
-    again = EntropyClustering(10, n_init=2, max_iter=60, random_state=3).fit(X)
-    assert np.array_equal(found.labels_, again.labels_)
-    assert found.labels_.shape == (len(X),)
-
-
 def test_shift_and_scale_change_nothing() -> None:
     X, _ = blobs()
     settings = {"n_clusters": 3, "n_init": 1, "max_iter": 40, "random_state": 1}
@@ -56,18 +44,6 @@ def test_shift_and_scale_change_nothing() -> None:
     assert np.array_equal(one.labels_, other.labels_)
     np.testing.assert_allclose(one.coef_, 100 * other.coef_, rtol=1e-5, atol=1e-8)
     assert one.objective_ == pytest.approx(other.objective_)
-
-
-def test_the_margin_weight_is_of_points_at_a_mean_squared_distance_of_one_whatever_their_scale() -> None:
-    X, _ = blobs()
-    settings = {"n_clusters": 3, "n_init": 1, "max_iter": 40, "random_state": 1, "margin_weight": 0.01}
-    for scale in (1e-3, 1.0, 1e3):
-        found = EntropyClustering(**settings).fit(scale * X)
-        p = found.predict_proba(scale * X)
-        mean = p.mean(axis=0)
-        own = 0.01 * ((scale * (X - X.mean(axis=0))) ** 2).sum(axis=1).mean() * (found.coef_**2).sum()
-        expected = own + entropy(p, axis=1).mean() + entropy(mean, np.full(3, 1 / 3))
-        assert found.objective_ == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.slow
@@ -89,28 +65,6 @@ def test_known_labels_are_kept_and_name_the_clusters() -> None:
     found = EntropyClustering(3, n_init=1, max_iter=150, random_state=0).fit(X, partial_labels=known)
     assert found.labels_[0] == 2
     assert (found.labels_ == truth).mean() > 0.97
-
-
-@pytest.mark.parametrize("objective", ["entropy", "migd", "imsat", "sela", "miadm"])
-def test_a_label_of_each_class_names_the_clusters_of_many_points(objective: str) -> None:
-    """One label among 200 points of a class: in a mean over all points it would hardly count."""
-    X, truth = blobs((200, 200, 200, 200, 200))
-    labelled = np.arange(0, 1000, 200)
-    known = np.full(1000, -1)
-    known[labelled] = (truth[labelled] + 2) % 5
-    found = SoftmaxClustering(5, objective=objective, n_init=1, max_iter=300, random_state=0).fit(
-        X, partial_labels=known
-    )
-    assert (found.labels_ == (truth + 2) % 5).mean() > 0.95
-
-
-@pytest.mark.filterwarnings("ignore:. of 10 clusters have no points")
-@pytest.mark.parametrize("objective", ["entropy", "migd", "imsat", "sela"])
-def test_digits_without_labels(objective: str) -> None:
-    """At the weight of IMSAT's public code, predictions of digits stay nearly uniform: 20 % instead of 80 %."""
-    X, classes = load_digits(return_X_y=True)
-    found = SoftmaxClustering(10, objective=objective, n_init=1, random_state=0).fit(X)
-    assert accuracy(classes, found.labels_) > 0.6
 
 
 def test_sizes_that_the_prior_does_not_expect_are_said() -> None:
@@ -155,27 +109,6 @@ def test_a_training_that_diverges_is_no_result(objective: str, setting: dict[str
 def test_what_cannot_be(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         EntropyClustering(**{"n_clusters": 3, **parameters}).fit(blobs()[0])
-
-
-@pytest.mark.parametrize("objective", ["labelled", "labelled_reverse", "labelled_absolute"])
-def test_a_prior_that_has_no_part_is_refused(objective: str) -> None:
-    points, labels = blobs()
-    with pytest.raises(InputError, match="prior"):
-        SoftmaxClustering(3, objective=objective, prior=[2, 1, 1]).fit(points, partial_labels=labels)
-
-
-@pytest.mark.parametrize("labels", [None, np.full(180, -1)])
-def test_nothing_is_learned_of_no_labels(labels: Any) -> None:
-    with pytest.raises(InputError, match="known labels"):
-        SoftmaxClustering(3, objective="labelled").fit(blobs()[0], partial_labels=labels)
-    with pytest.raises(InputError, match="views"):
-        SoftmaxClustering(3, objective="iic").fit(blobs()[0], partial_labels=labels)
-
-
-@pytest.mark.parametrize("labels", [[0, 1], np.full(180, 3), np.full(180, 0.5)])
-def test_labels_that_cannot_be(labels: Any) -> None:
-    with pytest.raises(InputError, match="partial_labels"):
-        EntropyClustering(3).fit(blobs()[0], partial_labels=labels)
 
 
 @pytest.mark.parametrize("name", [name for name in OBJECTIVES.table if name != "iic"])

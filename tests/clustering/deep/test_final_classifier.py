@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from clustering.deep.xsdc.assignments import nearest_labels
 from clustering.deep.xsdc.discriminative import ridge
 from clustering.deep.xsdc.final_classifier import final_classifier, nearest_left_out_error
-from clustering.deep.xsdc.rounding import nearest_labels
 
 
 def draw(seed: int, points: int, labelled: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

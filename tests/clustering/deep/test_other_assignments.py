@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.constraints import constraints
+from clustering.deep.xsdc.assignments import by_eigenvectors, by_pseudo_labels
 from clustering.deep.xsdc.discriminative import dissimilarity
-from clustering.deep.xsdc.other_assignments import by_eigenvectors, by_pseudo_labels
-from clustering.foundation.errors import InputError
 from tests.oracles import xsdc_dense as oracle
 
 
@@ -41,22 +40,6 @@ def test_eigenvectors_are_those_of_the_dissimilarities(seed: int, clusters: int)
     assert float((spectrum / least).clamp(0, 1).sum()) == pytest.approx(clusters, abs=1e-6)
 
 
-def test_what_is_known_is_pasted_over_eigenvectors() -> None:
-    features, classes = draw(0)
-    known = constraints(20, labels=np.where(np.arange(20) < 9, classes, -1)).among(np.arange(20))
-    M = by_eigenvectors(features, known, 3)
-    assert torch.equal(M[known.mask], known.values[known.mask])
-
-
-def test_pseudo_labels_of_planted_clusters() -> None:
-    features, classes = draw(1)
-    M = by_pseudo_labels(features, constraints(20, labels=np.where(np.arange(20) < 9, classes, -1)), 3)
-    same = torch.from_numpy(classes[:, None] == classes).double()
-    assert float((M != same).double().mean()) < 0.2
-    assert torch.equal(M[:9, :9], same[:9, :9])
-    assert torch.equal(M @ M, M * M.sum(1))  # an equivalence
-
-
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1000), labelled=st.integers(3, 12))
 def test_pseudo_labels_obey_links(seed: int, labelled: int) -> None:
@@ -75,15 +58,3 @@ def test_pseudo_labels_obey_links(seed: int, labelled: int) -> None:
     told = pairs.mask.numpy()
     np.testing.assert_array_equal(M[told], pairs.values.numpy()[told])
     np.testing.assert_array_equal(M @ M, M * M.sum(1))
-
-
-def test_a_cluster_whose_labels_are_in_no_batch_gets_no_point_of_it() -> None:
-    features, classes = draw(0)
-    M = by_pseudo_labels(features, constraints(20, labels=np.where(classes == 2, -1, classes)), 3)
-    assert np.linalg.matrix_rank(M.numpy()) == 2
-
-
-def test_what_cannot_be_is_said() -> None:
-    features, _ = draw(0)
-    with pytest.raises(InputError, match="8 features"):
-        by_eigenvectors(features, constraints(20).among(np.arange(20)), 9)

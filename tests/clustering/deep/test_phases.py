@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from clustering.constraints import constraints
-from clustering.deep.xsdc.deep_clustering import DeepClustering
-from clustering.deep.xsdc.phases import STATE, Phase, TrainedPhases, train
-from clustering.deep.xsdc.reversal import Reversal
-from clustering.deep.xsdc.vector_networks import Perceptron
+from clustering.deep.xsdc.assignments import DeepClustering
+from clustering.deep.xsdc.networks import Perceptron
+from clustering.deep.xsdc.training import STATE, Phase, Reversal, TrainedPhases, train
 from clustering.foundation.errors import InputError
 
 PHASES = (Phase("supervised", 30, 1e-3), Phase("assigned", 30, 2e-3))
@@ -105,45 +104,6 @@ def test_labels_of_deep_clustering_are_kept_with_the_state(tmp_path: Path, stop:
         run(dataclasses.replace(deep(), deep=DeepClustering(6, 7, seed=0)), tmp_path)
 
 
-def test_falling_steps_go_on_where_they_were(tmp_path: Path) -> None:
-    """Their sizes are those of the schedule, along half a cosine, wherever it was interrupted."""
-    phases = [PHASES[0], PHASES[1]._replace(falling=True)]
-    found: list[list[float]] = []
-    for folder, stop in ((None, None), (tmp_path, 50), (tmp_path, None)):
-        training, _ = blobs()
-        sizes: list[float] = []
-        make = training.network.optimizer
-
-        def watched(size: float, decay: float, make: Any = make, sizes: list[float] = sizes) -> torch.optim.Optimizer:
-            optimizer = make(size, decay)
-            optimizer.register_step_pre_hook(lambda one, *_: sizes.append(one.param_groups[0]["lr"]))
-            return optimizer
-
-        training.network.optimizer = watched
-        if stop is None:
-            expected = run(training, folder, phases=phases)
-        else:
-            with pytest.raises(Stopped):
-                run(training, folder, Recorder(stop), phases=phases)
-        found.append(sizes)
-    whole, _, rest = found
-    np.testing.assert_allclose(whole, [1e-3] * 30 + [1e-3 * (1 + np.cos(np.pi * t / 30)) for t in range(30)])
-    assert rest == whole[40:]
-    np.testing.assert_array_equal(expected.trace, run(blobs()[0], phases=phases).trace)
-
-
-def test_a_finished_one_is_not_begun_again(tmp_path: Path) -> None:
-    first, _ = blobs()
-    expected = run(first, tmp_path)
-    again, _ = blobs()
-    recorder = Recorder()
-    found = run(again, tmp_path, recorder)
-    assert found.resumed_at == len(expected.trace) == 60
-    assert not recorder.values
-    assert recorder.steps == 60
-    assert all(map(torch.equal, again.network.parameters(), first.network.parameters()))
-
-
 def test_the_penalty_is_chosen_once_a_phase_and_kept(tmp_path: Path) -> None:
     """A network that goes on would choose another one."""
     asked: list[int] = []
@@ -190,12 +150,6 @@ def test_a_damaged_state_is_said_and_begun_anew(tmp_path: Path, whole: bool) -> 
     np.testing.assert_array_equal(found.trace, expected.trace)
 
 
-@pytest.mark.parametrize("rates", [{"phases": [PHASES[0]._replace(step_size=1e39)]}, {"decay": 1e300}])
-def test_a_step_that_no_step_can_be_taken_with(rates: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"e\+\d+.*1e\+30"):
-        run(blobs()[0], **rates)
-
-
 def test_curves() -> None:
     training, classes = blobs()
     recorder = Recorder()
@@ -220,15 +174,6 @@ def test_curves() -> None:
     np.testing.assert_array_equal(run(blobs()[0]).trace, found.trace)
 
 
-def test_curves_without_labels() -> None:
-    training, _ = blobs(labelled=0)
-    recorder = Recorder()
-    run(training, recorder=recorder, phases=PHASES[1:])
-    found = recorder.found[-1]
-    assert (found >= 0).sum() == 20
-    assert found.max() <= 2
-
-
 def test_where_it_breaks_off_is_said_and_the_last_good_state_stays(tmp_path: Path) -> None:
     training, _ = blobs()
     calls = iter(range(1000))
@@ -242,12 +187,3 @@ def test_where_it_breaks_off_is_said_and_the_last_good_state_stays(tmp_path: Pat
     silent.network[0].weight.register_hook(lambda slope: slope * torch.inf)
     with pytest.raises(InputError, match=r"not finite at step 1;"):
         run(silent)
-
-
-def test_weights_that_are_not_finite_are_never_kept(tmp_path: Path) -> None:
-    training, _ = blobs()
-    endless = torch.optim.SGD(training.network.parameters(), lr=float("inf"))
-    training.network.optimizer = lambda step_size, decay: endless
-    with pytest.raises(InputError, match="weights not finite at step 1"):
-        run(training, tmp_path, phases=[Phase("supervised", 20, 0.1)])
-    assert not (tmp_path / STATE).exists()

@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
-from clustering.deep.networks import small_cnn, vgg4
-from clustering.deep.objectives import MIADM, Entropy, MutualInformation
+from clustering.deep.objectives import Entropy, MutualInformation
 from clustering.deep.training import DeepTrained, DeepTraining, train
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
@@ -76,14 +74,6 @@ def test_far_clusters_are_found(objective: Any) -> None:
     assert log.values[-1]["entropy"] < log.values[0]["entropy"]
 
 
-def test_points_of_numpy_are_those_of_torch() -> None:
-    points, _ = blobs()
-    ours, theirs = (run(each, epochs=1) for each in (points, points.numpy()))
-    assert all(torch.equal(a, b) for a, b in zip(*(one.model.parameters() for one in (ours, theirs)), strict=True))
-    with pytest.raises(InputError, match="points"):
-        run([["a"]])  # type: ignore[arg-type]
-
-
 def test_what_an_epoch_saw_is_observed_and_every_point_counted() -> None:
     points, _ = blobs(250)  # ten are left out of each epoch
     seen, log, counted = [], Kept(), []
@@ -98,45 +88,6 @@ def test_what_an_epoch_saw_is_observed_and_every_point_counted() -> None:
     assert sum(counted) == 480
     plain = run(points, epochs=2)
     assert np.array_equal(plain.labels, run(points, epochs=2, observe=observe).labels), "looking changes nothing"
-
-
-class Watched(MIADM):
-    """MIADM that keeps its pseudo-labels, and those that it was trained on."""
-
-    made: ClassVar[list[Tensor]]
-    used: ClassVar[list[Tensor]]
-
-    def targets(self, log_p: Tensor, prior: Tensor, known: Any = None) -> Tensor:
-        self.made.append(super().targets(log_p, prior, known))
-        return self.made[-1]
-
-    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Any = None) -> Tensor:
-        assert targets is not None
-        self.used.append(targets)
-        return super().loss(views, targets, prior, known)
-
-
-def test_pseudo_labels_once_an_epoch_are_those_of_all_points() -> None:
-    points, truth = blobs()
-    known = np.where(np.arange(len(truth)) < 6, truth, -1)
-    for relabel, sizes in (("epoch", [240] * 2), ("batch", [60] * 8)):
-        Watched.made, Watched.used = [], []
-        run(points, epochs=2, objective=Watched(), relabel=relabel, partial_labels=known)
-        assert [len(labels) for labels in Watched.made] == sizes
-        for made, used in zip(torch.cat(Watched.made).split(240), torch.cat(Watched.used).split(240), strict=True):
-            rows = [np.unique(labels.numpy(), axis=0, return_counts=True) for labels in (made, used)]
-            for ours, theirs in zip(*rows, strict=True):
-                np.testing.assert_array_equal(ours, theirs)
-        assert not any(labels.requires_grad for labels in Watched.made)
-        first = torch.cat(Watched.made)[:240]
-        one_hot = (first == 1).any(dim=1)
-        assert int(one_hot.sum()) == 6, "the known ones"
-
-
-def test_an_objective_without_pseudo_labels_has_none_once_an_epoch() -> None:
-    points, _ = blobs()
-    each, once = (run(points, objective=MutualInformation(), relabel=relabel) for relabel in ("batch", "epoch"))
-    assert torch.equal(each.model.head.weight, once.model.head.weight)
 
 
 def test_known_labels_name_the_clusters() -> None:
@@ -185,29 +136,6 @@ def test_a_folder_of_another_training_and_a_damaged_state(tmp_path: Path) -> Non
     assert run(points, epochs=1, folder=tmp_path, prepare=lambda values: values.float()).resumed_at == 1
 
 
-@pytest.mark.parametrize("damage", ["text", "half", "one bit of a tensor"])
-def test_a_damaged_state_is_said_and_ends_as_a_whole_training(tmp_path: Path, damage: str) -> None:
-    points, _ = blobs()
-    run(points, epochs=1, folder=tmp_path)
-    file = tmp_path / "last.ckpt"
-    content = bytearray(file.read_bytes())
-    if damage == "text":
-        content = bytearray(b"damaged")
-    elif damage == "half":
-        del content[len(content) // 2 :]
-    else:
-        weights = torch.load(file, weights_only=True)["weights"]["head.weight"].numpy().tobytes()
-        content[content.index(weights) + len(weights) // 2] ^= 1
-    file.write_bytes(content)
-    said: list[str] = []
-    found = run(points, epochs=2, folder=tmp_path, say=said.append)
-    assert said == [f"{file} is damaged and was discarded; training begins anew"]
-    assert found.resumed_at == 0
-    file.write_bytes(content)
-    with pytest.warns(UserWarning, match="damaged"):
-        run(points, epochs=1, folder=tmp_path)
-
-
 def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path: Path) -> None:
     points, _ = blobs()
     calls = []
@@ -223,14 +151,6 @@ def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path:
     assert all(value.isfinite().all() for value in state["weights"].values())
 
 
-def test_what_the_last_step_of_an_epoch_makes_is_looked_at(tmp_path: Path) -> None:
-    points, _ = blobs()
-    huge = {"learning_rate": 1e15, "batch_size": len(points)}
-    with pytest.raises(InputError, match=r"step 1, .*epoch 1 \(nothing is kept\).*learning_rate"):
-        run(points, epochs=1, folder=tmp_path, training=huge, network=deeper)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -240,38 +160,10 @@ def test_what_the_last_step_of_an_epoch_makes_is_looked_at(tmp_path: Path) -> No
         ({"augment": None}, "views=0 .*augment"),
         ({"partial_labels": [0, 1]}, "partial_labels .*240"),
         ({"partial_labels": np.full(240, 3)}, r"partial_labels .*0\.\.2"),
-        ({"training": {"learning_rate": 1e38}}, r"learning_rate .*1e\+30"),
+        ({"training": {"learning_rate": 1e38}}, r"learning_rate .*1e\+15"),
         ({"training": {"batch_size": 1}}, "batch_size .*2"),
     ],
 )
 def test_what_cannot_be(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         run(blobs()[0], **options)
-
-
-def test_lost_clusters_are_said() -> None:
-    with pytest.warns(ConvergenceWarning, match=r"2 of 3 clusters .*seed"):
-        found = run(torch.zeros(240, 6), epochs=1, augment=lambda points, _: points)
-    assert sorted(found.sizes) == [0, 0, 240]
-
-
-def test_pseudo_labels_above_their_tolerance_are_said() -> None:
-    log_p = (3 * torch.randn(60, CLUSTERS, generator=torch.Generator().manual_seed(0))).log_softmax(1)
-    prior = torch.full((CLUSTERS,), 1 / CLUSTERS)
-    with pytest.warns(ConvergenceWarning, match=r"em .*tolerance .*1e-12"):
-        Entropy(tolerance=1e-12).targets(log_p, prior)
-    for objective in (Entropy(), Entropy(solver="exact")):
-        objective.targets(log_p, prior)  # a warning is an error
-
-
-def test_too_few_points() -> None:
-    with pytest.raises(InputError, match=r"2 points .*3 clusters"):
-        run(blobs()[0][:2])
-
-
-def test_the_networks_features() -> None:
-    """4608 of the small VGG on 24 x 24, as its first paper has them; a seventieth of the weights in the small one."""
-    images = torch.zeros(2, 1, 24, 24)
-    assert vgg4(1)(images).shape == (2, 4608)
-    assert small_cnn(1)(images).shape == (2, 1152)
-    assert small_cnn(3)(images.expand(-1, 3, -1, -1)).shape == (2, 1152)

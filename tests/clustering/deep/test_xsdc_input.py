@@ -28,22 +28,6 @@ def test_sizes_that_labels_leave_no_room_for_are_said_before_training(size: int)
     assert not steps
 
 
-def test_batches_of_less_than_a_point_of_each_cluster() -> None:
-    X, _ = blobs()
-    with pytest.raises(InputError, match=r"0\.1 points .*batch_size"):
-        small(n_clusters=30, batch_size=3).fit(X)
-
-
-def test_labels_and_links_that_contradict_equal_sizes_are_said() -> None:
-    X, classes = blobs()
-    labels = np.where(np.arange(150) < 120, classes // 2, -1)  # labels of 0 twice as often
-    with pytest.warns(UserWarning, match=r"80 of 150 points .* 0\.333 to 0\.667; .*min_share"):
-        model = small(n_clusters=2, steps=3, supervised_steps=1, assignment="balancing").fit(X, partial_labels=labels)
-    np.testing.assert_allclose(model.size_bounds_, [1 / 3, 2 / 3], atol=0.01)
-    with pytest.warns(UserWarning, match=r"60 of 150 points .* 0\.3 to 0\.4"):
-        small(steps=3).fit(X, must_link=[(0, 3 * i) for i in range(1, 50)] + [(0, i) for i in range(1, 30, 3)])
-
-
 def test_pairs_apart_that_clusters_do_not_allow_are_said() -> None:
     X, _ = blobs()
     clique = list(combinations(range(4), 2))
@@ -51,13 +35,6 @@ def test_pairs_apart_that_clusters_do_not_allow_are_said() -> None:
         small(steps=2).fit(X, cannot_link=clique)
     with pytest.raises(InputError, match=r"cannot_link .*point 3 .*3 clusters"):
         small(steps=2).fit(X, partial_labels=[0, 1, 2] + 147 * [-1], cannot_link=clique)
-
-
-def test_a_cluster_that_is_lost_is_said() -> None:
-    """All points are one, so no second cluster can be told from it."""
-    with pytest.warns(ConvergenceWarning, match=r"2 of 3 clusters"):
-        model = small(steps=3).fit(np.ones((12, 4)))
-    assert (model.cluster_sizes_ == 0).sum() == 2
 
 
 @pytest.mark.parametrize(
@@ -108,10 +85,3 @@ def test_what_cannot_be_is_named(settings: dict[str, Any], given: dict[str, Any]
     X, _ = blobs()
     with pytest.raises(InputError, match=said):
         small(**settings).fit(X, **given)
-
-
-def test_points_that_are_no_numbers() -> None:
-    X, _ = blobs()
-    X[7, 2] = np.nan
-    with pytest.raises(InputError, match="row 7"):
-        small().fit(X)

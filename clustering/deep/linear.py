@@ -1,0 +1,441 @@
+"""Clustering of fixed features by a linear softmax, trained on objectives of `clustering.deep` from several starts."""
+
+import dataclasses
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, NamedTuple, Self, cast
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from clustering.deep import OBJECTIVES, losses
+from clustering.deep.objectives import Entropy, Objective, Relabel, Solver
+from clustering.deep.prior import checked_prior
+from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import Above, AtLeast, Within, validate_signature
+from clustering.foundation.streams import seed_of, stream_key
+from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.numbering import numbered
+from clustering.optimiser.alternation import Clamp
+from clustering.starts import best_start, warn_of_empty
+
+LABELS_ALONE = ("labelled", "labelled_reverse", "labelled_absolute")
+"""Objectives that learn only from labelled points."""
+
+
+def check_objective(objective: str, *, known: bool, views: int) -> None:
+    """Check that the data provides what an objective learns from.
+
+    Args:
+        objective: its name.
+        known: whether there are labelled points.
+        views: number of augmented copies of each point.
+
+    Raises:
+        InputError: the labels or views that the objective needs are missing.
+    """
+    if objective in LABELS_ALONE and not known:
+        raise InputError(
+            f"objective {objective!r} learns from known labels only; pass partial labels, or choose another objective"
+        )
+    if objective == "iic" and not views:
+        raise InputError(
+            "objective 'iic' compares augmented views of a point, which only networks receive: train a network "
+            "with at least one view, or choose another objective"
+        )
+
+
+class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A linear softmax trained on an objective of `clustering.deep`; subclasses choose the objective and its
+    parameters.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, most probable cluster; labelled points keep their label.
+    coef_ : (K, D) weights, and intercept_ : (K,) biases of the softmax.
+    cluster_sizes_ : (K,) int, number of points in each cluster. n_empty_ : number of empty clusters.
+    prior_ : (K,) prior, which sums to one.
+    objective_ : margin_weight ||v||^2 + mean entropy + KL(mean p || prior), eq. 14 of Zhang and Boykov, whatever
+        objective the softmax was trained on; v belongs to the points divided by their root mean squared distance from
+        their mean.
+    start_objectives_ : (n_init,).
+    n_iter_ : number of steps. seconds_ : `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
+        in scikit-learn.
+    """
+
+    n_clusters: int
+    margin_weight: float
+    prior: str | ArrayLike
+    pseudo_labels: Relabel
+    init_norm: float
+    n_init: int
+    max_iter: int
+    batch_size: int
+    learning_rate: float
+    device: Device
+    random_state: Any
+
+    @abstractmethod
+    def network_objective(self) -> Objective:
+        """The objective on which the softmax, or a network in front of it, is trained."""
+
+    def _check_learns(self, known: bool) -> None:
+        """Raise if the objective lacks what it learns from; `known` is whether there are labelled points."""
+
+    @shared_if_large
+    def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> Self:
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `partial_labels` is None.
+
+        Args:
+            partial_labels: (N,) int, known clusters 0..K-1, and -1 for unlabelled points.
+
+        Raises:
+            InputError: a parameter, X or the labels are invalid, or there are fewer points than clusters.
+        """
+        warn_if_labels_are_y(y, partial_labels)
+        validate_signature(self)
+        points = checked_rows(self, X, reset=True, device=self.device)
+        if len(points) < self.n_clusters:
+            raise InputError(f"n_samples={len(points)} should be >= n_clusters={self.n_clusters}")
+        prior = checked_prior(self.prior, self.n_clusters)
+        self.check_prior()
+        known = known_clusters(partial_labels, points, self.n_clusters)
+        self._check_learns(known is not None and bool(known[0].any()))
+        if known is not None:
+            _warn_of_prior(known, prior)
+        watch = Stopwatch()
+        heads = fit_heads(
+            points,
+            self.n_clusters,
+            self.network_objective(),
+            prior.to(points),
+            starts=self.n_init,
+            steps=self.max_iter,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            margin_weight=self.margin_weight,
+            start_norm=self.init_norm,
+            seed=seed_of(self.random_state),
+            known=known,
+            relabel=self.pseudo_labels,
+        )
+        best = best_start(heads.values, heads.sizes, points.dtype)
+        self.seconds_ = Seconds(0.0, 0.0, watch.lap())
+        weights = heads.weights[best]
+        self.coef_, self.intercept_ = weights[:, :-1].cpu().numpy(), weights[:, -1].cpu().numpy()
+        self.prior_ = prior.numpy()
+        self.objective_, self.start_objectives_ = float(heads.values[best]), heads.values.numpy()
+        self.n_iter_ = self.max_iter
+        labels = self._log_probabilities(points).argmax(1)
+        if known is not None:
+            labels = torch.where(known[0], known[1], labels)
+        self.labels_, order = numbered(self, labels.cpu().numpy(), partial_labels)
+        self.coef_, self.intercept_ = self.coef_[order], self.intercept_[order]
+        self.cluster_sizes_ = np.bincount(self.labels_, minlength=self.n_clusters)
+        self.n_empty_ = int((self.cluster_sizes_ == 0).sum())
+        warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=3)
+        self._n_features_out = self.n_clusters
+        return self
+
+    def check_prior(self) -> None:
+        """Check that the objective uses a prior if one is given.
+
+        Raises:
+            InputError: the objective has no prior.
+        """
+        objective = self.network_objective()
+        if not isinstance(self.prior, str) and not objective.takes_prior:
+            raise InputError(f"prior: {type(objective).__name__} has no prior; remove it, or choose another objective")
+
+    @property
+    def equal_sizes_unless(self) -> str:
+        """Advice for clusters of unequal size, if the method assumes equal sizes; otherwise empty."""
+        settable = isinstance(self.prior, str) and self.network_objective().takes_prior
+        return "give their relative sizes, such as prior=[6, 3, 1]" if settable else ""
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """(n,) most probable cluster of each row of X (n, D)."""
+        labels: NDArray[np.int64] = self._of_rows(X).argmax(1).cpu().numpy()
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """(n, K) cluster probabilities."""
+        probabilities: NDArray[Any] = self._of_rows(X).exp().cpu().numpy()
+        return probabilities
+
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """(n, K) log-probabilities, a space in which clusters are well separated."""
+        scores: NDArray[Any] = self._of_rows(X).cpu().numpy()
+        return scores
+
+    def _of_rows(self, X: ArrayLike) -> Tensor:
+        check_is_fitted(self)
+        return self._log_probabilities(checked_rows(self, X, reset=False, device=self.device))
+
+    def _log_probabilities(self, points: Tensor) -> Tensor:
+        weights = torch.from_numpy(np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)).to(points)
+        return log_probabilities(points, weights)
+
+
+@dataclass(eq=False, repr=False)
+class EntropyClustering(LinearSoftmax):
+    """Discriminative entropy clustering by self-labelling (Zhang and Boykov, eq. 42), with labels of some or no points.
+
+    Fits a linear softmax p of the features to pseudo-labels y that are close to its predictions and whose mean is close
+    to the prior:
+
+        margin_weight ||v||^2 + mean_i <p_i, -log y_i> + fairness_weight KL(prior || mean y),
+
+    alternating over y and v on batches of points. Clusters are separated by hyperplanes, with a wide margin if
+    margin_weight is small; unlike those of K-means they need not be round. Features count by their scale: standardise
+    columns with different units.
+
+    Parameters
+    ----------
+    n_clusters : number of clusters K.
+    fairness_weight : lambda >= 0. At the paper's value of 100 the cluster sizes match the prior almost exactly in every
+        batch.
+    margin_weight : gamma >= 0, weight of the squared norm of v without bias. Points are first divided by the root of
+        their mean squared distance from their mean, so that the effect of gamma does not depend on the scale of X; in
+        the units of X the weight is gamma times that mean squared distance. At 0 there is no minimum. Large weights
+        merge clusters that are small and far apart.
+    prior : (K,) expected relative sizes of the clusters, above 0. "balanced" expects equal sizes, which should be known
+        rather than hoped for: a wrong prior splits and merges clusters until their sizes match it.
+    solver : solver of the pseudo-labels, see `clustering.deep.objectives.Entropy`.
+    pseudo_labels : whether pseudo-labels are made for each batch, or for all points once per epoch.
+    init_norm : norm of the initial v. Above 1 the starts differ from the first step on, which helps to find thin
+        elongated clusters.
+    n_init : number of starts; the one with the lowest objective is kept.
+    max_iter, batch_size, learning_rate : number of Adam steps, points per step, and initial learning rate, which decays
+        to 0.
+    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
+    random_state : seed or generator of the initialisations and batches.
+
+    For the fitted attributes see `LinearSoftmax`.
+    """
+
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    fairness_weight: Annotated[float, AtLeast(0)] = 100.0
+    margin_weight: Annotated[float, AtLeast(0)] = 3e-4
+    prior: str | ArrayLike = "balanced"
+    solver: Solver = "em"
+    pseudo_labels: Relabel = "batch"
+    init_norm: Annotated[float, Above(0)] = 0.1
+    n_init: Annotated[int, AtLeast(1)] = 8
+    max_iter: Annotated[int, AtLeast(1)] = 300
+    batch_size: Annotated[int, AtLeast(2)] = 500
+    learning_rate: Annotated[float, Above(0)] = 0.3
+    device: Device = "cpu"
+    random_state: Any = None
+
+    def network_objective(self) -> Entropy:
+        """See `LinearSoftmax`."""
+        return Entropy(fairness=self.fairness_weight, solver=self.solver)
+
+
+@dataclass(eq=False, repr=False)
+class SoftmaxClustering(LinearSoftmax):
+    """A linear softmax fitted to the objective of a discriminative method, with the settings of its paper.
+
+    Parameters
+    ----------
+    n_clusters : number of clusters K.
+    objective : "sela", "migd", "miadm", "imsat", "iic", "labelled", "labelled_reverse", "labelled_absolute" or
+        "entropy", see `clustering.deep.OBJECTIVES`; "iic" needs a network, since it compares several views of a point.
+    order : order of the Renyi entropy in "migd"; 1 is the Shannon entropy, and large orders approach -log max p. Other
+        objectives have no order.
+    smoothing : label smoothing of "labelled" and "labelled_reverse", the share of a label that is spread over all
+        classes; None smooths nothing. Other objectives have no smoothing.
+    margin_weight, prior, pseudo_labels, init_norm, n_init, max_iter, batch_size, learning_rate, device, random_state :
+        as in `EntropyClustering`. MIADM as published makes
+        pseudo-labels once per epoch.
+
+    For the fitted attributes see `LinearSoftmax`.
+    """
+
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    objective: str = "sela"
+    order: Annotated[float, Above(0)] = 1.0
+    smoothing: Annotated[float, Within(0, 1)] | None = None
+    margin_weight: Annotated[float, AtLeast(0)] = 1e-3
+    prior: str | ArrayLike = "balanced"
+    pseudo_labels: Relabel = "batch"
+    init_norm: Annotated[float, Above(0)] = 0.1
+    n_init: Annotated[int, AtLeast(1)] = 8
+    max_iter: Annotated[int, AtLeast(1)] = 300
+    batch_size: Annotated[int, AtLeast(2)] = 500
+    learning_rate: Annotated[float, Above(0)] = 0.3
+    device: Device = "cpu"
+    random_state: Any = None
+
+    def _check_learns(self, known: bool) -> None:
+        check_objective(self.objective, known=known, views=0)
+
+    def network_objective(self) -> Objective:
+        """See `LinearSoftmax`."""
+        kind = OBJECTIVES.load(self.objective)
+        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+            raise InputError(f"objective {self.objective!r} must name a dataclass, like those of clustering.deep")
+        objective = kind()
+        changes = {} if self.order == 1 else {"order": self.order}
+        changes |= {} if self.smoothing is None else {"smoothing": self.smoothing}
+        for name, value in changes.items():
+            if not hasattr(objective, name):
+                raise InputError(f"{name}={value:g}: objective {self.objective!r} has no {name}; remove it")
+        return cast(Objective, dataclasses.replace(objective, **changes))
+
+
+class Heads(NamedTuple):
+    """T heads (T, K, D + 1), with biases in the last column, and their results.
+
+    Attributes:
+        weights: weights for the points in their original units.
+        values: (T,) float64, equation 14: mean entropy + KL(pbar || u) + margin_weight ||v||^2, with v the weights for
+            standardised points; used to rank starts, whatever objective they were trained on.
+        sizes: (T, K) float64, number of points in each cluster.
+    """
+
+    weights: Tensor
+    values: Tensor
+    sizes: Tensor
+
+
+def log_probabilities(points: Tensor, weights: Tensor) -> Tensor:
+    """(…, N, K) log-probabilities of points (N, D) under heads (…, K, D + 1)."""
+    return torch.log_softmax(points @ weights[..., :-1].mT + weights[..., None, :, -1], dim=-1)
+
+
+def fit_heads(
+    points: Tensor,
+    n_clusters: int,
+    objective: Objective,
+    prior: Tensor,
+    *,
+    starts: int,
+    steps: int,
+    batch_size: int,
+    learning_rate: float,
+    margin_weight: float,
+    start_norm: float,
+    seed: int,
+    known: Clamp | None = None,
+    relabel: Relabel = "batch",
+) -> Heads:
+    """Train by Adam on batches from random weights, with a learning rate that decays to 0.
+
+    Points are centred and divided by a single number, the root of their mean squared norm, so that the result does not
+    depend on their location and scale, but on the relative scales of features. The result of a start does not depend on
+    the other starts.
+
+    Args:
+        points: (N, D).
+        prior: (K,), sums to one.
+        starts: T.
+        steps: number of Adam steps.
+        batch_size: number of points per step; an incomplete last batch of an epoch is dropped.
+        margin_weight: weight of ||v||^2, without biases.
+        start_norm: mean Frobenius norm of the initial v. If it is small, all features count equally at first, and the
+            first boundary is orthogonal to the direction of largest variance.
+        seed: seed of starts and batches.
+        known: (mask (N,), labels (N,)) of points with known cluster.
+        relabel: when pseudo-labels are computed; "epoch" stores (T, N, K) numbers.
+
+    Raises:
+        InputError: the loss is not finite; the message names the step.
+    """
+    mean = points.mean(dim=0)
+    centred = points - mean
+    scale = float(centred.square().sum(dim=1).mean().sqrt()) or 1.0
+    standard = centred / scale
+    count, features = points.shape
+    weights = points.new_zeros(starts, n_clusters, features + 1)
+    for start in range(starts):  # one stream per start, so that more starts do not change the first ones
+        generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "start", start))
+        drawn = torch.randn(n_clusters, features, generator=generator, dtype=torch.float64)
+        weights[start, :, :-1] = (start_norm / (n_clusters * features) ** 0.5 * drawn).to(weights)
+    weights.grad = torch.zeros_like(weights)
+    adam = torch.optim.Adam([weights], lr=learning_rate)
+
+    def each(clamp: Clamp | None) -> Clamp | None:
+        return None if clamp is None else (clamp[0].expand(starts, -1), clamp[1].expand(starts, -1))
+
+    def targets_of(rows: Tensor, clamp: Clamp | None) -> Tensor | None:
+        return objective.targets(log_probabilities(rows, weights), prior, each(clamp))
+
+    size = min(batch_size, count)
+    in_a_pass = count // size
+    for step in range(steps):
+        if step % in_a_pass == 0:
+            generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "order", step))
+            order = torch.randperm(count, generator=generator).to(points.device)
+            epoch_targets = targets_of(standard, known) if relabel == "epoch" else None
+        chosen = order[step % in_a_pass * size :][:size]
+        of_batch = None if known is None else (known[0][chosen], known[1][chosen])
+        adam.param_groups[0]["lr"] = learning_rate * (1 - step / steps)
+        batch = standard[chosen]
+        if relabel == "epoch":
+            targets = None if epoch_targets is None else epoch_targets[:, chosen]
+        else:
+            targets = targets_of(batch, of_batch)
+        with torch.enable_grad():
+            variable = weights.detach().clone().requires_grad_()
+            log_p = log_probabilities(batch, variable)
+            loss = objective.loss(log_p[None], targets, prior, each(of_batch))
+            loss = loss + margin_weight * losses.margin_norm(variable[..., :-1])
+            (slope,) = torch.autograd.grad(loss.sum(), variable)
+        if not bool(loss.isfinite().all() & slope.isfinite().all()):
+            raise _diverged("the loss or its gradient is", step, steps, learning_rate, start_norm)
+        weights.grad.copy_(slope)
+        adam.step()
+    candidates = _judged(standard, weights, prior, margin_weight, mean, scale)
+    if not bool(candidates.values.isfinite().all() & candidates.weights.isfinite().all()):
+        raise _diverged("the weights or the objective are", steps - 1, steps, learning_rate, start_norm)
+    return candidates
+
+
+def _diverged(quantity: str, step: int, steps: int, learning_rate: float, start_norm: float) -> InputError:
+    return InputError(
+        f"training diverged: {quantity} not finite at step {step + 1} of {steps}; lower learning_rate "
+        f"({learning_rate:g}) or init_norm ({start_norm:g})"
+    )
+
+
+def _judged(
+    standard: Tensor, weights: Tensor, prior: Tensor, margin_weight: float, mean: Tensor, scale: float
+) -> Heads:
+    """Heads with weights in the original units of the points; processes one start at a time."""
+    values = torch.zeros(len(weights), dtype=torch.float64)
+    sizes = torch.zeros(weights.shape[:2], dtype=torch.float64)
+    for i, head in enumerate(weights):
+        log_p = log_probabilities(standard, head)
+        spread = losses.tolerant_fairness(log_p.exp().mean(0), prior)
+        values[i] = losses.mean_entropy(log_p) + spread + margin_weight * losses.margin_norm(head[:, :-1])
+        sizes[i] = torch.bincount(log_p.argmax(1), minlength=weights.shape[1])
+    rescaled = weights.clone()
+    rescaled[..., :-1] /= scale
+    rescaled[..., -1] -= rescaled[..., :-1] @ mean
+    return Heads(rescaled, values, sizes)
+
+
+def _warn_of_prior(known: Clamp, prior: Tensor) -> None:
+    """Warn if the class sizes of the labelled points are very unlikely under the prior."""
+    sizes = np.bincount(known[1][known[0]].cpu().numpy(), minlength=len(prior))
+    if sizes.sum() < 5 * len(prior):
+        return
+    expected = prior.double().numpy()
+    if stats.chisquare(sizes, sizes.sum() * expected / expected.sum()).pvalue < 1e-3:
+        warnings.warn(
+            f"the labelled points have class sizes {sizes.tolist()}, which are very unlikely under the prior "
+            f"{np.round(expected, 3).tolist()}; set prior, unless the labels were chosen by class",
+            stacklevel=5,
+        )
