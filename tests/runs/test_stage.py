@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from runs.cache import key
-from runs.record.query import COMMAND, PARENT
+from runs.cache import Store, key
+from runs.record.query import COMMAND, PARENT, read_runs
 from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.stages.stage import Computed, Stage, Workspace, execute, plan_of
+from runs.track import Tracker
 from tests.runs.records import runs_of
 
 
@@ -173,9 +174,6 @@ def test_a_run_of_a_killed_process_is_marked_but_not_one_that_works(stages, stor
 
 def test_runs_of_another_results_folder_are_left_alone(stages, store, tracker, tmp_path, monkeypatch):
     """Two machines may have the same name and the same paths: a random id tells their folders apart."""
-    from runs.cache import Store
-    from runs.track import Tracker
-
     uri = f"sqlite:///{store.database}"
     other = Tracker(Store(tmp_path / "other"), uri=uri)
     other.store.prepare()
@@ -212,8 +210,6 @@ def test_a_run_below_a_run_of_the_user(stages, store, tracker, monkeypatch):
 
 
 def test_an_experiment_of_the_user(stages, store, tracker, monkeypatch):
-    from runs.record.query import read_runs
-
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
     execute(stages(1), Workspace(store, tracker))
     execute(stages(1), Workspace(store, tracker))
@@ -222,12 +218,24 @@ def test_an_experiment_of_the_user(stages, store, tracker, monkeypatch):
     assert read_runs(tracker, "other/") == []
 
 
-def test_reused_results_take_one_query_of_runs(stages, store, tracker, monkeypatch):
-    execute(stages(*range(1, 9)), Workspace(store, tracker))
-    calls, real = [], tracker.client.search_runs
-    monkeypatch.setattr(tracker.client, "search_runs", lambda *a, **k: calls.append(a) or real(*a, **k), raising=False)
-    execute(stages(*range(1, 9)), Workspace(store, tracker))
+def test_reused_results_take_one_query_of_runs_or_none(stages, store, tracker, monkeypatch):
+    many = range(1, 9)
+    execute(stages(*many), Workspace(store, tracker))
+    unopened = Tracker(store)
+    results, _ = execute(stages(*many), Workspace(store, unopened))
+    assert list(results.values()) == [3 * scale for scale in many]
+    assert not unopened.is_open, "nothing was recorded since"
+    runs = runs_of(tracker, "sum/tests")
+    tracker.client.delete_run(runs[0].info.run_id)
+    dead = tracker.start("sum/tests", "dead", key="d" * 16, stage="sum", params={})
+    later = Tracker(store)
+    calls, real = [], later.client.search_runs
+    monkeypatch.setattr(later.client, "search_runs", lambda *a, **k: calls.append(a) or real(*a, **k), raising=False)
+    execute(stages(*many)[:-1], Workspace(store, later))
     assert len(calls) == 2, "the dead runs, and all results at once"
+    assert tracker.get(dead.run_id).info.status == "KILLED"
+    execute(stages(*many), Workspace(store, Tracker(store)))
+    assert len(runs_of(tracker, "sum/tests")) == len(runs) + 1, "the deleted one was recorded again"
 
 
 def test_what_is_to_be_run_is_checked_before(stages, store, tracker):
