@@ -47,7 +47,7 @@ class Tracker(Address, RunFolders):
 
     Args:
         store: the results folder.
-        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI, else SQLite in the store.
+        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI; if empty, SQLite in the store.
         say: receives messages for the user.
     """
 

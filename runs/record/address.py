@@ -60,7 +60,7 @@ class Address:
 
     Args:
         store: the results folder.
-        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI, else SQLite in the store.
+        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI; if empty, SQLite in the store.
         say: receives messages for the user.
 
     Attributes:
@@ -73,7 +73,7 @@ class Address:
 
     def __init__(self, store: Store, uri: str | None, say: Say) -> None:
         self.store, self.say = store, say
-        self.uri = uri or os.environ.get(ENVIRONMENT, "").strip()
+        self.uri = os.environ.get(ENVIRONMENT, "").strip() if uri is None else uri
         self.own = not self.uri
         self.database: Path | None = store.database if self.own else None
         path, mark, options = self.uri.removeprefix("sqlite:///").partition("?")

@@ -203,13 +203,14 @@ def test_jobs_by_submitit(trained, tracker, configs, run):
         run(configs("shot=2"), Parallel("submitit", options={"nonsense": 5}))
 
 
-def test_a_job_that_does_not_see_the_results_or_the_record_fails(tmp_path, configs, monkeypatch):
-    place = Place(str(tmp_path / "absent"), folder="/")
-    ((text, code),) = perform(0, configs(), place)[2]
+def test_a_job_that_does_not_see_the_results_fails_and_one_writes_to_the_record_of_the_command(
+    trained, tracker, configs, tmp_path, monkeypatch
+):
+    ((text, code),) = perform(0, configs(), Place(str(tmp_path / "absent"), folder="/"))[2]
     assert (code, "cannot access the results folder" in text) == (2, True)
-    (tmp_path / "absent").mkdir()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://elsewhere")
-    assert "MLFLOW_TRACKING_URI" in perform(0, configs(), place)[2][0][0]
+    assert perform(0, configs(), Place(str(trained.root)))[1:3] == (1, [])
+    assert len(runs_of(tracker, "evaluate/Tiny")) == 1
 
 
 # The command line.
