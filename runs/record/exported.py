@@ -11,6 +11,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -46,35 +47,34 @@ class ExportedRuns(RunFolders):
     """
 
     def __init__(self, path: Path, say: Say = silent, remedy: str = REMEDY) -> None:
-        self.say = say
-        self.files: dict[str, dict[str, bytes]] = {}
-        rows = []
+        self.say, self.runs, self.files = say, list[RunRow](), dict[str, dict[str, bytes]]()
         for number, line in enumerate(_lines(path, remedy), 2):
             try:
-                row, files = _parse(json.loads(line))
+                self._add(json.loads(line))
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}: not an exported run ({error}); {remedy}") from error
-            rows.append(row)
-            self.files[row.run_id] = files
-        self.runs = sorted(rows, key=lambda row: (-row.start, row.run_id))
+        self.runs.sort(key=lambda row: (-row.start, row.run_id))
+
+    def _add(self, entry: dict[str, Any]) -> None:
+        files = {Path(name).name: base64.b64decode(text, validate=True) for name, text in entry.pop("files").items()}
+        entry["metrics"] = {name: math.nan if x is None else float(x) for name, x in entry["metrics"].items()}
+        entry |= {"start": int(entry["start"]), "params": dict(entry["params"]), "tags": dict(entry["tags"])}
+        row = RunRow(**entry, status="FINISHED", artifact_uri="")
+        self.runs.append(row)
+        self.files[row.run_id] = files
 
     def select(self, prefix: str, *, tags: Tags | None = None) -> list[RunRow]:
         """Return the runs of the experiments whose name starts with `prefix`, newest first, like `read_runs`."""
-        wanted = (tags or {}).items()
-        return [
-            row
-            for row in self.runs
-            if row.experiment.startswith(prefix) and all(row.tags.get(key) in allowed for key, allowed in wanted)
-        ]
+        runs = [row for row in self.runs if row.experiment.startswith(prefix)]
+        return [row for row in runs if all(row.tags.get(key) in allowed for key, allowed in (tags or {}).items())]
 
     def download(self, run_id: str, name: str, folder: Path, artifacts: str = "") -> Path | None:
         """Write one artefact of a run to a folder and return its path, or None if it is missing."""
         content = self.files.get(run_id, {}).get(name)
         if content is None:
             return None
-        path = folder / name
-        path.write_bytes(content)
-        return path
+        (folder / name).write_bytes(content)
+        return folder / name
 
 
 def write_runs(path: Path, runs: Collection[RunRow], files_of: Callable[[RunRow], Mapping[str, bytes]]) -> None:
@@ -93,28 +93,20 @@ def write_runs(path: Path, runs: Collection[RunRow], files_of: Callable[[RunRow]
     ):
         file.write(_line(HEADER))
         for row in sorted(runs, key=lambda row: (row.start, row.run_id)):
-            file.write(_line(_entry(row, files_of(row))))
+            entry = asdict(row)
+            del entry["status"], entry["artifact_uri"]
+            tags = {name: text for name, text in row.tags.items() if name == NOTE or not name.startswith("mlflow.")}
+            entry["params"] = {name: without_folders(text) for name, text in row.params.items()}
+            entry["tags"] = {name: without_folders(text) for name, text in tags.items()}
+            entry["metrics"] = {name: x if math.isfinite(x) else None for name, x in row.metrics.items()}
+            files = {name: content for name, content in files_of(row).items() if len(content) <= LARGEST_FILE}
+            entry["files"] = {name: base64.b64encode(content).decode() for name, content in files.items()}
+            file.write(_line(entry))
 
 
 def without_folders(text: str) -> str:
     """Return a text with every absolute path cut to the name of its file."""
     return FOLDERS.sub("", text)
-
-
-def _entry(row: RunRow, files: Mapping[str, bytes]) -> dict[str, Any]:
-    tags = {name: text for name, text in row.tags.items() if name == NOTE or not name.startswith("mlflow.")}
-    small = {name: content for name, content in sorted(files.items()) if len(content) <= LARGEST_FILE}
-    return {
-        "run_id": row.run_id,
-        "name": row.name,
-        "experiment": row.experiment,
-        "start": row.start,
-        "end": row.end,
-        "params": {name: without_folders(text) for name, text in row.params.items()},
-        "metrics": {name: value if math.isfinite(value) else None for name, value in row.metrics.items()},
-        "tags": {name: without_folders(text) for name, text in tags.items()},
-        "files": {name: base64.b64encode(content).decode() for name, content in small.items()},
-    }
 
 
 def _line(entry: Mapping[str, Any]) -> bytes:
@@ -128,16 +120,5 @@ def _lines(path: Path, remedy: str) -> Iterator[bytes]:
             if file.readline() != _line(HEADER):
                 raise InputError(f"{path}: not a file of exported runs; {remedy}")
             yield from file
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file; {remedy}") from error
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read ({error}); {remedy}") from error
-
-
-def _parse(entry: Mapping[str, Any]) -> tuple[RunRow, dict[str, bytes]]:
-    """Return the run of one line and its artefacts."""
-    metrics = {name: math.nan if value is None else float(value) for name, value in entry["metrics"].items()}
-    files = {Path(name).name: base64.b64decode(text, validate=True) for name, text in entry["files"].items()}
-    text = (entry["run_id"], entry["name"], entry["experiment"])
-    times = (int(entry["start"]), None if entry["end"] is None else int(entry["end"]))
-    return RunRow(*text, *times, "FINISHED", dict(entry["params"]), metrics, dict(entry["tags"]), ""), files

@@ -11,13 +11,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clustering.foundation.errors import InputError
 from runs.record.passwords import without_passwords
 
 if TYPE_CHECKING:
     from torch import nn
 
-PARAM_LENGTH, TAG_LENGTH, KEY_LENGTH = 6000, 5000, 250  # MLflow silently truncates longer values
+PARAM_LENGTH, TAG_LENGTH = 6000, 5000  # MLflow silently truncates longer values
 A_CALL = 100  # params, tags and metrics that MLflow takes at once
 
 
@@ -65,12 +64,7 @@ class TrackedRun:
         from mlflow.entities import Metric, Param, RunTag
 
         metrics, params, tags = dict(metrics or {}), dict(params or {}), dict(tags or {})
-        for long in [name for name in [*metrics, *params, *tags] if len(name) > KEY_LENGTH]:
-            raise InputError(
-                f"the name {long[:40]}... has {len(long)} characters, but a run allows at most {KEY_LENGTH}; shorten it"
-            )
-        undefined = {name for name, value in metrics.items() if not math.isfinite(value)}
-        if undefined - self._undefined:
+        if undefined := {name for name, value in metrics.items() if not math.isfinite(value)}:
             self._undefined |= undefined
             tags["undefined"] = ", ".join(sorted(self._undefined))
         now = int(time.time() * 1000)
