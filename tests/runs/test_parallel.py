@@ -73,11 +73,12 @@ def test_nothing_is_missing_of_what_is_in_the_cache(trained, tracker, configs, r
     assert (batch.computed, len(batch.cached), batch.code) == (0, 2, 0)
 
 
-def test_tunings_and_clusterings_are_jobs_too(trained, tracker, tiny_arguments, run, tmp_path):
+def test_tunings_and_clusterings_are_jobs_too_and_what_cannot_be_run_is_said(trained, tiny_arguments, run, tmp_path):
     (tmp_path / "short.yaml").write_text(
         "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n"
     )
     tuned = [word for word in tiny_arguments if not word.startswith("tasks=")]
+    absent = ["benchmark=omniglot", f"root={tmp_path / 'absent'}", "strategy=simpleshot", "tasks=40", "device=cpu"]
     asked = [
         *parse(ClusterConfig, ["dataset=digits", "method=kmeans,kmodes", "starts=1", "selection=null", "device=cpu"]),
         *parse(FairConfig, ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0,1", "device=cpu"]),
@@ -85,16 +86,11 @@ def test_tunings_and_clusterings_are_jobs_too(trained, tracker, tiny_arguments, 
     ]
     late = run(asked, Parallel(n_jobs=1), minutes=1e-9)
     assert [config for job in late.jobs.values() for config in job] == asked
-    batch = run(asked, Parallel(n_jobs=1))
-    assert (batch.computed, batch.jobs, batch.failures) == (4, {}, [])
+    batch = run([*parse(EvaluateConfig, absent), *asked], Parallel(n_jobs=1))
+    assert (batch.computed, batch.jobs, batch.code) == (4, {}, 2)
+    ((failure, _),) = batch.failures
+    assert "root" in failure
     assert run(asked).cached == asked
-
-
-def test_images_that_are_not_there_are_said_and_stop_nothing_else(trained, tracker, configs, tmp_path, run):
-    words = ["benchmark=omniglot", f"root={tmp_path / 'absent'}", "strategy=simpleshot", "tasks=40", "device=cpu"]
-    batch = run([*parse(EvaluateConfig, words), *configs()], Parallel(n_jobs=1))
-    assert (batch.computed, batch.code) == (1, 2)
-    assert "root" in batch.failures[0][0]
 
 
 # Processes of this machine.
