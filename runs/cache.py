@@ -66,8 +66,7 @@ def revisions(**parts: object) -> dict[str, int | str]:
 def _revision(kind: object) -> int | str:
     revision, module = int(getattr(kind, "revision", 1)), str(getattr(kind, "__module__", ""))
     file = getattr(sys.modules.get(module), "__file__", None)
-    installed = file is None or {"site-packages", "dist-packages"} & set(Path(file).parts)
-    if installed or module.partition(".")[0] in OWN:
+    if module.partition(".")[0] in OWN or file is None or {"site-packages", "dist-packages"} & set(Path(file).parts):
         return revision
     return f"{revision} {_hash(Path(file))[:16]}"
 

@@ -11,7 +11,7 @@ from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunCo
 from runs.config.tuning_protocol import steps_of
 from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, train_name
 
-ORDER = ("images", "checkpoint", "import", "features", "tuning", "evaluation", "clustering", "fair")
+ORDER = ("checkpoint", "import", "features", "tuning", "evaluation", "clustering", "fair")
 
 
 @dataclass(frozen=True)
@@ -121,20 +121,12 @@ class Planner:
             yield self._stage("evaluation", evaluate_name(config), lineage.evaluation(config), 1)
 
     def _sources(self, config: TrainConfig, lineage: Lineage, *, tunes: bool) -> Iterator[PlannedStage]:
-        """Yield images, checkpoint and features."""
-        name, parts = train_name(config), _parts(config, lineage, tunes=tunes)
-        stage, runs = ("import", 0) if config.given else ("checkpoint", 1)
-        network = self._stage(stage, name, lineage.checkpoint, runs, kind="checkpoint")
-        shown = {part: part.split if part.benchmark is lineage.benchmark else _images(part) for part in parts}
-        features = {part: self._stage("features", f"{name} {shown[part]}", lineage.bank_of(part), 0) for part in parts}
-        trained = [] if config.given or network.is_cached else [lineage.part("base"), lineage.part("validation")]
-        read = [*trained, *(part for part, step in features.items() if not step.is_cached)]
-        for images, part in {_images(part): part for part in read}.items():
-            folder = self.store.images / f"images-{part.benchmark.name}-{part.source}"
-            if not (folder / f"{part.split}.safetensors").exists():
-                yield PlannedStage("images", images, part.source, "to do")
-        yield network
-        yield from features.values()
+        """Yield checkpoint and features."""
+        name, (stage, runs) = train_name(config), ("import", 0) if config.given else ("checkpoint", 1)
+        yield self._stage(stage, name, lineage.checkpoint, runs, kind="checkpoint")
+        for part in _parts(config, lineage, tunes=tunes):
+            other = "" if part.benchmark is lineage.benchmark else f"{part.benchmark.name} "
+            yield self._stage("features", f"{name} {other}{part.split}", lineage.bank_of(part), 0)
 
     def _stage(self, stage: str, name: str, key: str, runs: int, kind: str = "") -> PlannedStage:
         if self._peek(kind or stage, key):
@@ -154,7 +146,3 @@ def _parts(config: TrainConfig, lineage: Lineage, *, tunes: bool) -> list[Part]:
     if lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
         parts.insert(1, lineage.target_base)
     return list({lineage.bank_of(part): part for part in parts}.values())
-
-
-def _images(part: Part) -> str:
-    return f"{part.benchmark.name} {part.split}"

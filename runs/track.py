@@ -69,28 +69,26 @@ class Tracker(Address, RunFolders):
         from mlflow.exceptions import MlflowException
 
         entry, expected = self.client.get_experiment_by_name(name), self.artifact_location(name)
-        if entry is not None and entry.lifecycle_stage == "deleted":
-            self.client.restore_experiment(entry.experiment_id)
-            self.say(f"the deleted experiment {name} was restored")
-        if entry is not None:
-            place = str(entry.artifact_location or "").removesuffix("/")
-            if place in ("", "None"):
-                remedy = "rename it, so that a new one is created"
-                raise InputError(f"{self.place}: the experiment {name!r} has no place for artifacts; {remedy}")
-            if not self.own or place == expected:
-                return str(entry.experiment_id)
+        if entry is not None and (place := str(entry.artifact_location or "").removesuffix("/")) in ("", "None"):
+            remedy = "rename it, so that a new one is created"
+            raise InputError(f"{self.place}: the experiment {name!r} has no place for artifacts; {remedy}")
+        if entry is not None and self.own and place != expected:
             # MLflow cannot change the place: artifacts would be stored where the results folder was before.
             old = f"{name} (until moved from {_path(place).parents[name.count('/') + 1]})"
             self.client.rename_experiment(entry.experiment_id, old)
             self.say(f"{self.store.root} was moved: its earlier runs are now in the experiment {old!r}")
-        try:
+            entry = None
+        if entry is None:
             kind = {"mlflow.experimentKind": "custom_model_development"}
-            return str(self.client.create_experiment(name, artifact_location=expected, tags=kind))
-        except MlflowException:  # another process has created it
+            with suppress(MlflowException):  # another process was first
+                self.client.create_experiment(name, artifact_location=expected, tags=kind)
             entry = self.client.get_experiment_by_name(name)
-            if entry is None:
-                raise
-            return str(entry.experiment_id)
+        if entry is None:
+            raise InputError(f"{self.place}: the experiment {name!r} could not be created; rerun the command")
+        if entry.lifecycle_stage == "deleted":
+            self.client.restore_experiment(entry.experiment_id)
+            self.say(f"the deleted experiment {name} was restored")
+        return str(entry.experiment_id)
 
     def start(
         self,
@@ -172,10 +170,10 @@ class Tracker(Address, RunFolders):
         """
         with self.store.try_lock(COMMAND, key) as free:
             if not free:  # the same command runs in another process
-                running = self.find(experiment, key, status="RUNNING")
+                running = self.find(key, status="RUNNING")
                 yield running.info.run_id if running else ""
                 return
-            done = self.find(experiment, key)
+            done = self.find(key)
             run = self.unfinished(experiment, [key]).get(key) if done is None else self._resume(done)
             if run is None:
                 line = without_passwords(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))
@@ -200,21 +198,20 @@ class Tracker(Address, RunFolders):
                     self.tracked(run_id).stop("KILLED", "its process ended unexpectedly")
                     self.say(f"marked as KILLED: {run.info.run_name}; its process ended before the run was finished")
 
-    def recorded(self, entries: Sequence[tuple[str, Entry, str]]) -> dict[str, str]:
+    def recorded(self, entries: Sequence[tuple[Entry, str]]) -> dict[str, str]:
         """Return the ids of the finished runs that record results of the cache, by name of the entry.
 
         Runs that the entries note are read at once, unless the record has not changed since: then it is not opened.
         Each other one is searched by its key.
 
         Args:
-            entries: the experiment of each result, the result, and the id of the parent run below which it must be
-                recorded (empty: anywhere).
+            entries: each result, and the id of the parent run below which it must be recorded (empty: anywhere).
         """
         state = self.state
-        notes = [(entry, *entry.noted_run(self.note_of(parent))) for _, entry, parent in entries]
+        notes = [(entry, *entry.noted_run(self.note_of(parent))) for entry, parent in entries]
         found = {entry.name: run_id for entry, run_id, seen in notes if run_id and seen == state != ""}
         noted = {run_id: entry for entry, run_id, _ in notes if run_id and entry.name not in found}
-        if not self.exists() or len(found) == len({entry.name for _, entry, _ in entries}):
+        if not self.exists() or len(found) == len({entry.name for entry, _ in entries}):
             return found
         for start in range(0, len(noted), PAGE):
             ids = ", ".join(f"'{run_id}'" for run_id in list(noted)[start : start + PAGE])
@@ -223,9 +220,9 @@ class Tracker(Address, RunFolders):
                 entry, tags = noted[run.info.run_id], run.data.tags
                 if (tags.get(KEY), tags.get("fingerprint")) == (entry.key, entry.fingerprint):
                     found[entry.name] = run.info.run_id
-        for experiment, entry, parent in entries:
+        for entry, parent in entries:
             if entry.name not in found:
-                run = self.find(experiment, entry.key, fingerprint=entry.fingerprint, parent=parent)
+                run = self.find(entry.key, fingerprint=entry.fingerprint, parent=parent)
                 found |= {entry.name: run.info.run_id} if run else {}
         return found
 
@@ -233,23 +230,17 @@ class Tracker(Address, RunFolders):
         """Return the name under which results of the cache note their runs in this record, below a parent run."""
         return f"{'' if self.own else self.place}#{parent}"
 
-    def find(
-        self, experiment: str, key: str, *, fingerprint: str = "", parent: str = "", status: str = "FINISHED"
-    ) -> Any | None:
+    def find(self, key: str, *, fingerprint: str = "", parent: str = "", status: str = "FINISHED") -> Any | None:
         """Return the newest run with a key, as MLflow's `Run`; None if there is none.
 
         Args:
             fingerprint: only a run that records the result with this fingerprint.
             parent: id of a run; only its children are searched.
         """
-        name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or experiment
-        known = self.client.get_experiment_by_name(name) if self.exists() else None
-        if known is None:
-            return None
         condition = f"tags.{KEY} = '{key}' and attributes.status = '{status}'"
         condition += f" and tags.fingerprint = '{fingerprint}'" if fingerprint else ""
         condition += f" and tags.`{PARENT}` = '{parent}'" if parent else ""
-        return next(search(self, [known.experiment_id], condition), None)
+        return next(search(self, experiments(self), condition), None) if self.exists() else None
 
     def get(self, run_id: str) -> Any | None:
         """Return MLflow's `Run` of that id, or None if it does not exist or was deleted."""

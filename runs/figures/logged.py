@@ -78,7 +78,7 @@ def logged_figure(
     experiment = f"figure/{name.partition('@')[0]}"
     caption, stem = drawing.caption(results), file_stem(files_as or name)
     with store.lock("figure", key, f"the figure {name}", say), store.watched():
-        run = None if force else tracker.find(experiment, key)
+        run = None if force else tracker.find(key)
         if run and (files := _fetch(run, stem, store, tracker)):
             return LoggedFigure(name, files, caption, run.info.run_id, True, sources)
         if run:

@@ -210,7 +210,7 @@ def record(
     network = Path(result.classifier.backbone or "features").name
     name = f"{short(config.strategy)} {len(result.classes)} classes {network}"
     with store.lock(STAGE, result.key, "this classification", tracker.say):
-        earlier = tracker.find(experiment, result.key)
+        earlier = tracker.find(result.key)
         if earlier is not None:
             return str(earlier.info.run_id), True
         tags = {

@@ -44,7 +44,7 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bo
         os.environ[ARTIFACT_ROOT_ENV_VAR] = tracker.store.artifacts.as_uri()
     # As `mlflow ui` starts it, but that is a process of its own, which a killed parent would leave behind.
     app = "mlflow.server.fastapi_app:app"
-    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning"))
+    server: Any = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning"))
     startup = server.startup
 
     async def started(*arguments: Any, **settings: Any) -> None:

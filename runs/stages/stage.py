@@ -119,7 +119,7 @@ class Stage(ABC):
         entry = store.find(self.kind, self.key)
         if entry is None:
             return None
-        run_id = tracker.recorded([(self.experiment, entry, self.parent_run)]).get(entry.name, "")
+        run_id = tracker.recorded([(entry, self.parent_run)]).get(entry.name, "")
         try:
             return self.result(self.load(entry), entry, run_id)
         except DAMAGE as error:
@@ -213,7 +213,7 @@ class _Execution:
         (store, tracker, progress, _), results = self.work, {}
         found = [(stage, store.find(stage.kind, stage.key, progress.note, held=held)) for stage in stages]
         cached = [(stage, entry) for stage, entry in found if entry is not None]
-        recorded = tracker.recorded([(stage.experiment, entry, stage.parent_run) for stage, entry in cached])
+        recorded = tracker.recorded([(entry, stage.parent_run) for stage, entry in cached])
         for stage, entry in cached:
             try:
                 content = stage.load(entry)
@@ -223,7 +223,7 @@ class _Execution:
             run_id = recorded.get(entry.name, "")
             if not run_id:
                 with nullcontext() if held else self.lock(stage):
-                    again = {} if held else tracker.recorded([(stage.experiment, entry, stage.parent_run)])
+                    again = {} if held else tracker.recorded([(entry, stage.parent_run)])
                     run_id = again.get(entry.name) or self._record(stage, content, entry, *self._runs([stage]))
             self.recorded.append((entry, run_id, stage.parent_run))
             results[stage.key] = stage.result(content, entry, run_id)

@@ -147,7 +147,7 @@ def test_a_missing_file_is_named(arguments):
 
 def test_the_plan_trains_nothing_and_needs_no_validation_images(store, tracker, config):
     made = plan([config], store)
-    assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
+    assert [step.stage for step in made.steps] == ["import", "features", "features", "evaluation"]
     assert made.runs == 1
     assert not store.cache("checkpoint").exists()
     evaluation([config], store, tracker)

@@ -120,13 +120,6 @@ def test_after_a_killed_process_the_same_command_goes_on(trained, tracker, confi
     assert {entry.info.status for entry in runs_of(tracker, "evaluate/Tiny")} == {"FINISHED"}
 
 
-@pytest.mark.slow
-def test_tasks_that_cannot_be_drawn_stop_before_a_training(store, tracker, configs, run):
-    batch = run(configs("way=50", "shot=1,2"), Parallel(n_jobs=1))
-    assert {code for _, code in batch.failures} == {2}
-    assert not runs_of(tracker, "train/Tiny")
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.slow
 def test_a_command_that_ends_leaves_no_process_behind_and_goes_on(

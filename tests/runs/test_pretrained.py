@@ -85,7 +85,7 @@ def test_nothing_is_trained_and_the_run_says_what_it_stands_on(store, tracker, c
 
 def test_the_plan_imports_and_trains_nothing(store, tracker, config):
     made = plan([config], store)
-    assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
+    assert [step.stage for step in made.steps] == ["import", "features", "features", "evaluation"]
 
 
 def identities(arguments):

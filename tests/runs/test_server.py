@@ -65,7 +65,7 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     for old, new in zip(first, again, strict=True):
         np.testing.assert_array_equal(old.accuracies, new.accuracies)
         assert new.run_id == old.run_id
-    run = tracker.find("evaluate/Tiny", first[0].key)
+    run = tracker.find(first[0].key)
     assert capsys.readouterr().out == "", "MLflow writes nothing between results"
     assert run.info.run_name == "simpleshot 5w1s Tiny/conv4 s0"
     assert run.data.metrics["accuracy"] == pytest.approx(first[0].accuracy)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from runs.cache import Store, key
-from runs.record.query import COMMAND, PARENT, read_runs
+from runs.record.query import PARENT, read_runs
 from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.stages.stage import Computed, Stage, Workspace, execute, plan_of
 from runs.track import Tracker
@@ -85,29 +85,6 @@ def test_what_is_finished_is_reused(stages, store, tracker, notes):
     assert [step.state for step in plan_of(stages(3), store).steps] == ["cached"]
     execute(stages(1), work._replace(force=True))
     assert stages.done[-1] == "1 x (1 2)"
-
-
-def test_a_run_has_what_users_of_mlflow_look_for(stages, store, tracker):
-    execute(stages(1), Workspace(store, tracker))
-    (run,) = runs_of(tracker, "sum/tests")
-    tags = run.data.tags
-    assert (tags["stage"], tags["key"], tags["way"]) == ("sum", stages(1)[0].key, "5")
-    assert {"machine", "mlflow.user", "mlflow.source.name", "mlflow.source.git.commit"} <= tags.keys()
-    assert run.data.params == {"scale": "1"}
-    assert run.data.metrics == {"total": 3}
-    (used,) = run.inputs.dataset_inputs
-    assert (used.dataset.name, used.dataset.digest, used.tags[0].value) == ("numbers", "abc", "all")
-    assert {file.path for file in tracker.client.list_artifacts(run.info.run_id)} == {"config.yaml", "total.json"}
-    assert PARENT not in tags, "a command with one config has one run"
-
-
-def test_the_runs_of_a_command_have_one_parent(stages, store, tracker):
-    execute(stages(1, 2), Workspace(store, tracker))
-    execute(stages(1, 2), Workspace(store, tracker))
-    execute(stages(1, 2), Workspace(store, tracker, force=True))
-    (parent,) = {run.data.tags[PARENT] for run in runs_of(tracker, "sum/tests")}
-    found = tracker.get(parent)
-    assert (found.info.status, found.data.tags["stage"]) == ("FINISHED", COMMAND)
 
 
 def test_a_failure_stops_nothing_else(stages, store, tracker, notes):

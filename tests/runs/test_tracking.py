@@ -19,7 +19,6 @@ from runs.cache import Store
 from runs.cli import main
 from runs.record.address import quiet_mlflow
 from runs.record.code_version import code_version
-from runs.record.machine import _processor
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
 from runs.track import Tracker
@@ -52,7 +51,7 @@ def test_a_run_holds_what_it_was_given_and_its_files_are_in_the_store(tracker, s
     (tmp_path / "rows.txt").write_text("1 2 3")
     run.artifact(tmp_path / "rows.txt")
     run.finish()
-    found = tracker.find("evaluate/tiny", "a" * 16)
+    found = tracker.find("a" * 16)
     assert found.info.run_name == "laplacianshot 5w1s tiny/conv4 s0"
     assert (found.data.params, found.data.metrics) == ({"shot": "1", "strategy.weight": "0.7"}, {"accuracy": 0.5})
     expected = {"key": "a" * 16, "stage": "evaluation", "shot": "1", "seed": "0", "code": code_version()}
@@ -69,25 +68,19 @@ def test_a_run_holds_what_it_was_given_and_its_files_are_in_the_store(tracker, s
     assert tracker.download("0" * 32, "config.yaml", tmp_path, "file://[x/\0") is None
 
 
-def test_a_processor_whose_name_is_not_utf8(tmp_path, monkeypatch):
-    (tmp_path / "cpuinfo").write_bytes(b"processor\t: 0\r\nmodel name\t: CPU \xae 3 GHz\r\n")
-    monkeypatch.setattr("runs.record.machine.CPUINFO", tmp_path / "cpuinfo")
-    assert _processor.__wrapped__() == "CPU \N{REPLACEMENT CHARACTER} 3 GHz"
-
-
 def test_only_finished_and_not_deleted_runs_are_found_newest_first(tracker):
-    assert tracker.find("evaluate/tiny", "a" * 16) is None
+    assert tracker.find("a" * 16) is None
     running, failed, first, second = (start(tracker) for _ in range(4))
     failed.stop("FAILED", "why")
-    assert tracker.find("evaluate/tiny", "a" * 16) is None
+    assert tracker.find("a" * 16) is None
     first.finish()
     second.finish()
     start(tracker, key="b" * 16).finish()
     times = {run.run_id: tracker.client.get_run(run.run_id).info.start_time for run in (first, second)}
-    found = tracker.find("evaluate/tiny", "a" * 16).info.run_id
+    found = tracker.find("a" * 16).info.run_id
     assert times[found] == max(times.values())
     tracker.client.delete_run(found)
-    assert {found, tracker.find("evaluate/tiny", "a" * 16).info.run_id} == set(times)
+    assert {found, tracker.find("a" * 16).info.run_id} == set(times)
     assert [tracker.get(run_id) is None for run_id in (found, running.run_id, "0" * 32)] == [True, False, True]
     assert len(read_runs(tracker, "evaluate/", tags={"shot": ["1"]})) == 2
     assert read_runs(tracker, "train/") == []
@@ -172,7 +165,7 @@ def test_a_moved_results_folder_keeps_its_runs_and_their_files(tracker, store, t
     assert "was moved" in notes
     assert {row.experiment for row in read_runs(moved, "evaluate/")} == {"evaluate/tiny"}
     assert len(list((moved.store.artifacts / "evaluate" / "tiny").glob("*/artifacts/config.yaml"))) == 3
-    assert moved.find("evaluate/tiny", "b" * 16) is not None
+    assert moved.find("b" * 16) is not None
 
 
 @pytest.mark.parametrize("place", ["", "None"])
@@ -192,7 +185,7 @@ def test_nothing_is_made_before_it_is_needed(tmp_path, monkeypatch):
     tracker = Tracker(Store(tmp_path / "results"))
     assert tracker.own
     assert not tracker.exists()
-    assert tracker.find("evaluate/tiny", "a") is None
+    assert tracker.find("a") is None
     assert read_runs(tracker, "evaluate/") == []
     tracker.end_dead_runs()
     assert not any(tmp_path.iterdir())
@@ -209,7 +202,7 @@ def test_a_database_elsewhere(store, empty_record, tmp_path, monkeypatch):
     store.database.unlink()
     tracker = Tracker(store)
     start(tracker).finish()
-    assert tracker.find("evaluate/tiny", "a" * 16) is not None
+    assert tracker.find("a" * 16) is not None
     assert not store.database.exists()
     assert (store.artifacts / "evaluate" / "tiny").is_dir()
 
@@ -275,7 +268,7 @@ def test_a_server_that_does_not_answer_is_named_and_asked_once(store, monkeypatc
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     tracker = Tracker(store)
     with pytest.raises(InputError, match=r"http://127\.0\.0\.1:9: the record of runs cannot be reached") as first:
-        tracker.find("evaluate/tiny", "a" * 16)
+        tracker.find("a" * 16)
     with pytest.raises(InputError) as second:
         read_runs(tracker, "")
     assert second.value is first.value
