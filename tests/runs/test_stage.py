@@ -180,18 +180,14 @@ def test_two_commands_at_once_compute_a_result_once(stages, store, tracker, monk
     assert [run.info.status for run in runs_of(tracker, "sum/tests")] == ["FINISHED"]
 
 
-def test_a_run_below_a_run_of_the_user(stages, store, tracker, monkeypatch):
+def test_an_experiment_and_a_parent_run_of_the_user(stages, store, tracker, monkeypatch):
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
     monkeypatch.setenv("MLFLOW_RUN_ID", "f" * 32)
     execute(stages(1, 2), Workspace(store, tracker))
-    assert {run.data.tags[PARENT] for run in runs_of(tracker, "sum/tests")} == {"f" * 32}
-
-
-def test_an_experiment_of_the_user(stages, store, tracker, monkeypatch):
-    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
-    execute(stages(1), Workspace(store, tracker))
-    execute(stages(1), Workspace(store, tracker))
-    (run,) = runs_of(tracker, "mine")
-    assert [row.run_id for row in read_runs(tracker, "sum/")] == [run.info.run_id]
+    execute(stages(1, 2), Workspace(store, tracker))
+    runs = runs_of(tracker, "mine")
+    assert [run.data.tags[PARENT] for run in runs] == ["f" * 32] * 2
+    assert {row.run_id for row in read_runs(tracker, "sum/")} == {run.info.run_id for run in runs}
     assert read_runs(tracker, "other/") == []
 
 
@@ -213,10 +209,3 @@ def test_reused_results_take_one_query_of_runs_or_none(stages, store, tracker, m
     assert tracker.get(dead.run_id).info.status == "KILLED"
     execute(stages(*many), Workspace(store, Tracker(store)))
     assert len(runs_of(tracker, "sum/tests")) == len(runs) + 1, "the deleted one was recorded again"
-
-
-def test_what_is_to_be_run_is_checked_before(stages, store, tracker):
-    shown = []
-    execute(stages(1, 2), Workspace(store, tracker), check=lambda batches: shown.extend(map(len, batches)))
-    execute(stages(1, 2), Workspace(store, tracker), check=shown.extend)
-    assert shown == [1, 1]
