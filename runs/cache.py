@@ -200,9 +200,6 @@ class Store:
         self.prepare()
         return try_locked(self.locks / f"{kind}-{key}.lock")
 
-    def watched(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
     def find(self, kind: str, key: str, say: Say = silent, *, held: bool = False) -> Entry | None:
         """Return a finished result; None if there is none.
 

@@ -90,9 +90,8 @@ def write_clusters_file(result: "Clustered", store: Store) -> Path:
     lines = zip(data.names, map(str, labels), chances, strict=True)
     name = f"{FOLDER}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}.csv"
     path = Path(config.output) if config.output else store.root / "clusters" / name
-    with store.watched():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, _csv(CLUSTERS, lines))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, _csv(CLUSTERS, lines))
     return path
 
 

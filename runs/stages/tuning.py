@@ -256,5 +256,5 @@ class TuningStage(Stage):
         from runs.figures.tuning import tuning_figure
 
         figure = tuning_figure(curves, f"{self.name}, tuned by {Path(self.config.tuning).stem}", novel)
-        with self.work.store.watched(), tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             run.artifact(Path(shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)))

@@ -61,6 +61,8 @@ def check_place(key: str, place: Path, ending: str = "") -> None:
             with tempfile.TemporaryFile(dir=place.absolute().parent):
                 pass
         except OSError as error:
-            problem = f"cannot be written: its folder is not writable ({error.strerror}); give another path"
+            is_missing = isinstance(error, FileNotFoundError)
+            why = "does not exist" if is_missing else f"is not writable ({error.strerror})"
+            problem = f"cannot be written: its folder {why}; give another path"
     if problem:
         raise InputError(f"{key}={place} {problem}")

@@ -113,8 +113,7 @@ class LearningStage(ClusteringStage):
             provenance,
             None if told is None else torch.from_numpy(told),
         )
-        with work.store.watched():
-            bank.save(learning.folder / BANK)
+        bank.save(learning.folder / BANK)
         path = work.store.cache(self.kind) / self.key / BANK
         work.progress.note(f"learned features: {path} (transduce cluster dataset=features path={path} method=kmeans)")
         tags = {"features": str(path), "sizes": " ".join(map(str, sizes))}
@@ -136,7 +135,7 @@ class StepwiseStage(LearningStage):
         (clusters, known, _), (data, graphs), fitted = problem, prepared, list[Any]()
         config, folder = self.config, learning.folder
         steps = config.method.build().set_params(n_clusters=clusters).planned_steps(known.partial)
-        with work.store.watched(), work.progress.track(f"training {self.name}", steps) as advance:
+        with work.progress.track(f"training {self.name}", steps) as advance:
             watch = {"log": learning, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
             trials = fit_all(config, None, data, known, graphs, clusters, quiet, given=watch, take=fitted.append)
             keep_method(folder / NETWORK, fitted[0], config.method.plugin)

@@ -76,7 +76,7 @@ class NetworkStage(LearningStage):
         batch = min(training.batch_size, len(inputs.points))
         total = training.epochs * (len(inputs.points) // batch) * batch
         caught = warnings.catch_warnings(record=True)
-        with work.store.watched(), progress.track(f"training {self.name}", total) as advance, caught as warned:
+        with progress.track(f"training {self.name}", total) as advance, caught as warned:
             warnings.simplefilter("default", ConvergenceWarning)
             found = train(
                 network.backbone(inputs.channels, inputs.size),
