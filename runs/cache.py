@@ -21,17 +21,20 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from clustering.files.regular import open_regular, read_text
 from clustering.foundation.errors import InputError
-from runs.storage.disk import ENVIRONMENT, is_disk_full, unwritable, watched, write_text
+from runs.storage.disk import is_full, write_text
 from runs.storage.locks import Say, locked, silent, try_locked
 
+ENVIRONMENT = "TRANSDUCE_RESULTS"
 CONFIG, METRICS, COMPLETE = "config.yaml", "metrics.json", "complete.json"
-RUNS, RUNS_NOTED = "runs.json", 50  # ids of the runs that record a result, by record and parent run
+RUNS, RUNS_NOTED = "runs.json", 50  # the runs that record a result, by record and parent run
+OWN = ("clustering", "fairness", "fsl", "runs")  # packages whose classes state their revision
+DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)  # errors of reading a result
 _checked: dict[str, tuple[int, int]] = {}  # size and modification time of the files whose checksum was right
 
 
@@ -52,9 +55,6 @@ def key(kind: str, config: Mapping[str, Any], inputs: Mapping[str, Any], revisio
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-OWN = ("clustering", "fairness", "fsl", "runs")  # packages whose classes state their revision
-
-
 def revisions(**parts: object) -> dict[str, int | str]:
     """Return the revisions of the parts of a computation: numbers, or plug-in classes with a `revision` (default 1).
 
@@ -66,13 +66,9 @@ def revisions(**parts: object) -> dict[str, int | str]:
 def _revision(kind: object) -> int | str:
     revision, module = int(getattr(kind, "revision", 1)), str(getattr(kind, "__module__", ""))
     file = getattr(sys.modules.get(module), "__file__", None)
-    if module.partition(".")[0] in OWN or file is None or _installed(file):
+    if module.partition(".")[0] in OWN or file is None or {"site-packages", "dist-packages"} & set(Path(file).parts):
         return revision
     return f"{revision} {_hash(Path(file))[:16]}"
-
-
-def _installed(file: str) -> bool:
-    return bool({"site-packages", "dist-packages"} & set(Path(file).parts))
 
 
 def raised(revisions: Mapping[str, int | str]) -> str:
@@ -114,17 +110,23 @@ class Entry:
         """The config as YAML."""
         return read_text(self.path / CONFIG)
 
-    def run_id(self, record: str) -> str:
-        """Return the id of the run that records the result in a record; empty if none is noted."""
-        return str(self._runs().get(record, ""))
+    def noted_run(self, record: str) -> tuple[str, str]:
+        """Return the id of the run that records the result, and the state of the record when it was seen there.
 
-    def note_run(self, record: str, run_id: str) -> None:
-        """Note the id of the run that records the result."""
-        runs = list(({**self._runs(), record: run_id}).items())[-RUNS_NOTED:]
-        write_text(self.path / RUNS, json.dumps(dict(runs)))
+        Both are empty if no run is noted; the state is empty if the record has none.
+        """
+        run_id, _, state = str(self._runs().get(record, "")).partition(" ")
+        return run_id, state
+
+    def note_run(self, record: str, run_id: str, state: str = "") -> None:
+        """Note which run records the result; only a help, which may fail."""
+        if self.noted_run(record) != (run_id, state):
+            runs = {**self._runs(), record: f"{run_id} {state}".strip()}
+            with suppress(OSError):
+                (self.path / RUNS).write_text(json.dumps(dict(list(runs.items())[-RUNS_NOTED:])))
 
     def _runs(self) -> dict[str, Any]:
-        with suppress(OSError, ValueError, TypeError, RecursionError), open_regular(self.path / RUNS) as file:
+        with suppress(*DAMAGE), open_regular(self.path / RUNS) as file:
             return dict(json.loads(file.read(1 << 20)))
         return {}
 
@@ -160,18 +162,18 @@ class Store:
         Raises:
             InputError: they cannot.
         """
-        if self._prepared:
-            return
-        with self.watched():
-            for folder in (self.root / "cache", self.images, self.locks):
-                try:
-                    folder.mkdir(parents=True, exist_ok=True)
-                    with tempfile.TemporaryFile(dir=folder):
-                        pass
-                except OSError as error:
-                    if is_disk_full(error):
-                        raise
-                    raise unwritable(error, self.root) from error
+        try:
+            for folder in () if self._prepared else (self.root / "cache", self.images, self.locks):
+                folder.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
+        except OSError as error:
+            if is_full(error):
+                raise
+            raise InputError(
+                f"cannot write to the results folder {self.root}: {error.strerror}; "
+                f"use another one with results=FOLDER or {ENVIRONMENT}=FOLDER"
+            ) from error
         self._prepared = True
 
     @property
@@ -179,22 +181,14 @@ class Store:
         """Random id of the folder, created with it."""
         self.prepare()
         path = self.root / "id"
-        with self.watched():
-            if not path.exists():
-                with tempfile.NamedTemporaryFile("w", dir=self.root, prefix=".id-", delete=False) as file:
-                    file.write(secrets.token_hex(8))
-                with suppress(FileExistsError):  # another process was first
-                    os.link(file.name, path)
-                os.unlink(file.name)
+        with locked(self.locks / "id.lock", "the results folder"):
+            if not os.path.lexists(path):
+                write_text(path, secrets.token_hex(8))
         try:
             with open_regular(path) as opened:
                 return opened.read(64).decode("ascii").strip()
         except (OSError, ValueError) as error:
             raise InputError(f"{path}: not readable ({error}); remove this file") from error
-
-    def watched(self) -> AbstractContextManager[None]:
-        """Context that turns errors of a full or read-only disk into one plain error; see `runs.storage.disk`."""
-        return watched(self.root)
 
     def lock(self, kind: str, key: str, what: str, say: Say = silent) -> AbstractContextManager[None]:
         """Hold the lock of a result; print a message if another process holds it for over two seconds."""
@@ -217,15 +211,15 @@ class Store:
             held: whether the caller holds the lock.
         """
         folder = self.cache(kind) / key
-        if any(os.path.lexists(folder.with_name(f"{key}{ending}")) for ending in (".new", ".old")):
+        if any(map(os.path.lexists, _beside(folder))):
             with nullcontext(True) if held else self.try_lock(kind, key) as free:
                 if free:
-                    self._tidy(folder)
+                    _put_in_place(folder)
         if not os.path.lexists(folder):
             return None
         try:
             entry = _read(folder)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except DAMAGE as error:
             self.put_aside(folder, str(error), say)
             return None
         if older := self._older(entry.facts):
@@ -233,30 +227,11 @@ class Store:
             return None
         return entry
 
-    def _tidy(self, folder: Path) -> None:
-        """Complete the renaming of a result that was interrupted; nobody else publishes it meanwhile."""
-        new, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
-        with self.watched():
-            if not os.path.lexists(folder) and (new / COMPLETE).is_file():
-                os.replace(new, folder)
-            elif not os.path.lexists(folder) and old.exists():
-                os.replace(old, folder)
-            for left in (new, old):
-                shutil.rmtree(left, ignore_errors=True)
-
     def peek(self, kind: str, key: str) -> bool:
         """Return whether a result is in the cache, without reading its data files."""
-        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        with suppress(*DAMAGE):
             return not self._older(_complete(self.cache(kind) / key)["facts"])
         return False
-
-    def facts(self, kind: str) -> list[dict[str, Any]]:
-        """Return the facts of all results of a kind, newest first."""
-        found = []
-        for path in self.cache(kind).glob(f"*/{COMPLETE}"):
-            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-                found.append((path.stat().st_mtime_ns, path.parent.name, dict(_complete(path.parent)["facts"])))
-        return [facts for *_, facts in sorted(found, key=lambda one: one[:2], reverse=True)]
 
     def _older(self, facts: Mapping[str, Any]) -> str:
         """Return the name of an input that was computed again since; empty if there is none."""
@@ -268,7 +243,7 @@ class Store:
         """Rename a damaged result to `<key>.damaged-N`, so that it can be computed again."""
         numbers = range(1, 10_000)
         aside = next(path for n in numbers if not (path := folder.with_name(f"{folder.name}.damaged-{n}")).exists())
-        with suppress(FileNotFoundError), self.watched():  # another process was first
+        with suppress(FileNotFoundError):  # another process was first
             os.replace(folder, aside)
         say(f"{folder} is damaged ({reason}); it was renamed to {aside.name} and is computed again")
 
@@ -280,12 +255,11 @@ class Store:
         """
         self.prepare()
         folder = self.cache(kind) / f"{key}.partial"
-        with self.watched():
-            if force and not (folder / "forced").exists():
-                shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True, exist_ok=True)
-            if force:
-                (folder / "forced").touch()
+        if force and not (folder / "forced").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        if force:
+            (folder / "forced").touch()
         return folder
 
     def publish(
@@ -308,41 +282,46 @@ class Store:
         """
         self.prepare()
         folder = self.cache(kind) / key
-        new = folder.with_name(f"{key}.new")
-        with self.watched():
-            self._tidy(folder)
-            new.mkdir(parents=True)
-            save(new)
-            data = sorted(path.name for path in new.iterdir() if path.suffix != ".md")
-            (new / CONFIG).write_text(config, encoding="utf-8")
-            (new / METRICS).write_text(json.dumps(dict(metrics or {}), indent=1), encoding="utf-8")
-            files = {name: _described(new / name) for name in (*data, CONFIG, METRICS)}
-            text = "".join(f"{name} {files[name]['content']}\n" for name in data)
-            complete = {
-                "key": key,
-                "fingerprint": hashlib.sha256(text.encode()).hexdigest()[:16],
-                "files": files,
-                "facts": dict(facts or {}),
-            }
-            with (new / COMPLETE).open("w", encoding="utf-8") as file:
-                json.dump(complete, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            if os.path.lexists(folder):
-                os.replace(folder, folder.with_name(f"{key}.old"))
-            os.replace(new, folder)
-            shutil.rmtree(folder.with_name(f"{key}.old"), ignore_errors=True)
-            shutil.rmtree(folder.with_name(f"{key}.partial"), ignore_errors=True)
-        entry = _read(folder)
-        return Entry(folder, entry.fingerprint, entry.metrics, entry.facts, reused=False)
+        _put_in_place(folder)
+        new, _ = _beside(folder)
+        new.mkdir(parents=True)
+        save(new)
+        data = sorted(path.name for path in new.iterdir() if path.suffix != ".md")
+        (new / CONFIG).write_text(config, encoding="utf-8")
+        (new / METRICS).write_text(json.dumps(dict(metrics or {}), indent=1), encoding="utf-8")
+        files = {name: _described(new / name) for name in (*data, CONFIG, METRICS)}
+        text = "".join(f"{name} {files[name]['content']}\n" for name in data)
+        fingerprint = hashlib.sha256(text.encode()).hexdigest()[:16]
+        complete = {"key": key, "fingerprint": fingerprint, "files": files, "facts": dict(facts or {})}
+        write_text(new / COMPLETE, json.dumps(complete, indent=1))
+        _put_in_place(folder)
+        shutil.rmtree(folder.with_name(f"{key}.partial"), ignore_errors=True)
+        return replace(_read(folder), reused=False)
 
     def fingerprints(self, *names: str) -> dict[str, str]:
         """Return the fingerprints of results in the cache, by `Entry.name`; those that are missing are left out."""
         found = {}
         for name in names:
-            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            with suppress(*DAMAGE):
                 found[name] = str(_complete(self.root / "cache" / name)["fingerprint"])
         return found
+
+
+def _beside(folder: Path) -> tuple[Path, Path]:
+    """Return where a result is written, and where the earlier one is while it is replaced."""
+    return folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
+
+
+def _put_in_place(folder: Path) -> None:
+    """Give a result that was written its name, also after an interruption; remove one that was half written."""
+    new, old = _beside(folder)
+    if (new / COMPLETE).is_file():
+        if os.path.lexists(folder):
+            shutil.rmtree(old, ignore_errors=True)
+            os.replace(folder, old)
+        os.replace(new, folder)
+    for left in (new, old):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _complete(folder: Path) -> dict[str, Any]:

@@ -20,17 +20,13 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
 from runs.console.endings import explain
-from runs.plan import Plan, PlannedStage, Planner, arranged
-from runs.record.address import ENVIRONMENT, RecordUnreachable
+from runs.plan import Plan, PlannedStage, Planner
+from runs.record.address import RecordUnreachable
 from runs.track import Tracker
 
 GRACE = 10.0  # seconds for an interrupted job to mark its runs
 _ALONE = threading.Lock()  # jobs of one process share the working folder, torch's threads and the closed splits
-
-
-Computed = tuple[list[Any], list[tuple[str, Exception]]]
-Failure = tuple[str, int]
-"""The message for a config that failed, with its name, and the exit code."""
+Failure = tuple[str, int]  # the message for a config that failed, with its name, and the exit code
 
 
 @dataclass
@@ -69,11 +65,11 @@ class Batch:
 
 
 class Place(NamedTuple):
-    """Where jobs work: results folder, MLflow's tracking URI (None if it is in that folder), and working folder of the
+    """Where jobs work: results folder, MLflow's tracking URI (empty if it is in that folder), and working folder of the
     command, to which relative paths refer."""
 
     results: str
-    uri: str | None = None
+    uri: str = ""
     folder: str = "."
 
 
@@ -90,7 +86,7 @@ def missing(configs: Sequence[RunConfig], store: Store) -> Batch:
     blocked: dict[str, list[str]] = {}
     for config in configs:
         try:
-            planned = _steps(config, planner)
+            planned = planner.steps(config)
         except InputError as error:
             blocked.setdefault(str(error), []).append(name_of(config))
             continue
@@ -108,26 +104,7 @@ def missing(configs: Sequence[RunConfig], store: Store) -> Batch:
         groups.setdefault(group, []).append(config)
     jobs = dict(enumerate(groups[group] for group in sorted(groups, key=waits.__getitem__)))
     failures = [(f"{', '.join(names)}: {reason}", 2) for reason, names in blocked.items()]
-    return Batch(jobs, cached, arranged(steps).summary, failures)
-
-
-def plan(configs: Sequence[RunConfig], store: Store) -> Plan:
-    """Return the plan of configs of any verb."""
-    planner = Planner(store)
-    return arranged([step for config in configs for step in _steps(config, planner)])
-
-
-def _steps(config: Any, planner: Planner) -> Sequence[PlannedStage]:
-    """Return all stages that a config needs, its result last."""
-    if isinstance(config, ClusterConfig):
-        from runs.stages.clustering import stage as clustering
-
-        return clustering.plan([config], planner.store).steps
-    if isinstance(config, FairConfig):
-        from runs.stages.fair import stage as fair
-
-        return fair.plan([config], planner.store).steps
-    return planner.steps(config)
+    return Batch(jobs, cached, Plan.of(steps).summary, failures)
 
 
 def name_of(config: Any) -> str:
@@ -137,7 +114,9 @@ def name_of(config: Any) -> str:
     return cluster_name(config) if isinstance(config, (ClusterConfig, FairConfig)) else evaluate_name(config)
 
 
-def compute(configs: Sequence[Any], tracker: Tracker, progress: Progress, force: bool = False) -> Computed:
+def compute(
+    configs: Sequence[Any], tracker: Tracker, progress: Progress, force: bool = False
+) -> tuple[list[Any], list[tuple[str, Exception]]]:
     """Compute the results of configs of one verb, or reuse them.
 
     Returns:
@@ -187,12 +166,15 @@ def perform(
         if progress is None and not sys.warnoptions:
             warnings.simplefilter("ignore")  # as in the command
         try:
-            _check(place)
+            if not Path(place.results).is_dir():
+                raise InputError(
+                    f"process {os.getpid()} on {socket.gethostname()} cannot access the results folder "
+                    f"{place.results}; set results= to a folder that all workers access under the same path"
+                )
             if place.folder not in sys.path:
                 sys.path.append(place.folder)  # finds the plug-ins of a user
             with chdir(place.folder if Path(place.folder).is_dir() else "."):
-                tracker = Tracker(Store(place.results), uri=place.uri, say=said.note)
-                results, failed = compute(configs, tracker, said)
+                results, failed = compute(configs, Tracker(Store(place.results), uri=place.uri, say=said.note), said)
         except RecordUnreachable:
             raise
         except Exception as error:
@@ -200,16 +182,6 @@ def perform(
     told = [(name, *explain(error)) for name, error in failed]
     failures = [(f"{name}: {text}", code) for name, text, code in told]
     return number, sum(not result.reused for result in results), failures, notes
-
-
-def _check(place: Place) -> None:
-    """Check that this process sees the results folder of the command and writes to its record."""
-    process = f"process {os.getpid()} on {socket.gethostname()}"
-    if not Path(place.results).is_dir():
-        remedy = "set results= to a folder that all workers access under the same path"
-        raise InputError(f"{process} cannot access the results folder {place.results}; {remedy}")
-    if place.uri is None and os.environ.get(ENVIRONMENT):
-        raise InputError(f"{process} has {ENVIRONMENT}, but the command does not; set it for both or neither")
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import quiet
@@ -21,9 +21,7 @@ from runs.console.output import Console
 from runs.jobs import Batch, Place, perform
 from runs.track import Tracker
 
-Backend = Literal["loky", "dask", "submitit"]
-BACKENDS = get_args(Backend)
-Jobs = dict[int, list[Any]]
+BACKENDS = ("loky", "dask", "submitit")
 PREFIX, NAMES = "parallel.", ("backend", "n_jobs", "address")
 SECONDS = 5  # time limit for the connection to a Dask scheduler
 
@@ -38,12 +36,26 @@ class Parallel:
             otherwise no limit.
         address: of the Dask scheduler; None: that of Dask's configuration, or a cluster on this machine.
         options: other keys, parameters of submitit's executor such as `timeout_min` and `slurm_partition`.
+
+    Raises:
+        InputError: a wrong value.
     """
 
-    backend: Backend = "loky"
+    backend: str = "loky"
     n_jobs: int | None = None
     address: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        count = self.n_jobs
+        if self.backend not in BACKENDS:
+            raise InputError(f"{PREFIX}backend takes {', '.join(BACKENDS)}, not {self.backend!r}")
+        if count is not None and (type(count) is not int or not (count == -1 or count >= 1)):
+            raise InputError(f"{PREFIX}n_jobs takes a number of jobs, or -1 for one on each core, not {count!r}")
+        if self.address is not None and self.backend != "dask":
+            raise InputError(f"{PREFIX}address is of a Dask scheduler; add {PREFIX}backend=dask")
+        if self.options and self.backend != "submitit":
+            raise unknown("key", f"{PREFIX}{next(iter(self.options))}", [f"{PREFIX}{name}" for name in NAMES])
 
     @classmethod
     def of(cls, words: Sequence[str]) -> tuple["Parallel", list[str]]:
@@ -60,17 +72,7 @@ class Parallel:
         except yaml.YAMLError as error:
             raise InputError(f"{PREFIX}*: not a value: {error}") from error
         known = {name: values.pop(name) for name in NAMES if name in values}
-        found = cls(**known, options=values)
-        if found.backend not in BACKENDS:
-            raise InputError(f"{PREFIX}backend takes {', '.join(BACKENDS)}, not {found.backend!r}")
-        count = found.n_jobs
-        if count is not None and (type(count) is not int or not (count == -1 or count >= 1)):
-            raise InputError(f"{PREFIX}n_jobs takes a number of jobs, or -1 for one on each core, not {count!r}")
-        if found.address is not None and found.backend != "dask":
-            raise InputError(f"{PREFIX}address is of a Dask scheduler; add {PREFIX}backend=dask")
-        if values and found.backend != "submitit":
-            raise unknown("key", f"{PREFIX}{next(iter(values))}", [f"{PREFIX}{name}" for name in NAMES])
-        return found, [word for word in words if not word.startswith(PREFIX)]
+        return cls(**known, options=values), [word for word in words if not word.startswith(PREFIX)]
 
 
 def run_all(batch: Batch, tracker: Tracker, console: Console, parallel: Parallel, minutes: float = math.inf) -> None:
@@ -81,12 +83,13 @@ def run_all(batch: Batch, tracker: Tracker, console: Console, parallel: Parallel
     Raises:
         InputError: the cluster or the record cannot be used.
     """
-    deadline, store = time.monotonic() + 60 * minutes, tracker.store
-    jobs, place = dict(batch.jobs), Place(str(store.root), None if tracker.own else tracker.uri, os.getcwd())
-    store.prepare()
+    deadline, jobs = time.monotonic() + 60 * minutes, dict(batch.jobs)
+    place = Place(str(tracker.store.root), "" if tracker.own else tracker.uri, os.getcwd())
+    tracker.store.prepare()
+    run = _submitted if parallel.backend == "submitit" else _joined
     try:
         with (console if len(jobs) > 1 else quiet).track("jobs", len(jobs)) as advance:
-            for number, computed, failures, notes in _run(jobs, place, deadline, parallel, console):
+            for number, computed, failures, notes in run(jobs, place, deadline, parallel, console) if jobs else ():
                 del batch.jobs[number]
                 batch.computed += computed
                 batch.failures += failures
@@ -102,47 +105,32 @@ def run_all(batch: Batch, tracker: Tracker, console: Console, parallel: Parallel
         raise
 
 
-def _run(jobs: Jobs, place: Place, deadline: float, parallel: Parallel, console: Console) -> Iterator[Any]:
-    """Yield what `perform` returns of each job when it is done."""
-    if not jobs:
-        return
-    if parallel.backend == "submitit":
-        yield from _submitted(jobs, place, parallel)
-        return
+def _joined(
+    jobs: dict[int, list[Any]], place: Place, deadline: float, parallel: Parallel, console: Console
+) -> Iterator[Any]:
+    """Yield what `perform` returns of each job when it is done, by joblib."""
     import joblib
+    import torch
 
-    count, is_loky = _at_once(parallel, jobs), parallel.backend == "loky"
-    here = console if is_loky and count == 1 else None
-    spread = is_loky and here is None
-    begun = itertools.takewhile(lambda job: time.monotonic() < deadline, jobs.items())
+    gpus, is_loky, count = torch.cuda.device_count(), parallel.backend == "loky", parallel.n_jobs or -1
+    if is_loky and parallel.n_jobs is None:
+        on_gpus = any(config.device != "cpu" for configs in jobs.values() for config in configs)
+        count = min(len(jobs), (gpus if on_gpus else 0) or max(1, joblib.cpu_count() // 2))
+    spread = is_loky and count != 1
+    if spread and gpus > 1:  # in turn
+        jobs = {
+            number: [
+                config.replace(device=f"cuda:{number % gpus}") if config.device == "auto" else config for config in job
+            ]
+            for number, job in jobs.items()
+        }
     work = (
-        joblib.delayed(perform)(number, _on_gpu(number, configs) if spread else configs, place, here, spread)
-        for number, configs in begun
+        joblib.delayed(perform)(number, configs, place, console if is_loky and not spread else None, spread)
+        for number, configs in itertools.takewhile(lambda _: time.monotonic() < deadline, jobs.items())
     )
     how = {"batch_size": 1, "pre_dispatch": "n_jobs", "return_as": "generator_unordered", "max_nbytes": None}
     with joblib.parallel_config(backend="loky") if is_loky else _dask(parallel.address):
         yield from joblib.Parallel(count, **how)(work)
-
-
-def _at_once(parallel: Parallel, jobs: Jobs) -> int:
-    """Return the number of jobs at once."""
-    import joblib
-    import torch
-
-    if parallel.n_jobs is not None or parallel.backend == "dask":
-        return -1 if parallel.n_jobs is None else parallel.n_jobs
-    on_gpus = any(config.device != "cpu" for configs in jobs.values() for config in configs)
-    gpus = torch.cuda.device_count() if on_gpus else 0
-    return min(len(jobs), gpus or max(1, joblib.cpu_count() // 2))
-
-
-def _on_gpu(number: int, configs: Sequence[Any]) -> list[Any]:
-    """Return configs of which those with device=auto use the GPUs of this machine in turn, if there are several."""
-    import torch
-
-    gpus = torch.cuda.device_count()
-    auto = f"cuda:{number % gpus}" if gpus > 1 else "auto"
-    return [config.replace(device=auto) if config.device == "auto" else config for config in configs]
 
 
 @contextmanager
@@ -158,8 +146,7 @@ def _dask(address: str | None) -> Iterator[None]:
         from distributed import Client
     except ModuleNotFoundError as error:
         raise InputError(f"{PREFIX}backend=dask needs distributed: pip install 'transduce[dask]'") from error
-    where = address or "the address of Dask's configuration"
-    start = "with `dask worker HOST:PORT --nthreads 1`"
+    where, start = address or "the address of Dask's configuration", "with `dask worker HOST:PORT --nthreads 1`"
     try:
         client = Client(address, timeout=SECONDS)
     except (OSError, ValueError) as error:
@@ -173,7 +160,9 @@ def _dask(address: str | None) -> Iterator[None]:
         yield
 
 
-def _submitted(jobs: Jobs, place: Place, parallel: Parallel) -> Iterator[Any]:
+def _submitted(
+    jobs: dict[int, list[Any]], place: Place, deadline: float, parallel: Parallel, console: Console
+) -> Iterator[Any]:
     """Run jobs by submitit: on SLURM, or in processes of this machine where there is none."""
     try:
         import submitit

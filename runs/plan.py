@@ -2,17 +2,16 @@
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from runs.cache import Store
-from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TrainConfig, TuneConfig
 from runs.config.tuning_protocol import steps_of
 from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, train_name
 
-State = Literal["cached", "interrupted", "to do"]
-ORDER = ("images", "checkpoint", "import", "features", "tuning", "evaluation", "clustering", "fair")
+ORDER = ("checkpoint", "import", "features", "tuning", "evaluation", "clustering", "fair")
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class PlannedStage:
     stage: str
     name: str
     key: str
-    state: State
+    state: Literal["cached", "interrupted", "to do"]
     runs: int = 0
 
     @property
@@ -44,6 +43,11 @@ class Plan:
 
     steps: tuple[PlannedStage, ...]
 
+    @classmethod
+    def of(cls, steps: Iterable[PlannedStage]) -> "Plan":
+        """Return the plan of these stages, each once."""
+        return cls(tuple(sorted(dict.fromkeys(steps), key=lambda step: ORDER.index(step.stage))))
+
     @property
     def runs(self) -> int:
         """Number of MLflow runs that will be created."""
@@ -51,9 +55,8 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        cached = sum(step.is_cached for step in self.steps)
-        stages = "1 stage" if len(self.steps) == 1 else f"{len(self.steps):,} stages"
-        return f"{stages}, {cached:,} cached; {self.runs:,} new run{'' if self.runs == 1 else 's'}"
+        stages, cached = len(self.steps), sum(step.is_cached for step in self.steps)
+        return f"{stages:,} stage{_s(stages)}, {cached:,} cached; {self.runs:,} new run{_s(self.runs)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as a dictionary for JSON."""
@@ -65,43 +68,47 @@ class Plan:
         return "\n".join([*lines, self.summary])
 
 
-def plan(configs: Sequence[TrainConfig], store: Store) -> Plan:
-    """Return the plan of trainings, tunings or evaluations; `runs.jobs.plan` is of any configs.
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
+
+
+def plan(configs: Sequence[RunConfig], store: Store) -> Plan:
+    """Return the plan of configs of any verb.
 
     Raises:
         InputError: the same errors as the stages, as far as they can be detected without computing a result.
     """
     planner = Planner(store)
-    return arranged([step for config in configs for step in planner.steps(config)])
-
-
-def arranged(steps: Sequence[PlannedStage]) -> Plan:
-    """Return the plan of these stages in the order of execution, each once."""
-    return Plan(tuple(sorted(dict.fromkeys(steps), key=lambda step: ORDER.index(step.stage))))
+    return Plan.of(step for config in configs for step in planner.steps(config))
 
 
 class Planner:
     """Plans of many configs. Files and results that they share are examined once."""
 
     def __init__(self, store: Store) -> None:
-        self.lineages = Lineages()
-        self.store = store
+        self.lineages, self.store = Lineages(), store
         self._peek = functools.cache(store.peek)
 
-    def steps(self, config: TrainConfig) -> list[PlannedStage]:
+    def steps(self, config: Any) -> Sequence[PlannedStage]:
         """Return all stages that a config needs, its result last; only the last one if that is in the cache.
 
         Raises:
             InputError: as for `plan`.
         """
+        if isinstance(config, ClusterConfig):
+            from runs.stages.clustering.stage import plan as clusterings
+
+            return clusterings([config], self.store).steps
+        if isinstance(config, FairConfig):
+            from runs.stages.fair.stage import plan as fair
+
+            return fair([config], self.store).steps
         lineage = self.lineages.of(config)
         results = list(self._results(config, lineage))
         if results and all(step.is_cached for step in results):
             return results[-1:]
-        if lineage.feature_files:
-            return results
         tunes = any(step.stage == "tuning" and not step.is_cached for step in results)
-        return [*self._sources(config, lineage, tunes=tunes), *results]
+        return [*([] if lineage.feature_files else self._sources(config, lineage, tunes=tunes)), *results]
 
     def _results(self, config: TrainConfig, lineage: Lineage) -> Iterator[PlannedStage]:
         """Yield the tuning of a config, if any, and its evaluation."""
@@ -114,26 +121,17 @@ class Planner:
             yield self._stage("evaluation", evaluate_name(config), lineage.evaluation(config), 1)
 
     def _sources(self, config: TrainConfig, lineage: Lineage, *, tunes: bool) -> Iterator[PlannedStage]:
-        """Yield images, checkpoint and features."""
-        name, parts = train_name(config), _parts(config, lineage, tunes=tunes)
-        stage, runs = ("import", 0) if config.given else ("checkpoint", 1)
-        network = self._stage(stage, name, lineage.checkpoint, runs, kind="checkpoint")
-        shown = {part: part.split if part.benchmark is lineage.benchmark else _images(part) for part in parts}
-        features = {part: self._stage("features", f"{name} {shown[part]}", lineage.bank_of(part), 0) for part in parts}
-        trained = [] if config.given or network.is_cached else [lineage.part("base"), lineage.part("validation")]
-        read = [*trained, *(part for part, step in features.items() if not step.is_cached)]
-        for images, part in {_images(part): part for part in read}.items():
-            folder = self.store.images / f"images-{part.benchmark.name}-{part.source}"
-            if not (folder / f"{part.split}.safetensors").exists():
-                yield PlannedStage("images", images, part.source, "to do")
-        yield network
-        yield from features.values()
+        """Yield checkpoint and features."""
+        name, (stage, runs) = train_name(config), ("import", 0) if config.given else ("checkpoint", 1)
+        yield self._stage(stage, name, lineage.checkpoint, runs, kind="checkpoint")
+        for part in _parts(config, lineage, tunes=tunes):
+            other = "" if part.benchmark is lineage.benchmark else f"{part.benchmark.name} "
+            yield self._stage("features", f"{name} {other}{part.split}", lineage.bank_of(part), 0)
 
     def _stage(self, stage: str, name: str, key: str, runs: int, kind: str = "") -> PlannedStage:
-        kind = kind or stage
-        if self._peek(kind, key):
+        if self._peek(kind or stage, key):
             return PlannedStage(stage, name, key, "cached")
-        begun = (self.store.cache(kind) / f"{key}.partial").exists()
+        begun = (self.store.cache(kind or stage) / f"{key}.partial").exists()
         return PlannedStage(stage, name, key, "interrupted" if begun else "to do", runs)
 
 
@@ -148,7 +146,3 @@ def _parts(config: TrainConfig, lineage: Lineage, *, tunes: bool) -> list[Part]:
     if lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
         parts.insert(1, lineage.target_base)
     return list({lineage.bank_of(part): part for part in parts}.values())
-
-
-def _images(part: Part) -> str:
-    return f"{part.benchmark.name} {part.split}"

@@ -25,15 +25,15 @@ from runs.record.query import (
     EXPERIMENT,
     FOLDER,
     KEY,
-    NEWEST,
     NOTE,
     PAGE,
     PARENT,
     STAGE,
     RunRow,
     config_tags,
-    pages,
+    experiments,
     read_runs,
+    search,
 )
 from runs.record.run_folders import RunFolders
 from runs.record.tracked_run import DataUsed, TrackedRun
@@ -47,7 +47,7 @@ class Tracker(Address, RunFolders):
 
     Args:
         store: the results folder.
-        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI, else SQLite in the store.
+        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI; if empty, SQLite in the store.
         say: receives messages for the user.
     """
 
@@ -68,30 +68,26 @@ class Tracker(Address, RunFolders):
     def _experiment(self, name: str) -> str:
         from mlflow.exceptions import MlflowException
 
-        entry = self.client.get_experiment_by_name(name)
-        if entry is not None and entry.lifecycle_stage == "deleted":
-            self.client.restore_experiment(entry.experiment_id)
-            self.say(f"the deleted experiment {name} was restored")
-        if entry is not None:
-            expected = self.artifact_location(name)
-            place = str(entry.artifact_location or "").removesuffix("/")
-            if place in ("", "None"):
-                raise InputError(
-                    f"{self.place}: the experiment {name!r} has no place for artifacts; rename it, so that a new one "
-                    "is created"
-                )
-            if not self.own or place == expected:
-                return str(entry.experiment_id)
+        entry, expected = self.client.get_experiment_by_name(name), self.artifact_location(name)
+        if entry is not None and (place := str(entry.artifact_location or "").removesuffix("/")) in ("", "None"):
+            remedy = "rename it, so that a new one is created"
+            raise InputError(f"{self.place}: the experiment {name!r} has no place for artifacts; {remedy}")
+        if entry is not None and self.own and place != expected:
             # MLflow cannot change the place: artifacts would be stored where the results folder was before.
             old = f"{name} (until moved from {_path(place).parents[name.count('/') + 1]})"
             self.client.rename_experiment(entry.experiment_id, old)
             self.say(f"{self.store.root} was moved: its earlier runs are now in the experiment {old!r}")
-        with suppress(MlflowException):  # another process may have created it
-            location, kind = self.artifact_location(name), {"mlflow.experimentKind": "custom_model_development"}
-            return str(self.client.create_experiment(name, artifact_location=location, tags=kind))
-        entry = self.client.get_experiment_by_name(name)
+            entry = None
+        if entry is None:
+            kind = {"mlflow.experimentKind": "custom_model_development"}
+            with suppress(MlflowException):  # another process was first
+                self.client.create_experiment(name, artifact_location=expected, tags=kind)
+            entry = self.client.get_experiment_by_name(name)
         if entry is None:
             raise InputError(f"{self.place}: the experiment {name!r} could not be created; rerun the command")
+        if entry.lifecycle_stage == "deleted":
+            self.client.restore_experiment(entry.experiment_id)
+            self.say(f"the deleted experiment {name} was restored")
         return str(entry.experiment_id)
 
     def start(
@@ -146,9 +142,7 @@ class Tracker(Address, RunFolders):
         condition += f" and tags.{KEY} = '{next(iter(keys))}'" if len(keys) == 1 else ""
         condition += f" and tags.`{PARENT}` = '{parent}'" if parent else ""
         resumed: dict[str, TrackedRun] = {}
-        for run in self.client.search_runs(
-            [self.experiment(experiment)], condition, max_results=PAGE, order_by=[NEWEST]
-        ):
+        for run in search(self, [self.experiment(experiment)], condition):
             key = run.data.tags.get(KEY, "")
             if key in keys and key not in resumed:
                 resumed[key] = self._resume(run)
@@ -176,11 +170,10 @@ class Tracker(Address, RunFolders):
         """
         with self.store.try_lock(COMMAND, key) as free:
             if not free:  # the same command runs in another process
-                running = f"tags.{KEY} = '{key}' and attributes.status = 'RUNNING'"
-                runs = self.client.search_runs([self.experiment(experiment)], running, max_results=1)
-                yield runs[0].info.run_id if runs else ""
+                running = self.find(key, status="RUNNING")
+                yield running.info.run_id if running else ""
                 return
-            done = self.find(experiment, key)
+            done = self.find(key)
             run = self.unfinished(experiment, [key]).get(key) if done is None else self._resume(done)
             if run is None:
                 line = without_passwords(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))
@@ -196,9 +189,8 @@ class Tracker(Address, RunFolders):
         """Mark RUNNING runs of this results folder KILLED whose process ended: nobody holds the lock of their key."""
         if not self.exists() or not (self.store.root / "id").exists():
             return
-        experiments = [entry.experiment_id for entry in pages(self.experiment_page)]
-        conditions = f"attributes.status = 'RUNNING' and tags.{FOLDER} = '{self.store.id}'"
-        for run in self.client.search_runs(experiments, conditions, max_results=PAGE) if experiments else ():
+        condition = f"attributes.status = 'RUNNING' and tags.{FOLDER} = '{self.store.id}'"
+        for run in list(search(self, experiments(self), condition)):
             tags, run_id = run.data.tags, run.info.run_id
             with self.store.try_lock(tags.get(STAGE, ""), tags.get(KEY, "")) as free:
                 # Its process may have finished the run between the search and the lock.
@@ -206,62 +198,49 @@ class Tracker(Address, RunFolders):
                     self.tracked(run_id).stop("KILLED", "its process ended unexpectedly")
                     self.say(f"marked as KILLED: {run.info.run_name}; its process ended before the run was finished")
 
-    def recorded(self, entries: Sequence[tuple[str, Entry, str]]) -> dict[str, str]:
+    def recorded(self, entries: Sequence[tuple[Entry, str]]) -> dict[str, str]:
         """Return the ids of the finished runs that record results of the cache, by name of the entry.
 
-        One query finds the runs that the entries note; each other one is searched by its key.
+        Runs that the entries note are read at once, unless the record has not changed since: then it is not opened.
+        Each other one is searched by its key.
 
         Args:
-            entries: the experiment of each result, the result, and the id of the parent run below which it must be
-                recorded (empty: anywhere).
+            entries: each result, and the id of the parent run below which it must be recorded (empty: anywhere).
         """
-        if not entries or not self.exists():
-            return {}
-        noted = {entry.run_id(self.note_of(parent)): entry for _, entry, parent in entries}
-        noted.pop("", None)
-        found: dict[str, str] = {}
-        experiments = [experiment.experiment_id for experiment in pages(self.experiment_page)] if noted else []
+        state = self.state
+        notes = [(entry, *entry.noted_run(self.note_of(parent))) for entry, parent in entries]
+        found = {entry.name: run_id for entry, run_id, seen in notes if run_id and seen == state != ""}
+        noted = {run_id: entry for entry, run_id, _ in notes if run_id and entry.name not in found}
+        if not self.exists() or len(found) == len({entry.name for entry, _ in entries}):
+            return found
         for start in range(0, len(noted), PAGE):
             ids = ", ".join(f"'{run_id}'" for run_id in list(noted)[start : start + PAGE])
             condition = f"attributes.run_id IN ({ids}) and attributes.status = 'FINISHED'"
-            for run in self.client.search_runs(experiments, condition, max_results=PAGE):
+            for run in search(self, experiments(self), condition):
                 entry, tags = noted[run.info.run_id], run.data.tags
                 if (tags.get(KEY), tags.get("fingerprint")) == (entry.key, entry.fingerprint):
                     found[entry.name] = run.info.run_id
-        for experiment, entry, parent in entries:
-            if entry.name in found:
-                continue
-            run = self.find(experiment, entry.key, fingerprint=entry.fingerprint, parent=parent)
-            if run is not None:
-                self.note(entry, run.info.run_id, parent)
-                found[entry.name] = run.info.run_id
+        for entry, parent in entries:
+            if entry.name not in found:
+                run = self.find(entry.key, fingerprint=entry.fingerprint, parent=parent)
+                found |= {entry.name: run.info.run_id} if run else {}
         return found
 
-    def note(self, entry: Entry, run_id: str, parent: str = "") -> None:
-        """Note in the cache which run records a result: below a parent run, if there is one."""
-        with self.store.watched():
-            entry.note_run(self.note_of(parent), run_id)
-
     def note_of(self, parent: str = "") -> str:
-        """Return the name under which results of the cache note their runs in this record."""
+        """Return the name under which results of the cache note their runs in this record, below a parent run."""
         return f"{'' if self.own else self.place}#{parent}"
 
-    def find(self, experiment: str, key: str, *, fingerprint: str = "", parent: str = "") -> Any | None:
-        """Return the newest finished run with a key, as MLflow's `Run`; None if there is none.
+    def find(self, key: str, *, fingerprint: str = "", parent: str = "", status: str = "FINISHED") -> Any | None:
+        """Return the newest run with a key, as MLflow's `Run`; None if there is none.
 
         Args:
             fingerprint: only a run that records the result with this fingerprint.
             parent: id of a run; only its children are searched.
         """
-        name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or experiment
-        known = self.client.get_experiment_by_name(name) if self.exists() else None
-        if known is None:
-            return None
-        conditions = f"tags.{KEY} = '{key}' and attributes.status = 'FINISHED'"
-        conditions += f" and tags.fingerprint = '{fingerprint}'" if fingerprint else ""
-        conditions += f" and tags.`{PARENT}` = '{parent}'" if parent else ""
-        runs = self.client.search_runs([known.experiment_id], conditions, max_results=1, order_by=[NEWEST])
-        return runs[0] if runs else None
+        condition = f"tags.{KEY} = '{key}' and attributes.status = '{status}'"
+        condition += f" and tags.fingerprint = '{fingerprint}'" if fingerprint else ""
+        condition += f" and tags.`{PARENT}` = '{parent}'" if parent else ""
+        return next(search(self, experiments(self), condition), None) if self.exists() else None
 
     def get(self, run_id: str) -> Any | None:
         """Return MLflow's `Run` of that id, or None if it does not exist or was deleted."""
@@ -290,16 +269,6 @@ class Tracker(Address, RunFolders):
             raise
         except Exception:  # each kind of artifact store raises its own errors
             return None
-
-    def address(self, run_id: str) -> str:
-        """Return the location of the run for the user: its page on a server, or else its artifact folder."""
-        info = self.client.get_run(run_id).info
-        if self.is_server:
-            return f"{self.place.rstrip('/')}/#/experiments/{info.experiment_id}/runs/{run_id}"
-        return str(info.artifact_uri)
-
-    def experiment_page(self, token: str | None) -> Any:
-        return self.client.search_experiments(page_token=token)
 
 
 def _path(address: str) -> Path:

@@ -47,7 +47,7 @@ class Session:
 
     def show_plan(self) -> int:
         """Print the configs and the planned stages; return the exit code."""
-        from runs.jobs import plan
+        from runs.plan import plan
 
         made = plan(self.configs, self.store)
         if self.console.as_json:

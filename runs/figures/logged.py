@@ -77,8 +77,8 @@ def logged_figure(
     key = key_of("figure", {"name": files_as or name}, {"sources": sources}, {"drawing": drawing.revision})
     experiment = f"figure/{name.partition('@')[0]}"
     caption, stem = drawing.caption(results), file_stem(files_as or name)
-    with store.lock("figure", key, f"the figure {name}", say), store.watched():
-        run = None if force else tracker.find(experiment, key)
+    with store.lock("figure", key, f"the figure {name}", say):
+        run = None if force else tracker.find(key)
         if run and (files := _fetch(run, stem, store, tracker)):
             return LoggedFigure(name, files, caption, run.info.run_id, True, sources)
         if run:

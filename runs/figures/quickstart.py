@@ -29,7 +29,6 @@ def quickstart_figures(table: "Table", results: "Sequence[Result]", store: "Stor
         slow = [(name, trace) for name, trace in traced if len(trace) > 5 and np.isnan(trace[5]).mean() < 0.5]
         strategy, trace = (slow or traced)[0]
         pictures["descent"] = (descent_figure(trace, strategy), f"objective of {strategy} at each step")
-    with store.watched():
-        for kind, (figure, caption) in pictures.items():
-            save_for_print(figure, store.figures, f"{name}-{kind}", title=f"{name}: {kind}", about=caption)
+    for kind, (figure, caption) in pictures.items():
+        save_for_print(figure, store.figures, f"{name}-{kind}", title=f"{name}: {kind}", about=caption)
     return [store.figures / f"{name}-{kind}" for kind in pictures]

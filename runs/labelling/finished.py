@@ -49,7 +49,7 @@ def record(
     same = key(STAGE, config.result_keys(), {"pile": session.pile.fingerprint, "answers": answers}, {})
     experiment = f"{STAGE}/{session.pile.name}"
     with store.lock(STAGE, same, "this session", tracker.say):
-        earlier = tracker.find(experiment, same)
+        earlier = tracker.find(same)
         if earlier is not None:
             return {**facts, "files": list(map(str, files)), "run": str(earlier.info.run_id), "reused": True}
         run = tracker.unfinished(experiment, [same]).get(same) or tracker.start(

@@ -56,8 +56,7 @@ def label(
     """
     folder = folder_of(config, store)
     store.prepare()
-    with store.watched():
-        folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     with try_locked(folder / "lock") as free:
         if not free:
             page = _page_of(folder)

@@ -95,8 +95,7 @@ class Page:
             InputError: the disk is full or not writable.
         """
         place, html = page_beside(rows), as_utf8(self.html())
-        with store.watched():
-            rows.parent.mkdir(parents=True, exist_ok=True)
+        rows.parent.mkdir(parents=True, exist_ok=True)
         page = Output(place, "output=FILE", lambda path: write_text(path, html))
         write_together([Output(rows, "output=FILE", write_rows), page, *others])
         return Written(rows, place)

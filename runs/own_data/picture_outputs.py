@@ -90,9 +90,8 @@ def write_clusters_file(result: "Clustered", store: Store) -> Path:
     lines = zip(data.names, map(str, labels), chances, strict=True)
     name = f"{FOLDER}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}.csv"
     path = Path(config.output) if config.output else store.root / "clusters" / name
-    with store.watched():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, _csv(CLUSTERS, lines))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, _csv(CLUSTERS, lines))
     return path
 
 
@@ -210,7 +209,7 @@ def record(
     network = Path(result.classifier.backbone or "features").name
     name = f"{short(config.strategy)} {len(result.classes)} classes {network}"
     with store.lock(STAGE, result.key, "this classification", tracker.say):
-        earlier = tracker.find(experiment, result.key)
+        earlier = tracker.find(result.key)
         if earlier is not None:
             return str(earlier.info.run_id), True
         tags = {

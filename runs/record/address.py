@@ -3,22 +3,23 @@
 The record is SQLite in the results folder, or what MLFLOW_TRACKING_URI names: a server, or another database.
 """
 
-import errno
 import functools
 import glob
 import logging
 import os
+import re
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.record.passwords import without_passwords
-from runs.storage.disk import is_disk_full
+from runs.storage.disk import is_full
 from runs.storage.locks import Say, locked
 
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
@@ -35,12 +36,8 @@ QUIET = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
 }
-PASSED_ON = (
-    "RESOURCE_DOES_NOT_EXIST",
-    "RESOURCE_ALREADY_EXISTS",
-    "INVALID_PARAMETER_VALUE",
-)  # codes of callers' errors
-BUSY = ("database is locked", "database table is locked")
+LOGGERS = ("mlflow", "alembic", "mlflow.store.db.utils", "urllib3.connectionpool")  # repeat what errors say
+CALLERS = ("RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS", "INVALID_PARAMETER_VALUE")  # errors callers handle
 
 
 class RecordUnreachable(InputError):
@@ -63,56 +60,39 @@ class Address:
 
     Args:
         store: the results folder.
-        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI, else SQLite in the store.
+        uri: an MLflow tracking URI; None: the environment variable MLFLOW_TRACKING_URI; if empty, SQLite in the store.
         say: receives messages for the user.
+
+    Attributes:
+        own: whether the record is in the store.
+        database: the file of a record in SQLite, whether it exists or not; None for a record elsewhere.
 
     Raises:
         InputError: MLflow cannot keep runs there.
     """
 
     def __init__(self, store: Store, uri: str | None, say: Say) -> None:
-        address = uri or os.environ.get(ENVIRONMENT, "").strip()
         self.store, self.say = store, say
-        self.own = not address
-        self.uri = address or sqlite_uri(store.database)
-        if address and (address.startswith("file:") or "://" not in address) and not address.startswith("databricks"):
-            raise InputError(
-                f"{ENVIRONMENT}={self.place}: MLflow no longer stores runs in a plain folder; "
-                "set sqlite:////absolute/path.db or the address of a server, or unset it"
-            )
-        if address.partition("?")[0] in ("sqlite://", "sqlite:///", "sqlite:///:memory:"):
-            raise InputError(
-                f"{ENVIRONMENT}={self.place}: a record in memory is lost when the command ends; "
-                "set sqlite:////absolute/path.db, or unset it"
-            )
-        if self.uri.startswith(("http://", "https://")):
-            self._check_server()
-        if self.database and not self.own and not self.database.parent.is_dir():
-            raise InputError(
-                f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; create it, or correct the path"
-            )
-        if self.database and not self.own:  # the working folder may change
-            self.uri = sqlite_uri(self.database) + "".join(self.uri.partition("?")[1:])
+        self.uri = os.environ.get(ENVIRONMENT, "").strip() if uri is None else uri
+        self.own = not self.uri
+        self.database: Path | None = store.database if self.own else None
+        path, mark, options = self.uri.removeprefix("sqlite:///").partition("?")
+        if self.uri.startswith("sqlite:"):
+            if path in ("", "sqlite://", ":memory:") or path.startswith("file:"):
+                raise self._refused("a record in memory is lost when the command ends")
+            self.database = Path(unquote(path)).absolute()  # the working folder may change
+            if not self.database.parent.is_dir():
+                raise self._refused(f"there is no folder {self.database.parent}")
+        elif not self.own and ("://" not in self.uri or self.uri.startswith("file:")) and self.uri != "databricks":
+            raise self._refused("MLflow no longer stores runs in a plain folder")
+        elif self.is_server and re.search(r"://[^/?#@]*[/?#].*@", self.uri):
+            raise self._refused("in a user name or password, write / as %2F, ? as %3F and # as %23")
+        if self.database is not None:
+            self.uri = sqlite_uri(self.database) + mark + options
 
-    def _check_server(self) -> None:
-        try:
-            parts = urlsplit(self.uri)
-            _ = parts.port
-        except ValueError as error:  # a port that is no number, or brackets that contain no address
-            raise InputError(f"{ENVIRONMENT}={self.place}: {error}; set http://HOST:PORT") from error
-        if parts.netloc.rpartition("@")[2] != urlsplit(self.place).netloc:
-            raise InputError(
-                f"{ENVIRONMENT}={self.place}: in a user name or password, write / as %2F, ? as %3F and # as %23"
-            )
-
-    @functools.cached_property
-    def database(self) -> Path | None:
-        """The file of a record in SQLite, whether it exists or not; None for a record elsewhere."""
-        if self.own:
-            return self.store.database
-        if not self.uri.startswith("sqlite:///") or self.uri.startswith("sqlite:///file:"):
-            return None
-        return Path(unquote(self.uri.removeprefix("sqlite:///").partition("?")[0])).absolute()
+    def _refused(self, reason: str) -> InputError:
+        remedy = "set sqlite:////absolute/path.db or the address of a server, or unset it"
+        return InputError(f"{ENVIRONMENT}={self.place}: {reason}; {remedy}")
 
     @property
     def place(self) -> str:
@@ -127,6 +107,19 @@ class Address:
         """Return whether there is a record to read. False means that no run was ever made; nothing is created."""
         return self.database is None or os.path.lexists(self.database)
 
+    @property
+    def state(self) -> str:
+        """Size, time and inode of the record's file, which each change of a run changes; empty for other records."""
+        if self.database is not None and not os.path.lexists(f"{self.database}-wal"):
+            with suppress(OSError):
+                found = self.database.stat()
+                return f"{found.st_size}-{found.st_mtime_ns}-{found.st_ino}"
+        return ""
+
+    @property
+    def is_open(self) -> bool:
+        return "client" in vars(self)
+
     def artifact_location(self, experiment: str) -> str | None:
         """Return the place of a new experiment's artifacts; None: the server chooses it.
 
@@ -137,14 +130,13 @@ class Address:
             return None
         if self.database is not None:
             return (self.store.artifacts / experiment).as_uri()
-        root = os.environ.get(ROOT, "").rstrip("/")
-        if not root:
-            raise InputError(
-                f"{ENVIRONMENT}={self.place}: a database does not say where files of runs are stored; set "
-                f"{ROOT} to a place that every machine reaches (s3://..., or a shared folder), or start an MLflow "
-                "server on this database and give its address"
-            )
-        return f"{root}/{experiment}"
+        if root := os.environ.get(ROOT, "").rstrip("/"):
+            return f"{root}/{experiment}"
+        raise InputError(
+            f"{ENVIRONMENT}={self.place}: a database does not say where files of runs are stored; set {ROOT} to a "
+            "place that every machine reaches (s3://..., or a shared folder), or start an MLflow server on this "
+            "database and give its address"
+        )
 
     @functools.cached_property
     def client(self) -> Any:
@@ -154,40 +146,22 @@ class Address:
             InputError: the server does not answer, the database cannot be written or read, or its driver is missing.
         """
         quiet_mlflow()
-        self._check_file()
-        from mlflow.tracking import MlflowClient
-
-        logging.getLogger("mlflow").setLevel(logging.ERROR)  # after the import, which sets the level to INFO
-        logging.getLogger("alembic").setLevel(logging.ERROR)
-        logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # hides tracebacks of raised errors
-        logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # hides the messages about every retry
-        return _Client(self._open(MlflowClient), self.failure)
-
-    def _open(self, client: Callable[..., Any]) -> Any:
         try:
-            with self.store.watched():
-                if self.database is None or os.path.lexists(self.database):
-                    return client(tracking_uri=self.uri)
-                self.store.prepare()
-                # If two processes create the same database, MLflow ends one of them; a kill leaves no half-made one.
-                with locked(self.store.locks / "mlflow.db.lock", "the new record of runs", self.say):
-                    if not self.database.exists():
-                        name = self.database.name
-                        for left in self.database.parent.glob(f"{glob.escape(name)}*.new*"):
-                            left.unlink(missing_ok=True)
-                        # A name of its own each time: MLflow keeps connections by address.
-                        new = self.database.with_name(f"{name}-{secrets.token_hex(4)}.new")
-                        client(tracking_uri=sqlite_uri(new))
-                        os.replace(new, self.database)
-                return client(tracking_uri=self.uri)
+            self._check_file()
+            from mlflow.tracking import MlflowClient
+
+            for name in LOGGERS:  # after the import, which sets the levels
+                logging.getLogger(name).setLevel(logging.CRITICAL)
+            return _Client(self._open(MlflowClient), self.failure)
         except ModuleNotFoundError as error:
             package = DRIVERS.get(error.name or "", error.name)
-            raise InputError(
-                f"{ENVIRONMENT}={self.place}: the driver of this database is not installed; pip install {package}"
-            ) from error
+            remedy = f"the driver of this database is not installed; pip install {package}"
+            raise InputError(f"{ENVIRONMENT}={self.place}: {remedy}") from error
         except (InputError, OSError):
             raise
         except Exception as error:  # MLflow and SQLAlchemy raise errors of many kinds
+            if is_full(error):
+                raise
             raise self.failure(error) or self._unusable(error) from error
 
     def _check_file(self) -> None:
@@ -206,15 +180,29 @@ class Address:
         try:
             if not inspect(engine).has_table("alembic_version"):
                 raise self._unusable("it is the database of another program")
-        except InputError:
-            raise
-        except Exception as error:  # a damaged file: any error of SQLite
-            raise self.failure(error) or self._unusable(error) from error
         finally:
             engine.dispose()
 
+    def _open(self, client: Callable[..., Any]) -> Any:
+        if not self.exists():
+            self.store.prepare()
+            # If two processes create the same database, MLflow ends one of them; a kill leaves no half-made one.
+            with locked(self.store.locks / "mlflow.db.lock", "the new record of runs", self.say):
+                if self.database is not None and not self.database.exists():
+                    name = self.database.name
+                    for left in self.database.parent.glob(f"{glob.escape(name)}*.new*"):
+                        left.unlink(missing_ok=True)
+                    # A name of its own each time: MLflow keeps connections by address.
+                    new = self.database.with_name(f"{name}-{secrets.token_hex(4)}.new")
+                    client(tracking_uri=sqlite_uri(new))
+                    os.replace(new, self.database)
+        return client(tracking_uri=self.uri)
+
     def _unusable(self, reason: object) -> InputError:
-        if "schema" in str(reason):
+        text = str(reason)
+        if "database is locked" in text or "table is locked" in text:
+            return InputError(f"{self.place}: another process is writing to it; rerun the command later")
+        if "schema" in text:
             remedy = f"update it with `mlflow db upgrade {without_passwords(self.uri)}`"
         elif self.own:
             remedy = "move it elsewhere, or use another results folder with results=FOLDER"
@@ -230,21 +218,13 @@ class Address:
 
         if not isinstance(error, MlflowException | RequestException | SQLAlchemyError | UnicodeError):
             return None
-        text = str(error)
-        if is_disk_full(error):
-            return OSError(errno.ENOSPC, "the disk is full; finished results are kept", str(self.store.root))
-        if "readonly database" in text:
-            return InputError(f"{self.place} is read-only; use another results folder with results=FOLDER")
-        if getattr(error, "error_code", "") in PASSED_ON:
+        if is_full(error) or getattr(error, "error_code", "") in CALLERS:
             return None
         if self.database is not None:
-            if any(words in text for words in BUSY):
-                return InputError(f"{self.place}: another process is writing to it; rerun the command later")
             return self._unusable(error)
-        if getattr(error, "get_http_status_code", lambda: 0)() in (401, 403) or "error code 40" in text:
+        reason = _first_line(error)
+        if getattr(error, "get_http_status_code", lambda: 0)() in (401, 403) or "error code 40" in str(error):
             reason = "it rejects the user or the password"
-        else:
-            reason = _first_line(error)
         return RecordUnreachable(
             f"{self.place}: the record of runs cannot be reached ({reason}). Finished results are kept in the results "
             "folder; when the record can be reached again, rerun the same command to continue"
@@ -261,7 +241,6 @@ class _Client:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._client, name)
 
-        @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             if self._gone is not None:
                 raise self._gone

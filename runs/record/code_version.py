@@ -13,20 +13,10 @@ def code_version() -> str:
     project = Path(__file__).resolve().parents[2]
     if (project / ".git").exists():
         with suppress(OSError, subprocess.SubprocessError):
-            commit = _git(project, "rev-parse", "HEAD").strip()
-            changed = _git(project, "status", "--porcelain", "--untracked-files=no").strip()
-            return commit + ("+changes" if changed else "")
-    return version()
-
-
-def version() -> str:
-    """Return the version of the installed package."""
+            described = ["describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"]
+            command = ["git", "-C", str(project), *described]
+            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     try:
         return metadata.version("transduce")
     except metadata.PackageNotFoundError:
         return "unknown"
-
-
-def _git(project: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(project), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout

@@ -18,19 +18,13 @@ def machine() -> str:
 
     A GPU is only named if torch is loaded, as in every process that computes.
     """
-    cores = usable_cores()
-    parts = [_processor(), "1 core" if cores == 1 else f"{cores} cores"]
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        parts.append(torch.cuda.get_device_name(0))
-    return ", ".join(parts)
+    cores, torch = usable_cores(), sys.modules.get("torch")
+    gpu = f", {torch.cuda.get_device_name(0)}" if torch is not None and torch.cuda.is_available() else ""
+    return f"{_processor()}, {cores} core{'' if cores == 1 else 's'}{gpu}"
 
 
 def machine_of(tags: Mapping[str, str]) -> str:
-    """Return the machine of a run from its tags; of a run without the tag `machine`, the name of its host.
-
-    Empty if neither is known.
-    """
+    """Return the machine of a run from its tags; of a run without the tag `machine`, the name of its host, or empty."""
     return tags.get("machine") or tags.get("origin", "").partition(":")[0]
 
 

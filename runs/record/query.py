@@ -2,24 +2,14 @@
 
 import itertools
 import json
-import math
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-
-class Record(Protocol):
-    """What queries need of `runs.track.Tracker`."""
-
-    @property
-    def client(self) -> Any: ...
-
-    def exists(self) -> bool: ...
-
-    def experiment_page(self, token: str | None) -> Any: ...
-
+from runs.record.address import Address
 
 FINISHED = ("FINISHED",)
 PARENT = "mlflow.parentRunId"  # the tag by which MLflow nests a run below another
@@ -28,10 +18,8 @@ KEY, STAGE, FOLDER, EXPERIMENT = "key", "stage", "results", "experiment"  # tags
 COMMAND = "command"  # the stage of parent runs of commands
 NEWEST = "attributes.start_time DESC"
 PAGE = 1000  # runs in one answer
-FEW = 20  # queries that are faster than reading all runs
-SOURCES = "source_runs"
-SOURCES_A_TAG = 150  # ids of 32 characters that fit into a tag
-CONFIG_A_TAG = 5000  # characters
+SOURCES, CONFIG_TAG = "source_runs", "config"
+TAG_PART = 5000  # characters of a long text in one tag
 
 Tags = Mapping[str, Collection[str]]
 
@@ -64,25 +52,8 @@ class RunRow:
     artifact_uri: str
 
 
-def source_tags(run_ids: Sequence[str]) -> dict[str, str]:
-    """Return tags with the ids of the runs that a figure was drawn from: `source_runs`, and `source_runs_2` and so on
-    if one tag is too short for all."""
-    parts = [run_ids[i : i + SOURCES_A_TAG] for i in range(0, len(run_ids), SOURCES_A_TAG)]
-    return {_source_tag(i): " ".join(part) for i, part in enumerate(parts or [[]], 1)}
-
-
-def source_runs(tags: Mapping[str, str]) -> list[str]:
-    """Return the run ids in the tags of `source_tags`, in their order."""
-    names = itertools.takewhile(tags.__contains__, map(_source_tag, itertools.count(1)))
-    return " ".join(tags[name] for name in names).split()
-
-
-def _source_tag(part: int) -> str:
-    return SOURCES if part == 1 else f"{SOURCES}_{part}"
-
-
 def read_runs(
-    tracker: Record, prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
+    record: Address, prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
 ) -> list[RunRow]:
     """Return the runs of the experiments whose name starts with `prefix`, newest first.
 
@@ -96,40 +67,45 @@ def read_runs(
     Raises:
         InputError: the record cannot be read.
     """
-    if not tracker.exists():
+    if not record.exists():
         return []
-    named, tags = os.environ.get("MLFLOW_EXPERIMENT_NAME", ""), tags or {}
-    experiments = {
-        entry.experiment_id: entry.name
-        for entry in pages(tracker.experiment_page)
-        if entry.name.startswith(prefix) or entry.name == named
-    }
+    own, tags = os.environ.get("MLFLOW_EXPERIMENT_NAME", ""), tags or {}
+    names = {entry: name for entry, name in experiments(record).items() if name.startswith(prefix) or name == own}
+    allowed = {"attributes.status": statuses, **{f"tags.`{name}`": values for name, values in tags.items()}}
+    # MLflow's filters have no OR, so that conditions with several values are only checked below.
+    single = {name: next(iter(values)) for name, values in allowed.items() if len(values) == 1}
+    condition = " and ".join(f"{name} = '{value}'" for name, value in single.items() if "'" not in value)
     rows = {}  # by id: a run that starts in the meantime shifts the last run of a page to the next page
-    for conditions in _conditions({"attributes.status": statuses, **{f"tags.`{name}`": tags[name] for name in tags}}):
-        if not experiments:
-            break
-
-        def page(token: str | None, conditions: str = conditions) -> Any:
-            return tracker.client.search_runs(
-                list(experiments), conditions, max_results=PAGE, order_by=[NEWEST], page_token=token
-            )
-
-        for run in pages(page):
-            row = _row(run, experiments[run.info.experiment_id])
-            fits = row.status in statuses and all(row.tags.get(name) in tags[name] for name in tags)
-            if fits and row.experiment.startswith(prefix) and row.tags.get(STAGE) != COMMAND:
-                rows[row.run_id] = row
+    for run in search(record, names, condition):
+        row = _row(run, names[run.info.experiment_id])
+        fits = row.status in statuses and all(row.tags.get(name) in tags[name] for name in tags)
+        if fits and row.experiment.startswith(prefix) and row.tags.get(STAGE) != COMMAND:
+            rows[row.run_id] = row
     return sorted(rows.values(), key=lambda row: (-row.start, row.run_id))
 
 
-def _conditions(allowed: Tags) -> Iterator[str]:
-    """Yield filters that together find all runs with allowed values. Callers check again: filters have no OR."""
-    asked: dict[str, Collection[str]] = {}
-    for name, values in sorted(allowed.items(), key=lambda item: len(item[1])):
-        if math.prod(map(len, asked.values())) * len(values) <= FEW:
-            asked[name] = values
-    for values in itertools.product(*asked.values()):
-        yield " and ".join(f"{name} = '{value}'" for name, value in zip(asked, values, strict=True) if "'" not in value)
+def experiments(record: Address) -> dict[str, str]:
+    """Return the names of all experiments by id, without deleted ones."""
+    client = record.client
+    return {one.experiment_id: one.name for one in _pages(lambda token: client.search_experiments(page_token=token))}
+
+
+def search(record: Address, experiments: Iterable[str], condition: str) -> Iterator[Any]:
+    """Yield MLflow's runs in experiments with some ids, newest first."""
+    ids, ask = list(experiments), record.client.search_runs
+    if ids:
+        yield from _pages(lambda token: ask(ids, condition, max_results=PAGE, order_by=[NEWEST], page_token=token))
+
+
+def _pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
+    """Yield all entries of a list that MLflow returns in pages."""
+    token = None
+    while True:
+        page = ask(token)
+        yield from page
+        token = page.token
+        if not token:
+            return
 
 
 def _row(run: Any, experiment: str) -> RunRow:
@@ -141,35 +117,40 @@ def _row(run: Any, experiment: str) -> RunRow:
         info.start_time or 0,
         info.end_time,
         info.status,
-        _flat(data.tags) or data.params,
+        _config(data.tags) or data.params,
         data.metrics,
         data.tags,
         info.artifact_uri or "",
     )
 
 
-def pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
-    """Yield all entries of a list that MLflow returns in pages."""
-    token = None
-    while True:
-        page = ask(token)
-        yield from page
-        token = page.token
-        if not token:
-            return
-
-
 def config_tags(flat: Mapping[str, Any]) -> dict[str, str]:
     """Return the whole config as JSON, in as many tags as its length needs."""
     text = json.dumps({name: str(value) for name, value in flat.items()}, separators=(",", ":"))
-    parts = [text[i : i + CONFIG_A_TAG] for i in range(0, len(text), CONFIG_A_TAG)]
-    return {"config" if i == 0 else f"config_{i + 1}": part for i, part in enumerate(parts)}
+    return dict(zip(_names(CONFIG_TAG), (text[i : i + TAG_PART] for i in range(0, len(text), TAG_PART)), strict=False))
 
 
-def _flat(tags: Mapping[str, str]) -> dict[str, str]:
+def _config(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the config in the tags of `config_tags`; empty if there is none."""
-    names = itertools.chain(["config"], (f"config_{i}" for i in itertools.count(2)))
-    text = "".join(tags[name] for name in itertools.takewhile(tags.__contains__, names))
     with suppress(ValueError, AttributeError, RecursionError):
-        return {str(name): str(value) for name, value in json.loads(text).items()}
+        return {str(name): str(value) for name, value in json.loads("".join(_parts(CONFIG_TAG, tags))).items()}
     return {}
+
+
+def source_tags(run_ids: Sequence[str]) -> dict[str, str]:
+    """Return tags with the ids of the runs that a figure was drawn from, in as many tags as their number needs."""
+    return dict(zip(_names(SOURCES), textwrap.wrap(" ".join(run_ids), TAG_PART) or [""], strict=False))
+
+
+def source_runs(tags: Mapping[str, str]) -> list[str]:
+    """Return the run ids in the tags of `source_tags`, in their order."""
+    return " ".join(_parts(SOURCES, tags)).split()
+
+
+def _names(tag: str) -> Iterator[str]:
+    """Yield the names of the tags of a long text."""
+    return itertools.chain([tag], (f"{tag}_{i}" for i in itertools.count(2)))
+
+
+def _parts(tag: str, tags: Mapping[str, str]) -> list[str]:
+    return [tags[name] for name in itertools.takewhile(tags.__contains__, _names(tag))]

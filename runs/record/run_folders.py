@@ -12,11 +12,7 @@ T = TypeVar("T")
 
 
 class RunFolders(ABC):
-    """The artefacts of the runs of one record.
-
-    Attributes:
-        say: function that prints messages for the user.
-    """
+    """The artefacts of the runs of one record; `say` prints messages for the user."""
 
     say: Say
 

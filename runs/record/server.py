@@ -9,7 +9,7 @@ from typing import Any
 
 from clustering.foundation.errors import InputError
 from runs.cache import Store
-from runs.record.query import NEWEST, pages
+from runs.record.query import NEWEST, experiments
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
@@ -36,7 +36,15 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bo
     _check_free(host, port)
     page = first_page(tracker, address(host, port))  # also creates a missing record
     say(f"starting the MLflow UI on {tracker.place}")
-    server = _server(tracker, host, port)
+    import uvicorn
+    from mlflow.server.constants import ARTIFACT_ROOT_ENV_VAR, BACKEND_STORE_URI_ENV_VAR
+
+    os.environ |= LEAN | {BACKEND_STORE_URI_ENV_VAR: tracker.uri}
+    if tracker.own:
+        os.environ[ARTIFACT_ROOT_ENV_VAR] = tracker.store.artifacts.as_uri()
+    # As `mlflow ui` starts it, but that is a process of its own, which a killed parent would leave behind.
+    app = "mlflow.server.fastapi_app:app"
+    server: Any = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning"))
     startup = server.startup
 
     async def started(*arguments: Any, **settings: Any) -> None:
@@ -52,22 +60,9 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bo
         server.run()
 
 
-def _server(tracker: Tracker, host: str, port: int) -> Any:
-    """Return the server of MLflow's app, as `mlflow ui` starts it in a process of its own."""
-    import uvicorn
-    from mlflow.server.constants import ARTIFACT_ROOT_ENV_VAR, BACKEND_STORE_URI_ENV_VAR
-
-    os.environ |= LEAN | {BACKEND_STORE_URI_ENV_VAR: tracker.uri}
-    if tracker.own:
-        os.environ[ARTIFACT_ROOT_ENV_VAR] = tracker.store.artifacts.as_uri()
-    app = "mlflow.server.fastapi_app:app"
-    return uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning"))
-
-
 def first_page(tracker: Tracker, place: str) -> str:
     """Return the address of the experiment with the newest run; the start page without runs."""
-    experiments = [experiment.experiment_id for experiment in pages(tracker.experiment_page)]
-    runs = tracker.client.search_runs(experiments, max_results=1, order_by=[NEWEST])
+    runs = tracker.client.search_runs(list(experiments(tracker)), max_results=1, order_by=[NEWEST])
     return f"{place}/#/experiments/{runs[0].info.experiment_id}/runs" if runs else place
 
 
@@ -91,7 +86,5 @@ def _check_free(host: str, port: int) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(place)
     except OSError as error:
-        raise InputError(
-            f"cannot listen at {host} port {port}: {error.strerror}; "
-            f"use another one, such as port={port + 1 if port < 65535 else port - 1}"
-        ) from error
+        remedy = f"use another one, such as port={port + 1 if port < 65535 else port - 1}"
+        raise InputError(f"cannot listen at {host} port {port}: {error.strerror}; {remedy}") from error

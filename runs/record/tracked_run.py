@@ -1,18 +1,23 @@
 """One run of the record, open for writing."""
 
 import json
+import logging
 import math
+import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clustering.foundation.errors import InputError
 from runs.record.passwords import without_passwords
 
-PARAM_LENGTH, TAG_LENGTH, KEY_LENGTH = 6000, 5000, 250  # MLflow silently truncates longer values
-PARAMS_A_CALL, METRICS_A_CALL = 100, 1000
+if TYPE_CHECKING:
+    from torch import nn
+
+PARAM_LENGTH, TAG_LENGTH = 6000, 5000  # MLflow silently truncates longer values
+A_CALL = 100  # params, tags and metrics that MLflow takes at once
 
 
 class DataUsed(NamedTuple):
@@ -33,21 +38,15 @@ class TrackedRun:
     """
 
     def __init__(self, client: Any, run_id: str, last_steps: Mapping[str, int] | None = None) -> None:
-        self._client = client
-        self.run_id = run_id
-        self._seen = dict(last_steps or {})
+        self._client, self.run_id = client, run_id
+        self.last_steps = dict(last_steps or {})
         self._undefined: set[str] = set()
         self._finished = False
 
-    @property
-    def last_steps(self) -> Mapping[str, int]:
-        """The last recorded step of each metric."""
-        return self._seen
-
     def metrics(self, values: Mapping[str, float], step: int) -> None:
         """Record values of one step, in one call."""
-        new = {name: float(value) for name, value in values.items() if step > self._seen.get(name, -1)}
-        self._seen |= dict.fromkeys(new, step)
+        new = {name: float(value) for name, value in values.items() if step > self.last_steps.get(name, -1)}
+        self.last_steps |= dict.fromkeys(new, step)
         self.log(metrics=new, step=step)
 
     def log(
@@ -65,22 +64,16 @@ class TrackedRun:
         from mlflow.entities import Metric, Param, RunTag
 
         metrics, params, tags = dict(metrics or {}), dict(params or {}), dict(tags or {})
-        for long in [name for name in [*metrics, *params, *tags] if len(name) > KEY_LENGTH]:
-            raise InputError(
-                f"the name {long[:40]}... has {len(long)} characters, but a run allows at most {KEY_LENGTH}; shorten it"
-            )
-        undefined = {name for name, value in metrics.items() if not math.isfinite(value)}
-        if undefined - self._undefined:
+        if undefined := {name for name, value in metrics.items() if not math.isfinite(value)}:
             self._undefined |= undefined
             tags["undefined"] = ", ".join(sorted(self._undefined))
         now = int(time.time() * 1000)
         values = [Metric(name, float(value), now, step) for name, value in metrics.items() if name not in undefined]
         texts = [Param(name, _shorten(value, PARAM_LENGTH)) for name, value in params.items()]
         labels = [RunTag(name, _shorten(value, TAG_LENGTH)) for name, value in tags.items()]
-        for i in range(max(len(values) // METRICS_A_CALL, max(len(texts), len(labels)) // PARAMS_A_CALL) + 1):
-            part = slice(i * PARAMS_A_CALL, (i + 1) * PARAMS_A_CALL)
-            now_part = slice(i * METRICS_A_CALL, (i + 1) * METRICS_A_CALL)
-            self._client.log_batch(self.run_id, metrics=values[now_part], params=texts[part], tags=labels[part])
+        for i in range(0, max(len(values), len(texts), len(labels)), A_CALL):
+            part = slice(i, i + A_CALL)
+            self._client.log_batch(self.run_id, metrics=values[part], params=texts[part], tags=labels[part])
 
     def data(self, used: Sequence[DataUsed]) -> None:
         """Record the data sets of the run, as `mlflow.log_input` does."""
@@ -104,11 +97,33 @@ class TrackedRun:
         """Store a copy of a file as an artifact of the run."""
         self._client.log_artifact(self.run_id, str(path), folder)
 
-    def network(self, network: Any, name: str, packages: Sequence[str], code: Sequence[str] = ()) -> None:
-        """Log a network as the run's model `name`; see `runs.record.models.log_network`."""
-        from runs.record.models import log_network
+    def network(self, network: "nn.Module", name: str, packages: Sequence[str], code: Sequence[str] = ()) -> None:
+        """Log a network as the run's model `name`: `mlflow.pytorch.load_model("runs:/<id>/model")` loads it.
 
-        log_network(self._client, self.run_id, network, name, packages, code)
+        It is done as by `mlflow.pytorch.log_model`, which needs an active run.
+
+        Args:
+            network: the network on the CPU.
+            packages: requirements for loading it, in the form of pip. Others are not searched for, which takes long.
+            code: Python files that define the network, if no package does.
+        """
+        client, run = self._client, self._client.get_run(self.run_id)
+        if run.outputs is not None and run.outputs.model_outputs:
+            return
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):  # of MLflow's types
+            import mlflow.pyfunc
+            import mlflow.pytorch
+            from mlflow.entities import LoggedModelOutput, LoggedModelStatus
+
+            logging.getLogger("mlflow.pytorch").setLevel(logging.ERROR)  # hides a warning about pickles
+            path, how = Path(folder) / name, mlflow.pytorch.SERIALIZATION_FORMAT_PICKLE
+            made: dict[str, Any] = {"pip_requirements": list(packages), "code_paths": list(code) or None}
+            mlflow.pytorch.save_model(network, path, serialization_format=how, **made)
+            of_run: dict[str, Any] = {"source_run_id": self.run_id, "model_type": "backbone"}
+            model = client.create_logged_model(run.info.experiment_id, name=name, **of_run)
+            client.log_model_artifacts(model.model_id, str(path))
+        client.finalize_logged_model(model.model_id, LoggedModelStatus.READY)
+        client.log_outputs(self.run_id, models=[LoggedModelOutput(model.model_id, 0)])
 
     def finish(self) -> None:
         """Mark the run FINISHED. This must be the last call, after everything is recorded."""
@@ -142,6 +157,5 @@ class TrackedRun:
 
 
 def _shorten(value: Any, length: int) -> str:
-    text = str(value)
-    note = "... (truncated; complete in config.yaml)"
+    text, note = str(value), "... (truncated; complete in config.yaml)"
     return text if len(text) <= length else text[: length - len(note)] + note

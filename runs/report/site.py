@@ -75,7 +75,7 @@ def build_report(
         InputError: the record cannot be read, or the store cannot be written.
     """
     rows = read_runs(tracker, "", statuses=ALL)
-    with store.lock("report", "site", "the report", say), store.watched():
+    with store.lock("report", "site", "the report", say):
         partial = store.root / "report.partial"
         _tidy(store.root)
         try:

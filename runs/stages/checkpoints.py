@@ -68,24 +68,23 @@ class TrainingStage(Stage):
 
         config, benchmark, started = self.config, self.lineage.benchmark, time.monotonic()
         images = {split: images_of(benchmark, split, work.store, work.progress) for split in ("base", "validation")}
-        with work.store.watched():
-            trained = train(
-                config.backbone.build(),
-                benchmark,
-                images["base"],
-                images["validation"],
-                config.training.build(),
-                config.seed,
-                work.store.working(self.kind, self.key, force=work.force),
-                module=config.module or CROSS_ENTROPY,
-                logger=logger_of(run, work.tracker.uri, config.logger),
-                callbacks=callbacks_of(config.callbacks),
-                trainer=config.trainer,
-                model_checkpoint=config.callbacks.get(BEST),
-                progress=work.progress,
-                device=config.device,
-                devices=config.devices,
-            )
+        trained = train(
+            config.backbone.build(),
+            benchmark,
+            images["base"],
+            images["validation"],
+            config.training.build(),
+            config.seed,
+            work.store.working(self.kind, self.key, force=work.force),
+            module=config.module or CROSS_ENTROPY,
+            logger=logger_of(run, work.tracker.uri, config.logger),
+            callbacks=callbacks_of(config.callbacks),
+            trainer=config.trainer,
+            model_checkpoint=config.callbacks.get(BEST),
+            progress=work.progress,
+            device=config.device,
+            devices=config.devices,
+        )
         metrics = {
             "best_epoch": trained.best_epoch,
             "epochs": trained.epochs,

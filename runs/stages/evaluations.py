@@ -132,7 +132,7 @@ class EvaluationStage(Stage):
         store, split, tasks = work.store, self.config.split, len(found.accuracies)
         used = [*self.lineage.made_of(split), *([f"tuning/{self.tuned.key}"] if self.tuned else [])]
         trained = Entry(store.cache("checkpoint") / self.lineage.checkpoint, "")
-        training = trained.run_id(work.tracker.note_of()) if self.lineage.checkpoint else ""
+        training = trained.noted_run(work.tracker.note_of())[0] if self.lineage.checkpoint else ""
         tags = {
             "interval": f"over {found.units}",
             "checkpoint": bank.provenance.get("checkpoint", ""),

@@ -189,8 +189,7 @@ def images_of(
     from fsl.benchmarks.images import open_images
 
     store.prepare()
-    with store.watched():
-        return open_images(benchmark, cast("Split", split), store.images, progress, found)
+    return open_images(benchmark, cast("Split", split), store.images, progress, found)
 
 
 def labels_of(part: Part, store: Store, progress: Progress) -> "ImageSet | Decoded":

@@ -119,7 +119,7 @@ class Stage(ABC):
         entry = store.find(self.kind, self.key)
         if entry is None:
             return None
-        run_id = tracker.recorded([(self.experiment, entry, self.parent_run)]).get(entry.name, "")
+        run_id = tracker.recorded([(entry, self.parent_run)]).get(entry.name, "")
         try:
             return self.result(self.load(entry), entry, run_id)
         except DAMAGE as error:
@@ -163,12 +163,14 @@ def execute(
     Returns:
         Results by key, and (name, error) of each stage that failed.
     """
-    if not any(stage.parent_run for stage in stages):  # not for each step of a tuning
-        work.tracker.end_dead_runs()
     waiting = {stage.key: stage for stage in stages}
     with ExitStack() as parents:  # the parent runs of the command are open until its end, and then get their status
         execution = _Execution(work, list(waiting.values()), parents)
+        parents.callback(execution.note)
         results = {} if work.force else execution.reuse(execution.stages)
+        nested = any(stage.parent_run for stage in stages)  # steps of a tuning
+        if not nested and (work.tracker.is_open or len(results) < len(waiting)):
+            work.tracker.end_dead_runs()
         batches: dict[Hashable, list[S]] = {}
         for key, stage in waiting.items():
             if key not in results:
@@ -197,6 +199,7 @@ class _Execution:
     parents: ExitStack
     failures: Failures = field(default_factory=list)
     parent_ids: dict[str, str] = field(default_factory=dict)
+    recorded: list[tuple[Entry, str, str]] = field(default_factory=list)  # with its run, and the parent of that
 
     def lock(self, stage: Stage) -> AbstractContextManager[None]:
         what = f"the {stage.kind} of {stage.name}"
@@ -211,7 +214,7 @@ class _Execution:
         (store, tracker, progress, _), results = self.work, {}
         found = [(stage, store.find(stage.kind, stage.key, progress.note, held=held)) for stage in stages]
         cached = [(stage, entry) for stage, entry in found if entry is not None]
-        recorded = tracker.recorded([(stage.experiment, entry, stage.parent_run) for stage, entry in cached])
+        recorded = tracker.recorded([(entry, stage.parent_run) for stage, entry in cached])
         for stage, entry in cached:
             try:
                 content = stage.load(entry)
@@ -221,10 +224,17 @@ class _Execution:
             run_id = recorded.get(entry.name, "")
             if not run_id:
                 with nullcontext() if held else self.lock(stage):
-                    again = {} if held else tracker.recorded([(stage.experiment, entry, stage.parent_run)])
+                    again = {} if held else tracker.recorded([(entry, stage.parent_run)])
                     run_id = again.get(entry.name) or self._record(stage, content, entry, *self._runs([stage]))
+            self.recorded.append((entry, run_id, stage.parent_run))
             results[stage.key] = stage.result(content, entry, run_id)
         return results
+
+    def note(self) -> None:
+        """Note in the cache which runs record the results: the next command need not open an unchanged record."""
+        tracker = self.work.tracker
+        for entry, run_id, parent in self.recorded:
+            entry.note_run(tracker.note_of(parent), run_id, tracker.state)
 
     def run(self, batch: Sequence[Stage], prepared: Any) -> dict[str, Any]:
         """Lock a batch, look into the cache again, compute the missing results, publish and record them."""
@@ -284,7 +294,7 @@ class _Execution:
                 run.artifact(entry.path / name)
             stage.log(run, content, entry)
             run.finish()
-        self.work.tracker.note(entry, run.run_id, stage.parent_run)
+        self.recorded.append((entry, run.run_id, stage.parent_run))
         return run.run_id
 
     def _fail(self, stage: Stage, error: Exception) -> None:

@@ -17,28 +17,22 @@ def silent(message: str) -> None:
 @contextmanager
 def locked(path: Path, what: str, say: Say = silent) -> Iterator[None]:
     """Hold the lock file `path`; print a message if waiting takes longer than two seconds."""
-    lock = FileLock(path)
     try:
-        lock.acquire(timeout=PATIENCE)
+        held = FileLock(path).acquire(timeout=PATIENCE)
     except Timeout:
         say(f"another process is working on {what}; waiting until it ends")
-        lock.acquire()
-    try:
+        held = FileLock(path).acquire()
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager
 def try_locked(path: Path) -> Iterator[bool]:
     """Hold the lock file `path` if it is free; yields whether it was free."""
-    lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
+        held = FileLock(path).acquire(timeout=0)
     except Timeout:
         yield False
         return
-    try:
+    with held:
         yield True
-    finally:
-        lock.release()

@@ -7,8 +7,7 @@ from typing import Any
 from clustering.files.regular import head_of
 
 CARD = "README.md"
-LIBRARY = "transduce"
-HEAD = f"---\nlibrary_name: {LIBRARY}\n"
+HEAD = "---\nlibrary_name: transduce\n"
 IMAGENET = (
     "If it was trained on ImageNet, it has seen the novel classes of mini- and tiered-ImageNet: accuracies on them are "
     "not those of few-shot learning."
@@ -30,19 +29,15 @@ def model_card(title: str, summary: str, facts: Mapping[str, Any], use: str, lim
 
     from runs.record.code_version import code_version
 
-    header = {"library_name": LIBRARY, "tags": ["few-shot-learning"], LIBRARY: {**facts, "code": code_version()}}
-    lines = ["---", yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=1000).rstrip(), "---", ""]
-    lines += [f"# {title}", "", summary, "", f"    {use}", ""]
-    lines += [f"- {limit}" for limit in (*limits, TERMS)]
-    return "\n".join(lines) + "\n"
+    header = {"tags": ["few-shot-learning"], "transduce": {**facts, "code": code_version()}}
+    about = yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=1000)
+    listed = "\n".join(f"- {limit}" for limit in (*limits, TERMS))
+    return f"{HEAD}{about}---\n\n# {title}\n\n{summary}\n\n    {use}\n\n{listed}\n"
 
 
 def is_card(path: Path) -> bool:
     """Return whether a file is a card written by this program."""
-    try:
-        return head_of(path).startswith(HEAD.encode())
-    except OSError:
-        return False
+    return head_of(path).startswith(HEAD.encode())
 
 
 def folded_in_words(folded: Sequence[str]) -> str:

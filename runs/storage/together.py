@@ -1,9 +1,9 @@
 """Joint writing of several files: no file is replaced before all are written."""
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,13 +12,7 @@ from clustering.foundation.errors import InputError
 
 
 class Output(NamedTuple):
-    """A file to be written.
-
-    Attributes:
-        place: path of the file.
-        key: the key that sets another path, for messages, such as output=FILE.
-        write: function that writes the file to a path.
-    """
+    """A file to be written: its path, the key that sets another path, such as output=FILE, and what writes it."""
 
     place: Path
     key: str
@@ -31,21 +25,17 @@ def write_together(outputs: Sequence[Output]) -> None:
     Raises:
         InputError: the disk is full or cannot be written; the message names the file and the key.
     """
-    output = None
+    output = outputs[0]
     try:
-        with contextlib.ExitStack() as places:
+        with ExitStack() as places:
             for output in outputs:
                 partial = places.enter_context(replacing(output.place))
                 output.write(partial)
                 with partial.open("rb") as file:
                     os.fsync(file.fileno())  # reports a full disk before any file is replaced
     except OSError as error:
-        if output is None:
-            raise
-        raise InputError(
-            f"{output.place}: cannot be written ({error.strerror}); free some space, or use another path "
-            f"with {output.key}"
-        ) from error
+        remedy = f"free some space, or use another path with {output.key}"
+        raise InputError(f"{output.place}: cannot be written ({error.strerror}); {remedy}") from error
 
 
 def check_place(key: str, place: Path, ending: str = "") -> None:
@@ -59,16 +49,20 @@ def check_place(key: str, place: Path, ending: str = "") -> None:
     Raises:
         InputError: the file has another extension, is a link or no file, or its folder is missing or not writable.
     """
+    problem = ""
     if ending and place.suffix != ending:
-        raise InputError(f"{key}={place}: the output is a {ending} file; use that ending")
-    if not place.absolute().parent.is_dir():
-        raise InputError(f"{key}={place}: its folder does not exist; create it, or give another path")
-    if place.is_symlink():
-        raise InputError(f"{key}={place} is a link, which the file would replace; give the path it points to")
-    if place.exists() and not place.is_file():
-        raise InputError(f"{key}={place} is not a file; give another path")
-    try:
-        with tempfile.TemporaryFile(dir=place.absolute().parent):
-            pass
-    except OSError as error:
-        raise InputError(f"{key}={place}: its folder is not writable ({error.strerror}); give another path") from error
+        problem = f"has another ending; the output is a {ending} file: use that ending"
+    elif place.is_symlink():
+        problem = "is a link, which the file would replace; give the path it points to"
+    elif place.exists() and not place.is_file():
+        problem = "is not a file; give another path"
+    else:
+        try:
+            with tempfile.TemporaryFile(dir=place.absolute().parent):
+                pass
+        except OSError as error:
+            is_missing = isinstance(error, FileNotFoundError)
+            why = "does not exist" if is_missing else f"is not writable ({error.strerror})"
+            problem = f"cannot be written: its folder {why}; give another path"
+    if problem:
+        raise InputError(f"{key}={place} {problem}")

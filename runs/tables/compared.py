@@ -40,13 +40,12 @@ def save(comparisons: "Sequence[Comparison]", name: str, store: "Store", said: C
     from runs.figures.differences import differences_figure
     from runs.storage.disk import write_text
 
-    with store.watched():
-        store.tables.mkdir(parents=True, exist_ok=True)
-        write_text(store.tables / f"{name}.md", differences.markdown(comparisons))
-        write_text(store.tables / f"{name}.csv", differences.as_csv(comparisons))
-        if by_class:
-            write_text(store.tables / f"{name}-classes.csv", differences.classes_as_csv(comparisons))
-        style.save(differences_figure(comparisons), store.tables / f"{name}.png")
+    store.tables.mkdir(parents=True, exist_ok=True)
+    write_text(store.tables / f"{name}.md", differences.markdown(comparisons))
+    write_text(store.tables / f"{name}.csv", differences.as_csv(comparisons))
+    if by_class:
+        write_text(store.tables / f"{name}-classes.csv", differences.classes_as_csv(comparisons))
+    style.save(differences_figure(comparisons), store.tables / f"{name}.png")
     said.note(f"saved: {store.tables / name}.md, .csv{', -classes.csv' if by_class else ''} and .png")
 
 

@@ -42,10 +42,9 @@ def show_table(table: "Table", words: Sequence[str], store: "Store", said: Conso
         cells = "cells without runs of your own" if shipped else "missing cells"
         said.note(f"{len(table.missing)} {cells} can be run: {command(['transduce', *words, *sorted(lacking)])}")
     if any(cell.results for cell in table.cells.values()):
-        with store.watched():
-            store.tables.mkdir(parents=True, exist_ok=True)
-            for ending, text in FILES.items():
-                write_text(store.tables / f"{table.file_name}.{ending}", text(table))
+        store.tables.mkdir(parents=True, exist_ok=True)
+        for ending, text in FILES.items():
+            write_text(store.tables / f"{table.file_name}.{ending}", text(table))
         *others, last = (f".{ending}" for ending in FILES)
         said.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
 

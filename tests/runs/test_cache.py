@@ -5,7 +5,6 @@ import errno
 import math
 import os
 import re
-import shutil
 import threading
 
 import pytest
@@ -15,6 +14,7 @@ from runs import cache
 from runs.cache import Store, key, revisions
 from runs.storage import locks
 from runs.storage.disk import write_text
+from runs.storage.together import Output, write_together
 from tests.runs.children import started
 
 
@@ -31,6 +31,10 @@ def publish(store, key=KEY, text="weights", kind="checkpoint", **facts):
         (folder / "file").write_text(text)
 
     return store.publish(kind, key, save, config="seed: 0\n", metrics={"accuracy": 0.5}, facts=facts)
+
+
+def content(store):
+    return (store.find("checkpoint", KEY).path / "file").read_text()
 
 
 def test_where_it_is(tmp_path, monkeypatch):
@@ -69,20 +73,17 @@ def test_the_revision_of_a_plug_in_is_one_unless_it_says_otherwise():
     assert revisions(strategy=Revised) == {"strategy": 3}
 
 
-def test_published_is_found_and_its_facts(store):
+def test_published_is_found_and_replaced(store):
     made = publish(store, tags={"way": 5})
     found = store.find("checkpoint", KEY)
     assert found == dataclasses.replace(made, reused=True)
     assert not made.reused
-    assert (found.key, found.name, found.config) == (KEY, f"checkpoint/{KEY}", "seed: 0\n")
+    assert (found.name, found.config) == (f"checkpoint/{KEY}", "seed: 0\n")
     assert (found.metrics, found.facts) == ({"accuracy": 0.5}, {"tags": {"way": 5}})
-    assert store.facts("checkpoint") == [found.facts]
     assert store.peek("checkpoint", KEY)
-
-
-def test_fingerprint_is_of_the_content(store):
-    first, second, third = publish(store), publish(store, "b" * 16), publish(store, "c" * 16, "other")
-    assert first.fingerprint == second.fingerprint != third.fingerprint
+    assert made.fingerprint == publish(store, "b" * 16).fingerprint != publish(store, text="other").fingerprint
+    assert content(store) == "other"
+    assert sorted(path.name for path in store.cache("checkpoint").iterdir()) == [KEY, "b" * 16]
 
 
 def test_half_done_is_not_found_and_stays(store):
@@ -98,36 +99,29 @@ def test_half_done_is_not_found_and_stays(store):
 
 
 @pytest.mark.parametrize("damage", ["one byte", "cut", "empty", "missing", "other kind", "pipe", "folder"])
-@pytest.mark.parametrize("name", ["file", "complete.json", "metrics.json", "config.yaml"])
-def test_a_damaged_folder_is_put_aside(store, notes, damage, name):
+@pytest.mark.parametrize("name", ["file", "complete.json", "metrics.json", "config.yaml", "."])
+def test_a_damaged_result_is_put_aside(store, notes, damage, name):
     folder = publish(store).path
     path = folder / name
-    content = path.read_bytes()
-    path.unlink()
+    if name == ".":
+        if damage not in ("empty", "pipe"):
+            return
+        path = folder.rename(folder.with_name("b" * 16)) and folder
+    written = b"0123" if name == "." else path.read_bytes()
+    path.unlink(missing_ok=True)
     if damage == "pipe":
         os.mkfifo(path)
     elif damage == "folder":
         path.mkdir()
     elif damage != "missing":
-        changed = bytes([content[3] ^ 4])
-        others = {"cut": content[:-1], "empty": b"", "other kind": b"[" * 9999, "one byte": content[:3] + changed}
-        path.write_bytes(others[damage] + (content[4:] if damage == "one byte" else b""))
+        changed = written[:3] + bytes([written[3] ^ 4]) + written[4:]
+        path.write_bytes({"cut": written[:-1], "empty": b"", "other kind": b"[" * 9999, "one byte": changed}[damage])
     assert store.find("checkpoint", KEY, notes.note) is None
     assert "is damaged" in notes
-    assert not folder.exists()
-    assert folder.with_name(f"{KEY}.damaged-1").exists()
+    assert not os.path.lexists(folder)
+    assert os.path.lexists(folder.with_name(f"{KEY}.damaged-1"))
     publish(store)
     assert store.find("checkpoint", KEY) is not None
-
-
-@pytest.mark.parametrize("what", ["file", "pipe"])
-def test_what_is_no_folder_is_put_aside(store, notes, what):
-    place = store.cache("checkpoint") / KEY
-    place.parent.mkdir(parents=True)
-    os.mkfifo(place) if what == "pipe" else place.write_text("")
-    assert store.find("checkpoint", KEY, notes.note) is None
-    assert "is damaged" in notes
-    assert publish(store).path == place
 
 
 def test_the_record_of_another_result_does_not_count(store, notes):
@@ -139,8 +133,7 @@ def test_the_record_of_another_result_does_not_count(store, notes):
 
 def test_what_was_computed_from_an_earlier_input_does_not_count(store, notes):
     old = publish(store)
-    made_of = {"inputs": {old.name: old.fingerprint, "features/gone": "f"}}
-    publish(store, kind="evaluation", **made_of)
+    publish(store, kind="evaluation", inputs={old.name: old.fingerprint, "features/gone": "f"})
     publish(store)
     assert store.find("evaluation", KEY) is not None, "the same content again"
     publish(store, text="other weights")
@@ -151,7 +144,6 @@ def test_what_was_computed_from_an_earlier_input_does_not_count(store, notes):
 
 def test_a_checked_file_is_not_read_again_until_it_changes(store, monkeypatch):
     folder = publish(store).path
-    assert store.find("checkpoint", KEY) is not None
     read, real = [], cache._hash
     monkeypatch.setattr(cache, "_hash", lambda path: read.append(path.name) or real(path))
     assert store.find("checkpoint", KEY) is not None
@@ -163,14 +155,14 @@ def test_a_checked_file_is_not_read_again_until_it_changes(store, monkeypatch):
 
 def test_the_run_of_a_result_is_noted_for_each_record(store):
     entry = publish(store)
-    assert entry.run_id("here#") == ""
+    assert entry.noted_run("here#") == ("", "")
     for i in range(60):
-        entry.note_run(f"here#{i}", f"run {i}")
-    assert (entry.run_id("here#59"), entry.run_id("here#0")) == ("run 59", "")
+        entry.note_run(f"here#{i}", f"run{i}", "state")
+    assert (entry.noted_run("here#59"), entry.noted_run("here#0")) == (("run59", "state"), ("", ""))
     (entry.path / "runs.json").write_text("[]")
-    assert entry.run_id("here#59") == ""
+    assert entry.noted_run("here#59") == ("", "")
     entry.note_run("here#", "run")
-    assert entry.run_id("here#") == "run"
+    assert entry.noted_run("here#") == ("run", "")
     assert store.find("checkpoint", KEY) is not None, "it is no part of the result"
 
 
@@ -182,13 +174,6 @@ def test_the_id_of_a_folder_is_random_and_stays(store, tmp_path):
         store.id  # noqa: B018
 
 
-def test_publishing_again_replaces(store):
-    publish(store, text="old")
-    publish(store, text="new")
-    assert (store.find("checkpoint", KEY).path / "file").read_text() == "new"
-    assert sorted(path.name for path in store.cache("checkpoint").iterdir()) == [KEY]
-
-
 @pytest.mark.parametrize("place", ["a file", "below a file", "proc"])
 def test_a_store_that_cannot_be_written(tmp_path, place):
     (tmp_path / "file").write_text("")
@@ -198,63 +183,77 @@ def test_a_store_that_cannot_be_written(tmp_path, place):
     assert str(root) in str(caught.value)
 
 
-def test_a_read_only_store(tmp_path):
-    store = Store(tmp_path / "results")
-    store.prepare()
-    store.images.chmod(0o500)
-    try:
-        if os.access(store.images, os.W_OK):
-            pytest.skip("this user may write everywhere")
-        with pytest.raises(InputError, match="Permission denied"):
-            Store(tmp_path / "results").prepare()
-    finally:
-        store.images.chmod(0o700)
+# Writing that is interrupted.
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        OSError(errno.ENOSPC, "No space left on device"),
-        RuntimeError("I/O error: No space left on device (os error 28)"),
-        RuntimeError("(sqlite3.OperationalError) database or disk is full"),
-    ],
-)
-def test_a_full_disk_in_any_words_is_one_error(store, error):
-    with pytest.raises(OSError, match="disk is full") as caught, store.watched():
-        raise error
-    assert caught.value.errno == errno.ENOSPC
-    assert caught.value.filename == str(store.root)
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_errors_of_other_places_are_left_alone(store):
-    with pytest.raises(PermissionError), store.watched():
-        raise PermissionError(errno.EACCES, "Permission denied", "/data/of/somebody")
-    with pytest.raises(InputError, match="cannot write"), store.watched():
-        raise PermissionError(errno.EACCES, "Permission denied", str(store.root / "cache"))
-
-
-def test_a_full_disk_while_publishing_leaves_what_was_there(store, monkeypatch):
+@pytest.mark.parametrize("before", ["the new one is whole", "the old one is away", "the new one is there", "full"])
+def test_an_end_while_a_result_is_replaced(store, monkeypatch, before):
+    """By a kill or a full disk: one of both is found afterwards, whole, and nothing is left beside it."""
     publish(store, text="old")
+    real = os.replace
 
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def replace(source, target):
+        kind = source.suffix
+        if (kind, before) in {("", "the old one is away"), (".new", "the new one is there")}:
+            raise SystemExit
+        real(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr("runs.cache.os.fsync", full)
-        with pytest.raises(OSError, match="the disk is full"):
+        patch.setattr("os.replace", replace)
+        if before in ("the new one is whole", "full"):
+            patch.setattr("os.fsync", full if before == "full" else lambda _: (_ for _ in ()).throw(SystemExit))
+        with pytest.raises((SystemExit, OSError)):
             publish(store, text="new")
-    assert (store.find("checkpoint", KEY).path / "file").read_text() == "old"
-    publish(store, text="new")
-    assert (store.find("checkpoint", KEY).path / "file").read_text() == "new"
+    assert content(Store(store.root)) == ("old" if before in ("the new one is whole", "full") else "new")
     assert [path.name for path in store.cache("checkpoint").iterdir()] == [KEY]
+    publish(store, text="newest")
+    assert content(store) == "newest"
 
 
 def test_write_text_is_whole_or_not_at_all(tmp_path, monkeypatch):
     write_text(tmp_path / "f", "one")
-    monkeypatch.setattr("os.fsync", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
-    with pytest.raises(OSError, match="broken"):
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
         write_text(tmp_path / "f", "two")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("f", "one")]
+
+
+@pytest.mark.parametrize("stop", [None, full, KeyboardInterrupt, "fsync", "folder"])
+def test_files_that_belong_together_are_replaced_all_or_none(tmp_path, monkeypatch, stop):
+    places = [tmp_path / name for name in ("a.csv", "b.html", "c.csv")]
+    for place in places[:2]:
+        place.write_text("old")
+
+    def fill(path):
+        path.write_text("new")
+        if path.name.endswith("c.csv") and stop is full:
+            full()
+        if path.name.endswith("c.csv") and stop is KeyboardInterrupt:
+            raise KeyboardInterrupt
+
+    if stop == "folder":
+        places[2].mkdir()
+    if stop == "fsync":
+        monkeypatch.setattr("os.fsync", full)
+    outputs = [Output(place, "output=FILE", fill) for place in places]
+    if stop is None:
+        write_together(outputs)
+        assert [place.read_text() for place in places] == ["new"] * 3
+        return
+    raised = KeyboardInterrupt if stop is KeyboardInterrupt else InputError
+    with pytest.raises(
+        raised, match=None if raised is KeyboardInterrupt else r"[abc]\.\w+: cannot be written .*output="
+    ):
+        write_together(outputs)
+    assert [place.read_text() for place in places[:2]] == ["old", "old"]
+    assert not [path for path in tmp_path.iterdir() if "partial" in path.name]
+
+
+# Locks.
 
 
 def test_the_second_waits_and_says_so(store, notes, monkeypatch):
@@ -273,14 +272,10 @@ def test_the_second_waits_and_says_so(store, notes, monkeypatch):
         thread = threading.Thread(target=second)
         thread.start()
         assert said.wait(20)
-        with store.try_lock("checkpoint", "a") as free:
-            assert not free
         order.append("first")
     thread.join(20)
     assert order == ["first", "second"]
     assert "another process is working on the training of x" in notes
-    with store.try_lock("checkpoint", "a") as free:
-        assert free
 
 
 def test_a_killed_owner_frees_its_lock(store, child_environment):
@@ -295,32 +290,3 @@ def test_a_killed_owner_frees_its_lock(store, child_environment):
             assert not free
     with store.try_lock("checkpoint", "a") as free:
         assert free
-
-
-@pytest.mark.parametrize("after", ["the new one is whole", "the old one is away", "the new one is there"])
-def test_a_kill_while_a_finished_folder_is_replaced(store, monkeypatch, after):
-    """One of both is found afterwards, whole, and nothing is left beside it when it is published again."""
-    publish(store, text="old")
-    real, delete = os.replace, shutil.rmtree
-
-    def stop():
-        raise SystemExit
-
-    def replace(source, target):
-        if str(source).endswith(".new") == (after == "the old one is away"):
-            stop()
-        real(source, target)
-
-    with monkeypatch.context() as patch:
-        if after == "the new one is there":
-            patch.setattr("shutil.rmtree", lambda path, **_: stop() if str(path).endswith(".old") else delete(path))
-            patch.setattr(Store, "_tidy", lambda *_: None)
-        else:
-            patch.setattr("os.replace", replace)
-        with pytest.raises(SystemExit):
-            publish(store, text="new")
-    found = Store(store.root).find("checkpoint", KEY)
-    assert [path.name for path in store.cache("checkpoint").iterdir()] == [KEY]
-    assert (found.path / "file").read_text() == ("old" if after == "the new one is whole" else "new")
-    publish(store, text="newest")
-    assert (store.find("checkpoint", KEY).path / "file").read_text() == "newest"

@@ -27,7 +27,6 @@ from runs.stages.clustering.deep_network import DeepNetwork
 from runs.stages.clustering.results import Trials
 from runs.stages.fair.results import TradeOff
 from runs.tables import differences
-from runs.track import Tracker
 
 CODE = "from pathlib import Path\nPath('ran').touch()\nclass Thing:\n    mean = std = (0.5,)\n"
 
@@ -91,7 +90,6 @@ def test_a_folder_of_the_cache_whose_note_is_none(tmp_path, text):
     (folder / "a").write_text("a")
     (folder / "complete.json").write_text(text.replace("HASH", hashlib.sha256(b"a").hexdigest()))
     assert not Store(tmp_path).peek("features", "x")
-    assert Store(tmp_path).facts("features") == []
     assert Store(tmp_path).find("features", "x") is None
 
 
@@ -112,12 +110,6 @@ def test_a_damaged_database_is_a_mistake_to_mend(tmp_path):
     text, code = explain(wrapped)
     assert code == MISTAKE
     assert "results=FOLDER" in text
-
-
-@pytest.mark.parametrize("uri", ["sqlite://", "sqlite:///:memory:"])
-def test_a_record_in_memory_is_refused(tmp_path, uri):
-    with pytest.raises(InputError, match="memory"):
-        Tracker(Store(tmp_path), uri=uri)
 
 
 def test_a_name_with_a_nul_character(tmp_path):

@@ -1,20 +1,13 @@
 """A tracking server that is lost in the middle of a command: it ends soon, says how to go on, and nothing is lost."""
 
 import contextlib
-import os
-import signal
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from fsl.evaluation import episodic as evaluating
-from runs.cache import Store
 from runs.cli import main
-from runs.config.configs import EvaluateConfig, parse
-from runs.record.address import RecordUnreachable
 from runs.record.query import read_runs
-from runs.stages.pipeline import evaluation
 from runs.track import Tracker
 from tests.runs.servers import free_port, mlflow_server, wait_for
 from tests.runs.unsteady import Unsteady
@@ -132,33 +125,3 @@ def test_a_server_that_is_lost_in_the_middle(unsteady, commands, trained, capsys
 
 def _never(*_, **__):
     raise AssertionError("computed again")
-
-
-@pytest.mark.slow
-def test_a_server_that_is_killed(trained, tiny_arguments, child_environment, tmp_path, monkeypatch, notes):
-    """The same with a process of MLflow itself, and its own patience shortened by nothing but the bounds."""
-    port, place = free_port(), tmp_path / "server"
-    place.mkdir()
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{port}")
-    (config,) = parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot"])
-    with mlflow_server(place, port, child_environment) as child, monkeypatch.context() as patched:
-        wait_for(child, port)
-
-        real = evaluating.evaluate
-
-        def then_die(*given, **more):
-            found = real(*given, **more)
-            os.killpg(child.pid, signal.SIGKILL)
-            return found
-
-        patched.setattr(evaluating, "evaluate", then_die)
-        with pytest.raises(RecordUnreachable, match="same command"):
-            evaluation([config], trained, Tracker(trained, say=notes.note), progress=notes)
-    with mlflow_server(place, port, child_environment) as child:
-        wait_for(child, port)
-        monkeypatch.setattr("fsl.evaluation.episodic.evaluate", _never)
-        tracker = Tracker(Store(trained.root), say=notes.note)
-        (result,) = evaluation([config], trained, tracker, progress=notes)
-        statuses = {row.status for row in read_runs(tracker, "evaluate/", statuses=["RUNNING", "KILLED", "FINISHED"])}
-    assert result.reused, "it is in the cache"
-    assert statuses == {"FINISHED"}, "the interrupted run was finished"

@@ -62,6 +62,8 @@ def test_data_sets_are_inputs_with_their_fingerprint(mlflow) -> None:
     run = mlflow.get_run(runs_of(mlflow, "tags.stage = 'evaluation'")["run_id"][0])
     assert [one.dataset.name for one in run.inputs.dataset_inputs]
     assert all(one.dataset.digest for one in run.inputs.dataset_inputs)
+    assert {"machine", "key", "mlflow.source.git.commit"} <= run.data.tags.keys()
+    assert {file.path for file in mlflow.artifacts.list_artifacts(run_id=run.info.run_id)} >= {"config.yaml"}
 
 
 def test_a_training_has_curves_and_its_network_loads(mlflow, sweep) -> None:
@@ -130,16 +132,6 @@ def test_an_own_callback_and_a_trainer_setting_from_yaml(tmp_path, tiny_argument
     monkeypatch.chdir(tmp_path)
     assert main(["train", "experiment=own.yaml", f"results={tmp_path / 'results'}"]) == 0
     assert (tmp_path / "epochs").read_text() == "xxxx"
-
-
-def test_a_sweep_goes_on_where_it_ended(tmp_path, tiny_arguments, capsys) -> None:
-    words = ["evaluate", *tiny_arguments, f"results={tmp_path / 'r'}", "--json"]
-    assert main([*words, "strategy=simpleshot"]) == 0
-    (first,) = json.loads(capsys.readouterr().out)
-    assert main([*words, "strategy=simpleshot,laplacianshot"]) == 0
-    again = json.loads(capsys.readouterr().out)
-    assert [one["reused"] for one in again] == [True, False]
-    assert again[0]["key"] == first["key"]
 
 
 def test_results_that_the_record_lost_are_logged_again(tmp_path, tiny_arguments, empty_record, capsys) -> None:

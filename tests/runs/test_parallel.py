@@ -73,11 +73,12 @@ def test_nothing_is_missing_of_what_is_in_the_cache(trained, tracker, configs, r
     assert (batch.computed, len(batch.cached), batch.code) == (0, 2, 0)
 
 
-def test_tunings_and_clusterings_are_jobs_too(trained, tracker, tiny_arguments, run, tmp_path):
+def test_tunings_and_clusterings_are_jobs_too_and_what_cannot_be_run_is_said(trained, tiny_arguments, run, tmp_path):
     (tmp_path / "short.yaml").write_text(
         "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n"
     )
     tuned = [word for word in tiny_arguments if not word.startswith("tasks=")]
+    absent = ["benchmark=omniglot", f"root={tmp_path / 'absent'}", "strategy=simpleshot", "tasks=40", "device=cpu"]
     asked = [
         *parse(ClusterConfig, ["dataset=digits", "method=kmeans,kmodes", "starts=1", "selection=null", "device=cpu"]),
         *parse(FairConfig, ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0,1", "device=cpu"]),
@@ -85,16 +86,11 @@ def test_tunings_and_clusterings_are_jobs_too(trained, tracker, tiny_arguments, 
     ]
     late = run(asked, Parallel(n_jobs=1), minutes=1e-9)
     assert [config for job in late.jobs.values() for config in job] == asked
-    batch = run(asked, Parallel(n_jobs=1))
-    assert (batch.computed, batch.jobs, batch.failures) == (4, {}, [])
+    batch = run([*parse(EvaluateConfig, absent), *asked], Parallel(n_jobs=1))
+    assert (batch.computed, batch.jobs, batch.code) == (4, {}, 2)
+    ((failure, _),) = batch.failures
+    assert "root" in failure
     assert run(asked).cached == asked
-
-
-def test_images_that_are_not_there_are_said_and_stop_nothing_else(trained, tracker, configs, tmp_path, run):
-    words = ["benchmark=omniglot", f"root={tmp_path / 'absent'}", "strategy=simpleshot", "tasks=40", "device=cpu"]
-    batch = run([*parse(EvaluateConfig, words), *configs()], Parallel(n_jobs=1))
-    assert (batch.computed, batch.code) == (1, 2)
-    assert "root" in batch.failures[0][0]
 
 
 # Processes of this machine.
@@ -122,13 +118,6 @@ def test_after_a_killed_process_the_same_command_goes_on(trained, tracker, confi
     batch = run(asked)
     assert (batch.code, batch.computed + len(batch.cached)) == (0, 2), batch.failures
     assert {entry.info.status for entry in runs_of(tracker, "evaluate/Tiny")} == {"FINISHED"}
-
-
-@pytest.mark.slow
-def test_tasks_that_cannot_be_drawn_stop_before_a_training(store, tracker, configs, run):
-    batch = run(configs("way=50", "shot=1,2"), Parallel(n_jobs=1))
-    assert {code for _, code in batch.failures} == {2}
-    assert not runs_of(tracker, "train/Tiny")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -203,13 +192,14 @@ def test_jobs_by_submitit(trained, tracker, configs, run):
         run(configs("shot=2"), Parallel("submitit", options={"nonsense": 5}))
 
 
-def test_a_job_that_does_not_see_the_results_or_the_record_fails(tmp_path, configs, monkeypatch):
-    place = Place(str(tmp_path / "absent"), folder="/")
-    ((text, code),) = perform(0, configs(), place)[2]
+def test_a_job_that_does_not_see_the_results_fails_and_one_writes_to_the_record_of_the_command(
+    trained, tracker, configs, tmp_path, monkeypatch
+):
+    ((text, code),) = perform(0, configs(), Place(str(tmp_path / "absent"), folder="/"))[2]
     assert (code, "cannot access the results folder" in text) == (2, True)
-    (tmp_path / "absent").mkdir()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://elsewhere")
-    assert "MLFLOW_TRACKING_URI" in perform(0, configs(), place)[2][0][0]
+    assert perform(0, configs(), Place(str(trained.root)))[1:3] == (1, [])
+    assert len(runs_of(tracker, "evaluate/Tiny")) == 1
 
 
 # The command line.

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.record import query as record
-from runs.record.query import RunRow, read_runs
+from runs.record.query import read_runs, source_runs, source_tags
+from runs.record.tracked_run import TAG_LENGTH
 from runs.track import Tracker
 from tests.runs.records import BENCHMARKS, STATUSES, alike, fill
 
@@ -40,29 +41,10 @@ def every_row(filled):
     """Every run of the store by MLflow itself."""
     client = Tracker(filled).client
     return [
-        RunRow(
-            run.info.run_id,
-            run.info.run_name,
-            experiment.name,
-            run.info.start_time,
-            run.info.end_time,
-            run.info.status,
-            run.data.params,
-            run.data.metrics,
-            run.data.tags,
-            run.info.artifact_uri,
-        )
+        record._row(run, experiment.name)
         for experiment in client.search_experiments()
         for run in client.search_runs([experiment.experiment_id])
     ]
-
-
-def chosen(rows, prefix, tags, statuses):
-    """What is asked for, of all rows, by hand."""
-    rows = [row for row in rows if row.experiment.startswith(prefix) and row.status in statuses]
-    for key, values in tags.items():
-        rows = [row for row in rows if row.tags.get(key) in values]
-    return sorted(rows, key=lambda row: (-row.start, row.run_id))
 
 
 prefixes = st.sampled_from(["", "evaluate/", "evaluate/glyphs", "evaluate/glyphs_2", "evaluate/%", "EVALUATE", "x"])
@@ -74,44 +56,27 @@ filters = st.dictionaries(
 
 
 @settings(deadline=None, max_examples=20)
-@given(prefixes, filters, st.sets(st.sampled_from(STATUSES)))
-def test_the_rows_are_those_of_mlflow(filled, every_row, prefix, tags, statuses):
-    tracker = Tracker(filled)
-    expected = chosen(every_row, prefix, tags, statuses)
-    alike(read_runs(tracker, prefix, tags=tags, statuses=statuses), expected)
+@given(prefixes, filters, st.sets(st.sampled_from(STATUSES)), st.sampled_from([2, 1000]))
+def test_the_rows_are_those_that_are_asked_for(filled, every_row, prefix, tags, statuses, page):
+    rows = [row for row in every_row if row.experiment.startswith(prefix) and row.status in statuses]
+    rows = [row for row in rows if all(row.tags.get(key) in values for key, values in tags.items())]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record, "PAGE", page)
+        found = read_runs(Tracker(filled), prefix, tags=tags, statuses=statuses)
+    alike(found, sorted(rows, key=lambda row: (-row.start, row.run_id)))
 
 
-def test_without_conditions_it_is_what_finished(tracker):
+def test_numbers_and_texts_are_exact(tracker, filled):
     rows = read_runs(tracker, "evaluate/")
     assert {row.experiment for row in rows} == {"evaluate/glyphs", "evaluate/glyphs_2"}
-    assert len(rows) == 8
-    assert {row.status for row in rows} == {"FINISHED"}
-    assert {row.name for row in rows} == {"laplacianshot 5w1s", "another name"}
-    assert [row.start for row in rows] == sorted((row.start for row in rows), reverse=True)
-
-
-def test_numbers_and_texts_are_exact(tracker):
+    assert (len(rows), {row.status for row in rows}) == (8, {"FINISHED"})
     (row,) = read_runs(tracker, "train/", statuses=["KILLED"])
     assert math.isnan(row.metrics["bad"])
-    assert row.metrics["loss"] == 1.0, "the value of the last step"
-    assert row.metrics["tiny"] == 5e-324
-    assert row.params["audit"] == '["a", "ü\\n\t"]'
-    assert row.params["training"] == "None"
+    assert (row.metrics["loss"], row.metrics["tiny"]) == (1.0, 5e-324), "the value of the last step"
+    assert (row.params["audit"], row.params["training"]) == ('["a", "ü\\n\t"]', "None")
     assert row.end == 1_700_000_000_002
-    (running,) = read_runs(tracker, "train/", statuses=["RUNNING"])
-    assert running.end is None
-
-
-def test_pages_are_put_together(tracker, monkeypatch):
-    every = read_runs(tracker, "", statuses=STATUSES)
-    monkeypatch.setattr(record, "PAGE", 2)
-    alike(read_runs(tracker, "", statuses=STATUSES), every)
-    assert len(every) == 21
-
-
-def test_the_artefacts_of_a_row_are_where_it_says(tracker, filled):
-    (row,) = read_runs(tracker, "train/", statuses=["KILLED"])
     assert row.artifact_uri == (filled.artifacts / "train" / "glyphs" / row.run_id / "artifacts").as_uri()
+    assert read_runs(tracker, "train/", statuses=["RUNNING"])[0].end is None
 
 
 def test_many_values_are_one_query(tracker, monkeypatch):
@@ -122,30 +87,25 @@ def test_many_values_are_one_query(tracker, monkeypatch):
     assert len(asked) == 1
 
 
-def test_the_whole_config_is_in_a_tag_however_long(store, tmp_path):
-    tracker = Tracker(Store(tmp_path))
-    flat = {f"strategy.{i}": "ü" * 40 for i in range(300)} | {"seed": 0, "audit": None}
-    run = tracker.start("tune/x", "x", stage="tuning", key="a", params={"seed": 0}, flat=flat)
-    run.finish()
-    (row,) = read_runs(tracker, "tune/")
-    assert row.params == {name: str(value) for name, value in flat.items()}
-    assert tracker.get(run.run_id).data.params == {"seed": "0"}
+@pytest.mark.parametrize("count", [0, 1, 400])
+def test_long_texts_are_in_several_tags(count):
+    ids = [f"{i:032x}" for i in range(count)]
+    tags = source_tags(ids)
+    assert source_runs(tags) == ids
+    assert all(len(text) <= TAG_LENGTH for text in tags.values())
+    flat = {f"strategy.{i}": "ü" * 40 for i in range(count)} | {"seed": 0, "audit": None}
+    tags = record.config_tags(flat)
+    assert all(len(text) <= TAG_LENGTH for text in tags.values())
+    assert record._config(tags) == {name: str(value) for name, value in flat.items()}
 
 
 def test_parent_runs_of_commands_are_left_out(store):
     tracker = Tracker(store)
     with tracker.command("evaluate/x", "evaluate 2 configs", "a" * 16) as parent:
-        tracker.start("evaluate/x", "x", stage="evaluation", key="b", params={}, parent=parent).finish()
-    assert [row.name for row in read_runs(tracker, "")] == ["x"]
+        flat = {"seed": 0}
+        tracker.start("evaluate/x", "x", stage="evaluation", key="b", params={}, flat=flat, parent=parent).finish()
+    assert [(row.name, row.params) for row in read_runs(tracker, "")] == [("x", {"seed": "0"})]
     assert tracker.get(parent).info.status == "FINISHED"
-
-
-def test_nothing_is_made_where_no_run_was(tmp_path, monkeypatch):
-    tracker = Tracker(Store(tmp_path / "results"))
-    assert read_runs(tracker, "") == []
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/none.db")
-    assert read_runs(Tracker(Store(tmp_path / "results")), "") == []
-    assert not any(tmp_path.iterdir())
 
 
 def test_a_database_elsewhere_by_a_relative_path(filled, tmp_path, monkeypatch):
@@ -188,22 +148,23 @@ def test_what_a_killed_writer_left_is_rolled_back(copied):
         ("alter table runs rename column status to state", "status"),
         ("drop table alembic_version", "another program"),
         ("update alembic_version set version_num = 'abc'", "mlflow db upgrade sqlite:///"),
+        (b"\xa5", "results=FOLDER"),
     ],
 )
-def test_another_schema_is_named(copied, change, message):
-    with closing(sqlite3.connect(copied.database)) as database, database:
-        database.execute(change)
+def test_a_damaged_or_foreign_database_is_named(copied, change, message):
+    if isinstance(change, bytes):
+        content = copied.database.read_bytes()
+        copied.database.write_bytes(content[:8192] + change * (len(content) - 8192))
+    else:
+        with closing(sqlite3.connect(copied.database)) as database, database:
+            database.execute(change)
     with pytest.raises(InputError, match=message) as caught:
         read_runs(Tracker(copied), "")
     assert str(copied.database) in str(caught.value)
 
 
-def test_a_damaged_database_is_named(copied, monkeypatch):
-    content = copied.database.read_bytes()
-    copied.database.write_bytes(content[:8192] + b"\xa5" * (len(content) - 8192))
-    with pytest.raises(InputError, match="results=FOLDER"):
-        read_runs(Tracker(copied), "")
-    copied.database.write_bytes(content[: len(content) // 2])
+def test_a_cut_database_elsewhere_is_named_with_its_variable(copied, monkeypatch):
+    copied.database.write_bytes(copied.database.read_bytes()[:50_000])
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{copied.database}")
     with pytest.raises(InputError, match="MLFLOW_TRACKING_URI"):
         read_runs(Tracker(copied), "")

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from runs.cache import key
-from runs.record.query import COMMAND, PARENT
+from runs.cache import Store, key
+from runs.record.query import PARENT, read_runs
 from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.stages.stage import Computed, Stage, Workspace, execute, plan_of
+from runs.track import Tracker
 from tests.runs.records import runs_of
 
 
@@ -86,29 +87,6 @@ def test_what_is_finished_is_reused(stages, store, tracker, notes):
     assert stages.done[-1] == "1 x (1 2)"
 
 
-def test_a_run_has_what_users_of_mlflow_look_for(stages, store, tracker):
-    execute(stages(1), Workspace(store, tracker))
-    (run,) = runs_of(tracker, "sum/tests")
-    tags = run.data.tags
-    assert (tags["stage"], tags["key"], tags["way"]) == ("sum", stages(1)[0].key, "5")
-    assert {"machine", "mlflow.user", "mlflow.source.name", "mlflow.source.git.commit"} <= tags.keys()
-    assert run.data.params == {"scale": "1"}
-    assert run.data.metrics == {"total": 3}
-    (used,) = run.inputs.dataset_inputs
-    assert (used.dataset.name, used.dataset.digest, used.tags[0].value) == ("numbers", "abc", "all")
-    assert {file.path for file in tracker.client.list_artifacts(run.info.run_id)} == {"config.yaml", "total.json"}
-    assert PARENT not in tags, "a command with one config has one run"
-
-
-def test_the_runs_of_a_command_have_one_parent(stages, store, tracker):
-    execute(stages(1, 2), Workspace(store, tracker))
-    execute(stages(1, 2), Workspace(store, tracker))
-    execute(stages(1, 2), Workspace(store, tracker, force=True))
-    (parent,) = {run.data.tags[PARENT] for run in runs_of(tracker, "sum/tests")}
-    found = tracker.get(parent)
-    assert (found.info.status, found.data.tags["stage"]) == ("FINISHED", COMMAND)
-
-
 def test_a_failure_stops_nothing_else(stages, store, tracker, notes):
     results, ((name, error),) = execute(stages(0, 1), Workspace(store, tracker, notes))
     assert list(results.values()) == [3]
@@ -173,9 +151,6 @@ def test_a_run_of_a_killed_process_is_marked_but_not_one_that_works(stages, stor
 
 def test_runs_of_another_results_folder_are_left_alone(stages, store, tracker, tmp_path, monkeypatch):
     """Two machines may have the same name and the same paths: a random id tells their folders apart."""
-    from runs.cache import Store
-    from runs.track import Tracker
-
     uri = f"sqlite:///{store.database}"
     other = Tracker(Store(tmp_path / "other"), uri=uri)
     other.store.prepare()
@@ -205,20 +180,32 @@ def test_two_commands_at_once_compute_a_result_once(stages, store, tracker, monk
     assert [run.info.status for run in runs_of(tracker, "sum/tests")] == ["FINISHED"]
 
 
-def test_an_experiment_of_the_user(stages, store, tracker, monkeypatch):
-    from runs.record.query import read_runs
-
+def test_an_experiment_and_a_parent_run_of_the_user(stages, store, tracker, monkeypatch):
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
-    execute(stages(1), Workspace(store, tracker))
-    execute(stages(1), Workspace(store, tracker))
-    (run,) = runs_of(tracker, "mine")
-    assert [row.run_id for row in read_runs(tracker, "sum/")] == [run.info.run_id]
+    monkeypatch.setenv("MLFLOW_RUN_ID", "f" * 32)
+    execute(stages(1, 2), Workspace(store, tracker))
+    execute(stages(1, 2), Workspace(store, tracker))
+    runs = runs_of(tracker, "mine")
+    assert [run.data.tags[PARENT] for run in runs] == ["f" * 32] * 2
+    assert {row.run_id for row in read_runs(tracker, "sum/")} == {run.info.run_id for run in runs}
     assert read_runs(tracker, "other/") == []
 
 
-def test_reused_results_take_one_query_of_runs(stages, store, tracker, monkeypatch):
-    execute(stages(*range(1, 9)), Workspace(store, tracker))
-    calls, real = [], tracker.client.search_runs
-    monkeypatch.setattr(tracker.client, "search_runs", lambda *a, **k: calls.append(a) or real(*a, **k), raising=False)
-    execute(stages(*range(1, 9)), Workspace(store, tracker))
+def test_reused_results_take_one_query_of_runs_or_none(stages, store, tracker, monkeypatch):
+    many = range(1, 9)
+    execute(stages(*many), Workspace(store, tracker))
+    unopened = Tracker(store)
+    results, _ = execute(stages(*many), Workspace(store, unopened))
+    assert list(results.values()) == [3 * scale for scale in many]
+    assert not unopened.is_open, "nothing was recorded since"
+    runs = runs_of(tracker, "sum/tests")
+    tracker.client.delete_run(runs[0].info.run_id)
+    dead = tracker.start("sum/tests", "dead", key="d" * 16, stage="sum", params={})
+    later = Tracker(store)
+    calls, real = [], later.client.search_runs
+    monkeypatch.setattr(later.client, "search_runs", lambda *a, **k: calls.append(a) or real(*a, **k), raising=False)
+    execute(stages(*many)[:-1], Workspace(store, later))
     assert len(calls) == 2, "the dead runs, and all results at once"
+    assert tracker.get(dead.run_id).info.status == "KILLED"
+    execute(stages(*many), Workspace(store, Tracker(store)))
+    assert len(runs_of(tracker, "sum/tests")) == len(runs) + 1, "the deleted one was recorded again"

@@ -230,7 +230,7 @@ def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr("fsl.evaluation.scores.np.savez_compressed", full)
-        with pytest.raises(OSError, match="the disk is full"):
+        with pytest.raises(OSError, match="No space left"):
             evaluate(configs())
     assert [run.info.status for run in runs_of(tracker, "evaluate/Tiny")] == ["FAILED"]
     assert not evaluate(configs())[0].reused

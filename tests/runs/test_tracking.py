@@ -19,7 +19,6 @@ from runs.cache import Store
 from runs.cli import main
 from runs.record.address import quiet_mlflow
 from runs.record.code_version import code_version
-from runs.record.machine import _processor
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
 from runs.track import Tracker
@@ -36,57 +35,53 @@ def status(tracker, run):
     return tracker.client.get_run(run.run_id).info.status
 
 
-def test_a_run_holds_what_it_was_given(tracker):
-    run = start(tracker)
-    run.log(metrics={"accuracy": 0.5}, tags={"seed": 0})
-    run.finish()
-    found = tracker.find("evaluate/tiny", "a" * 16)
-    assert found.info.run_name == "laplacianshot 5w1s tiny/conv4 s0"
-    assert found.data.params == {"shot": "1", "strategy.weight": "0.7"}
-    assert found.data.metrics == {"accuracy": 0.5}
-    tags = found.data.tags
-    assert (tags["key"], tags["stage"], tags["shot"], tags["seed"]) == ("a" * 16, "evaluation", "1", "0")
-    assert tags["code"] == code_version()
-    assert re.fullmatch(r".+, \d+ cores?(, .+)?", tags["machine"])
+@contextlib.contextmanager
+def opened(store):
+    with contextlib.closing(sqlite3.connect(store.database)) as record, record:
+        yield record
 
 
-def test_a_processor_whose_name_is_not_utf8(tmp_path, monkeypatch):
-    (tmp_path / "cpuinfo").write_bytes(b"processor\t: 0\r\nmodel name\t: CPU \xae 3 GHz\r\n")
-    monkeypatch.setattr("runs.record.machine.CPUINFO", tmp_path / "cpuinfo")
-    assert _processor.__wrapped__() == "CPU \N{REPLACEMENT CHARACTER} 3 GHz"
+# Runs.
 
 
-def test_files_are_kept_inside_the_store(tracker, store, tmp_path, monkeypatch):
+def test_a_run_holds_what_it_was_given_and_its_files_are_in_the_store(tracker, store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = start(tracker)
+    run.log(metrics={"accuracy": 0.5, "bad": math.nan, "objective": math.inf}, tags={"seed": 0})
     (tmp_path / "rows.txt").write_text("1 2 3")
     run.artifact(tmp_path / "rows.txt")
+    run.finish()
+    found = tracker.find("a" * 16)
+    assert found.info.run_name == "laplacianshot 5w1s tiny/conv4 s0"
+    assert (found.data.params, found.data.metrics) == ({"shot": "1", "strategy.weight": "0.7"}, {"accuracy": 0.5})
+    expected = {"key": "a" * 16, "stage": "evaluation", "shot": "1", "seed": "0", "code": code_version()}
+    assert (expected | {"undefined": "bad, objective"}).items() <= found.data.tags.items()
+    assert re.fullmatch(r".+, \d+ cores?(, .+)?", found.data.tags["machine"])
     inside = store.artifacts / "evaluate" / "tiny" / run.run_id / "artifacts"
-    assert (inside / "config.yaml").read_text() == "shot: 1\n"
-    assert (inside / "rows.txt").read_text() == "1 2 3"
+    assert {path.name: path.read_text() for path in inside.iterdir()} == {
+        "config.yaml": "shot: 1\n",
+        "rows.txt": "1 2 3",
+    }
     assert not (tmp_path / "mlruns").exists()
     assert tracker.download(run.run_id, "rows.txt", tmp_path).read_text() == "1 2 3"
     assert tracker.download(run.run_id, "nothing.txt", tmp_path) is None
+    assert tracker.download("0" * 32, "config.yaml", tmp_path, "file://[x/\0") is None
 
 
 def test_only_finished_and_not_deleted_runs_are_found_newest_first(tracker):
-    assert tracker.find("evaluate/tiny", "a" * 16) is None
+    assert tracker.find("a" * 16) is None
     running, failed, first, second = (start(tracker) for _ in range(4))
     failed.stop("FAILED", "why")
-    assert tracker.find("evaluate/tiny", "a" * 16) is None
+    assert tracker.find("a" * 16) is None
     first.finish()
     second.finish()
     start(tracker, key="b" * 16).finish()
-    found = tracker.find("evaluate/tiny", "a" * 16)
-    assert found.info.run_id in (first.run_id, second.run_id)
     times = {run.run_id: tracker.client.get_run(run.run_id).info.start_time for run in (first, second)}
-    assert times[found.info.run_id] == max(times.values())
-    tracker.client.delete_run(found.info.run_id)
-    assert tracker.find("evaluate/tiny", "a" * 16).info.run_id != found.info.run_id
-    assert tracker.get(found.info.run_id) is None
-    assert tracker.get(running.run_id) is not None
-    assert tracker.get("0" * 32) is None
-    assert len(read_runs(tracker, "evaluate/")) == 2
+    found = tracker.find("a" * 16).info.run_id
+    assert times[found] == max(times.values())
+    tracker.client.delete_run(found)
+    assert {found, tracker.find("a" * 16).info.run_id} == set(times)
+    assert [tracker.get(run_id) is None for run_id in (found, running.run_id, "0" * 32)] == [True, False, True]
     assert len(read_runs(tracker, "evaluate/", tags={"shot": ["1"]})) == 2
     assert read_runs(tracker, "train/") == []
 
@@ -95,21 +90,13 @@ def test_the_block_of_a_run_marks_how_it_ended(tracker):
     killed, failed, finished = start(tracker), start(tracker), start(tracker)
     with pytest.raises(KeyboardInterrupt), killed.guarded():
         raise KeyboardInterrupt
-    with pytest.raises(RuntimeError, match="boom"), failed.guarded():
-        raise RuntimeError("boom")
+    with pytest.raises(OSError, match="host"), failed.guarded():
+        raise OSError(f"http://user:{SECRET}@host does not answer")
     finished.finish()
     with pytest.raises(RuntimeError, match="later"), finished.guarded():
         raise RuntimeError("later")
     assert [status(tracker, run) for run in (killed, failed, finished)] == ["KILLED", "FAILED", "FINISHED"]
-    assert tracker.get(failed.run_id).data.tags["ended"] == "RuntimeError: boom"
-
-
-def test_values_that_are_no_numbers_are_named_not_logged(tracker):
-    run = start(tracker)
-    run.log(metrics={"accuracy": math.nan, "objective": math.inf, "seconds": 1.0})
-    data = tracker.get(run.run_id).data
-    assert data.metrics == {"seconds": 1.0}
-    assert data.tags["undefined"] == "accuracy, objective"
+    assert tracker.get(failed.run_id).data.tags["ended"] == "OSError: http://host does not answer"
 
 
 def test_long_values_are_cut_knowingly_and_many_are_split(tracker):
@@ -117,69 +104,88 @@ def test_long_values_are_cut_knowingly_and_many_are_split(tracker):
     run = start(tracker, params=params, tags={"long": "y" * 9000})
     run.log(metrics={f"metric.{i}": i for i in range(1500)})
     data = tracker.get(run.run_id).data
-    assert len(data.params) == 231
-    assert len(data.params["long"]) == 6000
+    assert (len(data.params), len(data.metrics)) == (231, 1500)
+    assert (len(data.params["long"]), len(data.tags["long"])) == (6000, 5000)
     assert data.params["long"].endswith("(truncated; complete in config.yaml)")
-    assert len(data.tags["long"]) == 5000
-    assert len(data.metrics) == 1500
-    with pytest.raises(InputError, match="250"):
-        run.log(metrics={"k" * 251: 1.0})
 
 
 def test_a_resumed_run_is_the_same_run_and_repeats_nothing(tracker, notes):
     run = start(tracker)
     for epoch in (1, 2, 3):
-        run.metrics({"train_loss": 1 / epoch}, epoch)
-    run.metrics({"validation_accuracy": 0.25}, 2)
+        run.metrics({"loss": 1 / epoch}, epoch)
+    run.metrics({"accuracy": 0.25}, 2)
     run.stop("KILLED", "why")
     (resumed,) = tracker.unfinished("evaluate/tiny", ["a" * 16, "b" * 16]).values()
     for epoch in (2, 3, 4):  # what was logged after the last saved state comes again
-        resumed.metrics({"train_loss": 1 / epoch, "validation_accuracy": epoch / 8}, epoch)
+        resumed.metrics({"loss": 1 / epoch, "accuracy": epoch / 8}, epoch)
     resumed.finish()
-    history = tracker.client.get_metric_history(run.run_id, "train_loss")
-    assert [(point.step, point.value) for point in history] == [(1, 1.0), (2, 0.5), (3, 1 / 3), (4, 0.25)]
-    history = tracker.client.get_metric_history(run.run_id, "validation_accuracy")
-    assert [(point.step, point.value) for point in history] == [(2, 0.25), (3, 0.375), (4, 0.5)]
-    assert status(tracker, run) == "FINISHED"
+    for name, expected in {
+        "loss": [(1, 1.0), (2, 0.5), (3, 1 / 3), (4, 0.25)],
+        "accuracy": [(2, 0.25), (3, 0.375), (4, 0.5)],
+    }.items():
+        history = tracker.client.get_metric_history(run.run_id, name)
+        assert [(point.step, point.value) for point in history] == expected
     tags = tracker.get(run.run_id).data.tags
-    assert tags["resumed"] == "1"
-    assert "ended" not in tags
+    assert (status(tracker, run), tags["resumed"], "ended" in tags) == ("FINISHED", "1", False)
     assert tracker.unfinished("evaluate/tiny", ["a" * 16]) == {}
-
-
-def test_a_deleted_run_is_not_resumed(tracker):
     tracker.client.delete_run(start(tracker).run_id)
-    assert tracker.unfinished("evaluate/tiny", ["a" * 16]) == {}
+    assert tracker.unfinished("evaluate/tiny", ["a" * 16]) == {}, "a deleted run is not resumed"
+
+
+# Experiments.
 
 
 def test_a_deleted_experiment_is_restored(tracker, store, notes):
     start(tracker).finish()
     tracker.client.delete_experiment(tracker.experiment("evaluate/tiny"))
-    again = Tracker(store, say=notes.note)
-    start(again).finish()
+    start(Tracker(store, say=notes.note)).finish()
     assert "restored" in notes
 
 
 def test_an_experiment_made_by_another_process_meanwhile(tracker, store, monkeypatch):
-    other = Tracker(store)
-    real = tracker.client.get_experiment_by_name
-    calls = []
+    other, real, calls = Tracker(store), tracker.client.get_experiment_by_name, []
 
     def late(name):
         calls.append(name)
-        if len(calls) == 1:
-            other.experiment(name)
-            return None
-        return real(name)
+        return real(name) if len(calls) > 1 else other.experiment(name) and None
 
     monkeypatch.setattr(tracker.client, "get_experiment_by_name", late)
     assert tracker.experiment("train/x") == other.experiment("train/x")
 
 
-def test_nothing_is_made_before_it_is_needed(tmp_path):
+def test_a_moved_results_folder_keeps_its_runs_and_their_files(tracker, store, tmp_path, notes):
+    start(tracker).finish()
+    (tmp_path / "link").symlink_to(store.root)
+    start(Tracker(Store(tmp_path / "link"))).finish()
+    assert len(read_runs(tracker, "evaluate/")) == 2, "by another name it is the same folder"
+    moved = Tracker(Store(shutil.move(store.root, tmp_path / "moved, très loin")), say=notes.note)
+    row, _ = read_runs(moved, "evaluate/")
+    assert moved.read(row.run_id, "config.yaml", lambda path: path.read_text(), row.artifact_uri) == "shot: 1\n"
+    start(moved, "b" * 16).finish()
+    assert "was moved" in notes
+    assert {row.experiment for row in read_runs(moved, "evaluate/")} == {"evaluate/tiny"}
+    assert len(list((moved.store.artifacts / "evaluate" / "tiny").glob("*/artifacts/config.yaml"))) == 3
+    assert moved.find("b" * 16) is not None
+
+
+@pytest.mark.parametrize("place", ["", "None"])
+def test_an_experiment_without_a_place_for_artifacts_is_named(tracker, store, place):
+    start(tracker).finish()
+    with opened(store) as record:
+        record.execute("update experiments set artifact_location = nullif(?, 'None')", [place])
+    with pytest.raises(InputError, match="no place for artifacts"):
+        start(Tracker(store))
+
+
+# Where the record is.
+
+
+def test_nothing_is_made_before_it_is_needed(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
     tracker = Tracker(Store(tmp_path / "results"))
+    assert tracker.own
     assert not tracker.exists()
-    assert tracker.find("evaluate/tiny", "a") is None
+    assert tracker.find("a") is None
     assert read_runs(tracker, "evaluate/") == []
     tracker.end_dead_runs()
     assert not any(tmp_path.iterdir())
@@ -190,59 +196,15 @@ def test_a_half_made_database_is_made_again(empty_record):
     assert not empty_record.with_name("mlflow.db.new").exists()
 
 
-def test_a_folder_with_spaces_and_accents(tmp_path, empty_record):
-    store = Store(tmp_path / "a folder, très long" / "results")
-    store.prepare()
-    shutil.copy(empty_record, store.database)
-    start(Tracker(store)).finish()
-    start(Tracker(store)).finish()
-    assert len(list((store.artifacts / "evaluate" / "tiny").glob("*/artifacts/config.yaml"))) == 2
-
-
-def test_a_foreign_database_is_named(store):
-    store.database.write_bytes(b"this is no database at all, but long enough to be looked at" * 100)
-    with pytest.raises(InputError, match=r"mlflow\.db") as caught:
-        Tracker(store).client  # noqa: B018
-    assert str(store.database) in str(caught.value)
-    assert b"this is no database" in store.database.read_bytes()
-
-
 def test_a_database_elsewhere(store, empty_record, tmp_path, monkeypatch):
     shutil.copy(empty_record, tmp_path / "other.db")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/other.db")
     store.database.unlink()
     tracker = Tracker(store)
     start(tracker).finish()
-    assert tracker.find("evaluate/tiny", "a" * 16) is not None
+    assert tracker.find("a" * 16) is not None
     assert not store.database.exists()
     assert (store.artifacts / "evaluate" / "tiny").is_dir()
-
-
-def test_an_empty_address_is_none(store, monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
-    assert Tracker(store).own
-
-
-def test_a_moved_results_folder_keeps_its_runs_and_their_files(tracker, store, tmp_path, notes):
-    run = start(tracker)
-    run.finish()
-    moved = Tracker(Store(shutil.move(store.root, tmp_path / "moved")), say=notes.note)
-    (row,) = read_runs(moved, "evaluate/")
-    assert moved.read(row.run_id, "config.yaml", lambda path: path.read_text(), row.artifact_uri) == "shot: 1\n"
-    start(moved, "b" * 16).finish()
-    assert "was moved" in notes
-    assert {row.experiment for row in read_runs(moved, "evaluate/")} == {"evaluate/tiny"}
-    assert len(list((tmp_path / "moved" / "artifacts" / "evaluate" / "tiny").glob("*/artifacts/config.yaml"))) == 2
-    assert moved.find("evaluate/tiny", "b" * 16) is not None
-
-
-@pytest.mark.parametrize("place", ["", "None"])
-def test_an_experiment_without_a_place_for_artifacts_is_named(tracker, store, place):
-    start(tracker).finish()
-    with contextlib.closing(sqlite3.connect(store.database)) as record, record:
-        record.execute("update experiments set artifact_location = nullif(?, 'None')", [place])
-    with pytest.raises(InputError, match="no place for artifacts"):
-        start(Tracker(store))
 
 
 def test_a_shared_database_has_a_place_for_artifacts_that_the_user_names(store, monkeypatch):
@@ -255,26 +217,49 @@ def test_a_shared_database_has_a_place_for_artifacts_that_the_user_names(store, 
     assert Tracker(store, uri="http://host").artifact_location("evaluate/tiny") is None
 
 
-@pytest.mark.parametrize("text", [b"SQLite format 3\0" + b"\xa5" * 5000, b"SQLite format 3\0", "pipe"])
-def test_a_damaged_database_is_named(store, text):
-    store.database.unlink()
-    os.mkfifo(store.database) if text == "pipe" else store.database.write_bytes(text)
-    with pytest.raises(InputError, match=r"mlflow\.db"):
+@pytest.mark.parametrize(
+    "damage",
+    [b"SQLite format 3\0" + b"\xa5" * 5000, b"SQLite format 3\0", b"", b"text " * 99, "pipe", "folder", "foreign"],
+)
+def test_what_is_no_record_is_named_and_left_as_it_is(tmp_path, damage):
+    """MLflow would fill an empty or foreign database with its own tables, and earlier runs would seem lost."""
+    store = Store(tmp_path)
+    if damage == "pipe":
+        os.mkfifo(store.database)
+    elif damage == "folder":
+        store.database.mkdir()
+    elif damage == "foreign":
+        with opened(store) as record:
+            record.execute("create table a (b)")
+    else:
+        store.database.write_bytes(damage)
+    before = store.database.read_bytes() if store.database.is_file() else None
+    with pytest.raises(InputError, match=re.escape(str(store.database))):
         Tracker(store).client  # noqa: B018
+    assert before is None or store.database.read_bytes() == before
 
 
-def test_a_database_with_text_that_is_no_utf8_is_named(tracker, store, capsys):
+def test_a_database_with_text_that_is_no_utf8_is_named(tracker, store):
     start(tracker).finish()
-    with contextlib.closing(sqlite3.connect(store.database)) as record, record:
+    with opened(store) as record:
         record.execute("update tags set value = cast(x'ff41' as text)")
     with pytest.raises(InputError, match=r"mlflow\.db"):
         read_runs(tracker, "")
 
 
-@pytest.mark.parametrize("uri", ["./mlruns", "file:///tmp/mlruns"])
-def test_a_folder_as_tracking_uri_is_refused(store, monkeypatch, uri):
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("./mlruns", "sqlite:////"),
+        ("file:///tmp/mlruns", "sqlite:////"),
+        ("sqlite://", "memory"),
+        ("sqlite:///:memory:", "memory"),
+        ("sqlite:////no/such/x.db", "no folder"),
+    ],
+)
+def test_an_address_that_keeps_no_runs_is_refused(store, monkeypatch, uri, said):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    with pytest.raises(InputError, match="sqlite:////"):
+    with pytest.raises(InputError, match=said):
         Tracker(store)
 
 
@@ -283,7 +268,7 @@ def test_a_server_that_does_not_answer_is_named_and_asked_once(store, monkeypatc
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     tracker = Tracker(store)
     with pytest.raises(InputError, match=r"http://127\.0\.0\.1:9: the record of runs cannot be reached") as first:
-        tracker.find("evaluate/tiny", "a" * 16)
+        tracker.find("a" * 16)
     with pytest.raises(InputError) as second:
         read_runs(tracker, "")
     assert second.value is first.value
@@ -312,37 +297,7 @@ def test_two_processes_on_a_new_store(tmp_path, child_environment):
     assert len(read_runs(Tracker(Store(tmp_path / "results")), "train/")) == 2
 
 
-def test_a_store_by_another_name_is_the_same_store(tracker, store, tmp_path):
-    start(tracker).finish()
-    (tmp_path / "link").symlink_to(store.root)
-    start(Tracker(Store(tmp_path / "link"))).finish()
-    assert len(read_runs(tracker, "evaluate/")) == 2
-
-
-@pytest.mark.parametrize("kind", ["empty", "foreign", "folder", "text"])
-def test_what_is_no_record_is_left_as_it_is(tmp_path, kind):
-    """MLflow would fill an empty or foreign database with its own tables, and earlier runs would seem lost."""
-    store = Store(tmp_path)
-    if kind == "folder":
-        store.database.mkdir()
-    elif kind == "foreign":
-        with sqlite3.connect(store.database) as connection:
-            connection.execute("create table a (b)")
-        connection.close()
-    else:
-        store.database.write_bytes(b"" if kind == "empty" else b"some text, long enough to be looked at")
-    before = None if kind == "folder" else store.database.read_bytes()
-    with pytest.raises(InputError, match=r"mlflow\.db"):
-        assert Tracker(store).client
-    assert kind == "folder" or store.database.read_bytes() == before
-
-
-def test_a_database_in_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/no/such/x.db")
-    with pytest.raises(InputError, match="no folder"):
-        Tracker(Store(tmp_path))
-    assert not (tmp_path / "no").exists()
-
+# Passwords and drivers.
 
 SECRET = "s3cr3t-pa55"
 
@@ -353,18 +308,13 @@ SECRET = "s3cr3t-pa55"
     [
         f"http://user:{SECRET}@127.0.0.1:9",
         f"http://user:{SECRET}@127.0.0.1:port",
-        f"http://user:x/{SECRET}@127.0.0.1:9",
+        f"http://u:123/{SECRET}@127.0.0.1:9/",
+        f"http://user:{SECRET}@[127.0.0.1",
         f"postgresql+nowhere://user:{SECRET}@127.0.0.1/runs",
         f"mongodb://user:{SECRET}@127.0.0.1/runs",
         f"postgresql://user:{SECRET}@127.0.0.1:x/runs",
-        f"sqlite:////no/such/folder/x.db?password={SECRET}",
-        f"postgresql+nowhere://user:it's{SECRET}@127.0.0.1/runs",
-        f'postgresql+nowhere://user:a"b{SECRET}@127.0.0.1/runs',
-        f"postgresql+nowhere://user:a b{SECRET}@127.0.0.1/runs",
-        f"http://u:123/{SECRET}@127.0.0.1:9/",
-        f"http://user:{SECRET}@[127.0.0.1",
-        f"sqlite:////no/such/folder/x.db?password=it's{SECRET}",
-        f"sqlite:////no/such/folder/x.db?a=b&wallet_password={SECRET}&access_token={SECRET}&api_key={SECRET}",
+        f"postgresql+nowhere://user:it's a\"b{SECRET}@127.0.0.1/runs",
+        f"sqlite:////no/such/folder/x.db?a=b&wallet_password=it's{SECRET}&access_token={SECRET}&api_key={SECRET}",
     ],
 )
 def test_no_password_is_printed(tmp_path, monkeypatch, capsys, uri, tiny_arguments):
@@ -383,7 +333,6 @@ def test_no_password_is_printed(tmp_path, monkeypatch, capsys, uri, tiny_argumen
     ("uri", "module", "package"),
     [
         ("postgresql+psycopg://u:x@127.0.0.1/r", "psycopg", r"'psycopg\[binary\]'"),
-        ("postgresql+psycopg2://u:x@127.0.0.1/r", "psycopg2", "psycopg2-binary"),
         ("mysql+pymysql://u:x@127.0.0.1/r", "pymysql", "pymysql"),
     ],
 )
@@ -414,13 +363,3 @@ def test_no_part_of_a_password_is_left(password):
     )
     if "/" not in password and "?" not in password and "#" not in password:
         assert without_passwords(f"x mysql+pymysql://user:{password}@host/runs") == "x mysql+pymysql://host/runs"
-
-
-def test_the_error_that_ended_a_run_is_recorded_without_a_password(tracker):
-    run = start(tracker)
-    run.stop("FAILED", f"OSError: http://user:{SECRET}@host does not answer")
-    assert tracker.get(run.run_id).data.tags["ended"] == "OSError: http://host does not answer"
-
-
-def test_an_address_of_artifacts_that_is_none_has_none(tracker, tmp_path):
-    assert tracker.download("0" * 32, "config.yaml", tmp_path, "file://[x/\0") is None

@@ -86,8 +86,7 @@ class LearningStage(ClusteringStage):
             provenance,
             None if told is None else torch.from_numpy(told),
         )
-        with work.store.watched():
-            bank.save(folder / BANK)
+        bank.save(folder / BANK)
         path, sizes = work.store.cache(self.kind) / self.key / BANK, np.bincount(labels, minlength=known.clusters)
         work.progress.note(f"learned features: {path} (transduce cluster dataset=features path={path} method=kmeans)")
         return (
@@ -111,7 +110,7 @@ class StepwiseStage(LearningStage):
     def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:
         (data, graphs), fitted, config = points, list[Any](), self.config
         steps = config.method.build().set_params(n_clusters=known.clusters).planned_steps(known.partial)
-        with work.store.watched(), work.progress.track(f"training {self.name}", steps) as advance:
+        with work.progress.track(f"training {self.name}", steps) as advance:
             watch = {"log": run, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
             trials = fit_all(config, None, data, known, graphs, quiet, given=watch, take=fitted.append)
             keep_method(folder / NETWORK, fitted[0], config.method.plugin)
@@ -146,7 +145,7 @@ class NetworkStage(LearningStage):
         batch = min(training.batch_size, len(inputs.points))
         total = training.epochs * (len(inputs.points) // batch) * batch
         caught = warnings.catch_warnings(record=True)
-        with work.store.watched(), progress.track(f"training {self.name}", total) as advance, caught as warned:
+        with progress.track(f"training {self.name}", total) as advance, caught as warned:
             warnings.simplefilter("default", ConvergenceWarning)
             found = train(
                 network.backbone(inputs.channels, inputs.size),
