@@ -20,7 +20,7 @@ from machine import describe
 from torch.nn import functional
 
 from fsl.benchmarks.images import ImageSet, open_images
-from fsl.benchmarks.mini import MiniImageNet
+from fsl.benchmarks.papers import MiniImageNet
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank, extract
 from fsl.machine import keep_freed_memory

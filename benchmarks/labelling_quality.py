@@ -17,6 +17,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from fsl.episodes import Episodes
+from fsl.extra.smoothed_ridge import SmoothedRidge
 from fsl.features.foreign import import_features
 from fsl.labelling.audit import audit_order, estimated_accuracy
 from fsl.labelling.calibration import at_temperature, fit_temperature
@@ -25,7 +26,6 @@ from fsl.labelling.suspicious import suspicious_labels
 from fsl.labelling.unknown import none_of_these
 from fsl.strategies import STRATEGIES
 from fsl.strategies.laplacianshot import LaplacianShot
-from fsl.strategies.smoothed_ridge import SmoothedRidge
 from fsl.transductive_classifier import TransductiveClassifier
 
 Pile = tuple[np.ndarray, np.ndarray]

@@ -39,7 +39,7 @@ from clustering.datasets.features import Features
 from clustering.datasets.mnist import MNIST
 from clustering.datasets.paper_files import R8, USPS
 from fsl.labelling.selection import Selection, next_to_label
-from fsl.strategies.slk_ms import SLKMS
+from fsl.strategies.slk import SLKMS
 from fsl.transductive_classifier import TransductiveClassifier
 
 LEVELS = (0.8, 0.9, 0.95)

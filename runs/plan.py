@@ -124,7 +124,7 @@ class Planner:
         read = [*trained, *(part for part, step in features.items() if not step.is_cached)]
         for images, part in {_images(part): part for part in read}.items():
             folder = self.store.images / f"images-{part.benchmark.name}-{part.source}"
-            if not (folder / f"{part.split}.safetensors").exists():
+            if not (folder / f"{part.split}.json").exists():
                 yield PlannedStage("images", images, part.source, "to do")
         yield network
         yield from features.values()

@@ -2,12 +2,11 @@
 
 import os
 import re
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +24,8 @@ from fsl.benchmarks.holdings import Place, find_places
 RECIPE = 2  # increased with every change that gives other images for the same files
 HASHED = 1 << 28  # largest size in bytes of a file whose whole content is hashed
 SAMPLES = 64  # number of hashed blocks of a larger file
-SETTLED = 2.0  # seconds after which another write to a file changes its time stamp
 
-_sources: dict[tuple[str, tuple["_Stamp", ...]], str] = {}  # of archives; hashing takes a second or more
+_sources: dict[tuple[str, tuple[tuple[str, str, int, int], ...]], str] = {}  # hashing takes time
 
 
 @dataclass(frozen=True)
@@ -142,32 +140,20 @@ def source_of(catalogue: Catalogue, places: Iterable[Place], root: str | None) -
     until the time or size of an archive changes.
     """
     places = list(places)
-    stamps = tuple(_stamp(place, file) for place in places for file in place.files)
+    stamps = tuple((place.layout, str(file), *_stamp(file)) for place in places for file in place.files)
     key = catalogue.name, stamps
-    changed = max((stamp.changed for stamp in stamps), default=time.time())
-    if any(place.pictures for place in places) or time.time() - changed < SETTLED:
-        return _read_source(catalogue, places, root)
-    if key not in _sources:
+    if any(place.pictures for place in places) or key not in _sources:
         _sources[key] = _read_source(catalogue, places, root)
     return _sources[key]
 
 
-class _Stamp(NamedTuple):
-    """Key by which an unchanged archive is recognised without reading it; `changed` is in seconds."""
-
-    layout: str
-    file: str
-    size: int
-    written: int
-    changed: float
-
-
-def _stamp(place: Place, file: Path) -> _Stamp:
+def _stamp(file: Path) -> tuple[int, int]:
+    """Size and time of an archive, by which an unchanged one is recognised without reading it."""
     try:
         status = file.stat()
     except OSError:  # reported when the file is read
-        return _Stamp(place.layout, str(file), -1, 0, time.time())
-    return _Stamp(place.layout, str(file), status.st_size, status.st_mtime_ns, max(status.st_mtime, status.st_ctime))
+        return -1, 0
+    return status.st_size, status.st_mtime_ns
 
 
 def _read_source(catalogue: Catalogue, places: Iterable[Place], root: str | None) -> str:

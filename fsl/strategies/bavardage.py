@@ -12,8 +12,7 @@ from clustering.optimiser.mixture import MixtureEvidence
 from clustering.optimiser.objective import Term
 from clustering.optimiser.scatter import Scatter
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.strategies.paddle import beta_by_shots
-from fsl.strategies.soft_kmeans import SoftKMeans
+from fsl.strategies.paddle import SoftKMeans, beta_by_shots
 from fsl.transforms import Transform
 
 

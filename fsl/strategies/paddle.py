@@ -1,8 +1,9 @@
 """PADDLE: soft K-means for tasks whose queries use few of the classes (Martin, Boudiaf, Chouzenoux, Pesquet and Ben
-Ayed 2022)."""
+Ayed 2022), and soft K-means itself (Ren et al. 2018, in the form of the PADDLE benchmark)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -61,6 +62,7 @@ class PADDLE:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
+    published: ClassVar[Mapping[str, Any]] = {"transform": "UN", "scaling": "min-max", "beta": 1.0, "tolerance": None}
 
     transform: Transform = "CL2N"
     scaling: Scaling = None
@@ -74,9 +76,9 @@ class PADDLE:
         validate(self)
 
     @classmethod
-    def as_published(cls, **changes: Any) -> "PADDLE":
+    def as_published(cls, **changes: Any) -> Self:
         """The settings of the public code."""
-        return cls(**{"transform": "UN", "scaling": "min-max", "beta": 1.0, "tolerance": None, **changes})
+        return cls(**{**cls.published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective."""
@@ -101,3 +103,17 @@ class PADDLE:
             trace=True,
         )
         return Predictions(descent.assignments, descent.iterations + 1, descent.trace)
+
+
+@dataclass(frozen=True)
+class SoftKMeans(PADDLE):
+    """Soft K-means: alternate y_q = softmax_k(-(beta / 2) ||x_q - w_k||^2) and w_k, the mean of the support and the
+    softly assigned queries.
+
+    This is PADDLE without the entropy of the proportions; see there for the fields, and for the reason why scaling is
+    off by default. With a small beta, unit vectors are assigned almost uniformly, and the means collapse to one point.
+    `as_published` has the settings of PADDLE's public code, with its 20 rounds.
+    """
+
+    weight: ClassVar[float] = 0.0  # type: ignore[misc]
+    published: ClassVar[Mapping[str, Any]] = {**PADDLE.published, "rounds": 20}

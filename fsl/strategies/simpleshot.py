@@ -1,4 +1,5 @@
-"""SimpleShot: nearest support mean (Wang, Chao, Weinberger and van der Maaten 2019)."""
+"""SimpleShot: nearest support mean (Wang, Chao, Weinberger and van der Maaten 2019), and the head of Prototypical
+Networks (Snell, Swersky and Zemel 2017)."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -56,3 +57,27 @@ class SimpleShot:
             probabilities=torch.softmax(-episodes.with_text(cost.mT, self.text_weight, self.beta).mT, dim=1).mT,
             iterations=torch.zeros(len(means), dtype=torch.int64, device=means.device),
         )
+
+
+@dataclass(frozen=True)
+class ProtoNet:
+    """P(k | x_q) = softmax_k( -temperature ||x_q - m_k||^2 ) with the support means m_k (eq. 2 of the paper). The paper
+    trains the network with this head; on given features it is SimpleShot without a transform.
+
+    Attributes:
+        transform: per-feature transform; none in the paper.
+        temperature: factor of the squared distance, 1 in the paper; the prediction does not depend on it.
+    """
+
+    transductive: ClassVar[bool] = False
+    assumes_balance: ClassVar[bool] = False
+
+    transform: Transform = "UN"
+    temperature: Annotated[float, Above(0)] = 1.0
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def predict(self, episodes: Episodes) -> Predictions:
+        """Class probabilities of the queries; nothing is iterated."""
+        return SimpleShot(transform=self.transform, beta=self.temperature).predict(episodes)

@@ -190,7 +190,9 @@ def _named(module: str, name: str) -> Any:
 def _without_methods(module: str, node: ast.ClassDef) -> ast.ClassDef:
     body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(node) or ""))]
     for line in node.body:
-        if isinstance(line, ast.AnnAssign) and "ClassVar" not in ast.unparse(line.annotation):
+        if isinstance(line, ast.AnnAssign):
+            if "ClassVar" in ast.unparse(line.annotation):  # by which a subclass takes a field away
+                line.annotation, line.value = ast.Name("ClassVar", ast.Load()), None
             if isinstance(line.annotation, ast.Constant):
                 line.annotation = ast.parse(str(line.annotation.value), mode="eval").body
             body.append(line)

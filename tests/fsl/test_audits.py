@@ -19,7 +19,7 @@ from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.paddle import PADDLE
 from fsl.strategies.simpleshot import SimpleShot
-from fsl.strategies.slk_means import SLKMeans
+from fsl.strategies.slk import SLKMeans
 from fsl.tasks import Tasks
 from runs.config.configs import EvaluateConfig
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
 from fsl.strategies.bavardage import BAVARDAGE
-from fsl.strategies.soft_kmeans import SoftKMeans
+from fsl.strategies.paddle import SoftKMeans
 from tests.oracles import mixture_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
 from tests.oracles.sweeps import largest_rise

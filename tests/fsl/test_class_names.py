@@ -18,17 +18,17 @@ from clustering.sphere import on_sphere
 from fsl.classifier_files import described
 from fsl.episodes import Episodes, check_evidence
 from fsl.evaluation.episodic import evaluate
+from fsl.extra.adaptive import Adaptive
+from fsl.extra.text_mixture import TextMixture, placed_names
 from fsl.features.bank import FeatureBank
 from fsl.samplers.named_classes import NamedClasses
 from fsl.strategies import STRATEGIES
-from fsl.strategies.adaptive import Adaptive
 from fsl.strategies.em_dirichlet import EMDirichlet
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.lp_plus_plus import LPPlusPlus
 from fsl.strategies.refined import Refined
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.stata import StatA
-from fsl.strategies.text_mixture import TextMixture, placed_names
 from fsl.strategies.tim_adm import TIMADM
 from fsl.strategies.tip_adapter import TipAdapter
 from fsl.strategies.transclip import TransCLIP

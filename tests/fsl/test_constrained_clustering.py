@@ -10,13 +10,9 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.strategies.kmeans import KMeans
-from fsl.strategies.kmodes import KModes
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
-from fsl.strategies.slk_bo import SLKBO
-from fsl.strategies.slk_means import SLKMeans
-from fsl.strategies.slk_ms import SLKMS
+from fsl.strategies.slk import SLKBO, SLKMS, KMeans, KModes, SLKMeans
 from tests.oracles import constrained_clustering_loops as loops
 from tests.oracles import fewshot_loops as oracle
 from tests.oracles.small_tasks import draw, turned

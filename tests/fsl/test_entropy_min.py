@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
-from fsl.strategies.entropy_min import EntropyMin
 from fsl.strategies.simpleshot import SimpleShot
+from fsl.strategies.tim_gd import EntropyMin
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
 

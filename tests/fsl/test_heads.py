@@ -11,9 +11,8 @@ from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
 from fsl.strategies.matchingnet import MatchingNet
 from fsl.strategies.nearest import Nearest
-from fsl.strategies.protonet import ProtoNet
 from fsl.strategies.shared import support_products
-from fsl.strategies.simpleshot import SimpleShot
+from fsl.strategies.simpleshot import ProtoNet, SimpleShot
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
 

@@ -6,15 +6,13 @@ import dataclasses
 import pytest
 import torch
 
-from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Features, Gram
 from fsl import episodes
 from fsl.episodes import Episodes, Strategy
 from fsl.features import gathering
 from fsl.samplers.balanced import Balanced
-from fsl.strategies import STRATEGIES
-from fsl.strategies.bpa import BPA
-from fsl.strategies.shared import affinities, scaling, support_products
+from fsl.strategies import STRATEGIES, pt_map
+from fsl.strategies.shared import scaling, support_products
 from fsl.transforms import transform_features
 from tests.fsl.test_strategies import assert_same_predictions, draw, every_strategy
 
@@ -22,13 +20,13 @@ from tests.fsl.test_strategies import assert_same_predictions, draw, every_strat
 @pytest.fixture(autouse=True)
 def _small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """From 25 points on a task is a large one."""
-    for module in (episodes, gathering, scaling, support_products, affinities):
+    for module in (episodes, gathering, scaling, support_products, pt_map):
         monkeypatch.setattr(module, "LARGEST_GRAM", 24)
 
 
 def without_limit(strategy: Strategy, tasks: Episodes) -> torch.Tensor:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (episodes, gathering, scaling, support_products, affinities):
+        for module in (episodes, gathering, scaling, support_products, pt_map):
             patch.setattr(module, "LARGEST_GRAM", 1024)
         tasks = dataclasses.replace(tasks)
         assert isinstance(tasks.points, Gram)
@@ -72,9 +70,3 @@ def test_large_tasks_gathered_from_a_bank(name: str) -> None:
         strategy.predict(gathered).probabilities, strategy.predict(given_features).probabilities, atol=1e-4, rtol=0
     )
     assert gathered.query.untyped_storage().data_ptr() == gathered.features.untyped_storage().data_ptr()
-
-
-def test_affinities_of_too_many_points_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(affinities, "LARGEST_DENSE", 47)
-    with pytest.raises(InputError, match=r"48 points .*fewer queries"):
-        BPA().predict(draw(1, batch=1, queries=40))

@@ -12,12 +12,8 @@ from clustering.foundation.errors import InputError
 from fsl.benchmarks import BENCHMARKS
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.catalogue import class_lists
-from fsl.benchmarks.cifar_fs import CifarFs
-from fsl.benchmarks.cub import Cub
-from fsl.benchmarks.fc100 import Fc100
 from fsl.benchmarks.listed import ListedBenchmark
-from fsl.benchmarks.mini import MiniImageNet
-from fsl.benchmarks.tiered import TieredImageNet
+from fsl.benchmarks.papers import CifarFs, Cub, Fc100, MiniImageNet, TieredImageNet
 from tests.fsl.small_benchmarks import colours, few, pixels, png, write_cub, write_picture
 
 WORDS = dict(zip(SPLITS, ("train", "val", "test"), strict=True))

@@ -11,9 +11,11 @@ from PIL import Image
 
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
+from fsl.benchmarks.catalogue import class_lists
 from fsl.benchmarks.images import open_images
-from fsl.benchmarks.mini import CLASSES, MiniImageNet
+from fsl.benchmarks.papers import MiniImageNet
 
+CLASSES = class_lists("mini")
 SHARDS = {"base-0": "base", "base-1": "base", "val": "validation", "novel": "novel"}
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Features, squared_distances
 from fsl.episodes import Episodes
-from fsl.strategies.paddle import PADDLE
+from fsl.strategies.paddle import PADDLE, SoftKMeans
 from fsl.strategies.shared.scaling import min_max_points
-from fsl.strategies.soft_kmeans import SoftKMeans
 from tests.oracles import paddle_loops as oracle
 from tests.oracles import small_tasks
 from tests.oracles.small_tasks import changed, turned

@@ -14,15 +14,11 @@ from fsl.features.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.dirichlet import Dirichlet
 from fsl.strategies.bavardage import BAVARDAGE
-from fsl.strategies.kmeans import KMeans
 from fsl.strategies.laplacianshot import LaplacianShot
-from fsl.strategies.paddle import PADDLE
+from fsl.strategies.paddle import PADDLE, SoftKMeans
 from fsl.strategies.pt_map import PTMAP
 from fsl.strategies.simpleshot import SimpleShot
-from fsl.strategies.slk_bo import SLKBO
-from fsl.strategies.slk_means import SLKMeans
-from fsl.strategies.slk_ms import SLKMS
-from fsl.strategies.soft_kmeans import SoftKMeans
+from fsl.strategies.slk import SLKBO, SLKMS, KMeans, SLKMeans
 from fsl.transforms import transform_features
 from tests.oracles.sweeps import largest_rise, recorded_sweeps
 

@@ -13,8 +13,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 from clustering.foundation.errors import InputError
 from clustering.graphs.low_pass import low_pass
 from clustering.graphs.sparse_graph import SparseGraph
-from fsl.strategies.shared.ridge import Labels, fit
-from fsl.strategies.smoothed_ridge import SmoothedRidge
+from fsl.extra.ridge import Labels, fit
+from fsl.extra.smoothed_ridge import SmoothedRidge
 from fsl.transductive_classifier import TransductiveClassifier
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsl.episodes import Episodes
-from fsl.strategies.soft_kmeans import SoftKMeans
-from fsl.strategies.soft_slk import SoftSLK, shrunk_proportions
+from fsl.extra.soft_slk import SoftSLK, shrunk_proportions
+from fsl.strategies.paddle import SoftKMeans
 from tests.oracles.small_tasks import as_arrays, draw
 from tests.oracles.soft_slk_loops import soft_slk
 from tests.oracles.sweeps import largest_rise

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.strategies.alpha_tim import AlphaTIM
 from fsl.strategies.shared.information import InformationLoss, Prototypes
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.tim_adm import TIMADM
-from fsl.strategies.tim_gd import TIMGD
+from fsl.strategies.tim_gd import TIMGD, AlphaTIM
 from tests.oracles import information_loops as oracle
 from tests.oracles import small_tasks
 from tests.oracles.small_tasks import changed, turned

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from clustering.foundation.errors import InputError
+from fsl.extra.smoothed_ridge import SmoothedRidge
 from fsl.strategies.laplacianshot import LaplacianShot
-from fsl.strategies.smoothed_ridge import SmoothedRidge
 from fsl.transductive_classifier import TransductiveClassifier, given_labels
 
 EXEMPT = {"check_classifiers_classes": "uses -1 as a class; scikit-learn exempts its own semi-supervised classifiers"}

@@ -18,8 +18,8 @@ from fsl.features.bank import FeatureBank, extract
 from fsl.features.pictures import Pictures, TaskPictures
 from fsl.samplers.balanced import Balanced
 from fsl.strategies import transductive_fine_tuning
-from fsl.strategies.entropy_min import EntropyMin
 from fsl.strategies.simpleshot import SimpleShot
+from fsl.strategies.tim_gd import EntropyMin
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
 from tests.oracles.fine_tuning_loop import fine_tuned
 
@@ -175,7 +175,7 @@ def test_padding_changes_nothing(options: dict[str, object]) -> None:
 def test_images_a_few_at_a_time_give_the_same_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     episodes, strategy = small_episodes(6), TransductiveFineTuning(iterations=4, learning_rate=1e-3)
     whole = strategy.predict(episodes)
-    monkeypatch.setattr(transductive_fine_tuning, "_ACTIVATIONS", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr(transductive_fine_tuning, "_AT_ONCE", {"cpu": 1})
     one_by_one = strategy.predict(episodes)
     torch.testing.assert_close(one_by_one.probabilities, whole.probabilities, atol=1e-3, rtol=0)
     torch.testing.assert_close(one_by_one.trace, whole.trace, atol=1e-3, rtol=0)

@@ -14,11 +14,8 @@ from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Features, Gram
 from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes
-from fsl.strategies.bpa import BPA
 from fsl.strategies.ilpc import ILPC
-from fsl.strategies.protolp import ProtoLP
-from fsl.strategies.pt_map import PTMAP
-from fsl.strategies.shared.affinities import affinities
+from fsl.strategies.pt_map import BPA, PTMAP, ProtoLP
 from fsl.strategies.shared.centring import centred, leading
 from fsl.strategies.shared.denoising import mean_losses
 from tests.oracles import transport_loops as oracle
@@ -80,7 +77,7 @@ def test_affinities_are_symmetric_and_balanced() -> None:
     episodes = draw(1)
     valid = torch.ones(2, 15, dtype=torch.bool)
     valid[0, 11:] = False
-    found = affinities(centred(episodes, episodes.points, "apart"), valid, regularisation=0.5, tolerance=1e-9)
+    found = BPA(regularisation=0.5, tolerance=1e-9).affinities(centred(episodes, episodes.points, "apart"), valid)
     torch.testing.assert_close(found, found.mT, atol=1e-6, rtol=0)
     torch.testing.assert_close(found.sum(1), valid.double(), atol=1e-6, rtol=0)
     torch.testing.assert_close(found.sum(2), valid.double(), atol=1e-6, rtol=0)
@@ -89,7 +86,7 @@ def test_affinities_are_symmetric_and_balanced() -> None:
 
 def test_affinities_of_too_many_points_are_refused() -> None:
     with pytest.raises(InputError, match="fewer queries"):
-        affinities(Features(torch.zeros(1, 20_000, 1)), torch.ones(1, 20_000, dtype=torch.bool), regularisation=0.1)
+        BPA().affinities(Features(torch.zeros(1, 20_000, 1)), torch.ones(1, 20_000, dtype=torch.bool))
 
 
 @settings(deadline=None, max_examples=12)

@@ -24,7 +24,8 @@ _CALIBRATED = 1 / 6.5
 
 @dataclass(frozen=True)
 class SoftSLK:
-    """Soft clustering of support and queries around means, with fixed support labels and Laplacian regularisation.
+    """Own method, not from a paper: soft clustering of support and queries around means, with fixed support labels and
+    Laplacian regularisation.
 
     Minimises over the queries' assignments Y, with the means w minimised out,
 

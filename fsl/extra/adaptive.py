@@ -8,16 +8,16 @@ from torch import Tensor
 
 from clustering.foundation.parameters import AtLeast, validate
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.extra.text_mixture import TextMixture
 from fsl.strategies.laplacianshot import LaplacianShot
-from fsl.strategies.text_mixture import TextMixture
 from fsl.strategies.transclip import TransCLIP
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """`text_mixture` if the queries use few of the named classes, `transclip` if they use most of them, and
-    `laplacianshot` if the class names say little.
+    """Own method, not from a paper: `text_mixture` if the queries use few of the named classes, `transclip` if they use
+    most of them, and `laplacianshot` if the class names say little.
 
     No single method is good in both cases: TransCLIP loses up to 30 points if few classes are present, and the methods
     that expect this lose up to 15 if all are. Which case applies is estimated from the queries: with the proportions u

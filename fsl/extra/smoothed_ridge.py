@@ -14,7 +14,7 @@ from clustering.graphs.sparse_graph import SparseGraph
 from clustering.lengths import unit_rows
 from clustering.optimiser.points import Features
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.strategies.shared.ridge import SHARPNESS, Labels, Ridge, fit
+from fsl.extra.ridge import SHARPNESS, Labels, Ridge, fit
 from fsl.transforms import Transform, transform_features
 
 SMOOTHINGS = (0.0, 0.5, 0.9, 0.98)
@@ -55,7 +55,8 @@ class SmoothedPoints(NamedTuple):
 
 @dataclass(frozen=True)
 class SmoothedRidge:
-    """Ridge regression of the one-hot labels on features that are smoothed over the kNN graph of support and queries.
+    """Own method, not from a paper: ridge regression of the one-hot labels on features that are smoothed over the kNN
+    graph of support and queries.
 
     The features of all points are scaled to unit length, centred, and smoothed,
 

@@ -24,7 +24,8 @@ classes, the evidence outweighs names and images, and all queries join one class
 
 @dataclass(frozen=True)
 class TextMixture:
-    """Soft clustering around means, in which a class name counts as `anchor_weight` labelled images.
+    """Own method, not from a paper: soft clustering around means, in which a class name counts as `anchor_weight`
+    labelled images.
 
     Texts and images of a class do not lie together: all texts are displaced from all images (the modality gap), and
     differences between texts are longer or shorter than those between images. The class name k is therefore placed at
