@@ -1,17 +1,14 @@
 """Networks by name: shapes, feature sizes, bad names."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import timm
 import torch
 from torch import nn
 
 from clustering.foundation.errors import InputError
-from fsl.backbones import OWN, backbone_names, create_backbone
+from fsl.backbones import OWN, create_backbone
 
 
 @pytest.mark.parametrize(("channels", "size", "features"), [(1, 28, 64), (3, 84, 1600), (1, 16, 64)])
@@ -74,11 +71,6 @@ def test_the_table_of_sizes_in_the_docs() -> None:
         assert abs(84 / int(stride) - int(side)) < 1, name
 
 
-def test_conv4_is_a_model_of_timm() -> None:
-    assert timm.create_model("conv4", in_chans=1, num_classes=0)(torch.rand(2, 1, 28, 28)).shape == (2, 64)
-    assert timm.create_model("conv4", in_chans=1, num_classes=7)(torch.rand(2, 1, 28, 28)).shape == (2, 7)
-
-
 def test_pooling_before_relu_is_the_same_network() -> None:
     """The order in conv4 is chosen for speed; values and gradients are those of the usual order."""
     torch.manual_seed(0)
@@ -111,11 +103,6 @@ def test_networks_of_timm_by_name(name: str, channels: int, size: int, features:
     assert backbone(torch.rand(2, channels, size, size)).shape == (2, features)
 
 
-def test_timm_has_no_weights_of_our_networks() -> None:
-    with pytest.raises(InputError, match=r"'resnet18_84' .*weights"):
-        create_backbone("resnet18_84", channels=3, size=84, pretrained=True)
-
-
 def test_unknown_name_gives_the_nearest() -> None:
     with pytest.raises(InputError, match=r"'covn4'.*'conv4'"):
         create_backbone("covn4", channels=1, size=28)
@@ -128,16 +115,3 @@ def test_a_network_too_deep_for_the_images() -> None:
         create_backbone("inception_v3", channels=1, size=28)
     with pytest.raises(InputError, match=r"'conv4' .*1 x 8 x 8"):
         create_backbone("conv4", channels=1, size=8)
-
-
-def test_names_hold_ours_and_those_of_timm() -> None:
-    names = backbone_names()
-    assert names[: len(OWN)] == list(OWN)
-    assert "resnet18" in names
-    assert len(names) == len(set(names))
-
-
-def test_the_package_is_light() -> None:
-    """The command line names backbones without waiting for torch."""
-    code = "import sys, fsl.backbones; sys.exit(any(m in sys.modules for m in ('torch', 'timm', 'numpy')))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -72,23 +72,6 @@ def test_images_are_those_of_the_benchmark(tmp_path, split):
     assert len(images.fingerprint) == 16
 
 
-def test_images_are_decoded_once(tmp_path):
-    benchmark, shown = Stripes(), Notes()
-    first = open_images(benchmark, "base", tmp_path, shown)
-    second = open_images(benchmark, "base", tmp_path, shown)
-    assert benchmark.reads == ["base"]
-    assert shown.bars == ["reading stripes, base", "decoding stripes, base"]
-    assert second.fingerprint == first.fingerprint
-    assert torch.equal(second.images, first.images)
-
-
-def test_another_source_is_another_file(tmp_path):
-    first = open_images(Stripes(), "base", tmp_path)
-    second = open_images(Stripes(seed=1), "base", tmp_path)
-    assert first.fingerprint != second.fingerprint
-    assert len(list(tmp_path.glob("images-stripes-*"))) == 2
-
-
 def truncated(data):
     return data[: len(data) // 2]
 
@@ -149,11 +132,6 @@ def test_of_several_at_once_one_decodes(tmp_path):
     assert len({images.fingerprint for images in opened}) == 1
 
 
-def test_an_unknown_split_names_the_nearest(tmp_path):
-    with pytest.raises(InputError, match="'novel'"):
-        open_images(Stripes(), "nobel", tmp_path)
-
-
 IMAGES, LABELS = np.zeros((6, 3, 8, 8), np.uint8), np.array([0, 0, 1, 1, 2, 2])
 
 
@@ -174,11 +152,6 @@ def test_a_benchmark_that_breaks_its_description_is_named(tmp_path, monkeypatch,
     with pytest.raises(InputError, match=r"benchmark stripes: .* of base"):
         open_images(Stripes(), "base", tmp_path)
     assert not list(tmp_path.glob("*/*.json"))
-
-
-def test_fingerprint_keeps_its_parts_apart():
-    assert fingerprint("ab", "c") != fingerprint("a", "bc")
-    assert fingerprint(b"ab") == fingerprint("ab") == fingerprint(np.frombuffer(b"ab", np.uint8).data)
 
 
 class Vanishing:
@@ -214,9 +187,3 @@ def test_a_file_that_vanishes_while_images_are_decoded_is_named(tmp_path, monkey
     with pytest.raises(InputError, match=r"benchmark stripes: .*base: /data/3\.png: No such file"):
         open_images(Stripes(), "base", tmp_path)
     assert not list(tmp_path.glob("*/*.json"))
-
-
-def test_an_error_in_read_names_the_benchmark_and_the_split(tmp_path, monkeypatch):
-    monkeypatch.setattr(Stripes, "read", lambda self, split: {}["names"])
-    with pytest.raises(RuntimeError, match=r"benchmark stripes: read\('base'\): KeyError: 'names'"):
-        open_images(Stripes(), "base", tmp_path)

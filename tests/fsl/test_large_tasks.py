@@ -47,17 +47,6 @@ def test_large_tasks_are_predicted_as_small_ones(strategy: Strategy) -> None:
     assert_same_predictions(strategy.predict(tasks).probabilities, without_limit(strategy, tasks))
 
 
-@every_strategy
-def test_padding_of_large_tasks_weighs_nothing(strategy: Strategy) -> None:
-    strategy = shortened(strategy)
-    tasks = draw(6, batch=2, queries=40, spread=3.0)
-    keep_support, keep_query = torch.ones(2, 8, dtype=torch.bool), torch.ones(2, 40, dtype=torch.bool)
-    keep_support[0, 1] = keep_query[0, 31:] = keep_query[1, :5] = False
-    padded = dataclasses.replace(tasks, support_mask=keep_support, query_mask=keep_query)
-    found, expected = strategy.predict(padded).probabilities, without_limit(strategy, padded)
-    assert_same_predictions(found[keep_query], expected[keep_query])
-
-
 @pytest.mark.parametrize("name", ["simpleshot", "laplacianshot", "slk_ms", "tim_gd"])
 def test_large_tasks_gathered_from_a_bank(name: str) -> None:
     bank = torch.rand(200, 12, generator=torch.Generator().manual_seed(8))

@@ -21,17 +21,6 @@ from tests.fsl.every_strategy import assert_same_predictions, draw, every_strate
 from tests.oracles.small_tasks import turned
 
 
-def test_a_difference_of_predictions_is_described() -> None:
-    first = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [1.0, 0.0]]]).repeat(1, 10, 1)
-    second = first.clone()
-    second[0, 1], second[0, 2], second[1, 0] = first[0, 1].flip(0), first[0, 2].flip(0), torch.tensor([0.0, 1.0])
-    with pytest.raises(AssertionError, match=r"^2 of 40 predictions differ; the first at \(0, 1\).*equally near"):
-        assert_same_predictions(first, second)
-    with pytest.raises(AssertionError, match=r"^only 75% of the predictions have one best class"):
-        assert_same_predictions(first, first)
-    assert_same_predictions(first[0], first[0])
-
-
 @every_strategy
 def test_it_is_a_frozen_dataclass_that_declares_itself(strategy: Strategy) -> None:
     kind = type(strategy)

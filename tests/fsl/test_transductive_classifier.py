@@ -1,7 +1,6 @@
 """The semi-supervised classifier of a pile of points."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,9 +8,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_circles
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from clustering.foundation.errors import InputError
@@ -113,24 +109,6 @@ def test_class_names_with_and_without_labels(strategy):
         TransductiveClassifier(strategy).fit(X, some, class_names=names, text=text[:, :5])
 
 
-def test_one_label_of_each_class_is_no_regression():
-    X, y = pile()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        TransductiveClassifier().fit(X, partly(y, 4))
-
-
-def test_fields_of_the_strategy_are_parameters():
-    X, y = pile(points=90)
-    search = GridSearchCV(TransductiveClassifier(), {"strategy__smoothing": [0.0, 0.9]}, cv=3)
-    search.fit(X, partly(y, 60))
-    assert search.best_score_ > 0.8
-    assert search.best_estimator_.get_params()["strategy__smoothing"] in (0.0, 0.9)
-    with pytest.raises(InputError, match="smoothed_ridge has no field 'weight'; its fields are transform"):
-        TransductiveClassifier().set_params(strategy__weight=1)
-    assert make_pipeline(StandardScaler(), TransductiveClassifier()).fit(X, y).score(X, y) > 0.9
-
-
 def test_the_same_points_are_smoothed_once(monkeypatch):
     X, y = pile()
     found = TransductiveClassifier().fit(X, partly(y, 8))
@@ -153,22 +131,6 @@ def test_lengths_count_for_new_points_as_for_the_pile():
         found = TransductiveClassifier(strategy).fit(X[:1000], labels)
         accuracy = (found.predict(X[1000:]) == y[1000:]).mean()
         assert ((found.transduction_ == y[:1000]).mean() - 0.03 if low is None else low) <= accuracy <= high
-
-
-def test_settings_of_an_earlier_fit_are_forgotten():
-    X, y = pile()
-    found = TransductiveClassifier().fit(X, y)
-    found._chosen = (3, 3.0)
-    found.set_params(strategy__smoothing=0.5).prepare(X)
-    assert found.chosen() == (0, 0.1)
-
-
-def test_left_out_distributions_do_not_change_the_selection_of_another_strategy():
-    X, y = pile()
-    found = TransductiveClassifier("simpleshot").fit(X, y)
-    before = found.chosen()
-    found.left_out_distributions()
-    assert found.chosen() == before
 
 
 @pytest.mark.parametrize("by_class", [False, True])
@@ -201,23 +163,3 @@ def test_sets_need_labels_that_the_fit_has_not_seen():
             found.predict_set(wrong, [0, 1])
     with pytest.raises(NotFittedError):
         TransductiveClassifier().predict_set(free[:2], [0, 1])
-
-
-def test_frames_of_pandas_keep_their_names():
-    import pandas as pd
-
-    X, y = pile()
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    found = TransductiveClassifier().fit(frame, pd.Series(partly(y, 12)))
-    assert found.feature_names_in_.tolist() == list("abcdef")
-    with pytest.raises(ValueError, match="feature names"):
-        found.predict(frame.rename(columns={"a": "z"}))
-
-
-def test_a_score_needs_known_labels_of_all_rows():
-    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
-    classifier = TransductiveClassifier().fit(X, y)
-    with pytest.raises(InputError, match="y has no known label"):
-        classifier.score(X, np.full(20, -1))
-    with pytest.raises(InputError, match="y has 3 labels, but X has 20 rows"):
-        classifier.score(X, y[:3])
