@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.strategies.baseline import Baseline
-from fsl.strategies.baseline_plus_plus import BaselinePlusPlus
+from fsl.strategies.baseline import Baseline, BaselinePlusPlus
 from fsl.strategies.shared.linear_heads import Draw
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsl.episodes import Episodes
-from fsl.strategies.matchingnet import MatchingNet
-from fsl.strategies.nearest import Nearest
-from fsl.strategies.shared import support_products
+from fsl.strategies import nearest
+from fsl.strategies.nearest import MatchingNet, Nearest
 from fsl.strategies.simpleshot import ProtoNet
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
@@ -59,8 +58,8 @@ def test_many_points_are_compared_a_few_queries_at_a_time(monkeypatch: pytest.Mo
     episodes = draw(1, queries=40)
     strategies = (Nearest(), Nearest(metric="cosine"), MatchingNet(transform="UN"))
     expected = [strategy.predict(episodes).probabilities for strategy in strategies]
-    monkeypatch.setattr(support_products, "LARGEST_GRAM", 10)
-    monkeypatch.setattr(support_products, "_AT_ONCE", 200)
+    monkeypatch.setattr(nearest, "LARGEST_GRAM", 10)
+    monkeypatch.setattr(nearest, "_AT_ONCE", 200)
     for strategy, before in zip(strategies, expected, strict=True):
         fresh = dataclasses.replace(episodes)
         torch.testing.assert_close(strategy.predict(fresh).probabilities, before)

@@ -11,8 +11,8 @@ from fsl import episodes
 from fsl.episodes import Episodes, Strategy
 from fsl.features import gathering
 from fsl.samplers.balanced import Balanced
-from fsl.strategies import STRATEGIES, pt_map
-from fsl.strategies.shared import scaling, support_products
+from fsl.strategies import STRATEGIES, nearest, pt_map
+from fsl.strategies.shared import scaling
 from fsl.transforms import transform_features
 from tests.fsl.test_strategies import assert_same_predictions, draw, every_strategy
 
@@ -20,13 +20,13 @@ from tests.fsl.test_strategies import assert_same_predictions, draw, every_strat
 @pytest.fixture(autouse=True)
 def _small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """From 25 points on a task is a large one."""
-    for module in (episodes, gathering, scaling, support_products, pt_map):
+    for module in (episodes, gathering, scaling, nearest, pt_map):
         monkeypatch.setattr(module, "LARGEST_GRAM", 24)
 
 
 def without_limit(strategy: Strategy, tasks: Episodes) -> torch.Tensor:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (episodes, gathering, scaling, support_products, pt_map):
+        for module in (episodes, gathering, scaling, nearest, pt_map):
             patch.setattr(module, "LARGEST_GRAM", 1024)
         tasks = dataclasses.replace(tasks)
         assert isinstance(tasks.points, Gram)
