@@ -6,16 +6,17 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.extra.text_mixture import TextMixture
 from fsl.strategies.laplacianshot import LaplacianShot
+from fsl.strategies.shared.method import Method
 from fsl.strategies.transclip import TransCLIP
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(Method):
     """Own method, not from a paper: `text_mixture` if the queries use few of the named classes, `transclip` if they use
     most of them, and `laplacianshot` if the class names say little.
 
@@ -39,17 +40,12 @@ class Adaptive:
         text_weight: weight of -log yhat in `text_mixture`; `transclip` uses half of it.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 
     occupancy: Annotated[float, AtLeast(0)] = 0.45
     confidence: Annotated[float, AtLeast(0)] = 0.4
     text_weight: Annotated[float, AtLeast(0)] = 1.0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries. There is no trace, since two objectives are minimised."""

@@ -1,22 +1,24 @@
 """Baseline and Baseline++: a linear and a cosine classifier trained on the support (Chen, Liu, Kira, Wang and Huang
 2019, "A Closer Look at Few-shot Classification")."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Within
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.linear_heads import Draw, train
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 _LENGTH = 1e-5  # added to a feature's length, as in the public code
 
 
 @dataclass(frozen=True)
-class Baseline:
+class Baseline(Method):
     """Linear classifier P(k | x_q) = softmax_k( <w_k, x_q> + b_k ), trained by cross-entropy on the support features.
 
     The schedule is the paper's (section 4.2), with dampening and uniform initial weights as in its public code. All
@@ -35,7 +37,6 @@ class Baseline:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
 
     transform: Transform = "UN"
     learning_rate: Annotated[float, Above(0)] = 0.01
@@ -45,9 +46,6 @@ class Baseline:
     batch: Annotated[int, AtLeast(1)] = 4
     epochs: Annotated[int, AtLeast(1)] = 100
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the iterations are gradient steps."""
@@ -94,13 +92,10 @@ class BaselinePlusPlus(Baseline):
         For the other fields see `Baseline`.
     """
 
+    published: ClassVar[Mapping[str, Any]] = {"transform": "UN"}
+
     transform: Transform = "CL2N"
     scale: Annotated[float, Above(0)] | None = None
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "BaselinePlusPlus":
-        """The settings of the paper, for features of a network that was trained with this head."""
-        return cls(**{"transform": "UN", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the iterations are gradient steps."""

@@ -1,21 +1,23 @@
 """BD-CSPN: prototype rectification with the queries nearest to each class (Liu, Song and Qin 2020, "Prototype
 Rectification for Few-Shot Learning")."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.points import cosines, squared_distances
 from fsl.episodes import Episodes, Predictions
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.strategies.shared.rectification import SupportLabels, likeliest
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class BDCSPN:
+class BDCSPN(PublishedMethod):
     """Nearest rectified prototype. The queries are shifted so that their mean equals the support's, each point joins
     the class of the support mean with the highest cosine, and the prototype of a class is a weighted sum of its
     members:
@@ -43,8 +45,11 @@ class BDCSPN:
         classified: classify the "shifted" queries, or the "original" ones (public code).
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
+    published: ClassVar[Mapping[str, Any]] = {
+        "support_labels": "predicted",
+        "metric": "euclidean",
+        "classified": "original",
+    }
 
     transform: Transform = "CL2N"
     shift: bool = True
@@ -54,19 +59,6 @@ class BDCSPN:
     support_labels: SupportLabels = "given"
     metric: Literal["cosine", "euclidean"] = "cosine"
     classified: Literal["shifted", "original"] = "shifted"
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "BDCSPN":
-        """The settings of the alpha-TIM benchmark's public code (Veilleux et al. 2021), used in its tables."""
-        published = {
-            "support_labels": "predicted",
-            "metric": "euclidean",
-            "classified": "original",
-        }
-        return cls(**{**published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries, softmax of temperature x cosine or of minus the squared distance."""

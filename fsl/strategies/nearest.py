@@ -8,9 +8,10 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, validate
+from clustering.foundation.parameters import Above
 from clustering.optimiser.points import Gram
 from fsl.episodes import LARGEST_GRAM, Episodes, Predictions
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 _AT_ONCE = 1 << 25
@@ -18,7 +19,7 @@ _AT_ONCE = 1 << 25
 
 
 @dataclass(frozen=True)
-class Nearest:
+class Nearest(Method):
     """Each query gets the class of the nearest support example; for the nearest class mean, see SimpleShot.
 
     The class has probability 1. If several examples are equally near, their classes share it.
@@ -29,13 +30,9 @@ class Nearest:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
 
     transform: Transform = "CL2N"
     metric: Literal["euclidean", "cosine"] = "euclidean"
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
@@ -61,7 +58,7 @@ class Nearest:
 
 
 @dataclass(frozen=True)
-class MatchingNet:
+class MatchingNet(Method):
     """Attention over the support examples, without the paper's full context embeddings, which require training.
 
         P(k | x_q) = sum_{s: y_s = k} softmax_s( temperature cos(x_q, x_s) )
@@ -74,13 +71,9 @@ class MatchingNet:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
 
     transform: Transform = "L2N"
     temperature: Annotated[float, Above(0)] = 1.0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""

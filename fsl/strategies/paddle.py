@@ -3,18 +3,19 @@ Ayed 2022), and soft K-means itself (Ren et al. 2018, in the form of the PADDLE 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
 from clustering.optimiser.points import squared_distances
 from clustering.optimiser.proportions import ProportionEntropy
 from clustering.optimiser.scatter import Scatter
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.strategies.shared.scaling import min_max_points
 from fsl.transforms import Transform
 
@@ -27,7 +28,7 @@ def beta_by_shots(episodes: Episodes) -> Tensor:
 
 
 @dataclass(frozen=True)
-class PADDLE:
+class PADDLE(PublishedMethod):
     """Soft K-means with labelled support and a penalty on the entropy of the class proportions u.
 
     Minimises over the queries' assignments Y and the prototypes w (eq. 2)
@@ -59,8 +60,6 @@ class PADDLE:
             without class names.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
     published: ClassVar[Mapping[str, Any]] = {"transform": "UN", "scaling": "min-max", "beta": 1.0, "tolerance": None}
 
@@ -71,14 +70,6 @@ class PADDLE:
     rounds: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
     text_weight: Annotated[float, AtLeast(0)] = 1.0
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> Self:
-        """The settings of the public code."""
-        return cls(**{**cls.published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective."""

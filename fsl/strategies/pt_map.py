@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Within
 from clustering.optimiser.points import Features, Gram, Points, squared_distances
 from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import LARGEST_GRAM, Episodes, Predictions
 from fsl.strategies.shared.centring import Centring, centred, leading
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 LARGEST_DENSE = 8192
@@ -23,7 +24,7 @@ _EXCLUDED = -1e6  # score of a point with itself
 
 
 @dataclass(frozen=True)
-class PTMAP:
+class PTMAP(Method):
     """Balanced assignments by optimal transport, alternating with updates of the prototypes. The cost of assigning a
     query to a class is the squared distance to its prototype; each class gets the same number of queries.
 
@@ -45,7 +46,6 @@ class PTMAP:
         max_rounds: maximum number of Sinkhorn rounds.
     """
 
-    transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = True
     needs: ClassVar[str] = "non-negative features"
 
@@ -56,9 +56,6 @@ class PTMAP:
     iterations: Annotated[int, AtLeast(0)] = 20
     tolerance: Annotated[float, AtLeast(0)] = 1e-6
     max_rounds: Annotated[int, AtLeast(1)] = 1000
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the last transport plan."""

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import validate
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies import STRATEGIES
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class Refined:
+class Refined(Method):
     """A transductive strategy in which the probabilities of an inductive strategy replace those by class names, as in
     "+ TransCLIP" (Zanella, Gérin and Ben Ayed 2024, Table 2).
 
@@ -24,8 +24,6 @@ class Refined:
         refine: name of the strategy with class names that refines them, such as transclip, text_mixture or paddle.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 
@@ -33,7 +31,7 @@ class Refined:
     refine: str = "stata"
 
     def __post_init__(self) -> None:
-        validate(self)
+        super().__post_init__()
         if STRATEGIES.load(self.inductive).transductive:
             raise InputError(f"Refined: inductive={self.inductive} is transductive; give it as refine")
         if getattr(STRATEGIES.load(self.refine), "text", "none") == "none" or self.refine == "refined":

@@ -6,14 +6,15 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.points import cosines
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class SimpleShot:
+class SimpleShot(Method):
     """Each query gets the class of the nearest support mean (thesis section 1.2.3).
 
     Probabilities are softmax(-beta d), where d is the squared Euclidean distance or 1 - cosine. The means of
@@ -29,16 +30,12 @@ class SimpleShot:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     metric: Literal["euclidean", "cosine"] = "euclidean"
     beta: Annotated[float, Above(0)] = 1.0
     text_weight: Annotated[float, AtLeast(0)] | None = None
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
@@ -60,7 +57,7 @@ class SimpleShot:
 
 
 @dataclass(frozen=True)
-class ProtoNet:
+class ProtoNet(Method):
     """P(k | x_q) = softmax_k( -temperature ||x_q - m_k||^2 ) with the support means m_k (eq. 2 of the paper). The paper
     trains the network with this head; on given features it is SimpleShot without a transform.
 
@@ -70,13 +67,9 @@ class ProtoNet:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
 
     transform: Transform = "UN"
     temperature: Annotated[float, Above(0)] = 1.0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""

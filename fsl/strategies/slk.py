@@ -4,14 +4,14 @@ Ben Ayed 2021, journal section 2): K-means and K-modes, and with Laplacian regul
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbourhood import Arcs, nearest_arcs
 from clustering.optimiser import prototypes as kinds
@@ -20,6 +20,7 @@ from clustering.optimiser.descent import Step
 from clustering.optimiser.points import Gram, Points
 from clustering.optimiser.terms import Laplacian
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.transforms import Transform
 
 SupportClamp = Literal["always", "start"]
@@ -28,7 +29,7 @@ SigmaRule = Literal["mean", "published"]
 
 
 @dataclass(frozen=True)
-class SLKMeans:
+class SLKMeans(PublishedMethod):
     """K-means clustering of support and queries, with fixed support labels and Laplacian regularisation.
 
     Minimises sum_pk s_pk beta a(x_p, m_k) + <S, log S> - (weight / 2) <S, W S> alternately over the assignments S of
@@ -77,8 +78,6 @@ class SLKMeans:
             without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
     prototypes: ClassVar[Literal["means", "modes", "points"]] = "means"
     sigma_rule: ClassVar[SigmaRule] = "mean"
@@ -113,17 +112,12 @@ class SLKMeans:
     text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def __post_init__(self) -> None:
-        validate(self)
+        super().__post_init__()
         if self.weight > 0 and self.graph == "directed" and self.step == "monotone":
             raise InputError(
                 f"{type(self).__name__}: the monotone step minimises an objective, which a directed graph does not "
                 "have; set graph=average, or step=published"
             )
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> Self:
-        """The settings of the public code."""
-        return cls(**{**cls.published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the iterations are outer steps, the trace holds R after each of them."""

@@ -4,19 +4,20 @@ and Soatto 2020 ("A Baseline for Few-Shot Image Classification") restricted to f
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.information import Moments, maximise_information
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class TIMGD:
+class TIMGD(PublishedMethod):
     """Prototypes with confident predictions for each query and balanced classes over all queries, fitted by Adam.
 
     Minimises cross_entropy CE(support) - marginal H(mean query) + conditional mean H(query) over the prototypes w,
@@ -41,7 +42,6 @@ class TIMGD:
             most 2.2 points.
     """
 
-    transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = True
     published: ClassVar[Mapping[str, Any]] = {"transform": "L2N", "moments": "coordinates"}
 
@@ -53,14 +53,6 @@ class TIMGD:
     learning_rate: Annotated[float, Above(0)] = 1e-4
     iterations: Annotated[int, AtLeast(0)] = 1000
     moments: Moments = "prototypes"
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> Self:
-        """The settings of the public code."""
-        return cls(**{**cls.published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss before each step, which may increase in single

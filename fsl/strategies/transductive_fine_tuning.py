@@ -9,11 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.foundation.streams import stream_key
 from clustering.optimiser.adam import Adam
 from fsl.episodes import Episodes, Predictions
 from fsl.features.pictures import Pictures
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform, transform_features
 
 _AT_ONCE = {"cpu": 8}
@@ -21,7 +22,7 @@ _AT_ONCE = {"cpu": 8}
 
 
 @dataclass(frozen=True)
-class TransductiveFineTuning:
+class TransductiveFineTuning(Method):
     """Fine-tune a copy of the network, with a linear head on its transformed features. Adam minimises the support's
     cross-entropy plus the mean entropy of the queries (eq. 8 of the paper):
 
@@ -46,8 +47,6 @@ class TransductiveFineTuning:
         seed: seed of the augmentation.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     needs: ClassVar[str] = "images and the network"
     needs_images: ClassVar[bool] = True
 
@@ -58,9 +57,6 @@ class TransductiveFineTuning:
     batch_norm: Literal["base", "task"] = "base"
     augment: bool = False
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss before each step.

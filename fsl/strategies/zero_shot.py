@@ -6,11 +6,12 @@ from typing import ClassVar
 import torch
 
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class ZeroShot:
+class ZeroShot(Method):
     """Each query gets the class whose name is most similar to it; labelled examples are not used.
 
     Probabilities are softmax_k(logit_scale cos(x_q, t_k)), with the features t_k of the class names, or the `prior` of
@@ -18,7 +19,6 @@ class ZeroShot:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 

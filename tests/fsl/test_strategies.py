@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 import typing
 
 import pytest
@@ -29,9 +30,11 @@ def test_it_is_a_frozen_dataclass_that_declares_itself(strategy: Strategy) -> No
     assert isinstance(strategy.transductive, bool)
     assert isinstance(strategy.assumes_balance, bool)
     assert strategy.transform in typing.get_args(Transform)
-    documentation = inspect.getdoc(kind) or ""
+    documentation = "\n".join(inspect.getdoc(base) or "" for base in kind.__mro__[:-1])
     for field in dataclasses.fields(kind):
-        assert f"{field.name}: " in documentation, f"{kind.__name__}.{field.name} is not documented"
+        assert re.search(rf"\b{field.name}\b[\w, ]*: ", documentation), (
+            f"{kind.__name__}.{field.name} is not documented"
+        )
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(strategy, field.name, None)
         with pytest.raises(InputError, match=field.name):
