@@ -193,8 +193,10 @@ class _Predictor:
             if device.type == "cuda":
                 torch.cuda.synchronize()
             seconds, trace = clock() - began, predictions.trace
+            steps = predictions.iterations
+            steps = torch.zeros(len(tasks), dtype=torch.int64) if steps is None else steps.cpu()
             results[name] = BatchResult(
-                predictions.labels.cpu(), predictions.iterations.cpu(), None if trace is None else trace.cpu(), seconds
+                predictions.labels.cpu(), steps, None if trace is None else trace.cpu(), seconds
             )
         return results
 
@@ -225,7 +227,9 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
             raise InputError(f"strategy {name}: probabilities are NaN or infinite")
         raise InputError(f"strategy {name}: probabilities must be at least 0 and sum to 1 over the classes")
     counts = predictions.iterations
-    if not isinstance(counts, Tensor) or counts.is_floating_point() or tuple(counts.shape) != expected[:1]:
+    if counts is not None and (
+        not isinstance(counts, Tensor) or counts.is_floating_point() or tuple(counts.shape) != expected[:1]
+    ):
         raise InputError(f"strategy {name}: iterations must be integers of shape {expected[:1]}")
     if changed := episodes.changed():
         raise InputError(

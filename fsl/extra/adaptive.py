@@ -65,10 +65,10 @@ class Adaptive(Method):
 
 def chosen(which: Tensor, first: Predictions, second: Predictions) -> Predictions:
     """The first predictions for the tasks `which` (B,), after the second, and the second for the others."""
-    return Predictions(
-        torch.where(which[:, None, None], first.probabilities, second.probabilities),
-        second.iterations + torch.where(which, first.iterations, 0),
-    )
+    probabilities = torch.where(which[:, None, None], first.probabilities, second.probabilities)
+    if first.iterations is None or second.iterations is None:
+        return Predictions(probabilities)
+    return Predictions(probabilities, second.iterations + torch.where(which, first.iterations, 0))
 
 
 def confidence(episodes: Episodes) -> Tensor:

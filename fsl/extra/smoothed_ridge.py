@@ -123,8 +123,7 @@ class SmoothedRidge(Method):
             unknown = features.new_full((*rows.shape, episodes.way), 1 / episodes.way)
             prior = torch.cat([unknown, torch.softmax(episodes.log_prior, dim=2)], dim=1)
         _, logits = self.fitted(points, Labels(rows, episodes.support_one_hot), prior)
-        probabilities = torch.softmax(logits[:, episodes.support_size :], dim=2)
-        return Predictions(probabilities, torch.zeros(len(features), dtype=torch.int64, device=features.device))
+        return Predictions(torch.softmax(logits[:, episodes.support_size :], dim=2))
 
     def prepare(self, features: Tensor, base_mean: Tensor | None = None) -> SmoothedPoints:
         """Smooth the features (N, D) of one task, once for any labels.

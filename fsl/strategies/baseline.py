@@ -11,7 +11,7 @@ from torch import Tensor
 from clustering.foundation.parameters import Above, AtLeast, Within
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.linear_heads import Draw, train
-from fsl.strategies.shared.method import Method
+from fsl.strategies.shared.method import Method, PublishedMethod
 from fsl.transforms import Transform
 
 _LENGTH = 1e-5  # added to a feature's length, as in the public code
@@ -74,7 +74,7 @@ class Baseline(Method):
 
 
 @dataclass(frozen=True)
-class BaselinePlusPlus(Baseline):
+class BaselinePlusPlus(Baseline, PublishedMethod):
     """Cosine classifier P(k | x_q) = softmax_k( scale g_k cos(v_k, x_q) ), with directions v_k and lengths g_k trained
     by cross-entropy on the support.
 

@@ -95,4 +95,5 @@ class BAVARDAGE(Method):
             tolerance=0,
             trace=True,
         )
-        return Predictions(descent.assignments, start.iterations + descent.iterations, descent.trace)
+        first = 0 if start.iterations is None else start.iterations
+        return Predictions(descent.assignments, first + descent.iterations, descent.trace)

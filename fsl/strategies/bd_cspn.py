@@ -72,7 +72,7 @@ class BDCSPN(PublishedMethod):
         else:
             logits = -squared_distances(points, prototypes)
         probabilities = torch.softmax(logits[:, :, episodes.support_size :], dim=1).mT
-        return Predictions(probabilities, torch.zeros(len(logits), dtype=torch.int64, device=logits.device))
+        return Predictions(probabilities)
 
     def _rectified(self, episodes: Episodes, cosine: Tensor) -> Tensor:
         """(B, K, S + Q) coefficients over the points, from the (B, K, S + Q) cosines to the means."""

@@ -72,7 +72,7 @@ class LabelPropagation(Method):
         if not bool(reached.all()):
             distances = squared_distances(episodes.points, episodes.class_means)[:, :, support:]
             probabilities = torch.where(reached, probabilities, torch.softmax(-distances, dim=1).mT)
-        return Predictions(probabilities, torch.zeros(len(labels), dtype=torch.int64, device=labels.device))
+        return Predictions(probabilities)
 
     def _text_weight(self, labels: Tensor, unknown: Tensor) -> float | Tensor:
         """(B, 1, 1) weight of the class names, given the labels of the support and the queries' probabilities."""

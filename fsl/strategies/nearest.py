@@ -51,10 +51,7 @@ class Nearest(Method):
             return torch.bmm(classes, nearest.to(classes.dtype)).clamp_max_(1)
 
         shares = by_query(episodes, head)
-        return Predictions(
-            probabilities=(shares / shares.sum(dim=1, keepdim=True)).mT,
-            iterations=torch.zeros(len(shares), dtype=torch.int64, device=shares.device),
-        )
+        return Predictions((shares / shares.sum(dim=1, keepdim=True)).mT)
 
 
 @dataclass(frozen=True)
@@ -88,10 +85,7 @@ class MatchingNet(Method):
                 logits = logits.masked_fill(~episodes.support_mask[..., None], -torch.inf)
             return torch.bmm(classes, torch.softmax(logits, dim=1))
 
-        probabilities = by_query(episodes, head)
-        return Predictions(
-            probabilities.mT, torch.zeros(len(probabilities), dtype=torch.int64, device=probabilities.device)
-        )
+        return Predictions(by_query(episodes, head).mT)
 
 
 def by_query(episodes: Episodes, head: Callable[[Tensor, Tensor], Tensor]) -> Tensor:

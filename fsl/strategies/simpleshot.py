@@ -50,10 +50,8 @@ class SimpleShot(Method):
         cost = self.beta * distances[:, :, episodes.support_size :]
         if not bool(episodes.labelled.all()):
             cost = cost * episodes.labelled  # without support, the class names alone tell the classes
-        return Predictions(
-            probabilities=torch.softmax(-episodes.with_text(cost.mT, self.text_weight, self.beta).mT, dim=1).mT,
-            iterations=torch.zeros(len(means), dtype=torch.int64, device=means.device),
-        )
+        cost = episodes.with_text(cost.mT, self.text_weight, self.beta).mT
+        return Predictions(torch.softmax(-cost, dim=1).mT)
 
 
 @dataclass(frozen=True)

@@ -49,5 +49,4 @@ class TipAdapter(PublishedMethod):
                 cosines = points.pairwise()[:, first:, :first]
             votes = torch.exp(self.beta * (cosines - 1))
             logits = torch.baddbmm(logits, votes, episodes.support_one_hot, alpha=self.alpha)
-        iterations = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
-        return Predictions(torch.softmax(logits, dim=2), iterations)
+        return Predictions(torch.softmax(logits, dim=2))

@@ -24,7 +24,4 @@ class ZeroShot(Method):
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
-        probabilities = torch.softmax(episodes.log_prior, dim=2)
-        return Predictions(
-            probabilities, torch.zeros(len(probabilities), dtype=torch.int64, device=probabilities.device)
-        )
+        return Predictions(torch.softmax(episodes.log_prior, dim=2))

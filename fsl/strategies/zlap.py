@@ -70,7 +70,7 @@ class ZLaP(Method):
         scores = SparsePropagation(graph.scaled(scale), self.alpha).spread(known.mT).mT[:, ways + first :]
         mass = scores.sum(dim=2, keepdim=True)
         probabilities = torch.where(mass > 0, scores / mass.clamp_min(1e-30), torch.softmax(episodes.log_prior, dim=2))
-        return Predictions(probabilities, torch.zeros(len(names), dtype=torch.int64, device=names.device))
+        return Predictions(probabilities)
 
     def _graph(self, episodes: Episodes, text: Tensor) -> SparseGraph:
         """The graph of class names, support and queries, in this order."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.evaluation.audits import best_permutation_accuracy, true_class_tasks
+from fsl.evaluation.audits import best_permutation_accuracy
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
@@ -53,31 +53,6 @@ def test_best_permutation_by_trying_all(seed: int, way: int) -> None:
             for order in itertools.permutations(range(way))
         )
         assert float(found[i]) == pytest.approx(best)
-
-
-@settings(deadline=None, max_examples=20)
-@given(
-    seed=st.integers(0, 10_000), way=st.integers(2, 6), tasks=st.integers(1, 9), kept=st.sampled_from([0.1, 0.6, 1.0])
-)
-def test_each_query_is_in_one_part_with_those_of_its_class(seed: int, way: int, tasks: int, kept: float) -> None:
-    bank = make_bank()
-    whole = make_tasks(bank, seed, way, tasks, kept)
-    found: dict[tuple[int, int], list[int]] = {}
-    for part, origin in true_class_tasks(whole):
-        points = part.support.shape[1] + part.query.shape[1]
-        assert len(part) * points <= max(points, len(whole) * (whole.support.shape[1] + whole.query.shape[1]))
-        assert torch.equal(part.support, whole.support[origin])
-        for i, task in enumerate(origin.tolist()):
-            mask = torch.ones_like(part.query[i], dtype=torch.bool) if part.query_mask is None else part.query_mask[i]
-            assert bool(mask.any())
-            (label,) = set(part.query_labels[i][mask].tolist())
-            assert (task, label) not in found
-            found[task, label] = part.query[i][mask].tolist()
-    for task, label in itertools.product(range(tasks), range(way)):
-        mask = whole.query_labels[task] == label
-        if whole.query_mask is not None:
-            mask &= whole.query_mask[task]
-        assert found.get((task, label), []) == whole.query[task][mask].tolist()
 
 
 @pytest.mark.parametrize("kept", [0.5, 1.0])

@@ -1,11 +1,7 @@
 """Networks by name: shapes, feature sizes, bad names."""
 
-import re
-from pathlib import Path
-
 import pytest
 import torch
-from torch import nn
 
 from clustering.foundation.errors import InputError
 from fsl.backbones import OWN, create_backbone
@@ -57,39 +53,6 @@ def test_the_papers_networks(name: str) -> None:
     maps = backbone.blocks if hasattr(backbone, "blocks") and "conv" in name else backbone.forward_features
     with torch.inference_mode():
         assert maps(torch.zeros(1, 3, 84, 84, device="meta")).shape[2:] == (side, side)
-
-
-def test_the_table_of_sizes_in_the_docs() -> None:
-    """What benchmarks/backbones.py prints, held against the numbers above."""
-    page = Path(__file__).resolve().parents[2] / "docs" / "how_to" / "base-training.md"
-    rows = re.findall(
-        r"^\| (\w+) \| 3 x 84 x 84 \| (\d+) \| (\d+) x \3 \| (\d+) \| ([\d,]+) \|$", page.read_text(), re.M
-    )
-    found = {name: (int(size), int(side), int(count.replace(",", ""))) for name, size, side, _, count in rows}
-    assert found == PAPERS
-    for name, _, side, stride, _ in rows:  # a last map may lose its rim, and DenseNet-121 loses it
-        assert abs(84 / int(stride) - int(side)) < 1, name
-
-
-def test_pooling_before_relu_is_the_same_network() -> None:
-    """The order in conv4 is chosen for speed; values and gradients are those of the usual order."""
-    torch.manual_seed(0)
-    backbone = create_backbone("conv4", channels=1, size=28)
-    images = torch.randn(4, 1, 28, 28)
-
-    def usual(block: nn.Sequential, x: torch.Tensor) -> torch.Tensor:
-        convolution, norm, pool, relu = block
-        return pool(relu(norm(convolution(x))))
-
-    x = images
-    for block in backbone.blocks:
-        x = usual(block, x)
-    usual_gradient = torch.autograd.grad(x.square().sum(), list(backbone.parameters()))
-    ours = backbone(images)
-    gradient = torch.autograd.grad(ours.square().sum(), list(backbone.parameters()))
-    torch.testing.assert_close(ours, x.flatten(1))
-    for a, b in zip(gradient, usual_gradient, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(

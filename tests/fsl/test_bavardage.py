@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from fsl.episodes import Episodes
 from fsl.strategies.bavardage import BAVARDAGE
-from fsl.strategies.paddle import SoftKMeans
 from tests.oracles import mixture_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
 from tests.oracles.sweeps import largest_rise
@@ -50,11 +49,3 @@ def test_the_objective_never_rises(seed: int, single: bool, **options: float) ->
     found = BAVARDAGE(rounds=30, **options).predict(episodes)
     assert found.trace is not None
     assert largest_rise(found.trace) <= (1e-5 if single else 1e-12)
-
-
-def test_without_priors_it_is_soft_kmeans() -> None:
-    episodes = draw(3, queries=20)
-    found = BAVARDAGE(beta=8.0, prior=1e-9, concentration=1e9, rounds=7, start_beta=8.0, start_rounds=1)
-    expected = SoftKMeans(transform="CL2N", scaling=None, beta=8.0, rounds=8, tolerance=0).predict(episodes)
-    # But for what is left of the variance of a mean.
-    torch.testing.assert_close(found.predict(episodes).probabilities, expected.probabilities, atol=0.05, rtol=0)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from fsl.episodes import Episodes
 from fsl.strategies.bd_cspn import BDCSPN
-from fsl.strategies.laplacianshot import LaplacianShot
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
 
@@ -34,17 +33,6 @@ def test_it_agrees_with_loops(seed: int, transform: str, shot: int, **options: o
     for rows, task in zip(found.probabilities, as_arrays(episodes, transform), strict=True):
         expected = oracle.bd_cspn(*task, 3, **options)  # type: ignore[arg-type]
         torch.testing.assert_close(rows, torch.from_numpy(expected))
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=seeds, support_labels=st.sampled_from(["given", "predicted"]))
-def test_by_distance_it_is_laplacianshot_without_its_graph(seed: int, support_labels: str) -> None:
-    """Both take the rectification from one place."""
-    episodes = draw(seed, queries=20)
-    options = {"support_labels": support_labels, "temperature": 7.0}
-    found = BDCSPN(metric="euclidean", **options).predict(episodes)  # type: ignore[arg-type]
-    other = LaplacianShot(weight=0, normalisation="count", **options).predict(episodes)  # type: ignore[arg-type]
-    torch.testing.assert_close(found.probabilities, other.probabilities)
 
 
 def test_a_class_that_attracts_no_point_keeps_its_mean() -> None:

@@ -15,7 +15,6 @@ from fsl.strategies.slk import SLKBO, SLKMS, KMeans, KModes, SLKMeans
 from tests.oracles import constrained_clustering_loops as loops
 from tests.oracles import fewshot_loops as oracle
 from tests.oracles.small_tasks import draw
-from tests.oracles.sweeps import largest_rise, recorded_sweeps
 
 KINDS = {SLKMeans: "means", SLKMS: "modes", SLKBO: "points", KMeans: "means", KModes: "modes"}
 NOT_OF_THE_LOOPS = {"text_weight", "transform", "step", "max_iterations", "tolerance", "max_sweeps", "sweep_tolerance"}
@@ -120,34 +119,6 @@ def test_the_objective_never_rises_over_outer_steps(kind: Any, seed: int, symmet
     trace = strategy.predict(draw(seed, queries=20)).trace
     steps = trace[1:] - trace[:-1]
     assert bool((steps[~steps.isnan()] <= 1e-9 * trace.nan_to_num().abs().max()).all())
-
-
-@SLK
-@settings(deadline=None, max_examples=10)
-@given(
-    seed=st.integers(0, 100_000),
-    weight=st.floats(0.1, 20),
-    graph=st.sampled_from(["average", "union", "mutual"]),
-    clamp=st.sampled_from(["always", "start"]),
-    single=st.booleans(),
-)
-def test_the_objective_never_rises_within_an_assignment_step(
-    kind: Any, seed: int, single: bool, **options: Any
-) -> None:
-    """Whatever becomes of the prototypes: hard members, by-product modes."""
-    episodes = draw(seed, queries=20)
-    if single:
-        assert episodes.base_mean is not None
-        episodes = Episodes(
-            episodes.support.float(),
-            episodes.support_labels,
-            episodes.query.float(),
-            3,
-            base_mean=episodes.base_mean.float(),
-        )
-    with recorded_sweeps() as traces:
-        kind(**options).predict(episodes)
-    assert max(map(largest_rise, traces)) <= (1e-5 if single else 1e-12)
 
 
 def test_by_product_modes_move_though_the_support_is_clamped() -> None:

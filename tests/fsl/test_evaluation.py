@@ -240,33 +240,3 @@ def episode_parts() -> dict[str, object]:
 def test_bad_episodes_are_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         Episodes(**{**episode_parts(), **changes})  # type: ignore[arg-type]
-
-
-class Watcher(SimpleShot):
-    """Notes how many tasks it gets at a time, and on how many threads."""
-
-    seen: ClassVar[list[tuple[int, int]]] = []
-
-    def predict(self, episodes: Episodes) -> Predictions:
-        Watcher.seen.append((len(episodes.support_labels), torch.get_num_threads()))
-        return super().predict(episodes)
-
-
-def test_large_tasks_share_the_cores_and_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    bank = make_bank()
-    tasks = Balanced(query=10).tasks(bank.labels).first(20)  # of 55 points
-    cores = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        Watcher.seen.clear()
-        small = evaluate({"w": Watcher()}, bank, tasks)["w"]
-        assert Watcher.seen == [(20, 1)]
-        monkeypatch.setattr("fsl.evaluation.episodic.LARGEST_GRAM", 54)
-        monkeypatch.setattr("fsl.evaluation.episodic._AT_ONCE", 7 * 55 * 12)
-        Watcher.seen.clear()
-        large = evaluate({"w": Watcher()}, bank, tasks)["w"]
-        assert Watcher.seen == [(7, 2), (7, 2), (6, 2)]
-    finally:
-        torch.set_num_threads(cores)
-    assert np.array_equal(small.accuracies, large.accuracies)
-    assert large.seconds_per_task > 0

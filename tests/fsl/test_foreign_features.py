@@ -118,27 +118,6 @@ def test_real_features_give_the_accuracy_that_their_source_states(written, refer
         assert 100 * found.accuracy == pytest.approx(stated, abs=1)
 
 
-def test_an_archive_with_class_names(tmp_path):
-    """Rows are scaled to unit length in the stored precision, and a class without pictures keeps its name."""
-    path = tmp_path / "clip.npz"
-    text = RANDOM.normal(size=(4, 5)).astype(np.float16)
-    names = ["ant", "bee", "cat", "dog"]
-    labels = np.array([0, 1, 3] * 4)
-    np.savez(path, images=ROWS.astype(np.float16), labels=labels, class_names=names, text=text, logit_scale=50.0)
-    bank = import_features(path)
-    assert (bank.class_names, bank.logit_scale) == (tuple(names), 50.0)
-    assert bank.labels.tolist() == labels.tolist()
-    stored = torch.from_numpy(ROWS.astype(np.float16))
-    assert torch.equal(bank.features, (stored / stored.norm(dim=1, keepdim=True)).float())
-    torch.testing.assert_close(bank.text.norm(dim=1), torch.ones(4), atol=2e-3, rtol=0)
-    np.savez(path, images=ROWS, labels=labels, class_names=names, text=text[:3])
-    with pytest.raises(InputError, match="text has 3 rows for 4 class names"):
-        import_features(path)
-    np.savez(path, images=ROWS, labels=labels, class_names=names, text=np.array(["a", "b", "c", "d"]))
-    with pytest.raises(InputError, match="must be numbers"):
-        import_features(path)
-
-
 def test_the_class_names_of_one_prompt(tmp_path):
     path, alone = tmp_path / "clip.npz", tmp_path / "alone.npz"
     text = RANDOM.normal(size=(2, 4, 5)).astype(np.float16)

@@ -7,7 +7,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsl.episodes import Episodes
 from fsl.strategies import nearest
 from fsl.strategies.nearest import MatchingNet, Nearest
 from fsl.strategies.simpleshot import ProtoNet
@@ -45,13 +44,6 @@ def test_protonet_agrees_with_loops(seed: int, transform: str, temperature: floa
     found = ProtoNet(transform=transform, temperature=temperature).predict(episodes)  # type: ignore[arg-type]
     for rows, task in zip(found.probabilities, as_arrays(episodes, transform), strict=True):
         torch.testing.assert_close(rows, torch.from_numpy(oracle.protonet(*task, 3, temperature)))
-
-
-def test_examples_at_one_place_share_the_query() -> None:
-    support = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]])
-    episodes = Episodes(support, torch.tensor([[2, 0, 1, 1]]), torch.tensor([[[1.0, 0.1]]]), 3)
-    expected = torch.tensor([[[0.0, 0.5, 0.5]]])
-    assert torch.equal(Nearest(transform="UN").predict(episodes).probabilities, expected)
 
 
 def test_many_points_are_compared_a_few_queries_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsl.episodes import Episodes
 from fsl.strategies.label_propagation import LabelPropagation
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
@@ -26,14 +25,6 @@ def test_it_agrees_with_loops(seed: int, transform: str, neighbours: int, alpha:
     for rows, task in zip(found.probabilities, as_arrays(episodes, transform), strict=True):
         expected = oracle.label_propagation(*task, 3, neighbours, alpha, width)
         torch.testing.assert_close(rows, torch.from_numpy(expected), atol=1e-6, rtol=1e-6)
-
-
-def test_an_island_without_support_goes_by_the_support_means() -> None:
-    support = torch.tensor([[[0.0, 0.0], [0.1, 0.0], [10.0, 0.0], [10.1, 0.0]]])
-    near, island = [[0.0, 0.1], [10.0, 0.1]], [[7.0, 90.0], [7.0, 90.1], [7.1, 90.0]]
-    episodes = Episodes(support, torch.tensor([[0, 0, 1, 1]]), torch.tensor([near + island]), 2)
-    found = LabelPropagation(transform="UN", neighbours=2, width=1.0).predict(episodes).labels
-    assert found.tolist() == [[0, 1, 1, 1, 1]]
 
 
 @settings(deadline=None, max_examples=15)

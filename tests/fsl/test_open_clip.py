@@ -95,16 +95,6 @@ class TestNetworks:
             with pytest.raises(InputError, match=r"open_clip_config\.json: no preprocessing"):
                 ImageEncoder.of(f"open_clip:{NAME}", weights=tmp_path / "small.pt", device="cpu")
 
-    def test_formats_of_weights(self, library, weights, encoder, tmp_path):
-        from safetensors.torch import save_file
-
-        state = torch.load(weights, weights_only=True)
-        save_file(state, tmp_path / "open_clip_model.safetensors")
-        wrapped = {f"module.{key}": tensor for key, tensor in state.items()}
-        torch.save({"epoch": 3, "state_dict": wrapped}, tmp_path / "epoch_3.pt")
-        for path in tmp_path.iterdir():
-            assert ImageEncoder.of(f"open_clip:{NAME}", weights=path, device="cpu").fingerprint == encoder.fingerprint
-
     @pytest.mark.parametrize(
         ("backbone", "given", "message"),
         [
@@ -126,28 +116,6 @@ class TestNetworks:
         monkeypatch.setenv("HF_HUB_OFFLINE", "1")
         with pytest.raises(InputError, match=r"ViT-B-32 pretrained=openai: .*HF_HUB_OFFLINE=0.*pretrained=FILE"):
             ImageEncoder.of("open_clip:ViT-B-32", weights="openai", device="cpu")
-
-    def test_weights_of_a_tag_are_read_from_the_cache_of_the_hub(self, library, weights, monkeypatch, tmp_path):
-        import huggingface_hub
-        from safetensors.torch import save_file
-
-        snapshot = tmp_path / "models--some--one" / "snapshots" / "0123"
-        snapshot.mkdir(parents=True)
-        (tmp_path / "models--some--one" / "refs").mkdir()
-        (tmp_path / "models--some--one" / "refs" / "main").write_text("0123")
-        save_file(torch.load(weights, weights_only=True), snapshot / "open_clip_model.safetensors")
-        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-        tag = {"hf_hub": "some/one/", "mean": (0.5,) * 3, "std": (0.4,) * 3, "interpolation": "bilinear"}
-        tag |= {"resize_mode": "squash", "quick_gelu": True}
-        monkeypatch.setitem(library.pretrained._PRETRAINED, NAME, {"of_a_tag": tag})
-        encoder = ImageEncoder.of(f"open_clip:{NAME}", weights="of_a_tag", device="cpu")
-        look = encoder.look
-        assert (look.mean, look.std, look.interpolation, look.mode) == ([0.5] * 3, [0.4] * 3, "bilinear", "squash")
-        assert any(type(part).__name__ == "QuickGELU" for part in encoder.network.modules())
-        of_a_file = ImageEncoder.of(f"open_clip:{NAME}", weights=weights, device="cpu")
-        assert of_a_file.look == look, "of a file, pictures are prepared as for most tags"
-        assert not any(type(part).__name__ == "QuickGELU" for part in of_a_file.network.modules())
 
     def test_files_that_are_not_these_weights(self, library, weights, tmp_path):
         state = torch.load(weights, weights_only=True)
@@ -186,17 +154,3 @@ class TestNetworks:
         np.testing.assert_array_equal(loaded.predict_proba(pictures), classifier.predict_proba(pictures))
         with pytest.raises(InputError, match="'bird' of a labelled picture is not among the class names"):
             self.classifier(weights).fit(pictures[:2], ["cat", "bird"], class_names=NAMES)
-
-    @pytest.mark.parametrize(
-        ("names", "message"),
-        [
-            ([], "at least two"),
-            (["cat"], "at least two"),
-            ("cat", "at least two"),
-            (["cat", " "], "class name 2 of 2 is empty"),
-            (["cat", "dog", "cat"], "'cat' is given twice"),
-        ],
-    )
-    def test_names_that_are_not_usable(self, weights, names, message):
-        with pytest.raises(InputError, match=message):
-            self.classifier(weights).fit(class_names=names)

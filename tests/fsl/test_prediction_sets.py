@@ -1,25 +1,17 @@
 """Prediction sets against MAPIE and loops, their coverage, and the temperature."""
 
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from mapie.classification import SplitConformalClassifier
 from mapie.conformity_scores import APSConformityScore, LACConformityScore, RAPSConformityScore
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from clustering.foundation.errors import InputError
-from fsl.episodes import Episodes
-from fsl.features.foreign import import_features
 from fsl.labelling.calibration import at_temperature, fit_temperature
 from fsl.labelling.prediction_sets import Score, check_unseen, conformity_scores, predict_set
-from fsl.strategies import STRATEGIES
-from fsl.strategies.laplacianshot import LaplacianShot
 
 SCORES: tuple[Score, ...] = ("lac", "aps", "raps")
 
@@ -78,38 +70,6 @@ def test_coverage_is_as_stated(score: Score, by_class: bool) -> None:
     assert 0.89 <= np.mean(covered) <= 0.93
 
 
-@pytest.mark.slow
-def test_coverage_on_whu_rs19_and_smaller_sets_by_transduction(reference_data: Path) -> None:
-    bank = import_features(reference_data / "vlm" / "whurs19_clip_vitb32.npz")
-    X, y = torch.as_tensor(bank.features), np.asarray(bank.labels)
-    none = X.new_zeros(1, 0, X.shape[1])
-    episodes = Episodes(
-        none,
-        torch.zeros(1, 0, dtype=torch.int64),
-        X[None],
-        way=19,
-        base_mean=bank.base_mean,
-        text=torch.as_tensor(bank.text)[None],
-        logit_scale=bank.logit_scale,
-    )
-    strategies = {
-        1.41: STRATEGIES.load("zero_shot")(),
-        1.15: LaplacianShot(transform="L2N", weight=1.0, neighbours=3),
-        1.04: STRATEGIES.load("transclip").as_published(),
-    }
-    for expected, strategy in strategies.items():
-        p = strategy.predict(episodes).probabilities[0].numpy()
-        results = []
-        for seed in range(1000):
-            order = np.random.default_rng(seed).permutation(len(y))
-            known, rest = order[:201], order[201:]
-            sets = predict_set(p[known], y[known], p[rest])
-            results.append((sets.coverage(y[rest]), sets.mean_size))
-        coverage, size = np.mean(results, axis=0)
-        assert coverage == pytest.approx(0.9, abs=0.01)
-        assert size == pytest.approx(expected, abs=0.03)
-
-
 def test_seen_labels_are_refused() -> None:
     check_unseen([1, 2], [3, 4])
     with pytest.raises(InputError, match="2 calibration points, such as 2"):
@@ -140,17 +100,3 @@ def test_bad_input_is_named() -> None:
 def test_the_temperature_is_found_again(temperature: float) -> None:
     p, y = drawn(5, size=4000)
     assert fit_temperature(at_temperature(p, temperature), y) == pytest.approx(1 / temperature, rel=0.1)
-
-
-@given(seed=st.integers(0, 10**6))
-def test_a_temperature_keeps_the_order_and_lowers_the_loss(seed: int) -> None:
-    p, y = drawn(seed, size=50)
-    T = fit_temperature(p, y)
-    q = at_temperature(p, T)
-    assert (q.argmax(axis=1) == p.argmax(axis=1)).all()
-    assert q.sum(axis=1) == pytest.approx(1)
-
-    def loss(r: NDArray[np.float64]) -> float:  # of the labels and the one wrong prediction that is counted besides
-        return float(-np.log(r[np.arange(50), y]).sum() - np.log(np.sort(r, axis=1)[:, -2]).mean())
-
-    assert loss(q) <= min(loss(at_temperature(p, other)) for other in (0.8 * T, 1.25 * T)) + 1e-9

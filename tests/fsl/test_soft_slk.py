@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsl.extra.soft_slk import SoftSLK, shrunk_proportions
+from fsl.extra.soft_slk import SoftSLK
 from tests.oracles.small_tasks import as_arrays, draw
 from tests.oracles.soft_slk_loops import soft_slk
 from tests.oracles.sweeps import largest_rise
@@ -44,18 +44,3 @@ def test_the_objective_never_rises(seed: int, **options: float) -> None:
     found = SoftSLK(**options).predict(episodes)  # type: ignore[arg-type]
     assert found.trace is not None
     assert largest_rise(found.trace) <= 1e-12
-
-
-@settings(deadline=None, max_examples=30)
-@given(seed=st.integers(0, 100_000), way=st.integers(2, 30), queries=st.integers(1, 40), shrinkage=st.floats(0, 1e6))
-def test_proportions_lie_between_those_found_and_equal_ones(
-    seed: int, way: int, queries: int, shrinkage: float
-) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    rows = torch.softmax(4 * torch.randn(3, queries, way, generator=generator, dtype=torch.float64), 2)
-    found = rows.mean(1)
-    shrunk = shrunk_proportions(rows, rows, torch.ones(3, queries, dtype=torch.float64), shrinkage)
-    torch.testing.assert_close(shrunk.sum(1), torch.ones(3, dtype=torch.float64))
-    away = (found - 1 / way).abs()
-    assert bool(((shrunk - 1 / way).abs() <= away + 1e-12).all())
-    assert bool(((shrunk - found).abs() <= away + 1e-12).all())

@@ -9,7 +9,6 @@ import torch
 
 from clustering.foundation.errors import InputError
 from fsl.samplers.balanced import Balanced
-from fsl.samplers.unequal_shots import UnequalShots
 from fsl.tasks import Tasks
 from tests.oracles.small_tasks import labels_of
 
@@ -60,21 +59,3 @@ def test_a_sample_in_support_and_query_is_refused(tmp_path: Path) -> None:
     dataclasses.replace(tasks, query=query).save(tmp_path / "tasks.safetensors")
     with pytest.raises(InputError, match="task 7"):
         Tasks.load(tmp_path / "tasks.safetensors")
-
-
-@pytest.fixture
-def padded() -> Tasks:
-    """Tasks whose shots differ."""
-    return UnequalShots(5, 1, 4, 3).tasks(labels_of([20] * 6)).first(30)
-
-
-def test_padding_is_in_neither_support_nor_query(padded: Tasks, tmp_path: Path) -> None:
-    """Padded places hold sample 0, which may be a query of the task."""
-    assert padded.support_mask is not None
-    task = int((~padded.support_mask).any(1).nonzero()[0])
-    query = padded.query.clone()
-    query[task, 0] = 0
-    real = bool((padded.support[task][padded.support_mask[task]] == 0).any())
-    dataclasses.replace(padded, query=query).save(tmp_path / "tasks.safetensors")
-    assert not real
-    Tasks.load(tmp_path / "tasks.safetensors")

@@ -121,31 +121,3 @@ def test_a_guard_keeps_tim_adm_from_flying_off() -> None:
     assert right[0] > right[1] + 0.05
     assert largest[0] < 0.5  # share of the queries that a class got, of a fifth that it has
     assert largest[1] == 1
-
-
-def test_alpha_one_is_shannon() -> None:
-    episodes = draw(4)
-    shannon = TIMGD(cross_entropy=1, marginal=1, conditional=1, iterations=30, learning_rate=0.01).predict(episodes)
-    for alpha in (1, 1.0, 1.0001):
-        found = AlphaTIM(alpha=alpha, iterations=30, learning_rate=0.01).predict(episodes)
-        torch.testing.assert_close(found.probabilities, shannon.probabilities, atol=2e-3 * (alpha != 1) + 1e-9, rtol=0)
-
-
-@pytest.mark.parametrize(("shot", "alpha"), [(1, 2.0), (3, 5.0), (5, 7.0), (6, 7.0)])
-def test_alpha_goes_by_the_shots(shot: int, alpha: float) -> None:
-    episodes = draw(6, shot=shot)
-    found, expected = (AlphaTIM(alpha=given, iterations=40).predict(episodes) for given in (None, alpha))
-    torch.testing.assert_close(found.probabilities, expected.probabilities)
-
-
-def test_blocks_of_tasks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    episodes = draw(7, batch=5)
-    for moments in ("prototypes", "coordinates"):
-        strategy = AlphaTIM(iterations=20, moments=moments)  # type: ignore[arg-type]
-        together = strategy.predict(episodes)
-        with monkeypatch.context() as patch:
-            patch.setattr("fsl.strategies.shared.information._CACHED", 2 * 13 * 4)
-            patch.setattr("fsl.strategies.shared.information._CACHED_PRODUCTS", 2 * 13 * 13)
-            found = strategy.predict(episodes)
-        torch.testing.assert_close(found.probabilities, together.probabilities)
-        torch.testing.assert_close(found.trace, together.trace)

@@ -125,33 +125,9 @@ def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_opti
     assert int((found.labels != torch.tensor(expected)).sum()) <= 1
 
 
-@pytest.mark.parametrize("centring", ["apart", "together", None])
-def test_centring_by_products_equals_centring_of_features(centring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    episodes = draw(3)
-    expected = np.stack(
-        [np.concatenate(oracle.centre(support, query, centring)) for support, _, query, _ in each_task(episodes)]
-    )
-    products = torch.from_numpy(expected @ expected.transpose(0, 2, 1))
-    torch.testing.assert_close(centred(episodes, episodes.points, centring).pairwise(), products)
-    monkeypatch.setattr(fsl.episodes, "LARGEST_GRAM", 0)
-    again = draw(3)
-    torch.testing.assert_close(centred(again, again.points, centring).pairwise(), products)
-
-
 @pytest.mark.parametrize("strategy", ALL, ids=lambda s: type(s).__name__)
 def test_many_points_are_treated_by_their_features_alike(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     episodes = draw(8, queries=12)
     expected = strategy.predict(episodes).probabilities
     monkeypatch.setattr(fsl.episodes, "LARGEST_GRAM", 0)
     torch.testing.assert_close(strategy.predict(draw(8, queries=12)).probabilities, expected, atol=1e-6, rtol=0)
-
-
-@settings(deadline=None, max_examples=8)
-@given(seed=st.integers(0, 100_000), queries=st.sampled_from([6, 10, 13]))
-def test_every_class_gets_its_share(seed: int, queries: int) -> None:
-    """Even where the queries cannot be divided evenly: Q / K is a real number."""
-    for strategy in (PTMAP(beta=2.5), BPA(beta=2.5), ProtoLP(beta=2.5, iterations=10)):
-        found = strategy.predict(draw(seed, queries=queries)).probabilities
-        torch.testing.assert_close(
-            found.sum(1), torch.full((2, 3), queries / 3, dtype=torch.float64), atol=1e-4, rtol=0
-        )

@@ -24,21 +24,6 @@ def test_all_points_equal(strategy: Strategy, value: float) -> None:
 
 
 @every_strategy
-def test_a_class_without_queries(strategy: Strategy) -> None:
-    """Of clear classes nine, two, one and no query: no harm but to who takes them to be balanced."""
-    hidden = torch.tensor([0] * 9 + [1] * 2 + [2]).expand(6, -1)
-    noise = 0.05 * torch.rand(6, 20, 16, generator=torch.Generator().manual_seed(9))
-    centres = 10 * torch.eye(16)[:4].expand(6, -1, -1)
-    support = centres.repeat_interleave(2, dim=1) + noise[:, :8]
-    query = centres.gather(1, hidden[..., None].expand(-1, -1, 16)) + noise[:, 8:]
-    found = strategy.predict(dataclasses.replace(draw(5, queries=12), support=support, query=query))
-    assert bool(found.probabilities.isfinite().all())
-    by_range = getattr(strategy, "scaling", None) is not None  # makes channels of noise as wide as those of classes
-    if not strategy.assumes_balance and not by_range:
-        assert torch.equal(found.labels, hidden)
-
-
-@every_strategy
 def test_a_class_that_attracts_no_point(strategy: Strategy) -> None:
     """Its two examples lie with the other classes, as do the queries: none is nearest to its mean, in between."""
     support = torch.tensor([[[1.0, 0.1], [1.0, -0.1], [1.0, 0.02], [0.02, 1.0], [0.1, 1.0], [-0.1, 1.0]]])
