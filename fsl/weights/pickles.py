@@ -96,7 +96,7 @@ class _Array(np.ndarray[Any, Any]):
 
     def __setstate__(self, state: Any) -> None:
         _, shape, dtype, fortran, data = state
-        super().__setstate__((1, shape, _checked(dtype, shape, data), bool(fortran), data))
+        super().__setstate__((1, shape, _checked(dtype, shape, data), bool(fortran), data))  # type: ignore[arg-type]
 
 
 def _checked(dtype: Any, shape: Any, data: Any) -> np.dtype[Any]:
