@@ -80,7 +80,6 @@ class SLKMeans(PublishedMethod):
 
     text: ClassVar[TextUse] = "optional"
     prototypes: ClassVar[Literal["means", "modes", "points"]] = "means"
-    sigma_rule: ClassVar[SigmaRule] = "mean"
     published: ClassVar[Mapping[str, Any]] = {
         "graph": "directed",
         "include_self": True,
@@ -98,6 +97,7 @@ class SLKMeans(PublishedMethod):
     neighbours: Annotated[int, AtLeast(1)] = 3
     graph: Symmetry = "average"
     include_self: bool = False
+    sigma_rule: ClassVar[SigmaRule] = "mean"  # a field of the classes with modes
     shift: bool = True
     beta: Annotated[float, Above(0)] = 10.0
     members: Members = "hard"

@@ -46,6 +46,7 @@ class TIMGD(PublishedMethod):
     published: ClassVar[Mapping[str, Any]] = {"transform": "L2N", "moments": "coordinates"}
 
     transform: Transform = "CL2N"
+    alpha: ClassVar[float | None] = 1.0  # a field of alpha-TIM
     temperature: Annotated[float, Above(0)] = 15.0
     cross_entropy: Annotated[float, AtLeast(0)] = 0.1
     marginal: Annotated[float, AtLeast(0)] = 1.0
@@ -95,7 +96,7 @@ class AlphaTIM(TIMGD):
 
     cross_entropy: Annotated[float, AtLeast(0)] = 1.0
     conditional: Annotated[float, AtLeast(0)] = 1.0
-    alpha: Annotated[float, Above(0)] | None = 2.0
+    alpha: Annotated[float, Above(0)] | None = 2.0  # type: ignore[misc]
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss before each step."""

@@ -5,7 +5,7 @@ import itertools
 import re
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,8 +66,14 @@ RENAMES: tuple[tuple[str, str], ...] = (
     (r"(^|\.)trunk\.(\d)\.C\.", r"\1blocks.\2.0."),  # CloserLookFewShot and its descendants
     (r"(^|\.)trunk\.(\d)\.BN\.", r"\1blocks.\2.1."),
     (r"(^|\.)trunk\.\d\.trunk\..*", ""),  # the same layers again
+    *(
+        (rf"(^|\.)layers\.{layer}\.{theirs}\.", rf"\1blocks.{stage}.{block}.{own}.")
+        for layer, (stage, block) in enumerate((k, i) for k, count in enumerate((1, 2, 2, 6, 2)) for i in range(count))
+        for theirs, own in (("conv1", "conv_dw"), ("conv2", "conv_pw"), ("bn1", "bn1"), ("bn2", "bn2"))
+    ),
+    (r"(^|\.)conv1\.(?=weight$)", r"\1conv_stem."),
 )
-"""Names of other programs' Conv-4 and Conv-6, as patterns, and the names here; an empty name is left out."""
+"""Names in other programs (Conv-4, Conv-6, MobileNet), as patterns, and the names here; an empty name is left out."""
 
 
 class UnmatchedError(ValueError):
@@ -99,7 +105,10 @@ def match(weights: Mapping[str, Tensor], backbone: nn.Module) -> Matched:
         return _by_name(weights, expected)
     except UnmatchedError as error:
         of_timm = getattr(sys.modules[type(backbone).__module__], "checkpoint_filter_fn", None)
-        for rename in (_renamed, of_timm and (lambda tensors: of_timm(tensors, backbone))):
+        renames: list[Callable[[dict[str, Tensor]], dict[str, Tensor]]] = [_renamed]
+        if of_timm is not None:
+            renames.append(lambda tensors: of_timm(tensors, backbone))
+        for rename in renames:
             with contextlib.suppress(
                 UnmatchedError, KeyError, IndexError, AttributeError, RuntimeError, TypeError, ValueError
             ):
