@@ -94,6 +94,9 @@ class _Dtype:
 class _Array(np.ndarray[Any, Any]):
     """An array in the order in which a pickle stores it: first an empty one, then its contents."""
 
+    def __repr__(self) -> str:
+        return repr(self.view(np.ndarray))
+
     def __setstate__(self, state: Any) -> None:
         _, shape, dtype, fortran, data = state
         super().__setstate__((1, shape, _checked(dtype, shape, data), bool(fortran), data))  # type: ignore[arg-type]

@@ -315,7 +315,7 @@ def test_columns_are_chosen_by_name_or_pattern(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"single array.*column=embed"):
         read_features(write_npy(tmp_path / "b", X), "embed")
     np.savez(tmp_path / "a.npz", image_embeds=X, text_embeds=T, labels=Y)
-    with pytest.raises(InputError, match="image_embeds, text_embeds, .*which are the features"):
+    with pytest.raises(InputError, match=r"image_embeds, text_embeds, .*which are the features"):
         import_features(tmp_path / "a.npz")
     own = {"column": "image_embeds", "text_features": tmp_path / "a.npz", "text_column": "text_embeds"}
     assert torch.equal(
