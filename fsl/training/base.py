@@ -31,14 +31,11 @@ if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark
     from fsl.benchmarks.images import ImageSet
 
-RECIPE = 2
-"""Version of the training code. Increase it with any change that alters the weights, so that no old checkpoint is used
-for the new code."""
-
+RECIPE = 2  # version of the training code; increased with any change that alters the weights
 OF_MACHINE = ("accelerator", "devices", "strategy", "num_nodes", "log_every_n_steps")
 """Settings of the Trainer with which another training may go on."""
 
-__all__ = ["RECIPE", "Trained", "Training", "load_backbone", "train"]
+__all__ = ["Trained", "Training", "load_backbone", "train"]
 
 
 def train(
@@ -67,16 +64,15 @@ def train(
 
     Args:
         backbone_name: see `create_backbone`.
-        benchmark: benchmark that defines normalisation and augmentation.
+        benchmark: defines normalisation and augmentation.
         base, validation: images of disjoint classes.
         training: hyper-parameters.
         seed: seed of the weights, the order of images, the augmentation, dropout and the validation tasks.
         folder: folder for `last.ckpt`, written after each epoch, `best.ckpt`, written when validation improves, and
             finally `best.safetensors`.
         module: Lightning module with the loss, see `fsl.training.MODULES`.
-        logger: logger of Lightning for the curves.
-        callbacks: further callbacks of Lightning.
-        trainer: arguments of Lightning's Trainer besides those that follow from the others, which they override.
+        logger, callbacks: logger and further callbacks of Lightning.
+        trainer: arguments of Lightning's Trainer, which override those that follow from the others.
         model_checkpoint: arguments of the ModelCheckpoint of the best epoch, such as `monitor`.
         workers: processes that prepare batches.
         progress: shows the number of processed images, unless several processes train.
@@ -140,20 +136,11 @@ def train(
         if state is None:
             raise InputError("trainer: its settings ended the training before the first epoch was finished")
     seconds, epochs, found = time.perf_counter() - began, int(state["epoch"]) + 1, best_state(state, best)
-
-    images, metrics = data.batches * data.batch_size, found["metrics"]
-    path, best_epoch = folder / "best.safetensors", int(found["epoch"]) + 1
+    images, metrics, path = data.batches * data.batch_size, found["metrics"], folder / "best.safetensors"
+    accuracy, best_epoch = metrics[monitor], int(found["epoch"]) + 1
     about = {"benchmark": benchmark.name, "mean": list(benchmark.mean), "std": list(benchmark.std), "seed": seed}
-    about |= {"epoch": best_epoch, "validation_accuracy": metrics[monitor]}
+    about |= {"epoch": best_epoch, "validation_accuracy": accuracy}
     network.load_state_dict(found["state_dict"])
     save_backbone(path, backbone, backbone_name, channels=benchmark.channels, size=benchmark.size, about=about)
-    return Trained(
-        path=path,
-        validation_accuracy=metrics[monitor],
-        validation_ci95=metrics.get(f"{monitor}_ci95"),
-        best_epoch=best_epoch,
-        epochs=epochs,
-        images=epochs * images,
-        images_per_second=(epochs - finished) * images / seconds,
-        resumed_at=finished,
-    )
+    speed, half_width = (epochs - finished) * images / seconds, metrics.get(f"{monitor}_ci95")
+    return Trained(path, accuracy, half_width, best_epoch, epochs, epochs * images, speed, finished)

@@ -11,12 +11,8 @@ from fsl.training.module import CHECKED
 
 
 class Reporter(lightning.Callback):
-    """Validates after the last epoch, too, shows progress, and writes identity and metrics into each checkpoint.
-
-    Args:
-        monitor: the metric that is shown, with the epoch after which it was computed.
-        identity: identifies the training.
-    """
+    """Validates after the last epoch, too, shows progress with the monitored metric and the epoch after which it was
+    computed, and writes the training's identity and metrics into each checkpoint."""
 
     def __init__(self, progress: Progress, description: str, monitor: str, identity: str) -> None:
         self._progress, self._description, self._monitor, self._identity = progress, description, monitor, identity

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytorch_lightning as lightning
 import torch
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader, Sampler, default_convert
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream_key
@@ -75,7 +75,7 @@ class BaseClasses(lightning.LightningDataModule):
         return DataLoader(
             AugmentedImages(self.base, self.transform, self.seed),
             batch_sampler=_Order(self),
-            collate_fn=_as_it_is,
+            collate_fn=default_convert,
             num_workers=self.workers,
             persistent_workers=self.workers > 0,
             generator=torch.Generator(),  # or else it draws from the generator of dropout
@@ -104,7 +104,3 @@ class _Order(Sampler[list[tuple[int, int]]]):
         order = torch.randperm(len(data.base), generator=generator)
         for batch in torch.split(order[: len(self) * data.batch_size], data.batch_size):
             yield [(epoch, index) for index in batch[rank::ranks].tolist()]
-
-
-def _as_it_is(batch: Any) -> Any:
-    return batch

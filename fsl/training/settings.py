@@ -67,25 +67,13 @@ class Training:
 
 @dataclass(frozen=True)
 class Trained:
-    """Result of a training.
+    """Result of a training."""
 
-    Attributes:
-        path: safetensors file with the backbone of the best epoch.
-        validation_accuracy: value of the monitored metric at the best epoch: by default the validation accuracy of
-            SimpleShot, a fraction.
-        validation_ci95: half width of its 95 % confidence interval over tasks; None if the metric has none.
-        best_epoch: number of the best epoch, from 1.
-        epochs: number of trained epochs, in all sessions.
-        images: number of training images processed, in all sessions.
-        images_per_second: training speed in this session, with validation; 0 if no epoch remained.
-        resumed_at: number of epochs that were finished before this session.
-    """
-
-    path: Path
-    validation_accuracy: float
-    validation_ci95: float | None
-    best_epoch: int
-    epochs: int
-    images: int
-    images_per_second: float
-    resumed_at: int = 0
+    path: Path  # safetensors file with the backbone of the best epoch
+    validation_accuracy: float  # monitored metric at the best epoch: by default accuracy of SimpleShot, a fraction
+    validation_ci95: float | None  # half width of its 95 % interval over tasks; None if the metric has none
+    best_epoch: int  # from 1
+    epochs: int  # trained epochs, in all sessions
+    images: int  # training images processed, in all sessions
+    images_per_second: float  # in this session, with validation; 0 if no epoch remained
+    resumed_at: int = 0  # epochs that were finished before this session

@@ -175,7 +175,6 @@ def tune(session: Session, tunings: "list[Tuning]") -> None:
                 edge = f"{curve.chosen} is at the boundary of the tried values; extend the range"
                 notes.append(f"{evaluate_name(tuning.config)}: {edge}")
         notes += [tuned.statement(tuning, tuning.novel)] if tuning.novel else []
-        notes.append(f"saved: {tuning.picture}")
     title, right = "every value on the same tasks; 95 % intervals over tasks", ("tasks", "tried", "accuracy", "gain")
     session.console.show(list(map(tuned.as_json, tunings)), rows, title=title, right=right)
     for note in notes:

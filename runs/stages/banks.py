@@ -1,7 +1,7 @@
 """Stage two: the features of a split, computed by a trained backbone."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
@@ -10,7 +10,7 @@ from runs.config.configs import EvaluateConfig, TrainConfig
 from runs.stages.checkpoints import CHECKPOINT, weights_of
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, train_name
-from runs.stages.stage import Workspace
+from runs.stages.stage import Workspace, cached
 from runs.storage.model_card import IMAGENET
 from runs.track import Tracker
 
@@ -25,19 +25,18 @@ OF_IMAGENET = ("mini", "tiered")  # benchmarks whose classes are classes of Imag
 def features(
     config: TrainConfig, split: str, store: Store, tracker: Tracker, *, progress: Progress = quiet
 ) -> "FeatureBank":
-    """Return the features of a split with the base mean; those given by the config, if any.
-
-    Missing features are extracted, if necessary after a training. Features of another checkpoint (before a forced
-    training) are not used.
-
-    Raises:
-        InputError: the network was trained on the novel classes of another benchmark; or as `given_bank`.
-    """
+    """Return the features of a split with the base mean, see `bank_of_split`."""
     return bank_of_split(config, split, Lineage.of(config), Workspace(store, tracker, progress))
 
 
 def bank_of_split(config: TrainConfig, split: str, lineage: Lineage, work: Workspace) -> "FeatureBank":
-    """Return `features` of a config with this lineage."""
+    """Return the features of a split with the base mean; those given by the config, if any.
+
+    Missing features are extracted, if necessary after a training. Features of an earlier checkpoint are not used.
+
+    Raises:
+        InputError: the network was trained on the novel classes of another benchmark; or as `given_bank`.
+    """
     if config.features is not None:
         return given_bank(config.feature_files, split, config.prompt)
     bank = _bank(config, lineage, lineage.part(split), work)
@@ -66,41 +65,37 @@ def pictures(config: EvaluateConfig, lineage: Lineage, work: Workspace) -> "Pict
     )
 
 
-def stored_bank(key: str, store: Store, progress: Progress = quiet, *, held: bool = False) -> "FeatureBank | None":
-    """Return the features with that key; None if they are not in the cache. Damaged ones are put aside."""
+def stored_bank(key: str, store: Store, progress: Progress = quiet) -> "FeatureBank | None":
+    """Return the features with that key; None if they are not in the cache, or damaged."""
+    entry = store.find("features", key, progress.note)
+    try:
+        return _load(entry) if entry else None
+    except InputError:
+        return None
+
+
+def _load(entry: Entry) -> "FeatureBank":
     from fsl.features.bank import FeatureBank
 
-    entry = store.find("features", key, progress.note, held=held)
-    try:
-        return FeatureBank.load(entry.path / BANK) if entry else None
-    except InputError as error:
-        if held and entry:
-            store.put_aside(entry.path, str(error), progress.note)
-        return None
+    return FeatureBank.load(entry.path / BANK)
 
 
 def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) -> "FeatureBank":
     """Return the features of a part, which are extracted if they are missing."""
-    from fsl.features.bank import FeatureBank
+    store, key = work.store, lineage.bank_of(part)
 
-    (store, _, progress, _), key = work, lineage.bank_of(part)
-    with store.lock("features", key, f"the features of {train_name(config)} {part.split}", progress.note):
-        if (known := stored_bank(key, store, progress, held=True)) is not None:
-            return known
+    def make() -> Entry:
         if not config.given and not store.peek("checkpoint", lineage.checkpoint):
-            progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
+            work.progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
         made = weights_of(config, lineage, work)
         bank = _extract(config, lineage, part, made, work)
-        inputs = {made.name: made.fingerprint}
-        entry = store.publish(
-            "features",
-            key,
-            lambda folder: bank.save(folder / BANK),
-            config=config.training_config().to_yaml(),
-            metrics={"images": len(bank.labels), "dimension": bank.dimension},
-            facts={"inputs": inputs, "backbone": config.backbone.name, "size": lineage.look.size},
-        )
-    return FeatureBank.load(entry.path / BANK)
+        facts = {"inputs": {made.name: made.fingerprint}, "backbone": config.backbone.name, "size": lineage.look.size}
+        metrics, yaml = {"images": len(bank.labels), "dimension": bank.dimension}, config.training_config().to_yaml()
+        about: dict[str, Any] = {"config": yaml, "metrics": metrics, "facts": facts}
+        return store.publish("features", key, lambda folder: bank.save(folder / BANK), **about)
+
+    what = f"the features of {train_name(config)} {part.split}"
+    return cached(work._replace(force=False), "features", key, what, _load, make)
 
 
 def _extract(config: TrainConfig, lineage: Lineage, part: Part, made: Entry, work: Workspace) -> "FeatureBank":

@@ -4,8 +4,9 @@ import dataclasses
 import shutil
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
@@ -13,8 +14,7 @@ from runs.cache import Entry, Store
 from runs.config.configs import TrainConfig
 from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.stages.lineage import Lineage, common_tags, images_of, short, train_name
-from runs.stages.stage import Computed, Stage, Workspace, execute
-from runs.storage.model_card import CARD, IMAGENET, folded_in_words, model_card
+from runs.stages.stage import Computed, Stage, Workspace, cached, execute
 from runs.track import Tracker
 
 if TYPE_CHECKING:
@@ -40,11 +40,10 @@ def checkpoint(
 
 def weights_of(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
     """Return `checkpoint` of a config with this lineage."""
-    (store, _, progress, force), key, name = work, lineage.checkpoint, train_name(config)
+    key, name = lineage.checkpoint, train_name(config)
     if config.given:
-        with store.lock("checkpoint", key, f"the weights of {name}", progress.note):
-            entry = None if force else store.find("checkpoint", key, progress.note, held=True)
-            return entry or _import(config, lineage, store, progress)
+        make = partial(_import, config, lineage, work.store, work.progress)
+        return cached(work, "checkpoint", key, f"the weights of {name}", lambda entry: entry, make)
     experiment, tags = f"train/{short(config.benchmark)}", common_tags(config, lineage)
     stage = TrainingStage(config=config, key=key, experiment=experiment, name=name, tags=tags, lineage=lineage)
     results, failures = execute([stage], work)
@@ -58,7 +57,7 @@ def weights_of(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
 class TrainingStage(Stage):
     """One config whose network is trained; its weights are stored in the results folder."""
 
-    kind, artifacts = "checkpoint", (CARD,)
+    kind = "checkpoint"
 
     lineage: Lineage
 
@@ -102,13 +101,7 @@ class TrainingStage(Stage):
         return Computed(trained, metrics, tags, data=data)
 
     def save(self, content: "Trained", folder: Path) -> None:
-        shutil.copyfile(folder.with_name(f"{self.key}.partial") / CHECKPOINT, folder / CHECKPOINT)
-        spread = "" if content.validation_ci95 is None else f" ± {100 * content.validation_ci95:.2f}"
-        accuracy = f"{100 * content.validation_accuracy:.2f}{spread} %, of the best of {content.epochs} epochs"
-        settings = {name: str(value) for name, value in self.config.training_config().result_keys().items()}
-        summary = f"Weights of {self.config.backbone.name} without its classifier, trained on the base classes of "
-        summary += f"{self.lineage.benchmark.name} by cross-entropy, for few-shot learning on other classes."
-        _write_card(folder, self.config, self.name, summary, {"validation accuracy": accuracy, "config": settings})
+        shutil.copyfile(content.path, folder / CHECKPOINT)
 
     def load(self, entry: Entry) -> None:
         if not (entry.path / CHECKPOINT).is_file():
@@ -125,15 +118,6 @@ class TrainingStage(Stage):
         return dataclasses.replace(entry, run=run_id)
 
 
-def _write_card(
-    folder: Path, config: TrainConfig, title: str, summary: str, facts: dict[str, Any], limits: tuple[str, ...] = ()
-) -> None:
-    known = {"stage": "checkpoint", "benchmark": config.benchmark.build().name, "backbone": config.backbone.name}
-    use = f"transduce evaluate benchmark={short(config.benchmark)} backbone={short(config.backbone)} "
-    card = model_card(title, summary, known | facts, f"{use}checkpoint={CHECKPOINT}", limits)
-    (folder / CARD).write_text(card, encoding="utf-8")
-
-
 def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progress) -> Entry:
     """Store given weights as a finished checkpoint, and return it.
 
@@ -144,7 +128,7 @@ def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progr
     from fsl.weights.foreign import import_backbone
     from fsl.weights.pretrained import pretrained_backbone, weights_place
 
-    network, look, name = config.backbone.build(), lineage.look, lineage.benchmark.name
+    network, look = config.backbone.build(), lineage.look
     size: dict[str, int] = {"channels": look.channels, "size": look.size}
     if config.checkpoint is not None:
         origin, backbone = config.checkpoint, import_backbone(Path(config.checkpoint), network, **size)
@@ -161,14 +145,10 @@ def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progr
         origin = str(config.pretrained)
         backbone = pretrained_backbone(network, Path(origin))
     facts = {"imported": Path(origin).name, "content": str(config.weights)}
-    folded = getattr(backbone, "folded", ())
-    described = facts | ({"changed": folded_in_words(folded)} if folded else {})
 
     def save(folder: Path) -> None:
-        about = {**facts, "benchmark": name, "mean": look.mean, "std": look.std}
+        about = {**facts, "benchmark": lineage.benchmark.name, "mean": look.mean, "std": look.std}
         save_backbone(folder / CHECKPOINT, backbone, network, **size, about=about)
-        summary = f"Weights of {network} without its classifier, converted from {facts['imported']}."
-        _write_card(folder, config, f"{network} from {facts['imported']}", summary, described, (IMAGENET,))
 
     yaml = config.training_config().to_yaml()
     entry = store.publish("checkpoint", lineage.checkpoint, save, config=yaml, facts=facts)

@@ -54,18 +54,19 @@ class Curve:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the curve as a dictionary for JSON; accuracies are fractions."""
-        own, default, gain = self.chosen.result, self.default, self.gain
+        own, gain = self.chosen.result, self.gain
+        trials = [(trial.values, trial.result) for trial in self.trials]
         return {
             "split": own.config.split,
             "tasks": len(own.accuracies),
             "trials": [
                 {"values": dict(values), "accuracy": one.accuracy, "accuracy_ci95": one.ci95, "key": one.key}
-                for values, one in self.trials
+                for values, one in trials
             ],
             "chosen": dict(self.chosen.values),
             "at_the_end": self.at_the_end,
             "best": dict(self.best.values),
-            "default": dict(default.values) if default else None,
+            "default": dict(self.default.values) if self.default else None,
             "gain": interval(gain, "mean", "low", "high") if gain else None,
             "lost": interval(self.lost, "mean", "low", "high"),
         }

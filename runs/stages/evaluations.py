@@ -1,13 +1,12 @@
 """Stage three: strategies on tasks; each config has a run of its own."""
 
 import dataclasses
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from clustering.foundation.progress import Progress, quiet
 from fsl.evaluation.scores import Evaluation
-from runs.cache import Entry, Store, raised
+from runs.cache import Entry, raised
 from runs.config.configs import EvaluateConfig, TuneConfig
 from runs.config.overrides import spell
 from runs.record.tracked_run import TrackedRun
@@ -17,7 +16,6 @@ from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, r
 from runs.stages.preflight import preflight, tasks_of
 from runs.stages.results import PER_TASK, Result, Tuned
 from runs.stages.stage import Computed, Failures, Stage, Workspace, execute
-from runs.track import Tracker
 
 if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
@@ -163,7 +161,7 @@ def evaluate_tuned(
 ) -> list[Result]:
     """Return the result of each config with its tuned values, as `runs.stages.pipeline.evaluation` does."""
     stages = _stages(configs, tuned, parent)
-    results, failed = execute(stages, work, check=lambda batches: preflight(_grouped(batches), work))
+    results, failed = execute(stages, work, check=lambda batches: _preflight(batches, work))
     if failures is not None:
         failures += failed
     elif failed:
@@ -171,20 +169,16 @@ def evaluate_tuned(
     return [dataclasses.replace(results[stage.key], config=stage.asked) for stage in stages if stage.key in results]
 
 
-def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: Progress = quiet) -> None:
-    """Check, as far as possible before hours of work, that these configs can be evaluated.
-
-    Raises:
-        InputError: as `evaluation`.
-    """
-    batches: dict[Hashable, list[EvaluationStage]] = {}
+def check(configs: Sequence[EvaluateConfig], work: Workspace) -> None:
+    """Check, as far as possible before hours of work, that these configs can be evaluated; else raise InputError."""
+    batches: dict[Any, list[EvaluationStage]] = {}
     for stage in _stages(configs, [None] * len(configs)):
         batches.setdefault(stage.batch, []).append(stage)
-    preflight(_grouped(batches.values()), Workspace(store, tracker, progress))
+    _preflight(batches.values(), work)
 
 
-def _grouped(batches: Iterable[Sequence[EvaluationStage]]) -> list[tuple[Lineage, list[EvaluateConfig]]]:
-    return [(batch[0].lineage, [stage.config for stage in batch]) for batch in batches]
+def _preflight(batches: Iterable[Sequence[EvaluationStage]], work: Workspace) -> None:
+    preflight([(batch[0].lineage, [stage.config for stage in batch]) for batch in batches], work)
 
 
 def _stages(

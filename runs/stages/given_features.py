@@ -38,23 +38,20 @@ def given_bank(files: Sequence[str], split: str, prompt: int | None = None) -> "
 
     check_open(split)
     given, by_split = f"features={','.join(files)}", dict[str, str]()
+    says = "(transduce import features FILE split={} says whose they are)"
     for file in files:
         own = _split_of(file)
         if own in by_split:
-            raise InputError(
-                f"{given}: {by_split[own]} and {file} both have {own} classes; give one file of each split "
-                "(transduce import features FILE split=SPLIT says whose they are)"
-            )
+            problem = f"{by_split[own]} and {file} both have {own} classes; give one file of each split"
+            raise InputError(f"{given}: {problem} {says.format('SPLIT')}")
         by_split[own] = file
     if split not in by_split:
-        raise InputError(
-            f"{given}: none of these files has features of {split} classes; add one, separated by a comma "
-            f"(transduce import features FILE split={split} says whose they are)"
-        )
-    bank = _read(by_split[split], split, prompt)
+        problem = f"none of these files has features of {split} classes; add one, separated by a comma"
+        raise InputError(f"{given}: {problem} {says.format(split)}")
+    bank = _read(by_split[split], split, _state(by_split[split]), prompt)
     if "base" not in by_split:
         return bank
-    base = _read(by_split["base"], "base")
+    base = _read(by_split["base"], "base", _state(by_split["base"]), None)
     if base.dimension != bank.dimension:
         raise InputError(
             f"{given}: {by_split['base']} has {base.dimension} features of a picture, {by_split[split]} has "
@@ -66,6 +63,11 @@ def given_bank(files: Sequence[str], split: str, prompt: int | None = None) -> "
 def given_fingerprint(files: Sequence[str], split: str, prompt: int | None = None) -> str:
     """Return the fingerprint of a split's features and base mean; it does not depend on file names and formats."""
     return _fingerprint(tuple(files), split, tuple(map(_state, files)), prompt)
+
+
+@functools.lru_cache(maxsize=1024)  # a table of single prompts has one for each
+def _fingerprint(files: tuple[str, ...], split: str, states: tuple[State, ...], prompt: int | None) -> str:
+    return given_bank(files, split, prompt).fingerprint()
 
 
 def check_transform(strategy: "Strategy", name: str, files: Sequence[str], split: str) -> None:
@@ -119,12 +121,8 @@ def _state(file: str) -> State:
     return state.st_mtime_ns, state.st_size
 
 
-def _read(file: str, split: str, prompt: int | None = None) -> "FeatureBank":
-    return _read_once(file, split, _state(file), prompt)
-
-
 @functools.lru_cache(maxsize=4)
-def _read_once(file: str, split: str, state: State, prompt: int | None) -> "FeatureBank":
+def _read(file: str, split: str, state: State, prompt: int | None) -> "FeatureBank":
     """Read a file, once for all strategies and tasks as long as it does not change; base features get their mean."""
     import torch
 
@@ -141,8 +139,3 @@ def _read_once(file: str, split: str, state: State, prompt: int | None) -> "Feat
     if split != "base":
         return bank
     return dataclasses.replace(bank, base_mean=bank.features.mean(dim=0, dtype=torch.float64).float())
-
-
-@functools.lru_cache(maxsize=1024)  # a table of single prompts has one for each
-def _fingerprint(files: tuple[str, ...], split: str, states: tuple[State, ...], prompt: int | None) -> str:
-    return given_bank(files, split, prompt).fingerprint()

@@ -173,8 +173,7 @@ def _crosses(config: TrainConfig) -> bool:
 
 
 def _source(benchmark: "Benchmark", group: str) -> str:
-    """Return the fingerprint of the source files of a benchmark's images; if they are missing, the message names the
-    group, if a config has two benchmarks."""
+    """Return the fingerprint of the source files of a benchmark's images; the message names the group, if any."""
     from fsl.benchmarks.images import images_source
 
     try:
@@ -229,10 +228,7 @@ def short_name(name: str) -> str:
 
 
 def train_name(config: TrainConfig) -> str:
-    """Return a readable name of the training, such as `omniglot/conv4 s0`.
-
-    If weights or features are given, the name of their file replaces that of the backbone.
-    """
+    """Return a readable name of the training, such as `omniglot/conv4 s0`, or that of the given weights or features."""
     return f"{short(config.benchmark)}/{weights_name(config) or short(config.backbone)} s{config.seed}"
 
 

@@ -47,7 +47,7 @@ def evaluation(
     work = Workspace(store, tracker, progress, force)
     tuned = [find_tuned(config, tracker) for config in configs]
     missing = [i for i, config in enumerate(configs) if config.tuned and tuned[i] is None]
-    check([configs[i] for i in missing], store, tracker, progress)
+    check([configs[i] for i in missing], Workspace(store, tracker, progress))
     for i in missing:
         tuned[i] = tune(configs[i].tuning_config(), store, tracker, progress=progress).tuned
     for strategy in dict.fromkeys(short(config.strategy) for config in configs if config.tuning and not config.tuned):

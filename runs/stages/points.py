@@ -1,13 +1,14 @@
 """Base of the stages of `transduce cluster` and `transduce fair`: a method on points, and its result."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runs.cache import Entry, key, raised
 from runs.record.tracked_run import DataUsed
 from runs.stages.lineage import cluster_name, revisions_of, short
-from runs.stages.stage import Computed, Stage, Workspace
+from runs.stages.stage import Computed, Failures, Stage, Workspace, execute
 
 if TYPE_CHECKING:
     from runs.stages.clustering.shared_graphs import SharedGraphs
@@ -35,10 +36,8 @@ class PointsStage(Stage):
 
         Args:
             verb: first part of the name of the experiment.
-            config: the config.
-            keys: its result keys.
-            inputs: inputs of the key besides the points.
-            tags: tags besides those of all clusterings.
+            keys: result keys of the config.
+            inputs, tags: those of the key besides the points, and those of the run besides those of all clusterings.
         """
         source = config.dataset.build()
         data, revisions = source.source(), revisions_of(config)
@@ -91,6 +90,13 @@ class ClusteringResult:
     reused: bool  # whether it existed before
     shape: tuple[int, int]  # (N, D)
     n_clusters: int  # requested number of clusters K
+
+
+def finished(stages: Sequence[PointsStage], work: Workspace) -> tuple[list[Any], Failures]:
+    """Return the results of stages with the configs that were asked for, in order, and (name, error) of failures."""
+    results, failures = execute(stages, work)
+    kept = [stage for stage in stages if stage.key in results]
+    return [dataclasses.replace(results[stage.key], config=stage.config) for stage in kept], failures
 
 
 def check_labels(labels: Any) -> None:

@@ -26,9 +26,6 @@ def preflight(batches: Sequence[tuple[Lineage, Sequence[EvaluateConfig]]], work:
     Args:
         batches: configs that differ in their strategies only, with their lineage.
         work: where features, images and runs are.
-
-    Raises:
-        InputError: one of the checks fails.
     """
     from fsl.benchmarks.benchmark import Decoded
 
@@ -59,11 +56,7 @@ def preflight(batches: Sequence[tuple[Lineage, Sequence[EvaluateConfig]]], work:
 
 
 def _check_names(config: EvaluateConfig, tasks: "TaskSource", *, named: bool) -> None:
-    """Check that a strategy has the labelled examples or class names that it requires.
-
-    Raises:
-        InputError: it has not.
-    """
+    """Raise InputError unless a strategy has the labelled examples or class names that it requires."""
     strategy, sampler = f"strategy={config.strategy.name}", f"sampler={config.sampler.name}"
     empty, use = tasks.block(0).support.shape[1] == 0, getattr(config.strategy.kind, "text", "none")
     if use == "required" and not named:
@@ -81,11 +74,8 @@ def _check_names(config: EvaluateConfig, tasks: "TaskSource", *, named: bool) ->
 
 
 def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") -> "TaskSource":
-    """Return the tasks of a config on the labels and class names of a split.
-
-    Raises:
-        InputError: the split cannot give these tasks, or gives fewer than requested.
-    """
+    """Return the tasks of a config on the labels and class names of a split; raises InputError if these classes cannot
+    give them, or give fewer than requested."""
     import torch
 
     sampler = cast("Sampler", config.sampler.build())

@@ -15,14 +15,10 @@ PER_TASK = "per_task.npz"
 
 
 def recorded_evaluation(tracker: RunFolders, run_id: str, accuracy: float, artifacts: str = "") -> Evaluation:
-    """The scores of a run, read from its file in the record.
-
-    Args:
-        accuracy: accuracy of the run, to check the file.
-        artifacts: URI of the files of the run, if known; files on this machine are then read in place.
+    """Return the scores of a run from its file in the record; `artifacts` is the URI of its files, if known.
 
     Raises:
-        ValueError: the file is missing, damaged, or has another accuracy.
+        ValueError: the file is missing, damaged, or has another accuracy than the run.
     """
 
     def load(path: Path) -> Evaluation:
@@ -61,24 +57,19 @@ class Result(Evaluation):
 
 def in_common(results: Sequence[Result]) -> str:
     """Return the common values of the configs, and the number of tasks, as text."""
-    configs, first = [result.config for result in results], results[0].config
-    uneven = " on average" if any(config.sampler.plugin == "dirichlet" for config in configs) else ""
-
-    def shape(config: EvaluateConfig, name: str, word: str) -> str:
-        value = config.sampler.options.get(name)
-        return "" if value is None else f"{value}{word}"
+    first = results[0].config
+    uneven = " on average" if any(result.config.sampler.plugin == "dirichlet" for result in results) else ""
+    words = {"way": "-way", "shot": "-shot", "query": f" queries a class{uneven}"}
 
     def described(result: Result) -> list[str]:
         config, tasks = result.config, len(result.accuracies)
-        network = f"{config.benchmark.name}/{config.backbone.name}"
+        network, options = f"{config.benchmark.name}/{config.backbone.name}", config.sampler.options
         return [
             f"features of {weights_name(first)}" if first.features is not None else network,
             f"weights {weights_name(config)}" if first.checkpoint is not None else "",
             f"on {short(config.target)}" if config.crosses else "",
             "base mean of the target" if config.base_mean == "target" else "",
-            shape(config, "way", "-way"),
-            shape(config, "shot", "-shot"),
-            shape(config, "query", f" queries a class{uneven}"),
+            *("" if options.get(name) is None else f"{options[name]}{word}" for name, word in words.items()),
             "" if short(config.sampler) == "balanced" else short(config.sampler),
             f"{config.split} classes",
             "1 task" if tasks == 1 else f"{tasks:,} tasks",

@@ -29,8 +29,8 @@ from runs.record.address import RecordUnreachable
 from runs.track import DataUsed, TrackedRun, Tracker
 
 Empty: Mapping[str, Any] = MappingProxyType({})
-_FILE = (InputError, OSError, EOFError, RecursionError, zipfile.BadZipFile)
-DAMAGE = (*_FILE, ValueError, LookupError, TypeError, AttributeError)  # errors of reading a damaged file
+DAMAGE = (OSError, EOFError, zipfile.BadZipFile, RecursionError, ValueError, LookupError, TypeError, AttributeError)
+"""Errors of reading a damaged file."""
 
 
 class Workspace(NamedTuple):
@@ -146,6 +146,7 @@ def set_values(config: RunConfig) -> dict[str, Any]:
 
 
 S = TypeVar("S", bound=Stage)
+T = TypeVar("T")
 Failures = list[tuple[str, Exception]]
 
 
@@ -165,7 +166,7 @@ def execute(
     if not any(stage.parent_run for stage in stages):  # not for each step of a tuning
         work.tracker.end_dead_runs()
     waiting = {stage.key: stage for stage in stages}
-    with ExitStack() as parents:  # the parent runs of the command are open until its end, and then get its status
+    with ExitStack() as parents:  # the parent runs of the command are open until its end, and then get their status
         execution = _Execution(work, list(waiting.values()), parents)
         results = {} if work.force else execution.reuse(execution.stages)
         batches: dict[Hashable, list[S]] = {}
@@ -240,30 +241,28 @@ class _Execution:
                         started.append(stage)
                 except Exception as error:
                     self._fail(stage, error)
-            if not started:
-                return results
             runs = list(zip(started, self._runs(started), strict=True))
             for _, run in runs:
                 held.enter_context(run.guarded())
-            for (stage, run), found in zip(runs, started[0].compute_batch(runs, prepared, work), strict=True):
+            computed = started[0].compute_batch(runs, prepared, work) if started else ()
+            for (stage, run), found in zip(runs, computed, strict=True):
                 if isinstance(found, Exception):
                     run.stop("FAILED", f"{type(found).__name__}: {found}")
                     self._fail(stage, found)
-                else:
-                    published.append((stage, run, found.content, self._publish(stage, found)))
+                    continue
+                facts = {"tags": dict(found.tags), "inputs": dict(found.inputs), "data": list(map(list, found.data))}
+                about = {"config": (stage.asked or stage.config).to_yaml(), "metrics": found.metrics, "facts": facts}
+                entry = work.store.publish(stage.kind, stage.key, partial(stage.save, found.content), **about)
+                published.append((stage, run, found.content, entry))
             for stage, run, content, entry in published:  # after all are in the cache: the record may be unreachable
                 results[stage.key] = stage.result(content, entry, self._record(stage, content, entry, run))
         return results
 
-    def _publish(self, stage: Stage, found: Computed) -> Entry:
-        facts = {"tags": dict(found.tags), "inputs": dict(found.inputs), "data": [list(used) for used in found.data]}
-        save, yaml = partial(stage.save, found.content), (stage.asked or stage.config).to_yaml()
-        return self.work.store.publish(stage.kind, stage.key, save, config=yaml, metrics=found.metrics, facts=facts)
-
     def _runs(self, batch: Sequence[Stage]) -> list[TrackedRun]:
         """Return a run for each stage: its unfinished one, or a new one."""
-        tracker, first = self.work.tracker, batch[0]
-        runs = tracker.unfinished(first.experiment, [stage.key for stage in batch], first.parent_run)
+        tracker, runs = self.work.tracker, dict[str, TrackedRun]()
+        if batch:
+            runs = tracker.unfinished(batch[0].experiment, [stage.key for stage in batch], batch[0].parent_run)
         for stage in batch:
             if stage.key in runs:
                 self.work.progress.note(f"going on with the interrupted run of {stage.name}")
@@ -281,9 +280,8 @@ class _Execution:
         with run.guarded():
             run.log(metrics=entry.metrics, tags=entry.facts.get("tags", {}) | {"fingerprint": entry.fingerprint})
             run.data([DataUsed(*used) for used in entry.facts.get("data", ())])
-            for path in (entry.path / name for name in stage.artifacts):
-                if path.is_file():  # a model card may be deleted
-                    run.artifact(path)
+            for name in stage.artifacts:
+                run.artifact(entry.path / name)
             stage.log(run, content, entry)
             run.finish()
         self.work.tracker.note(entry, run.run_id, stage.parent_run)
@@ -307,6 +305,19 @@ class _Execution:
             command = self.work.tracker.command(experiment, name, key, self.failures)
             self.parent_ids[experiment] = self.parents.enter_context(command)
         return self.parent_ids[experiment]
+
+
+def cached(work: Workspace, kind: str, key: str, what: str, load: Callable[[Entry], T], make: Callable[[], Entry]) -> T:
+    """Return a result without a run of its own: from the cache, or made and published under the lock of its key."""
+    store, say = work.store, work.progress.note
+    with store.lock(kind, key, what, say):
+        entry = None if work.force else store.find(kind, key, say, held=True)
+        if entry is not None:
+            try:
+                return load(entry)
+            except DAMAGE as error:
+                store.put_aside(entry.path, str(error), say)
+        return load(make())
 
 
 def plan_of(stages: Sequence[Stage], store: Store) -> Plan:

@@ -28,9 +28,6 @@ def callbacks_of(chosen: Mapping[str, Any]) -> list[lightning.Callback]:
     Args:
         chosen: arguments by name in snake_case, such as `early_stopping: {patience: 10}`; true for the defaults, false
             or null for none. An own callback has its class as `_target_`: FILE.py:CLASS or package.module:CLASS.
-
-    Raises:
-        InputError: Lightning has no callback of that name, or the class does not take the arguments.
     """
     known, made = {kind: getattr(callbacks, kind) for kind in callbacks.__all__}, []
     for name, given in ({"learning_rate_monitor": True} | dict(chosen)).items():
@@ -51,16 +48,9 @@ def callbacks_of(chosen: Mapping[str, Any]) -> list[lightning.Callback]:
 
 
 class RunLogger(MLFlowLogger):
-    """Lightning's logger of an MLflow run. The stage ends the run; an epoch that is repeated is not logged twice.
+    """Lightning's logger of a run, which its stage ends. An epoch that is repeated is not logged twice."""
 
-    Args:
-        logged: the last step of each metric that was logged before a resumption.
-        arguments: arguments of MLFlowLogger.
-    """
-
-    def __init__(self, logged: Mapping[str, int], **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self._logged = dict(logged)
+    last_steps: Mapping[str, int] = {}  # the last step of each metric that was logged before a resumption
 
     @property
     @rank_zero_experiment
@@ -70,7 +60,7 @@ class RunLogger(MLFlowLogger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        new = {name: value for name, value in metrics.items() if step is None or step > self._logged.get(name, -1)}
+        new = {name: value for name, value in metrics.items() if step is None or step > self.last_steps.get(name, -1)}
         if new:
             super().log_metrics(new, step)
 
@@ -79,12 +69,10 @@ class RunLogger(MLFlowLogger):
 
 
 def logger_of(run: TrackedRun, uri: str, chosen: Mapping[str, Any]) -> RunLogger:
-    """Return the logger of a run.
-
-    Raises:
-        InputError: MLFlowLogger does not take an argument.
-    """
+    """Return the logger of a run; raises InputError if MLFlowLogger does not take an argument."""
     try:
-        return RunLogger(run.last_steps, run_id=run.run_id, tracking_uri=uri, **chosen)
+        logger = RunLogger(run_id=run.run_id, tracking_uri=uri, **chosen)
     except TypeError as error:
         raise InputError(f"logger: {error}") from error
+    logger.last_steps = dict(run.last_steps)
+    return logger

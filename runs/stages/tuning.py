@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +26,7 @@ from runs.stages.stage import Computed, Stage, Workspace, execute
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
-CURVES, PICTURE = "tuning.json", "tuning.png"
-CHOSEN = "chosen"  # the tag that holds the chosen values as JSON
+CURVES = "tuning.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,23 +39,12 @@ class Tuning:
     curves: tuple[Curve, ...]  # the trials of each step; for a figure, of the last step only
     # the trials of the last step on tasks of novel classes, made after the choice; None unless requested
     novel: Curve | None
-    picture: Path  # path of the image of the curves
 
     @property
     def run_ids(self) -> list[str]:
         """The ids of the tuning's run and of the run of every value."""
         curves = [*self.curves, *([self.novel] if self.novel else [])]
         return [self.tuned.run_id, *(trial.result.run_id for curve in curves for trial in curve.trials)]
-
-
-def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the values chosen by a tuning, read from the tags of its run; None if the tags are missing or invalid."""
-    try:
-        values = {field: freeze(value) for field, value in json.loads(tags[CHOSEN]).items()}
-        grids = config.strategy.grids
-        return values if values.keys() == grids.keys() and all(values[name] in grids[name] for name in grids) else None
-    except (KeyError, ValueError, AttributeError, RecursionError):
-        return None
 
 
 def find_tuned(config: EvaluateConfig, tracker: Tracker) -> Tuned | None:
@@ -85,17 +71,16 @@ def tune(
     if failures:
         raise failures[0][1]
     (chosen, reused), novel = results[stage.key], None
-    run, curves = tracker.tracked(chosen.run_id), stage.curves(chosen.run_id, quiet, chosen.values)
+    curves = stage.curves(chosen.run_id, quiet, chosen.values)
     if stage.novel_step:  # for information only: the choice is made before
         novel = stage.curve(stage.novel_step, chosen.values, chosen.run_id, progress, chosen.values)
         own = novel.chosen.result
         metrics = {"novel_accuracy": own.accuracy, "novel_accuracy_ci95": own.ci95}
         metrics |= {"novel_best_accuracy": novel.best.result.accuracy}
         metrics |= interval(novel.lost, "novel_lost", "novel_lost_low", "novel_lost_high")
-        run.log(metrics=metrics, tags={"novel_best": str(novel.best), "novel_tasks": config.novel_tasks})
-    if novel or not stage.picture.exists():
-        stage.draw(run, curves, novel)
-    return Tuning(config, chosen, reused, curves, novel, stage.picture)
+        tags = {"novel_best": str(novel.best), "novel_tasks": config.novel_tasks}
+        tracker.tracked(chosen.run_id).log(metrics=metrics, tags=tags)
+    return Tuning(config, chosen, reused, curves, novel)
 
 
 def recorded_tuning(config: TuneConfig, tracker: Tracker, say: Say = silent) -> Tuning | None:
@@ -110,7 +95,7 @@ def recorded_tuning(config: TuneConfig, tracker: Tracker, say: Say = silent) -> 
     except LookupError as missing:
         say(str(missing.args[0]))
         return None
-    return Tuning(config, chosen, reused, (curve,), novel[0] if novel else None, stage.picture)
+    return Tuning(config, chosen, reused, (curve,), novel[0] if novel else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,11 +115,6 @@ class TuningStage(Stage):
         tags = common_tags(config, lineage) | {"strategy": config.strategy.name} | task_tags(config)
         key, experiment, name = lineage.tuning(config), f"tune/{short(config.benchmark)}", evaluate_name(config)
         return cls(config=config, key=key, experiment=experiment, name=name, tags=tags, lineage=lineage, work=work)
-
-    @property
-    def picture(self) -> Path:
-        name = "-".join([*self.name.replace("/", " ").split(), self.key])
-        return self.work.store.tables / f"tuning-{name}.png"
 
     @property
     def steps(self) -> tuple[TuningStep, ...]:
@@ -163,7 +143,7 @@ class TuningStage(Stage):
         metrics |= interval(last.gain, "gain", "gain_low", "gain_high") if last.gain else {}
         metrics |= {f"chosen_{field}": float(value) for field, value in values.items() if is_number(value)}
         checkpoint = inputs.get(f"checkpoint/{self.lineage.checkpoint}", "")
-        tags = {CHOSEN: json.dumps(values), "chosen_values": spell(values), "checkpoint": checkpoint}
+        tags = {"chosen": json.dumps(values), "chosen_values": spell(values), "checkpoint": checkpoint}
         data = [used for split in splits for used in self.lineage.data(split)]
         return Computed({"chosen": values, "steps": [one.as_dict() for one in curves]}, metrics, tags, inputs, data)
 
@@ -173,13 +153,10 @@ class TuningStage(Stage):
     def load(self, entry: Entry) -> dict[str, Any]:
         with open_regular(entry.path / CURVES) as file:
             content = json.load(file)
-        values = chosen_values(self.config, {CHOSEN: json.dumps(content["chosen"])})
-        if values is None:
+        values = {field: freeze(content["chosen"][field]) for field in self.config.strategy.grids}
+        if not all(values[field] in grid for field, grid in self.config.strategy.grids.items()):
             raise ValueError(f"{CURVES} has no values that the tuning tries")
         return {**content, "chosen": values}
-
-    def log(self, run: TrackedRun, content: Mapping[str, Any], entry: Entry) -> None:
-        self.draw(run, self.curves(run.run_id, quiet, content["chosen"]), None)
 
     def result(self, content: Mapping[str, Any], entry: Entry, run_id: str) -> tuple[Tuned, bool]:
         return Tuned(self.key, run_id, content["chosen"]), entry.reused
@@ -192,7 +169,7 @@ class TuningStage(Stage):
             configs.append(self.config.trial(point, step.split, step.tasks))
         try:
             with closed("novel"):
-                check(configs, self.work.store, self.work.tracker, self.work.progress)
+                check(configs, self.work)
         except InputError as error:
             raise InputError(f"tuning={self.config.tuning}: {error}") from error
 
@@ -249,12 +226,3 @@ class TuningStage(Stage):
         best = max(trials, key=lambda trial: trial.result.accuracy)
         best = by_values[tuple(chosen[field] for field in step.grids)] if chosen else best
         return Curve(step, trials, best, by_values.get(tuple(self.defaults[field] for field in step.grids)))
-
-    def draw(self, run: TrackedRun, curves: tuple[Curve, ...], novel: Curve | None) -> None:
-        """Draw the curves, and save the image in the folder of tables and in the run."""
-        from runs.figures.style import save
-        from runs.figures.tuning import tuning_figure
-
-        figure = tuning_figure(curves, f"{self.name}, tuned by {Path(self.config.tuning).stem}", novel)
-        with self.work.store.watched(), tempfile.TemporaryDirectory() as folder:
-            run.artifact(Path(shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)))

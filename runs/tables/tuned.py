@@ -51,5 +51,4 @@ def as_json(tuning: "Tuning") -> dict[str, Any]:
         "chosen": dict(tuning.tuned.values),
         "steps": [curve.as_dict() for curve in tuning.curves],
         "novel": None if tuning.novel is None else tuning.novel.as_dict(),
-        "picture": str(tuning.picture),
     }

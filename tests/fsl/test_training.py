@@ -1,10 +1,7 @@
 """Base training on a few images: it learns, resumes exactly, and says what is wrong."""
 
-import dataclasses
 import math
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,22 +9,16 @@ from typing import Any
 import pytest
 import pytorch_lightning as lightning
 import torch
-import yaml
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.transforms import v2
 
-from clustering.files.training_state import load_state
 from clustering.foundation.errors import InputError
-from fsl.backbones.cosine import CosineClassifier
-from fsl.features.bank import extract
 from fsl.training.base import Trained, Training
 from fsl.training.data import BaseClasses
 from fsl.training.module import CrossEntropy, schedule
 from fsl.weights.checkpoints import load_backbone
 from tests.fsl.small_training import BASE, SHORT, VALIDATION, Curves, Shown, Tiny, assert_same, images, run, weights
-
-CONFIGS = Path(__file__).parents[2] / "configs" / "training"
 
 
 @pytest.fixture(scope="module")
@@ -57,20 +48,6 @@ def test_learns_and_tells(whole: tuple[Path, Trained, Curves, Shown]) -> None:
     last = f"{100 * curves.values('val/simpleshot')[15]:.2f} %"
     assert shown.numbers[-1]["validation after epoch 4:"] == last
     assert sorted(file.name for file in folder.iterdir()) == ["best.ckpt", "best.safetensors", "last.ckpt"]
-
-
-def test_the_last_epoch_is_validated(tmp_path: Path) -> None:
-    curves = Curves()
-    run(tmp_path, replace(SHORT, epochs=3), logger=curves)
-    assert list(curves.values("val/simpleshot")) == [7, 11]
-
-
-def test_best_is_a_backbone_to_use(whole: tuple[Path, Trained, Curves, Shown]) -> None:
-    backbone = load_backbone(whole[1].path)
-    assert not backbone.training
-    assert (backbone.feature_size, backbone.channels, backbone.size) == (64, 1, 16)
-    assert backbone.about["epoch"] == whole[1].best_epoch
-    assert extract(backbone, VALIDATION, mean=Tiny.mean, std=Tiny.std, device="cpu").shape == (40, 64)
 
 
 def test_same_seed_same_weights_other_seed_other_weights(
@@ -154,21 +131,6 @@ def test_damaged_checkpoints_are_discarded_with_a_note(
     assert_same(whole[0], tmp_path)
 
 
-def test_no_code_runs_from_a_checkpoint(tmp_path: Path) -> None:
-    class Evil:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return (Path.touch, (tmp_path / "ran",))
-
-    torch.save({"identity": Evil()}, tmp_path / "last.ckpt")
-    assert load_state(tmp_path / "last.ckpt") is None
-    assert not (tmp_path / "ran").exists()
-
-
-def test_another_training_in_the_folder(whole: tuple[Path, Trained, Curves, Shown]) -> None:
-    with pytest.raises(InputError, match=r"last\.ckpt: .*another training"):
-        run(whole[0], replace(SHORT, learning_rate=0.01))
-
-
 def test_early_stopping(tmp_path: Path) -> None:
     """At a learning rate of almost nothing no validation is better than the first."""
     training = replace(SHORT, epochs=9, validate_every=1, patience=2, learning_rate=1e-12, momentum=0.0, warmup=0)
@@ -213,15 +175,6 @@ def test_label_smoothing_is_the_papers() -> None:
     target = torch.full((len(rows), 6), 0.1 / 5).scatter(1, BASE.labels[rows, None], 0.9)
     expected = -(target * module.head(pixels.flatten(1)).log_softmax(1)).sum(1).mean()
     torch.testing.assert_close(module.loss(BASE.images[rows], BASE.labels[rows]), expected)
-
-
-def test_cosine_classifier_compares_directions_only() -> None:
-    classifier = CosineClassifier(7, 5, bias=False)
-    features = torch.randn(9, 7, generator=torch.Generator().manual_seed(0))
-    logits = classifier(features)
-    expected = functional.cosine_similarity(features[:, None], classifier.weight[None], dim=2)
-    torch.testing.assert_close(logits, 10 * expected)
-    assert classifier(features.bfloat16()).dtype == torch.float32
 
 
 def rates(**settings: Any) -> list[float]:
@@ -316,44 +269,18 @@ def test_bad_hyper_parameters_name_the_field(field: str, value: object) -> None:
         Training(**{field: value})
 
 
-@pytest.mark.slow
-def test_lightning_is_imported_by_training_alone() -> None:
-    """It takes seconds, and reading a checkpoint or building a config needs none of it."""
-    code = "import sys, fsl.training.base, fsl.features.bank; sys.exit(any(m in sys.modules for m in %r))"
-    heavy = ("pytorch_lightning", "timm", "torchvision")
-    assert subprocess.run([sys.executable, "-c", code % (heavy,)], check=False).returncode == 0
-
-
-def test_bad_combinations() -> None:
-    with pytest.raises(InputError, match=r"nesterov .*momentum"):
-        Training(nesterov=True, momentum=0)
-    with pytest.raises(InputError, match=r"warmup .*epochs \(3\)"):
-        Training(epochs=3, warmup=3)
-
-
-def test_bad_images(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="2 base classes"):
-        run(tmp_path, base=images(1, 20, 0))
-    with pytest.raises(InputError, match=r"validation .*2 classes"):
-        run(tmp_path, validation=images(5, 1, 0))
-
-
-def test_foreign_checkpoints(whole: tuple[Path, Trained, Curves, Shown], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.safetensors: "):
-        load_backbone(tmp_path / "none.safetensors")
-    short = tmp_path / "short.safetensors"
-    short.write_bytes(whole[1].path.read_bytes()[:-100])
-    with pytest.raises(InputError, match=r"short\.safetensors: truncated"):
-        load_backbone(short)
-
-
-@pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))
-def test_option_files_build_trainings(name: str) -> None:
-    content = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text()) or {}  # a file of comments only
-    content.pop("base", None)
-    fields = {field.name for field in dataclasses.fields(Training)}
-    assert set(content) <= fields
-    Training(**{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()})
+@pytest.mark.parametrize(
+    ("settings", "changes", "message"),
+    [
+        ({"nesterov": True, "momentum": 0}, {}, r"nesterov .*momentum"),
+        ({"epochs": 3, "warmup": 3}, {}, r"warmup .*epochs \(3\)"),
+        ({}, {"base": images(1, 20, 0)}, "2 base classes"),
+        ({}, {"validation": images(5, 1, 0)}, r"validation .*2 classes"),
+    ],
+)
+def test_bad_combinations_and_images(tmp_path: Path, settings: Any, changes: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run(tmp_path, replace(SHORT, **settings), **changes)
 
 
 class Fails(lightning.Callback):

@@ -26,9 +26,8 @@ from fsl.weights.pickles import read_pickle
 from runs.cli import main
 from runs.config.base import content
 from runs.console.endings import MISTAKE, explain
-from runs.stages.clustering.deep_network import DeepNetwork, Shaken
+from runs.stages.clustering.deep_network import DeepNetwork, Inputs, Shaken, check_fits
 from runs.stages.clustering.learned_methods import FORMAT, learned_method
-from runs.stages.clustering.network_runs import Inputs, check_fits
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
@@ -254,7 +253,7 @@ def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
     from runs.config.configs import parse
     from runs.own_data.classify_config import ClassifyConfig
     from runs.own_data.picture_outputs import check_outputs
-    from runs.stages.clustering.network_runs import FORMAT as NETWORK
+    from runs.stages.clustering.learning import FORMAT as NETWORK
 
     path = tmp_path / "kept.safetensors"
     (config,) = parse(

@@ -1,18 +1,14 @@
 """Clustering as a stage: tracked, reused, redone where it was interrupted or damaged; and the verb on top of it."""
 
 import json
-import signal
 
 import numpy as np
 import pytest
 
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
-from runs.stages.clustering.results import TRIALS, Trials
 from runs.stages.clustering.stage import clustering, plan, stage_of
-from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
-from tests.runs.stopping import interrupt
 
 SMALL = ["method=slk_mean_shift", "dataset=spirals", "arms=3", "points=10", "starts=3"]
 QUICK = "method=tiny_points:Halves"
@@ -124,31 +120,6 @@ def test_the_key_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_pa
     assert of() != of(f"selection={path}")
 
 
-@pytest.mark.parametrize("damage", ["cut", "other", pytest.param("gone", marks=pytest.mark.slow)])
-def test_a_damaged_result_is_made_again(clustered, asked, store, tracker, notes, damage):
-    first = clustered
-    path = store.cache("clustering") / first.key / TRIALS
-    if damage == "cut":
-        path.write_bytes(path.read_bytes()[:1000])
-    elif damage == "gone":
-        path.unlink()
-    else:
-        np.savez(path, labels=first.trials.labels, settings=np.array("[]"))
-    (again,) = clustering(asked(), store, tracker, progress=notes)
-    assert not again.reused
-    assert "is damaged" in notes
-    np.testing.assert_array_equal(again.trials.labels, first.trials.labels)
-
-
-def test_where_one_method_fails_the_others_are_kept(asked, store, tracker, notes):
-    configs = [*asked(QUICK, "trouble=on purpose"), *asked(QUICK)]
-    with pytest.raises(ZeroDivisionError, match="on purpose"):
-        clustering(configs, store, tracker, progress=notes)
-    assert "the others are kept" in notes
-    assert clustering(asked(QUICK), store, tracker)[0].reused
-    assert [run.info.status for run in runs_of(tracker, "cluster/spirals")].count("FAILED") == 1
-
-
 def test_a_method_without_a_seed_is_tried_once(asked, store, tracker, tmp_path, monkeypatch):
     monkeypatch.setenv("TINY_MARKS", str(tmp_path))
     (result,) = clustering(asked(QUICK), store, tracker)
@@ -171,18 +142,6 @@ def test_points_without_classes_have_no_scores(store, tracker, tmp_path, capsys)
     (found,) = json.loads(capsys.readouterr().out)
     assert found["reused"]
     assert not [name for name in found if name.startswith(("nmi", "acc"))]
-
-
-def test_several_methods_stand_side_by_side(store, selection, capsys):
-    typed = ["cluster", *SMALL[1:], selection, f"results={store.root}", "method=slk_mean_shift,tiny_points:Halves"]
-    assert main([*typed, "weight=0.5,0.65"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.count("slk_mean_shift") == 2
-    assert shown.count("Halves") == 1
-    assert "n_init" in shown
-    assert "by labels that are unknown in unsupervised use" in shown
-    assert main([*typed, "--dry-run"]) == 0
-    assert "cached" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -228,48 +187,3 @@ def test_mistakes_in_a_selection_are_told_in_words(text, words, tmp_path, store,
     path.write_text(text)
     assert main(["cluster", *SMALL, f"results={store.root}", f"selection={path}"]) == 2
     assert words in capsys.readouterr().err
-
-
-CHILD = """
-import sys, time
-
-def stand(*_, **__):
-    print("reached", flush=True)
-    time.sleep(120)
-
-import runs.stages.clustering.results
-runs.stages.clustering.results.np.savez_compressed = stand
-
-from clustering.foundation.errors import InputError
-from runs.cli import main
-
-sys.exit(main(["cluster", *sys.argv[1:]]))
-"""
-
-
-def test_what_was_interrupted_is_redone(asked, selection, store, tracker, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr("runs.stages.clustering.results.np.savez_compressed", interrupt)
-        assert main(["cluster", *SMALL[1:], QUICK, selection, f"results={store.root}"]) == 130
-    (result,) = clustering(asked(QUICK), store, tracker)
-    assert not result.reused
-    assert [run.info.status for run in runs_of(tracker, "cluster/spirals")] == ["FINISHED"], "its run is continued"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_what_was_killed_is_redone(number, asked, selection, store, tracker, child_environment, notes):
-    typed = [*SMALL, selection, f"results={store.root}"]
-    code, _ = interrupted(["-c", CHILD, *typed], child_environment, number)
-    assert code == (-number if number == signal.SIGKILL else 130)
-    (result,) = clustering(asked(), store, tracker, progress=notes)
-    assert not result.reused
-    assert [run.info.status for run in runs_of(tracker, "cluster/spirals")] == ["FINISHED"], "its run is continued"
-
-
-def test_trials_that_are_saved_are_loaded(asked, store, tracker, tmp_path):
-    (result,) = clustering(asked("selection=null"), store, tracker)
-    result.trials.save(tmp_path / "trials.npz")
-    loaded = Trials.load(tmp_path / "trials.npz")
-    assert loaded.selected is None
-    assert loaded.settings == ({},)

@@ -64,17 +64,6 @@ def test_tasks_of_another_benchmark_are_shared_by_networks_of_several():
     assert home.name != abroad.name
 
 
-def test_a_seed_of_the_tasks_that_is_one_of_the_seeds_leaves_the_series_whole():
-    (setting,) = of("strategy=simpleshot,laplacianshot", "seed=0,1,2", "task_seed=1")
-    assert setting.seeds == (0, 1, 2)
-
-
-def test_a_preset_and_its_values_are_one_strategy():
-    typed = ["strategy=laplacianshot_as_published,simpleshot", "device=cpu,auto"]
-    (setting,) = of(*typed)
-    assert setting.strategies == ("laplacianshot_as_published", "simpleshot")
-
-
 def test_the_reference_by_name():
     typed = ("strategy=simpleshot,laplacianshot", "weight=0.1,0.7")
     assert of(*typed, reference="laplacianshot weight=0.7")[0].reference == 2
@@ -218,35 +207,3 @@ def test_the_verb_evaluates_compares_and_saves(trained, typed, capsys):
         there["1-shot", "nearest", "simpleshot"]
     )
     assert again[0]["differences"]["nearest"] == again[0]["pairs"]["nearest"]["simpleshot"]
-
-
-def test_a_dry_run_makes_nothing(trained, typed, capsys):
-    assert main(["compare", *typed, "--dry-run"]) == 0
-    assert "evaluation  nearest 5w3s" in capsys.readouterr().out
-    assert not trained.tables.exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["strategy=simpleshot"], "same tasks"),
-        (["reference=a,b"], "one strategy"),
-        (["reference="], "has no value"),
-        (["reference=laplacian"], "'laplacianshot'"),
-        (["referense=simpleshot"], "referense"),
-    ],
-)
-def test_mistakes(tmp_path, arguments, words, capsys):
-    assert main(["compare", *arguments, f"results={tmp_path}/none"]) == 2
-    assert words in capsys.readouterr().err
-    assert not (tmp_path / "none").exists()
-
-
-def test_the_figure_has_a_dot_for_each_difference(compared):
-    """What it looks like was looked at by eye."""
-    _, comparisons = compared("strategy=simpleshot,laplacianshot,nearest", "shot=1,3")
-    axes = differences_figure(comparisons).axes[0]
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["laplacianshot", "nearest"]
-    dots = [line.get_xdata()[0] for line in axes.get_lines() if line.get_marker() != "None" and len(line.get_xdata())]
-    expected = [100 * d.mean for comparison in comparisons for _, d in comparison.against_reference()]
-    np.testing.assert_allclose(sorted(dots), sorted(expected))

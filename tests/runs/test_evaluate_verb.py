@@ -70,19 +70,6 @@ def test_missing_class_names_are_noticed_before_training(store, tracker, tiny_ar
     assert not store.cache("checkpoint").exists()
 
 
-def test_several_audits_are_named_in_the_output(trained, tiny_arguments, capsys):
-    audits = ("best_permutation", "directed_with_self", "per_true_class")
-    typed = [*tiny_arguments, "strategy=laplacianshot", f"audit={','.join(audits)}", f"results={trained.root}"]
-    assert main(["evaluate", *typed]) == 0
-    head = next(line for line in capsys.readouterr().out.splitlines() if "ms/task" in line)
-    for name in audits:
-        assert f"audit: {name.replace('_', ' ')}" in head
-    assert main(["evaluate", *typed, "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
-    assert row["reused"]
-    assert {f"audit_{name}" for name in audits} <= row.keys()
-
-
 def test_of_one_task_both_means_are_shown_with_intervals_over_queries(trained, tracker, tiny_arguments, capsys):
     typed = [*(item for item in tiny_arguments if item[:5] not in ("tasks", "query")), "tasks=1", "way=7", "query=9"]
     assert main(["evaluate", *typed, "strategy=simpleshot", f"results={trained.root}"]) == 0

@@ -1,11 +1,6 @@
 """Fair clustering as a stage: a path of weights is one run, tracked, reused, redone; and the verb on top of it."""
 
 import dataclasses
-import json
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,17 +10,14 @@ from clustering.evaluation.protocol import random_state
 from clustering.graphs.neighbours import neighbours
 from fairness import FairNcut
 from fairness.datasets import DATASETS
-from fairness.trade_off import GRID, pareto_front
+from fairness.trade_off import pareto_front
 from runs.cli import main
 from runs.config.configs import FairConfig, parse
-from runs.figures.trade_off import draw, trade_off_figure
-from runs.stages.fair.results import PATH, TradeOff
+from runs.figures.trade_off import draw
 from runs.stages.fair.series import fronts, series_of
-from runs.stages.fair.stage import FairStage, estimator, fair_clustering, plan
+from runs.stages.fair.stage import FairStage, estimator, fair_clustering
 from runs.tables.trade_off import footnote, rows, title
-from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
-from tests.runs.stopping import interrupt
 
 SMALL = ["dataset=synthetic", "fairness_weight=0,60,500", "n_init=1"]  # seconds
 made_before = pytest.mark.usefixtures("made")
@@ -95,20 +87,6 @@ def test_the_price_is_that_of_the_unfair_solution_whether_it_is_asked_for_or_not
     assert np.isnan(rival.found.weights).all()
 
 
-@made_before
-def test_what_is_finished_is_used_again(asked, one, store, notes):
-    (first,) = one(asked())
-    (again,) = one(asked("fairness_weight=500,0,60.0,60", "n_clusters=2"), progress=notes)
-    assert again.reused
-    assert again.run_id == first.run_id
-    for name in TradeOff.__dataclass_fields__:
-        np.testing.assert_array_equal(getattr(first.found, name), getattr(again.found, name))
-    (forced,) = one(asked(), force=True)
-    assert forced.run_id != first.run_id
-    np.testing.assert_array_equal(forced.found.labels, first.found.labels)
-    assert [step.state for step in plan(asked("seed=0,1"), store).steps] == ["cached", "to do"]
-
-
 def test_the_key_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_path):
     def of(*more):
         return FairStage.on(asked(*more)[0]).key
@@ -120,33 +98,15 @@ def test_the_key_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_pa
 
 
 @made_before
-@pytest.mark.parametrize("damage", ["cut", "of other points", pytest.param("gone", marks=pytest.mark.slow)])
-def test_a_damaged_result_is_made_again(asked, one, store, notes, damage):
-    (first,) = one(asked())
-    path = store.cache("fair") / first.key / PATH
-    if damage == "gone":
-        path.unlink()
-    elif damage == "cut":
-        path.write_bytes(path.read_bytes()[:1000])
-    else:
-        dataclasses.replace(first.found, labels=first.found.labels[:, :-1]).save(path)
-    (again,) = one(asked(), progress=notes)
-    assert not again.reused
-    assert "is damaged" in notes
-
-
-@made_before
-def test_several_methods_stand_side_by_side(store, capsys):
-    typed = ["fair", *SMALL, f"results={store.root}", "method=fair_kmeans,bera", "delta=0.1,0.5"]
-    assert main(typed) == 0
-    shown = capsys.readouterr().out
-    assert shown.count("fair_kmeans") == 1
-    assert shown.count("bera") == 2
-    assert "* the smallest weight" in shown
-    assert main([*typed, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [len(record["weights"]) for record in found] == [3, 1, 1]
-    assert all(record["reused"] for record in found)
+def test_the_picture_shows_the_numbers_of_the_runs(one, asked):
+    results = one(asked("method=fair_kmeans,bera"))
+    figure = draw(results)
+    figure.draw_without_rendering()  # every text can be set
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    found = results[0].found
+    np.testing.assert_allclose(lines["fair_kmeans"].get_xydata(), np.c_[found.objective, found.fairness_error])
+    assert len(lines["bera"].get_xydata()) == 1
+    assert "Pareto front" in lines
 
 
 @made_before
@@ -165,67 +125,6 @@ def test_seeds_of_one_recipe_are_one_row_each_weight(one, asked):
     assert "over 2 seeds" in title(results)
 
 
-def test_only_what_means_the_same_is_compared(one, asked):
-    results = one(asked("method=bera", "n_clusters=2,3", "kind=kmeans,kmedian", "preprocess=null"))
-    series = series_of(results)
-    assert len({one.comparable for one in series}) == len(series)
-    assert all("Pareto\nfront" not in row for row in rows(results, lambda config, leave_out: {}))
-    assert len(series) == 4
-    assert list(fronts(series).values()) == [{0}] * 4, "each is alone on a front of its own"
-    assert len(trade_off_figure(series).axes) == 6, "two rows of three, the last two empty"
-
-
-@made_before
-def test_the_picture_shows_the_numbers_of_the_runs_and_is_kept(store, tracker, one, asked, capsys):
-    results = one(asked("method=fair_kmeans,bera"))
-    figure = draw(results)
-    figure.draw_without_rendering()  # every text can be set
-    (axes,) = figure.axes
-    lines = {line.get_label(): line for line in axes.get_lines()}
-    found = results[0].found
-    np.testing.assert_allclose(lines["fair_kmeans"].get_xydata(), np.c_[found.objective, found.fairness_error])
-    assert len(lines["bera"].get_xydata()) == 1
-    assert "Pareto front" in lines
-    typed = ["fair", *SMALL, f"results={store.root}", "method=fair_kmeans,bera"]
-    assert main([*typed, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)[0]
-    picture = Path(record["picture"])
-    assert picture.parent == store.figures
-    assert all(picture.with_suffix(f".{kind}").stat().st_size > 0 for kind in ("pdf", "svg", "png"))
-    (run,) = runs_of(tracker, "figure/fair/synthetic")
-    assert run.data.tags["source_runs"].split() == [result.run_id for result in results]
-
-
-def test_each_picture_has_files_of_its_own(store, tmp_path, capsys):
-    for table, divisor in (("staff.csv", 7), ("patients.csv", 11)):
-        lines = [f"{i / divisor:.3f},{i % 5},{'ab'[i % 2]}" for i in range(30)]
-        (tmp_path / table).write_text("x,y,kind\n" + "\n".join(lines))
-    tables = f"path={tmp_path / 'staff.csv'},{tmp_path / 'patients.csv'}"
-    common = ["fair", f"results={store.root}", "n_clusters=2", "--json", "method=fair_lloyd", "n_init=1"]
-    drawn = []
-    for more in (
-        ["dataset=synthetic"],
-        ["dataset=synthetic", "delta=0.2"],
-        ["dataset=table", tables, "sensitive=kind"],
-    ):
-        assert main([*common, *more]) == 0
-        drawn += [record["picture"] for record in json.loads(capsys.readouterr().out)]
-    assert len(set(drawn)) == 4
-    assert all(Path(picture).stat().st_size > 0 for picture in drawn)
-    assert [Path(picture).name.partition("-")[2].rpartition("-")[0] for picture in drawn[2:]] == ["staff", "patients"]
-    assert main([*common, "dataset=synthetic"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["picture"] == drawn[0], "the same results, the same picture"
-
-
-def test_where_one_method_fails_the_others_are_shown_and_kept(store, tracker, capsys):
-    typed = ["fair", f"results={store.root}", "method=backurs,bera", "dataset=tiny_fair:ThreeGroups"]
-    assert main(typed) == 2
-    seen = capsys.readouterr()
-    assert "bera" in seen.out
-    assert "Backurs supports two groups, but there are 3" in seen.err
-    assert sorted(run.info.status for run in runs_of(tracker, "fair/ThreeGroups")) == ["FAILED", "FINISHED"]
-
-
 def test_a_clusterer_that_knows_of_no_groups_shows_how_fair_it_is(one, asked):
     (result,) = one(asked("method=sklearn.cluster:KMeans", "n_init=3"))
     assert result.found.fairness_error[0] > 10
@@ -239,18 +138,6 @@ def test_one_cluster_of_all_points_is_not_taken_for_fair_unsaid(store, capsys):
         assert main([*typed, f"n_clusters={clusters}"]) == 0
         seen = " ".join(capsys.readouterr().out.split())
         assert ("Whole: all points in one cluster" in seen) is said
-
-
-@made_before
-def test_what_did_not_converge_is_counted_over_seeds_and_explained(one, asked):
-    settled, other = one(asked("seed=0,1"))
-    settled = dataclasses.replace(settled, found=dataclasses.replace(settled.found, converged=np.full(3, True)))
-    ended = dataclasses.replace(other.found, converged=np.array([True, False, True]))
-    other = dataclasses.replace(other, found=ended)
-    for results, cells in (([settled, other], ["", "1 of 2", ""]), ([other], ["", "yes", ""])):
-        assert [row["not\nconverged"] for row in rows(results, lambda config, leave_out: {})] == cells
-        assert "max_iter" in footnote(results)
-    assert "max_iter" not in footnote([settled])
 
 
 def test_a_clusterer_that_finds_out_how_many_clusters_there_are(one):
@@ -318,66 +205,6 @@ def test_shares_are_given_by_the_names_of_the_groups(asked):
     assert estimator(in_order).target == [0.75, 0.25]
     (numbers,) = asked("target=[0: 0.5, 1: 0.5]")
     assert estimator(numbers).target == {0: 0.5, 1: 0.5}
-
-
-def test_without_weights_a_grid_that_fits_the_data(asked, one):
-    (result,) = one(asked("dataset=tiny_fair:ThreeGroups", "fairness_weight=null", "rungs=0", "max_iter=3"))
-    weights = result.found.weights
-    assert len(weights) == 14
-    assert weights[1:] / weights[1] == pytest.approx(np.array(GRID[1:]) / GRID[1])
-
-
-CHILD = """
-import sys, time
-
-def stand(*_, **__):
-    print("reached", flush=True)
-    time.sleep(120)
-
-import runs.stages.fair.results
-runs.stages.fair.results.np.savez_compressed = stand
-
-from runs.cli import main
-
-sys.exit(main(["fair", *sys.argv[1:]]))
-"""
-
-
-def test_what_was_interrupted_is_redone(asked, one, store, tracker, monkeypatch, capsys):
-    few = "dataset=tiny_fair:ThreeGroups"
-    with monkeypatch.context() as patch:
-        patch.setattr("runs.stages.fair.results.np.savez_compressed", interrupt)
-        assert main(["fair", *SMALL[1:], few, f"results={store.root}"]) == 130
-    assert "any other run starts again" in capsys.readouterr().err
-    (result,) = one(asked(few))
-    assert not result.reused
-    assert [run.info.status for run in runs_of(tracker, "fair/ThreeGroups")] == ["FINISHED"], "its run is continued"
-
-
-@pytest.mark.slow
-def test_what_was_killed_is_redone(asked, one, store, tracker, child_environment):
-    code, _ = interrupted(["-c", CHILD, *SMALL, f"results={store.root}"], child_environment, signal.SIGKILL)
-    assert code == -signal.SIGKILL
-    code, said = interrupted(["-c", CHILD, *SMALL, f"results={store.root}"], child_environment, signal.SIGINT)
-    assert code == 130
-    assert "any other run starts again" in said
-    (result,) = one(asked())
-    assert not result.reused
-    assert [run.info.status for run in runs_of(tracker, "fair/synthetic")] == ["FINISHED"], "its run is continued"
-
-
-@pytest.mark.slow
-def test_two_processes_at_once_do_it_once(store, tracker, child_environment):
-    typed = [sys.executable, "-m", "runs.cli", "fair", *SMALL, f"results={store.root}", "--json"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    both = [subprocess.Popen(typed, env=child_environment, **pipes) for _ in range(2)]
-    outs = [process.communicate(timeout=300)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0]
-    one, other = (json.loads(out)[0] for out in outs)
-    assert one["weights"] == other["weights"]
-    assert sorted([one["reused"], other["reused"]]) == [False, True]
-    (run,) = runs_of(tracker, "fair/synthetic")
-    assert run.info.status == "FINISHED"
 
 
 @made_before

@@ -83,9 +83,7 @@ def made(tmp_path_factory, tiny_arguments, trained_results, empty_record):
     shutil.copy(empty_record, store.database)
     shutil.copytree(trained_results / "cache", store.root / "cache", dirs_exist_ok=True)
     tracker, typed = Tracker(store), typed_for(folder, tiny_arguments)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runs.figures.tuning.tuning_figure", blank)  # of each tuning, and none of these figures
-        return Made(store, tracker, [tune(c, store, tracker) for c in configs_of(TUNED, typed(TUNED))], typed)
+    return Made(store, tracker, [tune(c, store, tracker) for c in configs_of(TUNED, typed(TUNED))], typed)
 
 
 @pytest.fixture

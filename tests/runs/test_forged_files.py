@@ -21,12 +21,11 @@ from fsl.features.foreign import import_features
 from fsl.features.image_encoder import _look_of_checkpoint
 from fsl.samplers.balanced import Balanced
 from runs.cache import Store
-from runs.config.configs import EvaluateConfig, TuneConfig, parse
+from runs.config.configs import EvaluateConfig, parse
 from runs.console.endings import MISTAKE, explain
 from runs.stages.clustering.deep_network import DeepNetwork
 from runs.stages.clustering.results import Trials
 from runs.stages.fair.results import TradeOff
-from runs.stages.tuning import CHOSEN, chosen_values
 from runs.tables import differences
 from runs.track import Tracker
 
@@ -81,14 +80,6 @@ def test_a_provenance_that_is_none(tmp_path, provenance):
 def test_parts_of_a_bank_that_do_not_fit(tmp_path, changed):
     with pytest.raises(InputError, match=r"own\.safetensors"):
         Features(str(bank(tmp_path / "own.safetensors", **changed))).read()
-
-
-@pytest.mark.parametrize("said", ["[" * 5000, '{"weight": 0.3, "other": 1}', '{"weight": 0.5}', "[]"])
-def test_a_choice_that_is_none(said):
-    (config,) = parse(TuneConfig, ["strategy=laplacianshot", "weight=0.3,0.7", "neighbours=3"])
-    fields = {name: grid[0] for name, grid in config.strategy.grids.items()}
-    assert chosen_values(config, {CHOSEN: json.dumps(fields)}) == fields
-    assert chosen_values(config, {CHOSEN: said}) is None
 
 
 @pytest.mark.parametrize("text", ["[" * 5000, '{"key": "x", "files": {"a": {"size": 1, "sha256": "HASH"}}}'])

@@ -1,23 +1,19 @@
 """Evaluation and tuning on features that are there already: without images, without a network."""
 
-import json
 import pickle
 import shutil
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from clustering.foundation.errors import InputError
 from fsl.evaluation.episodic import evaluate
-from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
-from runs.jobs import missing
 from runs.plan import plan
 from runs.record.query import read_runs
 from runs.stages import given_features
@@ -74,15 +70,6 @@ def test_accuracies_are_those_of_the_features(files, store, tracker):
     assert run.tags["features"] == bank.fingerprint()
 
 
-def test_the_config_in_the_run_is_enough_to_run_it_again(files, store, tracker, tmp_path):
-    (config,) = configs("features=novel_features.plk,base_features.plk")
-    (result,) = evaluation([config], store, tracker)
-    text = tracker.download(result.run_id, "config.yaml", tmp_path)
-    assert parse(EvaluateConfig, [f"experiment={text}"]) == [config]
-    assert parse(EvaluateConfig, config.arguments()) == [config]
-    assert config.replace(seed=1).replace(seed=0) == config
-
-
 def test_a_run_is_known_by_the_features_not_by_their_file(files):
     known = identity("features=output.plk")
     shutil.copy("output.plk", "another.plk")
@@ -102,16 +89,6 @@ def test_a_run_is_known_by_the_features_not_by_their_file(files):
     assert identity("features=another.plk") != known
 
 
-def test_parquet_is_evaluated_without_an_import(files, store, tracker):
-    bank = given_bank(("novel_features.plk",), "novel")
-    labels = [bank.class_names[k] for k in bank.labels]
-    pd.DataFrame({"embedding": list(bank.features.numpy()), "label": labels}).to_parquet("q.parquet")
-    (result,) = evaluation(configs("features=q.parquet", "transform=L2N"), store, tracker)
-    (same,) = evaluation(configs("features=novel_features.plk", "transform=L2N"), store, tracker)
-    assert same.reused
-    np.testing.assert_array_equal(result.accuracies, same.accuracies)
-
-
 def test_the_base_mean_is_that_of_the_base_features(files):
     together = given_bank(("base_features.plk", "novel_features.plk"), "novel")
     alone = given_bank(("output.plk",), "novel")
@@ -120,9 +97,7 @@ def test_the_base_mean_is_that_of_the_base_features(files):
 
 
 def test_tuning_looks_at_validation_and_base_features_and_never_at_novel_ones(files, store, tracker, monkeypatch):
-    monkeypatch.setattr(given_features, "_read_once", given_features._read_once.__wrapped__)
-    read = []
-    load = given_features._read
+    read, load = [], given_features._read.__wrapped__
     monkeypatch.setattr(
         given_features, "_read", lambda file, split, *more: read.append(split) or load(file, split, *more)
     )
@@ -158,50 +133,3 @@ def test_what_cannot_be_is_said_before_anything_is_run(files, store, tracker, gi
     with pytest.raises(InputError, match=words):
         evaluation(configs(f"features={given}"), store, tracker)
     assert not tracker.exists() or read_runs(tracker, "evaluate/") == []
-
-
-def test_tasks_that_they_cannot_give_are_said_before_anything_is_run(files, store, tracker):
-    with pytest.raises(InputError, match="way"):
-        evaluation(configs("features=output.plk", "way=7"), store, tracker)
-    assert read_runs(tracker, "evaluate/") == []
-
-
-def test_other_verbs_take_them(files, store, monkeypatch, capsys):
-    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
-    (files / "mine.yaml").write_text("strategy: simpleshot,kmeans\ntasks: 30\nquery: 5\nshot: 1\ndevice: cpu\n")
-    arguments = ["experiment=mine.yaml", "features=output.plk"]
-    assert main(["evaluate", *arguments, "--json"]) == 0
-    want = [100 * result["accuracy"] for result in json.loads(capsys.readouterr().out)]
-    shutil.copy("output.plk", "copy.plk")
-    assert main(["table", "mine.yaml", "features=copy.plk", "--json"]) == 0
-    cells = json.loads(capsys.readouterr().out)["cells"]
-    assert [cell["reproduced"] for cell in cells] == pytest.approx(want)
-    assert main(["compare", *arguments]) == 0
-    assert "reference" in capsys.readouterr().out
-    assert main(["tasks", "t.safetensors", "features=output.plk", "tasks=3", "query=5"]) == 0
-    assert main(["evaluate", *arguments, "--dry-run"]) == 0
-    assert "2 stages, 2 cached" in capsys.readouterr().out
-
-
-def test_jobs_for_other_processes_need_no_images(files, store):
-    asked = configs("features=output.plk")
-    assert missing(asked, store).jobs == {0: asked}
-
-
-def test_banks_of_this_project_say_whose_they_are(files):
-    assert (
-        main(["import", "features", "val_features.plk", "--split", "validation", "--output", "x.safetensors", "-q"])
-        == 0
-    )
-    assert torch.equal(
-        given_bank(("output.plk", "x.safetensors"), "validation").features,
-        FeatureBank.load(files / "x.safetensors").features,
-    )
-
-
-def test_a_damaged_file_of_features_is_named_once(tmp_path):
-    path = tmp_path / "bad.safetensors"
-    path.write_bytes(b"no tensors")
-    with pytest.raises(InputError, match="safetensors file") as caught:
-        given_features._split_of(str(path))
-    assert str(caught.value).count(str(path)) == 1

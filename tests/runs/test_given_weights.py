@@ -1,6 +1,5 @@
 """Evaluation on weights that people have already: taken into the store, never trained, known by their content."""
 
-import json
 import shutil
 
 import numpy as np
@@ -11,12 +10,10 @@ from torch import nn
 from clustering.foundation.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.weights.checkpoints import save_backbone
-from runs.cli import main
-from runs.config.configs import EvaluateConfig, TrainConfig, parse
-from runs.plan import plan
+from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
+from runs.stages.pipeline import evaluation, features
 
 
 def their_network(seed=0):
@@ -95,13 +92,6 @@ def test_no_training_is_recorded_and_the_evaluation_says_what_it_stands_on(store
     np.testing.assert_array_equal(again.accuracies, result.accuracies)
 
 
-def test_the_config_in_the_run_is_enough_to_run_it_again(store, tracker, config, tmp_path):
-    (result,) = evaluation([config], store, tracker)
-    text = tracker.download(result.run_id, "config.yaml", tmp_path)
-    assert parse(EvaluateConfig, [f"experiment={text}"]) == [config]
-    assert parse(EvaluateConfig, config.arguments()) == [config]
-
-
 def identities(arguments):
     (config,) = parse(EvaluateConfig, arguments)
     lineage = Lineage.of(config)
@@ -122,14 +112,6 @@ def test_identity_is_the_content_and_no_training(arguments, weights, tmp_path):
         assert not set(identities(list(given.values()))) & set(known), other
 
 
-def test_a_training_is_the_same_with_and_without_the_key_left_out(tiny_arguments):
-    (plain,), (null,) = (
-        parse(EvaluateConfig, [*tiny_arguments, "strategy=nearest", *more]) for more in ([], ["checkpoint=null"])
-    )
-    assert plain == null
-    assert "checkpoint" not in plain.result_keys()
-
-
 def test_weights_of_another_network_are_refused_before_images_are_read(store, tracker, arguments, notes):
     configs = parse(EvaluateConfig, [*arguments, "backbone=conv6"])
     with pytest.raises(InputError, match=r"model_best\.pth\.tar: .*conv6 .*blocks\.4\.0"):
@@ -137,48 +119,3 @@ def test_weights_of_another_network_are_refused_before_images_are_read(store, tr
     assert notes.bars == []
     assert not list(store.images.iterdir())
     assert not any(store.cache("checkpoint").glob("*/complete.json"))
-
-
-def test_a_missing_file_is_named(arguments):
-    configs = parse(EvaluateConfig, [*arguments[:-1], "checkpoint=nowhere.npz"])
-    with pytest.raises(InputError, match=r"checkpoint=nowhere\.npz: "):
-        Lineage.of(configs[0])
-
-
-def test_the_plan_trains_nothing_and_needs_no_validation_images(store, tracker, config):
-    made = plan([config], store)
-    assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
-    assert made.runs == 1
-    assert not store.cache("checkpoint").exists()
-    evaluation([config], store, tracker)
-    made = plan([config.replace(tasks=41)], store)
-    assert [(step.stage, step.state) for step in made.steps if step.state == "cached"] == [
-        ("import", "cached"),
-        ("features", "cached"),
-        ("features", "cached"),
-    ]
-
-
-def test_train_takes_the_weights_in(store, tracker, weights, notes):
-    (config,) = parse(TrainConfig, ["benchmark=tiny_plugins:Tiny", f"checkpoint={weights}"])
-    first, second = (checkpoint(config, store, tracker, progress=notes) for _ in range(2))
-    forced = checkpoint(config, store, tracker, force=True)
-    assert (first.reused, second.reused, forced.reused) == (False, True, False)
-    assert (first.path / CHECKPOINT).is_file()
-    assert first.fingerprint == second.fingerprint == forced.fingerprint
-
-
-def test_the_table_finds_runs_on_a_copy_of_the_weights(store, monkeypatch, capsys, arguments, weights, tmp_path):
-    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
-    monkeypatch.chdir(tmp_path)
-    lines = [argument.replace("=", ": ", 1) for argument in arguments[:-1]]
-    (tmp_path / "mine.yaml").write_text("\n".join([*lines, "shot: 1,2"]))
-    assert main(["evaluate", "experiment=mine.yaml", f"checkpoint={weights}", "--json"]) == 0
-    want = [result["accuracy"] for result in json.loads(capsys.readouterr().out)]
-    shutil.copy(weights, tmp_path / "copy.pth")
-    assert main(["table", "mine.yaml", "checkpoint=copy.pth", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["cells"]
-    assert [cell["reproduced"] for cell in found] == pytest.approx([100 * accuracy for accuracy in want])
-    torch.save(their_network(1).state_dict(), tmp_path / "copy.pth")
-    assert main(["table", "mine.yaml", "checkpoint=copy.pth"]) == 0
-    assert "2 missing cells can be run" in capsys.readouterr().err

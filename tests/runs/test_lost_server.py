@@ -119,7 +119,7 @@ def test_a_server_that_is_lost_in_the_middle(unsteady, commands, trained, capsys
     if verb not in ("train", "tune"):  # of which the rest is still to be done
         for place in (
             "fsl.evaluation.episodic.evaluate",
-            "runs.stages.clustering.stage.fit_all",
+            "runs.stages.clustering.fitting.fit_all",
             "runs.stages.fair.results.TradeOff.of",
         ):
             monkeypatch.setattr(place, _never)

@@ -1,20 +1,16 @@
 """Networks that learn to cluster, by the verb: live curves, interruptions, what is kept and clustered again, labels."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
-from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
-from runs.stages.clustering.network_runs import _say_doubts
 from runs.stages.clustering.stage import clustering, points_of, say_balanced, stage_of
-from runs.stages.clustering.trials import Known, known_labels, told
+from runs.stages.clustering.trials import known_labels, told
 from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
 
@@ -101,46 +97,6 @@ def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(asked, s
     assert (other.trials.confidence != whole.trials.confidence).any()
 
 
-def test_the_seconds_of_a_training_are_those_of_all_its_parts(asked, store, tracker, notes):
-    with pytest.raises(KeyboardInterrupt):
-        clustering(asked(), store, tracker, progress=Stopping(200))
-    (spent,) = store.cache("clustering").glob("*.partial/seconds.txt")
-    assert float(spent.read_text()) > 0
-    spent.write_text("1000.5")
-    (resumed,) = clustering(asked(), store, tracker, progress=notes)
-    assert 1000.5 < resumed.trials.metrics()["seconds_optimise"] < 2000
-    assert tracker.get(resumed.run_id).data.metrics["seconds"] > 1000.5
-    assert not list(store.cache("clustering").rglob("seconds.txt"))
-
-
-def test_a_result_that_is_far_from_sure_or_from_the_prior_is_warned_of(asked, store, tracker, notes):
-    config = asked("epochs=1")
-    (unsure,) = clustering(config, store, tracker, progress=notes)
-    assert unsure.trials.confidence.mean() < 0.6
-    (said,) = (note for note in notes.notes if "do not rely on" in note)
-    assert "it is far from sure of its clusters" in said
-    assert "it took 3 steps, and most need some hundred: give more, as epochs=100" in said
-    sure = torch.full((90, 3), -20.0)
-    sure[:, 0] = 0.0
-    even = torch.where(torch.arange(90)[:, None] % 3 == torch.arange(3), 0.0, -20.0)
-    notes.notes.clear()
-    _say_doubts(stage_of(config[0]), even, Known(), notes)
-    assert not notes.notes
-    _say_doubts(stage_of(config[0]), sure, Known(), notes)
-    (said,) = notes.notes
-    assert "a cluster has 100% of the points where 33% are expected" in said
-    assert "far from sure" not in said
-
-
-def test_a_finished_network_is_not_trained_again_where_the_record_is_lost(asked, store, tracker, notes):
-    (first,) = clustering(asked(), store, tracker)
-    tracker.client.set_terminated(first.run_id, "KILLED")
-    (again,) = clustering(asked(), store, tracker, progress=notes)
-    assert not any("training" in bar for bar in notes.bars)
-    np.testing.assert_array_equal(again.trials.labels, first.trials.labels)
-    assert again.run_id == first.run_id
-
-
 @pytest.mark.slow
 def test_known_labels_name_the_clusters_and_the_others_are_judged(asked, store, tracker, pictures, tmp_path):
     (some,) = clustering(asked("epochs=12", "labels=15"), store, tracker)
@@ -209,12 +165,6 @@ def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked, store, trac
     assert len([note for note in notes.notes if "clusters have no points" in note]) <= 1
 
 
-def test_miadm_has_its_pseudo_labels_once_an_epoch(asked, store, tracker):
-    once, each = clustering(asked("method=miadm,miadm_batch", "epochs=2"), store, tracker)
-    assert [result.config.method.options["pseudo_labels"] for result in (once, each)] == ["epoch", "batch"]
-    assert (once.trials.confidence != each.trials.confidence).any()
-
-
 def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
     path = tmp_path / "rows.npz"
     values = np.repeat(np.eye(3), 30, 0) * 8 + stream(0, "test rows").normal(size=(90, 3))
@@ -259,43 +209,3 @@ def test_what_cannot_be(asked, store, tracker, more, message):
     with pytest.raises(InputError, match=message):
         clustering(asked(*more), store, tracker)
     assert not tracker.exists() or not runs_of(tracker, "cluster/folder"), "no failed run"
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["method=iic"], "views"),
-        (["method=labelled"], "labels"),
-        (["method=sela", "prior=foo"], "prior .*3 numbers"),
-        (["method=kmeans", "links=5"], "KMeans .*pairs"),
-    ],
-)
-def test_what_cannot_be_without_a_network_is_said_before_there_is_a_run(store, tracker, more, message):
-    config = parse(ClusterConfig, ["dataset=spirals", "arms=3", "points=40", *more])
-    with pytest.raises(InputError, match=message):
-        clustering(config, store, tracker)
-    assert not tracker.exists() or not runs_of(tracker, "cluster/spirals")
-
-
-def test_a_method_that_takes_no_labels_says_so(store, tracker):
-    with pytest.raises(InputError, match=r"KMeans .*labels"):
-        clustering(parse(ClusterConfig, ["dataset=spirals", "method=kmeans", "labels=5"]), store, tracker)
-
-
-def test_the_verb_shows_it(pictures, store, tmp_path, capsys):
-    words = ["dataset=folder", f"root={pictures}", "size=8", "colour=grey", *QUICK, "epochs=1", "labels=9"]
-    words = list({word.partition("=")[0]: word for word in words}.values())
-    assert main(["cluster", *words, f"results={store.root}", "--json"]) == 0
-    (record,) = json.loads(capsys.readouterr().out)
-    assert record["config"]["network"] == "small_cnn"
-    assert 0 <= record["accuracy"] <= 1
-    (table,) = (store.root / "clusters").glob("*.csv")
-    lines = table.read_text().splitlines()
-    assert lines[0] == "file,cluster,confidence"
-    assert len(lines) == 91
-    assert {line.split(",")[1] for line in lines[1:]} <= {"across", "down", "plain"}
-    other = tmp_path / "mine.csv"
-    other.write_text("something else")
-    assert main(["cluster", *words, f"results={store.root}", f"output={other}"]) == 2
-    assert f"output={other}" in capsys.readouterr().err
-    assert other.read_text() == "something else"

@@ -1,9 +1,5 @@
 """Networks with weights that people have already: images in the size and colours that the network knows."""
 
-import socket
-import threading
-
-import numpy as np
 import pytest
 import timm
 import torch
@@ -11,12 +7,9 @@ from timm.data import resolve_data_config
 from torchvision.transforms import v2
 
 from clustering.foundation.errors import InputError
-from fsl.weights.pretrained import pretrained_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.plan import plan
-from runs.record.query import read_runs
-from runs.stages.lineage import Lineage, evaluate_name
+from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, features
 
 
@@ -69,25 +62,6 @@ def test_grey_images_are_shown_in_colour_in_the_networks_own_size(store, tracker
     assert not any("training" in bar for bar in notes.bars)
 
 
-def test_nothing_is_trained_and_the_run_says_what_it_stands_on(store, tracker, config):
-    (result,) = evaluation([config], store, tracker)
-    assert read_runs(tracker, "train/") == []
-    (run,) = read_runs(tracker, "evaluate/Tiny")
-    assert run.name == evaluate_name(config) == "simpleshot 5w1s Tiny/test_vit pretrained s0"
-    assert run.tags["weights"].startswith("timm ")
-    assert run.tags["checkpoint"] == store.find("checkpoint", Lineage.of(config).checkpoint).fingerprint
-    assert not any(name.startswith("training") for name in run.params)
-    (again,) = evaluation([config], store, tracker)
-    assert again.reused
-    np.testing.assert_array_equal(again.accuracies, result.accuracies)
-    assert parse(EvaluateConfig, config.arguments()) == [config]
-
-
-def test_the_plan_imports_and_trains_nothing(store, tracker, config):
-    made = plan([config], store)
-    assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
-
-
 def identities(arguments):
     (config,) = parse(EvaluateConfig, arguments)
     lineage = Lineage.of(config)
@@ -112,14 +86,6 @@ def test_identity_is_of_the_weights_and_of_what_the_network_is_shown(arguments, 
     assert len({identity for three in found for identity in three}) == 3 * len(found)
 
 
-def test_without_the_key_nothing_is_another_run(tiny_arguments):
-    plain, false = (
-        parse(EvaluateConfig, [*tiny_arguments, "strategy=nearest", *more])[0] for more in ([], ["pretrained=false"])
-    )
-    assert plain == false
-    assert "pretrained" not in plain.result_keys()
-
-
 def test_weights_that_are_not_here_are_said_before_images_are_read(store, monkeypatch, capsys, arguments, tmp_path):
     """Offline, as where nothing is said, and with a hub's cache that is empty."""
     monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
@@ -131,39 +97,6 @@ def test_weights_that_are_not_here_are_said_before_images_are_read(store, monkey
     assert "HF_HUB_OFFLINE=0" in said
     assert "pretrained=FILE" in said
     assert not list(store.images.iterdir())
-
-
-def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch, tmp_path):
-    """It takes the question and hangs up; timm and the hub's library ask again and again."""
-    asked = []
-
-    def hang_up():
-        while True:
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            asked.append(connection.recv(1 << 16).split(b" ")[0])
-            connection.close()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=hang_up)
-        thread.start()
-        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        place = f"http://127.0.0.1:{server.getsockname()[1]}"
-        for name, value in {
-            "HF_HUB_OFFLINE": False,
-            "HF_HUB_CACHE": str(tmp_path),
-            "ENDPOINT": place,
-            "HUGGINGFACE_CO_URL_TEMPLATE": place + "/{repo_id}/resolve/{revision}/{filename}",
-        }.items():
-            monkeypatch.setattr(f"huggingface_hub.constants.{name}", value)
-        with pytest.raises(InputError, match="test_vit"):
-            pretrained_backbone("test_vit")
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
-    assert asked.count(b"HEAD") == 1, "beside a question of the library's own"
 
 
 @pytest.mark.parametrize(

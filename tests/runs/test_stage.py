@@ -205,12 +205,6 @@ def test_two_commands_at_once_compute_a_result_once(stages, store, tracker, monk
     assert [run.info.status for run in runs_of(tracker, "sum/tests")] == ["FINISHED"]
 
 
-def test_a_run_below_a_run_of_the_user(stages, store, tracker, monkeypatch):
-    monkeypatch.setenv("MLFLOW_RUN_ID", "f" * 32)
-    execute(stages(1, 2), Workspace(store, tracker))
-    assert {run.data.tags[PARENT] for run in runs_of(tracker, "sum/tests")} == {"f" * 32}
-
-
 def test_an_experiment_of_the_user(stages, store, tracker, monkeypatch):
     from runs.record.query import read_runs
 
@@ -228,10 +222,3 @@ def test_reused_results_take_one_query_of_runs(stages, store, tracker, monkeypat
     monkeypatch.setattr(tracker.client, "search_runs", lambda *a, **k: calls.append(a) or real(*a, **k), raising=False)
     execute(stages(*range(1, 9)), Workspace(store, tracker))
     assert len(calls) == 2, "the dead runs, and all results at once"
-
-
-def test_what_is_to_be_run_is_checked_before(stages, store, tracker):
-    shown = []
-    execute(stages(1, 2), Workspace(store, tracker), check=lambda batches: shown.extend(map(len, batches)))
-    execute(stages(1, 2), Workspace(store, tracker), check=shown.extend)
-    assert shown == [1, 1]

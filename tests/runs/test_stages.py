@@ -16,7 +16,6 @@ from runs.config.configs import EvaluateConfig, TrainConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
-from runs.stages.results import in_common
 from runs.track import Tracker
 from tests.runs.records import runs_of
 
@@ -62,32 +61,6 @@ def test_from_nothing_to_results(trained_results, tiny_arguments, notes):
     assert notes.bars == [], "nothing is computed"
 
 
-def test_nothing_is_left_beside_the_checkpoint(trained_results):
-    (folder,) = Store(trained_results).cache("checkpoint").iterdir()
-    assert sorted(path.name for path in folder.iterdir()) == [
-        *("README.md", "best.safetensors", "complete.json", "config.yaml", "metrics.json", "runs.json")
-    ]
-
-
-def test_reused_and_new_are_told_apart(trained, evaluate, configs, notes):
-    first = evaluate(configs())
-    both = evaluate(configs("shot=1,5"))
-    assert [result.reused for result in both] == [True, False]
-    assert "reused 1, running 1" in notes
-    np.testing.assert_array_equal(both[0].accuracies, first[0].accuracies)
-    np.testing.assert_array_equal(both[0].iterations, first[0].iterations)
-    assert both[0].run_id == first[0].run_id
-    assert [result.config.sampler.options["shot"] for result in both] == [1, 5]
-
-
-def test_force_evaluates_again_with_equal_results_in_a_new_run(trained, evaluate, configs, tracker):
-    (first,), (second,) = evaluate(configs()), evaluate(configs(), force=True)
-    assert not second.reused
-    assert second.run_id != first.run_id
-    np.testing.assert_array_equal(second.accuracies, first.accuracies)
-    assert evaluate(configs())[0].run_id in (first.run_id, second.run_id)
-
-
 def test_strategies_share_tasks_and_features(trained, evaluate, tiny_arguments, notes, monkeypatch):
     import fsl.evaluation.episodic
 
@@ -109,11 +82,6 @@ def test_strategies_share_tasks_and_features(trained, evaluate, tiny_arguments, 
         np.testing.assert_array_equal(new.accuracies, old.accuracies)
         if old.trace is not None:
             np.testing.assert_array_equal(new.trace, old.trace)
-
-
-def test_the_same_strategy_twice_in_one_group(trained, evaluate, configs):
-    results = evaluate(configs("metric=euclidean,cosine", "transform=L2N"))
-    assert len(results) == len({result.run_id for result in results}) == 2
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "empty", "one byte", "other kind", "pipe"])
@@ -138,19 +106,6 @@ def test_a_damaged_result_is_evaluated_again(trained, evaluate, configs, notes, 
     assert not second.reused
     assert "is damaged" in notes
     np.testing.assert_array_equal(second.accuracies, first.accuracies)
-
-
-def test_a_deleted_run_is_recorded_again(trained, evaluate, configs, tracker, notes):
-    (first,) = evaluate(configs())
-    tracker.client.delete_run(first.run_id)
-    (second,) = evaluate(configs())
-    assert second.reused
-    assert second.run_id != first.run_id
-    assert notes.bars == ["evaluating"], "once"
-    (run,) = runs_of(tracker, "evaluate/Tiny")
-    assert (run.info.run_id, run.info.status) == (second.run_id, "FINISHED")
-    assert run.data.metrics["accuracy"] == first.accuracy
-    assert [result.run_id for result in evaluate(configs())] == [second.run_id]
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "NaN", "wrong dimension"])
@@ -257,79 +212,6 @@ def test_what_is_no_strategy_is_refused_before_anything_is_trained(store, tracke
     assert not store.cache("checkpoint").exists()
 
 
-@pytest.mark.parametrize(
-    ("keys", "name", "title", "tags"),
-    [
-        (
-            ["sampler=dirichlet", "tasks=20"],
-            "5w1s dirichlet",
-            "5-way, 1-shot, 15 queries a class on average, dirichlet",
-            {"way": "5", "shot": "1", "query": "15"},
-        ),
-        (
-            ["sampler=few_classes", "way=6", "queries=20", "effective=2", "tasks=20"],
-            "6w5s 2 effective",
-            "6-way, 5-shot, few_classes",
-            {"way": "6", "shot": "5"},
-        ),
-        (
-            ["sampler=unequal_shots", "shot_max=3", "query=4", "tasks=20"],
-            "5w1-3s",
-            "5-way, 4 queries a class, unequal_shots",
-            {"way": "5", "query": "4"},
-        ),
-        (["sampler=whole_split"], "whole split 0.2", "whole_split", {}),
-    ],
-)
-def test_every_kind_of_tasks_is_evaluated(trained, tracker, tiny_arguments, evaluate, keys, name, title, tags):
-    """Strategies on tasks of each sampler, with padded support among them, name their runs after it."""
-    kept = [item for item in tiny_arguments if not item.startswith(("query", "tasks"))]
-    results = evaluate(parse(EvaluateConfig, [*kept, "strategy=simpleshot,laplacianshot", *keys]))
-    assert f"Tiny/conv4, {title}, novel classes, " in in_common(results)
-    for result in results:
-        run = tracker.get(result.run_id)
-        assert f" {name} Tiny/conv4" in run.info.run_name
-        assert {key: run.data.tags[key] for key in ("way", "shot", "query") if key in run.data.tags} == tags
-        assert run.data.tags["sampler"] == keys[0].partition("=")[2]
-        assert 0.5 < result.accuracy <= 1, "the classes are easily told apart"
-
-
-def test_a_file_of_tasks(trained, tracker, tiny_arguments, configs, evaluate, tmp_path):
-    def configs_of_file(name):
-        kept = [item for item in tiny_arguments if not item.startswith(("query", "tasks"))]
-        given = ["strategy=simpleshot", "sampler=file", f"path={tmp_path}/{name}.safetensors"]
-        return parse(EvaluateConfig, [*kept, *given])
-
-    from fsl.samplers.balanced import Balanced
-
-    (config,) = configs()
-    bank = features(config, "novel", trained, tracker)
-    Balanced(5, 1, 5).tasks(bank.labels).first(40).save(tmp_path / "tasks.safetensors")
-    (drawn,), (read,) = evaluate([config]), evaluate(configs_of_file("tasks"))
-    np.testing.assert_array_equal(drawn.accuracies, read.accuracies)
-    assert read.key != drawn.key
-    Balanced(5, 1, 5).tasks(torch.arange(300) % 10).first(40).save(tmp_path / "other.safetensors")
-    with pytest.raises(InputError, match=r"other\.safetensors: "):
-        evaluate(configs_of_file("other"))
-
-
-def test_a_failing_strategy_marks_its_run_and_leaves_the_others(trained, evaluate, configs, tracker, monkeypatch):
-    (good,) = evaluate(configs())
-    import fsl.evaluation.episodic
-
-    def boom(*_, **__):
-        raise RuntimeError("boom")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fsl.evaluation.episodic, "evaluate", boom)
-        with pytest.raises(RuntimeError, match="boom"):
-            evaluate(configs("shot=2"))
-    states = {run.info.run_id: run.info.status for run in runs_of(tracker, "evaluate/Tiny")}
-    assert states.pop(good.run_id) == "FINISHED"
-    assert list(states.values()) == ["FAILED"]
-    assert [result.reused for result in evaluate(configs("shot=1,2"))] == [True, False]
-
-
 def test_a_strategy_that_fails_leaves_the_others_of_its_group_recorded(trained, evaluate, configs, tracker, notes):
     mixed = ["strategy=simpleshot,tiny_plugins:Failing", "shot=1,2"]
     with pytest.raises(RuntimeError, match="Failing: ZeroDivisionError: on purpose"):
@@ -353,8 +235,3 @@ def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkey
     assert [run.info.status for run in runs_of(tracker, "evaluate/Tiny")] == ["FAILED"]
     assert not evaluate(configs())[0].reused
     assert evaluate(configs())[0].reused
-
-
-def test_a_batch_that_devices_cannot_divide(store, evaluate, configs):
-    with pytest.raises(InputError, match=r"devices=3: .*32"):
-        evaluate(configs("devices=3"))

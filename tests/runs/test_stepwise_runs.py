@@ -1,6 +1,5 @@
 """Methods that learn features in steps, by the verb: live curves, interruptions, what is kept, labels and pairs."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from clustering.evaluation.protocol import scores
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from fsl.features.bank import FeatureBank
-from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
 from runs.stages.clustering.learned_methods import learned_method
 from runs.stages.clustering.stage import clustering, points_of
@@ -72,14 +70,6 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(store, tracker, note
     assert again.reused
 
 
-def test_batches_of_fewer_points_than_clusters_have_no_watched_scores(store, tracker):
-    deep = ["assignment=deep_clustering", "batch_size=3", "n_clusters=5", "selection=null"]
-    (result,) = clustering(asked(*deep), store, tracker)
-    history = tracker.client.get_metric_history
-    assert [point.step for point in history(result.run_id, "loss")] == [10, 20, 25]
-    assert history(result.run_id, "watched_nmi") == []
-
-
 def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(store, tracker, notes):
     config = asked("labels=12", "points=15")
     with pytest.raises(KeyboardInterrupt):
@@ -138,14 +128,6 @@ def test_points_whose_label_follows_from_pairs_are_not_judged(store, tracker):
     assert found.trials.scores["accuracy"][0] == pytest.approx(right[~known.known].mean())
 
 
-def test_labels_of_some_classes_name_no_clusters_of_the_others(store, tracker, notes):
-    with pytest.warns(UserWarning, match="only some of the 3 clusters have labels"):
-        (found,) = clustering(asked("labels=2", "steps=2"), store, tracker, progress=notes)
-    assert {"nmi", "acc_hungarian"} <= found.trials.scores.keys()
-    assert "accuracy" not in found.trials.scores
-    assert "of 3 classes, and clusters of the others have no name" in notes
-
-
 @pytest.mark.parametrize(
     "more",
     [["labels=12", "links=60"], *(pytest.param([more], marks=pytest.mark.slow) for more in ("coarse=0", "links=60"))],
@@ -191,12 +173,6 @@ def test_a_method_of_ones_own_is_one_if_it_has_all_that_is_needed(store, tracker
     np.testing.assert_array_equal(plain.trials.labels, found.trials.labels)
 
 
-def test_several_starts_are_no_training_of_their_own(store, tracker):
-    (found,) = clustering(asked("starts=2", "labels=12", "steps=5"), store, tracker)
-    assert found.trials.given.sum() == 2
-    assert not store.cache("checkpoints").exists() or not list(store.cache("checkpoints").iterdir())
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -221,11 +197,3 @@ def test_what_cannot_be(store, tracker, more, message):
         return
     with pytest.raises(InputError, match=message):
         clustering(given, store, tracker)
-
-
-def test_the_verb_shows_it(store, capsys):
-    words = [*QUICK, "supervised_steps=5", "steps=5", "labels=9"]
-    words = list({word.partition("=")[0]: word for word in words}.values())
-    assert main(["cluster", *words, f"results={store.root}", "--json"]) == 0
-    (record,) = json.loads(capsys.readouterr().out)
-    assert {"accuracy", "nmi", "clusters_found"} <= record.keys()

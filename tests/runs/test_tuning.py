@@ -1,25 +1,19 @@
 """Tuning: what is chosen, what is recorded, that novel classes stay closed, and evaluation by reference."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 import tiny_plugins
-from matplotlib.figure import Figure
 
 from clustering.foundation.errors import InputError
 from fsl.evaluation.closed_splits import ClosedSplitError, check_open
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.tuning_protocol import TuningStep
-from runs.figures.tuning import tuning_figure
-from runs.plan import plan
 from runs.stages import tuning
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, tune
-from runs.tables.filling import filled
-from runs.tables.grid import table_of
 from runs.track import PARENT
 from tests.runs.records import copy_results, runs_of
 
@@ -30,12 +24,6 @@ laplacianshot:
 - {split: validation, grid: {weight: [0.7, 3.0]}}
 """
 SHORTEST = "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.7, 3.0]}}\n"
-
-
-@pytest.fixture(autouse=True)
-def picture(monkeypatch):
-    """The real picture takes a third of a tuning: only that of the session has it."""
-    monkeypatch.setattr("runs.figures.tuning.tuning_figure", lambda *_: Figure(figsize=(1, 1)))
 
 
 @pytest.fixture
@@ -141,8 +129,6 @@ def test_the_record_has_a_parent_with_a_child_for_every_value(tuned, tracker, co
     assert written["chosen"] == found.tuned.values
     steps = written["steps"]
     assert [step["chosen"] for step in steps] == [dict(curve.chosen.values) for curve in found.curves]
-    assert tracker.download(parent.info.run_id, "tuning.png", tmp_path).read_bytes().startswith(b"\x89PNG")
-    assert found.picture.is_file()
     text = tracker.download(parent.info.run_id, "config.yaml", tmp_path)
     (again,) = parse(TuneConfig, [f"experiment={text}"])
     assert again.replace(tuning=config.tuning) == config
@@ -162,23 +148,6 @@ def test_a_finished_tuning_is_used_again(tuned, tracker, config, notes):
     assert third.tuned.run_id != first.tuned.run_id
     assert len(children(tracker, third.tuned.run_id)) == 4, "by force, every value is tried again"
     assert third.tuned.values == first.tuned.values
-
-
-def test_another_checkpoint_is_tuned_anew(tuned, tracker, config, notes):
-    first = tune(config, tuned, tracker)
-    folder = tuned.cache("checkpoint") / Lineage.of(config).checkpoint
-    record = json.loads((folder / "complete.json").read_text())
-    record["fingerprint"] = "other weights"  # as training on another machine would give
-    (folder / "complete.json").write_text(json.dumps(record))
-    second = tune(config, tuned, tracker, progress=notes)
-    assert second.tuned.run_id != first.tuned.run_id
-    assert "was computed with an earlier checkpoint" in notes
-
-
-@pytest.mark.parametrize("tag", ["", "[3]", "{}", '{"weight": 0.2, "neighbours": 2}'])
-def test_a_tag_that_says_no_choice(config, tag):
-    assert tuning.chosen_values(config, {"chosen": '{"weight": 0.7, "neighbours": 2}'})
-    assert tuning.chosen_values(config, {"chosen": tag}) is None
 
 
 @pytest.mark.parametrize("text", ["", "[3]", '{"chosen": {"weight": 0.2, "neighbours": 2}, "steps": []}'])
@@ -224,17 +193,6 @@ def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, note
     assert "ended" not in tracker.get(parent.info.run_id).data.tags
 
 
-def test_a_child_that_is_gone_is_made_again(tuned, tracker, config):
-    first = tune(config, tuned, tracker)
-    tracker.client.delete_run(first.curves[0].trials[0].result.run_id)
-    second = tune(config, tuned, tracker)
-    assert second.reused
-    assert second.curves[0].trials[0].result.run_id != first.curves[0].trials[0].result.run_id
-    np.testing.assert_array_equal(
-        second.curves[0].trials[0].result.accuracies, first.curves[0].trials[0].result.accuracies
-    )
-
-
 def test_from_nothing_a_tuning_trains_and_never_opens_novel_classes(store, tracker, config, monkeypatch):
     real = tiny_plugins.Tiny.read
 
@@ -265,13 +223,6 @@ def test_tasks_that_a_split_cannot_give_are_known_before_anything_is_trained(sto
     with pytest.raises(InputError, match=r"short\.yaml: .*sampler=whole_split .*tasks=1"):
         tune(config, store, tracker)
     assert runs_of(tracker, "train/Tiny") == []
-
-
-def test_a_value_that_a_step_holds_is_checked_before_anything_is_trained(store, tracker, config, tmp_path):
-    (tmp_path / "short.yaml").write_text(PROTOCOL.replace("at: {weight: 1.0}", "at: {weight: -1.0}"))
-    with pytest.raises(InputError, match=r"short\.yaml: .*weight"):
-        tune(config, store, tracker)
-    assert not store.peek("checkpoint", Lineage.of(config).checkpoint)
 
 
 def test_the_novel_curve_comes_after_the_choice_and_changes_nothing(trained, tracker, typed, shortest, monkeypatch):
@@ -317,13 +268,6 @@ def test_evaluate_takes_what_was_chosen_by_reference(trained, tracker, shortest,
     assert forced.tuned == found.tuned, "what was tuned stays"
 
 
-def test_config_yaml_of_a_tuned_evaluation_finds_it_again(tuned, tracker, evaluated, tmp_path):
-    (result,) = evaluation(evaluated(), tuned, tracker)
-    text = tracker.download(result.run_id, "config.yaml", tmp_path)
-    (again,) = evaluation(parse(EvaluateConfig, [f"experiment={text}"]), tuned, tracker)
-    assert again.run_id == result.run_id
-
-
 def test_an_evaluation_with_values_of_an_earlier_tuning_is_not_used(tuned, tracker, evaluated, notes):
     (result,) = evaluation(evaluated(), tuned, tracker)
     other = {**result.tuned.values, "weight": 3.0 if result.tuned.values["weight"] != 3.0 else 0.7}
@@ -337,42 +281,6 @@ def test_an_evaluation_with_values_of_an_earlier_tuning_is_not_used(tuned, track
     assert not again.reused
     assert again.tuned.values == other
     assert "computed with an earlier tuning" in notes
-
-
-def test_what_has_nothing_to_tune_is_evaluated_as_it_is(trained, tracker, evaluated, notes):
-    (plain,) = evaluation(evaluated("strategy=simpleshot", "tuning=null"), trained, tracker)
-    (found,) = evaluation(evaluated("strategy=simpleshot"), trained, tracker, progress=notes)
-    assert found.run_id == plain.run_id
-    assert found.tuned is None
-    assert "nothing to tune for simpleshot" in notes
-    assert runs_of(tracker, "tune/Tiny") == []
-
-
-def test_a_table_reads_tuned_runs(tuned, tracker, evaluated):
-    configs = [*evaluated("strategy=simpleshot,laplacianshot"), *evaluated("strategy=laplacianshot", "tuning=null")]
-    results = evaluation(configs, tuned, tracker)
-    table = filled(table_of("tiny", configs), tracker)
-    assert table.missing == []
-    assert [cell.results[0].run_id for cell in table.cells.values()] == [result.run_id for result in results]
-    assert len(table.rows) == 3
-    chosen = results[1].tuned.values
-    assert any(f"weight={chosen['weight']}" in note for note in table.notes)
-
-
-def test_a_plan_counts_what_is_tuned_first(trained, tracker, config, evaluated):
-    found = plan(evaluated(), trained)
-    assert [(step.stage, step.state) for step in found.steps if step.stage in ("tuning", "evaluation")] == [
-        ("tuning", "to do"),
-        ("evaluation", "to do"),
-    ]
-    assert found.runs == 1 + 4 + 1
-    assert {step.name for step in found.steps if step.stage == "features"} == {
-        f"Tiny/conv4 s0 {split}" for split in ("base", "validation", "novel")
-    }
-    tune(config, trained, tracker)
-    assert plan(evaluated(), trained).runs == 1
-    assert [step.stage for step in plan([config], trained).steps] == ["tuning"]
-    assert plan([config], trained).runs == 0
 
 
 def test_the_verb(trained, shortest, typed, capsys):
@@ -393,43 +301,3 @@ def test_the_verb(trained, shortest, typed, capsys):
     (row,) = json.loads(capsys.readouterr().out)
     assert row["tuning"]["run"] == record["run"]
     assert row["config"]["strategy.weight"] == record["chosen"]["weight"]
-
-
-def test_the_verb_makes_nothing_in_a_dry_run(store, typed, capsys):
-    shutil.rmtree(store.root)
-    assert main(["tune", *typed(f"results={store.root}"), "--dry-run"]) == 0
-    assert "tuning " in capsys.readouterr().out
-    assert not store.root.exists()
-
-
-def test_the_verb_without_values_to_try(store, typed, capsys):
-    assert main(["tune", *typed(f"results={store.root}", "strategy=simpleshot")]) == 2
-    assert "simpleshot" in capsys.readouterr().err
-    assert main(["tune", *typed(f"results={store.root}", "strategy=laplacianshot", "weight=-1,1")]) == 2
-    assert "weight" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("change", [[], pytest.param(["transform=UN,L2N"], marks=pytest.mark.slow)])
-def test_the_figure_marks_the_choice(tuned, tracker, typed, change):
-    (config,) = parse(TuneConfig, typed("novel_tasks=5", *change))
-    found = tune(config, tuned, tracker)
-    figure = tuning_figure(found.curves, "title", found.novel)
-    assert len(figure.axes) == 2
-    curve, novel, chosen = figure.axes[1].get_lines()
-    places = list(curve.get_xdata())
-    assert places == ([0.7, 3.0] if not change else list(range(4)))
-    np.testing.assert_allclose(curve.get_ydata(), [100 * t.result.accuracy for t in found.curves[1].trials])
-    np.testing.assert_allclose(novel.get_ydata(), [100 * t.result.accuracy for t in found.novel.trials])
-    assert chosen.get_xdata()[0] == places[found.curves[1].trials.index(found.curves[1].chosen)]
-
-
-@pytest.mark.parametrize("value", [".nan", "-3.0"])
-@pytest.mark.parametrize("verb", ["tune", "evaluate"])
-def test_a_value_to_try_that_cannot_be_is_named_with_its_protocol(store, typed, tmp_path, capsys, verb, value):
-    (tmp_path / "short.yaml").write_text(f"laplacianshot:\n- {{grid: {{weight: [0.1, {value}]}}}}\n")
-    shutil.rmtree(store.root)
-    assert main([verb, *typed(f"results={store.root}")]) == 2
-    said = capsys.readouterr().err
-    assert "weight" in said
-    assert f"{tmp_path / 'short.yaml'}: laplacianshot" in said
-    assert not store.root.exists()

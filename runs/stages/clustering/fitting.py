@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -28,16 +28,6 @@ Fitted = tuple[Trials, dict[str, float], dict[str, str]]  # with additional metr
 BALANCED = "balanced"  # the prior of clusters of equal size
 
 
-class Problem(NamedTuple):
-    """The input of a method besides the points."""
-
-    clusters: int  # K
-    known: Known  # what is told to the method
-    # metrics of the points: their number, dimensions and, if the classes are known, their number and imbalance: the
-    # size of the largest class divided by that of the smallest (thesis, Table 2.1)
-    described: Mapping[str, float]
-
-
 @dataclass(frozen=True, kw_only=True)
 class ClusteringStage(PointsStage):
     """One config whose method is fitted to points."""
@@ -51,11 +41,7 @@ class ClusteringStage(PointsStage):
 
     @classmethod
     def on(cls, config: ClusterConfig) -> Self:
-        """Return the stage of a config.
-
-        Raises:
-            InputError: a wrong value, or missing files.
-        """
+        """Return the stage of a config; raises InputError for a wrong value or missing files."""
         own = selection_for(config)
         chosen = None if own is None else [own.trials, own.share, *map(dict, own.settings)]
         tags = {"selected_from": tried(own), **cls.more_tags}
@@ -67,14 +53,11 @@ class ClusteringStage(PointsStage):
         return check(short(self.config.dataset), self.source.read())
 
     def check(self, prepared: Points) -> None:
-        self.problem(prepared.data)
+        self.known(prepared.data)
 
-    def problem(self, data: "Dataset", progress: Progress = quiet) -> Problem:
-        """Return the input of the method besides the points.
-
-        Raises:
-            InputError: the method does not take this input, or the input does not fit the points.
-        """
+    def known(self, data: "Dataset", progress: Progress = quiet) -> Known:
+        """Return what is told to the method, and the number of clusters; raises InputError if the method does not take
+        it, or it does not fit the points."""
         from clustering.sweeps import check_takes
 
         config, method = self.config, self.config.method.build()
@@ -99,37 +82,42 @@ class ClusteringStage(PointsStage):
             checked_prior(getattr(method, "prior", BALANCED), clusters)
         if hasattr(method, "check_prior"):
             method.check_prior()
-        described: dict[str, float] = dict(zip(("points", "dimensions"), data.values.shape, strict=True))
-        if data.labels is not None:
-            if known is not None and not known.names_all:
-                progress.note(
-                    f"{self.name}: labels are known of {known.classes} of {len(names)} classes, and clusters of the "
-                    "others have no name: there is no accuracy by name, but that of the best match (ACC)"
-                )
-            if data.told is not None:
-                points = f"{int(data.told.sum()):,} points whose class the features were learned with"
-                progress.note(f"{self.name}: {points} are not judged")
-            _, sizes = np.unique(data.labels, return_counts=True)
-            described |= {"classes": len(sizes), "imbalance": float(sizes.max() / sizes.min())}
-        return Problem(clusters, given, described)
+        if data.labels is not None and known is not None and not known.names_all:
+            progress.note(
+                f"{self.name}: labels are known of {known.classes} of {len(names)} classes, and clusters of the others "
+                "have no name: there is no accuracy by name, but that of the best match (ACC)"
+            )
+        if data.labels is not None and data.told is not None:
+            points = f"{int(data.told.sum()):,} points whose class the features were learned with"
+            progress.note(f"{self.name}: {points} are not judged")
+        return given._replace(clusters=int(clusters))
 
     def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed:
-        problem, since = self.problem(prepared.data, work.progress), time.perf_counter()
-        trials, more, tags = self.fit(run, problem, prepared, work)
-        lost = problem.clusters - int(trials.clusters[trials.chosen])
+        known, since = self.known(prepared.data, work.progress), time.perf_counter()
+        trials, more, tags = self.fit(run, known, prepared, work)
+        lost = known.clusters - int(trials.clusters[trials.chosen])
         if lost > 0 and "n_clusters" in self.config.method.build().get_params():
-            remedy = f"{lost} of {problem.clusters} clusters have no points; {self.remedy} may mend it"
+            remedy = f"{lost} of {known.clusters} clusters have no points; {self.remedy} may mend it"
             work.progress.note(f"{self.name}: {remedy}")
-        numbers = {"seconds": time.perf_counter() - since, "trials": len(trials.setting), **problem.described, **more}
-        return self.computed(trials, prepared, problem.clusters, trials.metrics() | numbers, **tags)
+        numbers = {"seconds": time.perf_counter() - since, "trials": len(trials.setting), **described(prepared.data)}
+        return self.computed(trials, prepared, known.clusters, trials.metrics() | numbers | more, **tags)
 
-    def fit(self, run: TrackedRun, problem: Problem, points: Points, work: Workspace) -> Fitted:
+    def fit(self, run: TrackedRun, known: Known, points: Points, work: Workspace) -> Fitted:
         """Return the trials."""
-        config, (data, graphs) = self.config, points
-        return fit_all(config, self.selection, data, problem.known, graphs, problem.clusters, work.progress), {}, {}
+        return fit_all(self.config, self.selection, points.data, known, points.graphs, work.progress), {}, {}
 
     def result(self, content: Trials, entry: Entry, run_id: str) -> Clustered:
         return Clustered(*self.about(entry, run_id), content)
+
+
+def described(data: "Dataset") -> dict[str, float]:
+    """Return metrics of points: their number, dimensions and, if the classes are known, their number and imbalance: the
+    size of the largest class divided by that of the smallest (thesis, Table 2.1)."""
+    found: dict[str, float] = dict(zip(("points", "dimensions"), data.values.shape, strict=True))
+    if data.labels is not None:
+        _, sizes = np.unique(data.labels, return_counts=True)
+        found |= {"classes": len(sizes), "imbalance": float(sizes.max() / sizes.min())}
+    return found
 
 
 def tried(selection: Selection | None) -> str:

@@ -3,12 +3,12 @@
 import dataclasses
 import os
 import time
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,56 +16,38 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.evaluation.protocol import scores
-from clustering.files.regular import read_text
+from clustering.deep import losses
+from clustering.deep.networks import features, predictions
+from clustering.deep.prior import checked_prior
+from clustering.deep.training import DeepTraining, train
+from clustering.evaluation.protocol import schedule, scores
+from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import quiet
 from clustering.foundation.streams import stream
 from fsl.features.bank import FeatureBank
+from fsl.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.record.tracked_run import TrackedRun
-from runs.stages.clustering.fitting import ClusteringStage, Fitted, Problem
+from runs.stages.clustering.deep_network import DeepNetwork, check_fits, inputs_of
+from runs.stages.clustering.fitting import BALANCED, ClusteringStage, Fitted
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.results import Trials
-from runs.stages.clustering.trials import Known, fit_all
+from runs.stages.clustering.trials import Known, facts_of, fit_all, told, trials_of
 from runs.stages.points import Points
 from runs.stages.stage import Workspace
-from runs.storage.disk import write_text
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
 
 NETWORK, BANK = "network.safetensors", "features.safetensors"
 Learned = tuple[Trials, Tensor]  # the single trial, and the features (N, D)
-SPENT = "seconds.txt"  # seconds of a training up to its last logged values
 WATCHED = ("acc_hungarian", "nmi")
 """Scores during the training, in the record as `watched_...`, for information only; no selection uses them."""
 PERPLEXITY = 30.0  # scikit-learn's default
 FEWEST = 10  # points of a map
-
-
-class LearningRun:
-    """A run with live curves, whose training may resume.
-
-    Attributes:
-        folder: its files, in a folder of the cache until the result is published.
-        before: seconds of the training before an interruption.
-    """
-
-    def __init__(self, run: TrackedRun, folder: Path) -> None:
-        self.run, self.folder, self.before, self._since = run, folder, 0.0, time.perf_counter()
-        with suppress(OSError, ValueError):
-            self.before = float(read_text(folder / SPENT))
-
-    @property
-    def seconds(self) -> float:
-        """Duration of the training in seconds, with the parts before interruptions."""
-        return self.before + time.perf_counter() - self._since
-
-    def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Log values of a step, and store the time spent so far beside the weights."""
-        self.run.metrics(values, step)
-        write_text(self.folder / SPENT, f"{self.seconds:.3f}")
+FORMAT = "transduce network 1"
+LOST = "clusters have no points"  # part of the training's warning, which is replaced by a message after the whole run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,18 +57,16 @@ class LearningStage(ClusteringStage):
     more_tags = MappingProxyType({"watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"})
 
     @abstractmethod
-    def learn(self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace) -> Learned:
-        """Train in the folder of `learning`, and leave the weights there in the file `NETWORK`."""
+    def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:
+        """Train, or resume an interrupted training, in a folder, and leave the weights there in the file `NETWORK`."""
 
-    def fit(self, run: TrackedRun, problem: Problem, points: Points, work: Workspace) -> Fitted:
-        """Train, or resume an interrupted training."""
-        data, config, told = points.data, self.config, problem.known.told
-        mapped = points_of_map(config, problem.known, data.values.shape[0])
-        learning = LearningRun(run, work.store.working(self.kind, self.key, force=work.force))
-        trials, features = self.learn(learning, problem, points, work)
-        labels, classes = trials.labels[0].astype(np.int64), None
-        if data.labels is not None:
-            classes = np.asarray(data.labels, dtype=np.int64)
+    def fit(self, run: TrackedRun, known: Known, points: Points, work: Workspace) -> Fitted:
+        data, config, told = points.data, self.config, known.told
+        mapped = points_of_map(config, known, data.values.shape[0])
+        folder = work.store.working(self.kind, self.key, force=work.force)
+        trials, features = self.learn(run, folder, known, points, work)
+        labels = trials.labels[0].astype(np.int64)
+        classes = None if data.labels is None else np.asarray(data.labels, dtype=np.int64)
         if mapped is not None:  # in the plane, so that figures need no features
             from sklearn.manifold import TSNE
 
@@ -94,31 +74,27 @@ class LearningStage(ClusteringStage):
             places = np.asarray(model.fit_transform(features[mapped].numpy()), dtype=np.float32)
             true = None if classes is None else classes[mapped]
             trials = dataclasses.replace(trials, feature_map=places, mapped_classes=true)
-        sizes = np.bincount(labels, minlength=problem.clusters)
-        provenance = {
-            "dataset": config.dataset.name,
-            "network": config.network.name,
-            "method": config.method.name,
-            "seed": str(config.seed),
-            "run": self.key,
-            "labels": "clusters found" if classes is None else "classes",
-            "told": "0" if told is None else str(int(told.sum())),
-            "links": str(config.links or 0),
-        }
+        provenance = {group: config.choices()[group].name for group in ("dataset", "network", "method")}
+        provenance |= {"seed": str(config.seed), "run": self.key, "links": str(config.links or 0)}
+        provenance |= {"labels": "clusters found" if classes is None else "classes"}
+        provenance |= {"told": "0" if told is None else str(int(told.sum()))}
         bank = FeatureBank(
             features,
             torch.from_numpy(labels if classes is None else classes),
-            data.class_names if classes is not None else tuple(f"cluster {k}" for k in range(problem.clusters)),
+            data.class_names if classes is not None else tuple(f"cluster {k}" for k in range(known.clusters)),
             features.double().mean(0).float(),
             provenance,
             None if told is None else torch.from_numpy(told),
         )
         with work.store.watched():
-            bank.save(learning.folder / BANK)
-        path = work.store.cache(self.kind) / self.key / BANK
+            bank.save(folder / BANK)
+        path, sizes = work.store.cache(self.kind) / self.key / BANK, np.bincount(labels, minlength=known.clusters)
         work.progress.note(f"learned features: {path} (transduce cluster dataset=features path={path} method=kmeans)")
-        tags = {"features": str(path), "sizes": " ".join(map(str, sizes))}
-        return trials, {"seconds": learning.seconds, "empty_clusters": int((sizes == 0).sum())}, tags
+        return (
+            trials,
+            {"empty_clusters": int((sizes == 0).sum())},
+            {"features": str(path), "sizes": " ".join(map(str, sizes))},
+        )
 
     def save(self, content: Trials, folder: Path) -> None:
         super().save(content, folder)
@@ -132,20 +108,84 @@ class StepwiseStage(LearningStage):
 
     remedy = "another penalty, more labels, or bounds nearer to the sizes that you expect"
 
-    def learn(self, learning: LearningRun, problem: Problem, prepared: Points, work: Workspace) -> Learned:
-        (clusters, known, _), (data, graphs), fitted = problem, prepared, list[Any]()
-        config, folder = self.config, learning.folder
-        steps = config.method.build().set_params(n_clusters=clusters).planned_steps(known.partial)
+    def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:
+        (data, graphs), fitted, config = points, list[Any](), self.config
+        steps = config.method.build().set_params(n_clusters=known.clusters).planned_steps(known.partial)
         with work.store.watched(), work.progress.track(f"training {self.name}", steps) as advance:
-            watch = {"log": learning, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
-            trials = fit_all(config, None, data, known, graphs, clusters, quiet, given=watch, take=fitted.append)
+            watch = {"log": run, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
+            trials = fit_all(config, None, data, known, graphs, quiet, given=watch, take=fitted.append)
             keep_method(folder / NETWORK, fitted[0], config.method.plugin)
-        work.progress.note(
-            f"learned method: {work.store.cache(self.kind) / self.key / NETWORK} (runs.stages.clustering."
-            "learned_methods.learned_method of this file clusters other points)"
-        )
-        trials = dataclasses.replace(trials, seconds=trials.seconds + np.array([0.0, 0.0, learning.before]))
+        path = work.store.cache(self.kind) / self.key / NETWORK
+        reader = "runs.stages.clustering.learned_methods.learned_method of this file clusters other points"
+        work.progress.note(f"learned method: {path} ({reader})")
         return trials, torch.from_numpy(fitted[0].transform(data.values)).float()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkStage(LearningStage):
+    """One training of a network by a clustering method."""
+
+    remedy = "another seed, fewer clusters, known labels or another prior"
+
+    def check(self, prepared: Points) -> None:
+        super().check(prepared)
+        resolve_device(self.config.device)
+        network: DeepNetwork = self.config.network.build()
+        check_fits(network, inputs_of(network, prepared.data))
+
+    def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:
+        from sklearn.exceptions import ConvergenceWarning
+
+        progress, clusters, network = work.progress, known.clusters, self.config.network.build()
+        inputs, device, since = inputs_of(network, points.data), resolve_device(self.config.device), time.perf_counter()
+        method = told(self.config)
+        objective, training = method.network_objective(), network.part(DeepTraining, margin_weight=method.margin_weight)
+        if hasattr(objective, "agreement"):
+            objective = dataclasses.replace(objective, agreement=network.agreement)
+        prior = getattr(method, "prior", BALANCED)
+        batch = min(training.batch_size, len(inputs.points))
+        total = training.epochs * (len(inputs.points) // batch) * batch
+        caught = warnings.catch_warnings(record=True)
+        with work.store.watched(), progress.track(f"training {self.name}", total) as advance, caught as warned:
+            warnings.simplefilter("default", ConvergenceWarning)
+            found = train(
+                network.backbone(inputs.channels, inputs.size),
+                inputs.points,
+                clusters,
+                objective,
+                training,
+                prior=prior,
+                relabel=getattr(method, "pseudo_labels", "batch"),
+                seed=self.config.seed,
+                partial_labels=known.partial,
+                augment=inputs.augment,
+                prepare=inputs.prepare,
+                folder=folder,
+                device=device,
+                log=run,
+                observe=watched_scores(points.data, known),
+                advance=advance,
+                say=progress.note,
+            )
+            header = {"format": FORMAT, "architecture": network.architecture, "channels": str(inputs.channels)}
+            header |= {"size": str(inputs.size), "clusters": str(clusters)}
+            write_tensors(folder / NETWORK, found.model.state_dict(), header)
+        for text in dict.fromkeys(str(one.message) for one in warned or () if LOST not in str(one.message)):
+            progress.note(f"{self.name}: {text}")
+        if found.resumed_at:
+            progress.note(f"{self.name}: went on after epoch {found.resumed_at}")
+        log_p = predictions(found.model, inputs.points, inputs.prepare, device)
+        labels = log_p.argmax(1).numpy()
+        if known.labels is not None:
+            labels = np.where(known.labels.known, known.labels.labels, labels)
+        # The objective is that of equation 14 whatever the training minimised.
+        shares = checked_prior(prior, clusters).to(log_p)
+        value = float(losses.mean_entropy(log_p) + losses.tolerant_fairness(log_p.exp().mean(0), shares))
+        value += method.margin_weight * float(losses.margin_norm(found.model.head.weight.detach()))
+        model = SimpleNamespace(labels_=labels, objective_=value, assignments_=log_p.exp(), n_iter_=network.epochs)
+        model.seconds_ = (0.0, 0.0, time.perf_counter() - since)
+        trials = trials_of(self.config, [facts_of(model)], schedule(1, None), [{}], points.data, known)
+        return trials, features(found.model, inputs.points, inputs.prepare, device)
 
 
 def watched_scores(data: "Dataset", known: Known) -> Callable[[NDArray[np.int64]], Mapping[str, float]] | None:
@@ -185,3 +225,16 @@ def points_of_map(config: ClusterConfig, known: Known, count: int) -> NDArray[np
             "leave map_points out, or give fewer labels"
         )
     return drawn
+
+
+def check_learner(config: ClusterConfig, method: Any) -> None:
+    """Raise InputError unless the method can train a network with what is known; the message says what else to do."""
+    if not hasattr(method, "network_objective"):
+        raise InputError(
+            f"method={config.method.name} trains no network; methods that do: entropy, migd, imsat, iic, sela, "
+            "miadm, miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these "
+            "learn features first, and cluster them with dataset=features path=FILE, which their run names"
+        )
+    for name in ("links", "coarse"):
+        if getattr(config, name) is not None:
+            raise InputError(f"{name}= is not possible with network=; leave {name} out, or take method=xsdc")

@@ -20,11 +20,7 @@ FORM = {"trials": Annotated[int, Within(1, 10_000)], "share": Annotated[float, W
 
 
 def selection_of(config: ClusterConfig) -> Selection | None:
-    """Return the settings among which labels select for the method of a config; None with selection=null.
-
-    Raises:
-        InputError: the file does not exist, or a value is invalid; the message names the file and the key.
-    """
+    """Return the settings among which labels select for the method of a config; None with selection=null."""
     if config.selection is None:
         return None
     path = groups.file("selection", config.selection)

@@ -1,6 +1,5 @@
 """Clustering of configs: their stages, and results that are computed, found or planned."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,8 @@ from runs.plan import Plan
 from runs.stages.clustering.fitting import ClusteringStage
 from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short
-from runs.stages.stage import Workspace, execute, plan_of
+from runs.stages.points import finished
+from runs.stages.stage import Workspace, plan_of
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
@@ -21,16 +21,12 @@ if TYPE_CHECKING:
 
 
 def stage_of(config: ClusterConfig) -> ClusteringStage:
-    """Return the stage of a config. Data set and method are built, which checks their values, and files are checked.
-
-    Raises:
-        InputError: a wrong value, or missing files.
-    """
+    """Return the stage of a config. Data set and method are built, which checks values and that files exist."""
     from clustering.deep.stepwise_method import StepwiseMethod
 
     method = config.method.build()
     if config.learns:
-        from runs.stages.clustering.network_runs import NetworkStage, check_learner
+        from runs.stages.clustering.learning import NetworkStage, check_learner
 
         check_learner(config, method)
     if hasattr(method, "network_objective"):
@@ -65,10 +61,10 @@ def clustering(
     """
     stages = [stage_of(config) for config in configs]
     say_balanced(configs, progress)
-    results, failures = execute(stages, Workspace(store, tracker, progress, force))
+    results, failures = finished(stages, Workspace(store, tracker, progress, force))
     if failures:
         raise failures[0][1]
-    return [dataclasses.replace(results[stage.key], config=stage.config) for stage in stages]
+    return results
 
 
 def recorded_clustering(config: ClusterConfig, tracker: Tracker, say: Say = silent) -> Clustered | None:

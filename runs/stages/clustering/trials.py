@@ -37,6 +37,7 @@ class Known(NamedTuple):
     coarse: "NDArray[np.int64] | None" = None  # (N,) coarse labels, -1 if unknown
     # (N,) mask of the points with a label or coarse label, which are not judged
     told: "NDArray[np.bool_] | None" = None
+    clusters: int = 0  # number of clusters K; 0 if it is not settled yet
 
     @property
     def partial(self) -> "NDArray[np.int64] | None":
@@ -45,12 +46,7 @@ class Known(NamedTuple):
 
 
 def known_of(config: ClusterConfig, data: "Dataset") -> Known:
-    """Return what a config tells its method of points.
-
-    Raises:
-        InputError: a file that does not fit, points without classes, more labels or pairs than there are, or the labels
-            of all points.
-    """
+    """Return what a config tells its method of points; raises InputError if the points cannot give it."""
     from clustering.evaluation.known_labels import drawn_coarse_labels
     from clustering.evaluation.known_links import drawn_links, with_implied_labels
 
@@ -69,11 +65,7 @@ def known_of(config: ClusterConfig, data: "Dataset") -> Known:
 
 
 def known_labels(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None":
-    """Return the labels that are drawn or read for a config; None if it has no such key.
-
-    Raises:
-        InputError: as `clustering.evaluation.known_labels`.
-    """
+    """Return the labels that are drawn or read for a config; None if it has no such key."""
     from clustering.evaluation.known_labels import drawn_labels, read_labels
 
     asked = config.asked_labels()
@@ -101,7 +93,6 @@ def fit_all(
     data: "Dataset",
     known: Known,
     graphs: "SharedGraphs",
-    clusters: int,
     progress: Progress,
     *,
     given: Mapping[str, Any] | None = None,
@@ -112,8 +103,7 @@ def fit_all(
 
     Args:
         selection: the trials from which labels select.
-        known: what is told to the method.
-        clusters: number of clusters K.
+        known: what is told to the method, and the number of clusters.
         given: additional arguments of `fit`.
         take: function called with every fitted estimator.
     """
@@ -123,7 +113,7 @@ def fit_all(
     from clustering.sweeps import fit_trials
     from clustering.trials import TOGETHER
 
-    estimator = with_known(told(config), n_clusters=clusters, device=config.device.partition(":")[0])
+    estimator = with_known(told(config), n_clusters=known.clusters, device=config.device.partition(":")[0])
     options = dict(given or {}) | (known.links._asdict() if known.links else {})
     options |= {} if known.coarse is None else {"coarse_labels": known.coarse}
     selection, seeded = selection if data.labels is not None else None, "random_state" in estimator.get_params()
@@ -133,7 +123,7 @@ def fit_all(
     graph_of = functools.cache(lambda i: graphs.of(clone(estimator).set_params(**settings[i]), config.device))
     at_once = 1
     if hasattr(estimator, "trials"):  # as many as the method fits at once, so that the progress bar moves often
-        at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * clusters)))
+        at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * known.clusters)))
     if hasattr(estimator, "require_memory"):
         estimator.require_memory(data.values, starts=at_once)
     rows: list[dict[str, Any]] = []
@@ -215,11 +205,7 @@ def judged(
 
 def facts_of(model: Any, graph_seconds: float = 0.0, spent: float = 0.0) -> dict[str, Any]:
     """Return the results of a fitted estimator. If it does not report its phases, the whole time counts as
-    optimisation.
-
-    Raises:
-        InputError: it has no labels_.
-    """
+    optimisation."""
     graph, *others = getattr(model, "seconds_", (0.0, np.nan, spent))
     if not hasattr(model, "labels_"):
         kind = f"{type(model).__module__}:{type(model).__qualname__}"

@@ -23,8 +23,8 @@ from runs.plan import Plan
 from runs.record.tracked_run import TrackedRun
 from runs.stages.fair.results import PATH, FairResult, TradeOff
 from runs.stages.lineage import short
-from runs.stages.points import Points, PointsStage
-from runs.stages.stage import Computed, Workspace, execute, plan_of
+from runs.stages.points import Points, PointsStage, finished
+from runs.stages.stage import Computed, Workspace, plan_of
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
@@ -43,11 +43,7 @@ class FairStage(PointsStage):
 
     @classmethod
     def on(cls, config: FairConfig) -> "FairStage":
-        """Return the stage of a config. Data set and method are built, which checks their values.
-
-        Raises:
-            InputError: a wrong value, or missing files.
-        """
+        """Return the stage of a config. Data set and method are built, which checks values and that files exist."""
         method, clusters = estimator(config), config.n_clusters or getattr(config.dataset.build(), "clusters", None)
         if not clusters:
             where = f"dataset {short(config.dataset)}"
@@ -123,11 +119,9 @@ def fair_clustering(
     Raises:
         InputError: wrong values or missing files; raised before anything is clustered.
     """
-    stages = [FairStage.on(config) for config in configs]
-    results, failures = execute(stages, Workspace(store, tracker, progress, force))
-    made = {stage.key: stage for stage in stages if stage.key in results}
-    found = [dataclasses.replace(results[name], config=stage.config) for name, stage in made.items()]
-    return found, [error for _, error in failures]
+    stages = {stage.key: stage for stage in map(FairStage.on, configs)}
+    results, failures = finished(list(stages.values()), Workspace(store, tracker, progress, force))
+    return results, [error for _, error in failures]
 
 
 def recorded_fair(config: FairConfig, tracker: Tracker, say: Say = silent) -> FairResult | None:
@@ -147,11 +141,7 @@ def plan(configs: Sequence[FairConfig], store: Store) -> Plan:
 
 
 def estimator(config: FairConfig) -> Any:
-    """Return the method; a target given as [name: share, ...] becomes a dictionary by name of the group.
-
-    Raises:
-        InputError: a wrong value.
-    """
+    """Return the method; a target given as [name: share, ...] becomes a dictionary by name of the group."""
     built, target = config.method.build(), config.method.options.get("target")
     if target is None:
         return built
