@@ -18,7 +18,7 @@ from PIL import Image
 import runs.cli
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
-from fsl.benchmarks.mini import MiniImageNet
+from fsl.benchmarks.papers import MiniImageNet
 
 EACH, PIXELS = 20, 4
 FILES = {"base": "base-0", "validation": "val", "novel": "novel"}

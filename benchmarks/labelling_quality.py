@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from fsl.extra.smoothed_ridge import SmoothedRidge
 from fsl.labelling.audit import audit_order, estimated_accuracy
 from fsl.labelling.suspicious import suspicious_labels
 from fsl.labelling.unknown import none_of_these
-from fsl.strategies.smoothed_ridge import SmoothedRidge
 from fsl.transductive_classifier import TransductiveClassifier
 
 Pile = tuple[np.ndarray, np.ndarray]

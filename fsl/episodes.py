@@ -50,12 +50,12 @@ class Predictions(NamedTuple):
     Attributes:
         probabilities: (B, Q, K) class probabilities, rows sum to one. The predicted class is the argmax; ties go to the
             lowest index.
-        iterations: (B,) int64 number of steps; 0 for a closed form.
+        iterations: (B,) int64 number of steps; None for a closed form.
         trace: (T, B) objective after each step, NaN after a task has stopped; None without an objective.
     """
 
     probabilities: Tensor
-    iterations: Tensor
+    iterations: Tensor | None = None
     trace: Tensor | None = None
 
     @property

@@ -31,7 +31,7 @@ from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import one_core
 from clustering.foundation.errors import InputError
 from fsl.class_names import ClassNames, distinct
-from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, check_whole, described
+from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, described
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
 from fsl.features.arrays import as_labels, as_rows
 from fsl.features.prompts import PROMPTS
@@ -318,23 +318,35 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             backbone=backbone or description["backbone"],
             weights=weights or description["weights"],
             device=device,
-            prompts=description.get("prompts"),
+            prompts=description["prompts"],
         )
         classifier.classes_, classifier.refined_by_ = np.array(description["classes"]), description["refined_by"]
         classifier.encoder_fingerprint_, classifier._read_from = description["encoder"], path
-        classifier.logit_scale_ = description.get("logit_scale", LOGIT_SCALE)
+        classifier.logit_scale_ = description["logit_scale"]
+        for name in TENSORS + OPTIONAL:
+            setattr(classifier, f"{name}_", tensors[name].numpy() if name in tensors else None)
+        classifier.strategy_ = named(chosen)
         try:
-            for name in TENSORS:
-                setattr(classifier, f"{name}_", tensors[name].numpy())
-            for name in OPTIONAL:
-                setattr(classifier, f"{name}_", tensors[name].numpy() if name in tensors else None)
-        except (KeyError, TypeError) as error:
+            classifier._check_whole()
+        except (InputError, AttributeError, TypeError, ValueError, IndexError) as error:
             raise InputError(f"{path}: not a complete classifier ({error}); {REMEDY}") from error
-        classifier.strategy_, classifier.n_features_in_ = named(chosen), classifier.support_.shape[-1]
-        check_whole(
-            path, len(classifier.classes_), {name: getattr(classifier, f"{name}_") for name in TENSORS + OPTIONAL}
-        )
+        classifier.n_features_in_ = classifier.support_.shape[1]
         return classifier
+
+    def _check_whole(self) -> None:
+        """Check that the arrays of a file fit each other.
+
+        Raises:
+            InputError, AttributeError, TypeError, ValueError, IndexError: they do not.
+        """
+        self._episodes(np.zeros((1, self.support_.shape[1]), self.support_.dtype))  # checks support, labels and text
+        others = [array for array in (self.prototypes_, self.base_mean_, self.text_) if array is not None]
+        complete = self.text_ is not None or len(others) == 2
+        wanted = (len(self.classes_), self.support_.shape[1])
+        if not complete or (self.prototypes_ is not None and self.prototypes_.shape != wanted):
+            raise InputError("its tensors are inconsistent")
+        if not all(array.dtype == self.support_.dtype and np.isfinite(array).all() for array in others):
+            raise InputError("its tensors are of several types, or not finite")
 
     def encoder(self) -> "ImageEncoder":
         """The network, loaded on first use.
@@ -456,7 +468,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return torch.softmax(logits, dim=1).numpy()
 
     def _in_blocks(self, X: NDArray[np.floating], label: Any) -> NDArray[np.floating]:
-        return np.concatenate([label(block) for block in _blocks(X)])
+        return np.concatenate([label(X[start : start + _ROWS]) for start in range(0, len(X), _ROWS)])
 
 
 def _are_pictures(X: Any) -> bool:
@@ -477,8 +489,3 @@ def _writable(X: NDArray[np.floating]) -> NDArray[np.floating]:
     """A writable array, as torch expects; also checks that the squares of its values do not overflow."""
     check_values(-1, _largest(X), X.dtype)
     return X if X.flags.writeable else X.copy()
-
-
-def _blocks(X: NDArray[np.floating]) -> Iterator[NDArray[np.floating]]:
-    for start in range(0, len(X), _ROWS):
-        yield X[start : start + _ROWS]

@@ -21,12 +21,12 @@ from clustering.graphs.knn import nearest_among
 from clustering.lengths import unit_rows
 from fsl.class_names import ClassNames
 from fsl.episodes import LOGIT_SCALE, Episodes, Strategy
+from fsl.extra.ridge import Labels, Ridge
+from fsl.extra.smoothed_ridge import SmoothedPoints, SmoothedRidge, lifted
 from fsl.features.arrays import as_rows
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.labelling.prediction_sets import PredictionSets, Score, check_unseen, predict_set
 from fsl.named_strategies import name_of, named
-from fsl.strategies.shared.ridge import Labels, Ridge
-from fsl.strategies.smoothed_ridge import SmoothedPoints, SmoothedRidge, lifted
 
 UNKNOWN = -1
 """Label of a point without label, as in `sklearn.semi_supervised`."""

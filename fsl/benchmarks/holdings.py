@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from clustering.files.arrays import UNREADABLE, read_arrays
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.archives import open_archive
 from fsl.benchmarks.benchmark import SPLITS, Split
 from fsl.benchmarks.catalogue import Catalogue
 from fsl.benchmarks.encoded import read_bytes
@@ -143,8 +142,8 @@ def _cache(path: Path, labels: Path | None = None) -> Holding:
     the labels in a separate file, and the pictures in a list of PNG files or in an archive with `images`
     (tiered-ImageNet); OpenCV read the latter, so their channels are in the order blue, green, red.
     """
-    content = _archive(path) if path.suffix == ".npz" else read_pickle(path)
     try:
+        content: Any = read_arrays(path) if path.suffix == ".npz" else read_pickle(path)
         if labels is not None:
             annotations = read_pickle(labels)
             classes = _names(
@@ -174,17 +173,16 @@ def _cache(path: Path, labels: Path | None = None) -> Holding:
         if pixels:
             return np.ascontiguousarray(images[index][..., ::-1]) if turned else images[index]
         stored = images[index]
-        return stored.tobytes() if isinstance(stored, np.ndarray) else bytes(stored)
+        return (
+            stored.tobytes()
+            if isinstance(stored, np.ndarray)
+            else stored.encode("latin1")
+            if isinstance(stored, str)
+            else bytes(stored)
+        )
 
     names = [f"{path}: picture {index} of {name}" for index, name in enumerate(classes)]
     return Holding(names, classes, read)
-
-
-def _archive(path: Path) -> Mapping[str, Any]:
-    try:
-        return open_archive(path)
-    except UNREADABLE as error:
-        raise _damaged(path, error) from error
 
 
 def _names(labels: Any, words: Any) -> list[str]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import errno
 import json
 import lzma
 import zipfile
@@ -18,17 +17,18 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.files.tensors import read_tensors
+from clustering.files.atomic import replacing
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress, quiet
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
-from fsl.benchmarks.block_files import write_blocks
 from fsl.evaluation.closed_splits import check_open
 
-FORMAT = "transduce images 1"
+FORMAT = "transduce images 2"
 UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 BLOCK_BYTES = 4 << 20  # size of the images that are decoded at once
+
+_intact: set[tuple[str, str, int, int, int]] = set()  # states of the arrays whose checksum was verified
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class ImageSet:
     """The images of one split.
 
     Attributes:
-        images: (N, C, H, W) uint8, usually memory-mapped; treat them as read-only.
+        images: (N, C, H, W) uint8, usually memory-mapped copy-on-write; treat them as read-only.
         labels: (N,) int64 labels 0..K-1.
         class_names: K names.
         fingerprint: hash of images, labels and names, 16 hexadecimal digits.
@@ -70,8 +70,8 @@ def images_source(benchmark: Benchmark) -> str:
 
 
 def images_file(benchmark: Benchmark, split: Split, cache: Path) -> Path:
-    """The cache file of a split's images: `cache/images-<name>-<source>/<split>.safetensors`."""
-    return Path(cache) / f"images-{benchmark.name}-{images_source(benchmark)}" / f"{split}.safetensors"
+    """The cache file of a split's images: `cache/images-<name>-<source>/<split>.json`, beside the array."""
+    return Path(cache) / f"images-{benchmark.name}-{images_source(benchmark)}" / f"{split}.json"
 
 
 def read_split(benchmark: Benchmark, split: Split, progress: Progress = quiet) -> Decoded:
@@ -95,8 +95,8 @@ def open_images(
 ) -> ImageSet:
     """Images of a split, from their `images_file`, written if missing.
 
-    The file is created atomically. If several processes need it, one decodes and the others wait; after a killed
-    process, the next one resumes. A damaged file (truncated, or with a wrong checksum) is written again.
+    The files are created atomically. If several processes need them, one decodes and the others wait. Damaged ones
+    (truncated, or with a wrong checksum) are written again.
 
     Args:
         benchmark: the benchmark.
@@ -119,10 +119,7 @@ def open_images(
             decoded = decoded or read_split(benchmark, split, progress)
             _check_disjoint(benchmark, split, decoded.class_names, folder)
             _write(benchmark, split, decoded, path, progress)
-            images = _load(path, progress)
-    if images is None:
-        raise OSError(errno.EIO, "the file just written cannot be read", str(path))
-    return images
+        return images or _mapped(path)
 
 
 def _check_split(split: Split) -> None:
@@ -175,41 +172,38 @@ def _check(benchmark: Benchmark, split: Split, decoded: Decoded) -> None:
 
 
 def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progress: Progress) -> None:
-    """Decode a split into its file in blocks, and resume an interrupted decoding."""
-    labels = torch.from_numpy(data.labels)
-    size = int(np.prod(data.images.shape))
-    checksum = Fingerprint(json.dumps(list(data.images.shape)))
+    """Decode a split into its array, block by block. The description comes last: it says that the array is whole."""
+    shape, size = tuple(data.images.shape), int(np.prod(data.images.shape))
+    checksum = Fingerprint(json.dumps(list(shape)))
     checksum.begin(size)
-
-    def header() -> dict[str, str]:
-        return {"format": FORMAT, "class_names": json.dumps(data.class_names), "fingerprint": str(checksum)}
 
     def decoded(part: slice) -> NDArray[np.uint8]:
         with _named(benchmark, f"images of {split}"):
             return data.images[part]
 
-    def blocks(finished: int) -> Iterator[NDArray[np.uint8]]:
-        with progress.track(f"decoding {benchmark.name}, {split}", len(labels)) as advance:
-            if finished:
-                progress.note(
-                    f"decoding {benchmark.name}, {split}: resuming after {finished:,} of {len(labels):,} images"
-                )
-                advance(finished)
-            count = max(1, BLOCK_BYTES * len(labels) // size)
-            parts = (slice(start, start + count) for start in range(finished, len(labels), count))
-            for _, block in on_each_core(decoded, parts):
-                if block.dtype != np.uint8:
-                    problem = f"images of {split} must be uint8, not {block.dtype}"
-                    raise InputError(f"benchmark {benchmark.name}: {problem}; correct its read()")
-                yield block
-                advance(len(block))
-        for rest in (data.labels.data, json.dumps(data.class_names)):
-            checksum.add(rest)
-
-    def seen(block: NDArray[np.uint8]) -> None:
-        checksum.go_on(block.data)
-
-    write_blocks(path, {"labels": labels}, "images", data.images.shape, blocks, header, seen)
+    count = max(1, BLOCK_BYTES * len(data.labels) // size)
+    parts = (slice(start, start + count) for start in range(0, len(data.labels), count))
+    path.unlink(missing_ok=True)
+    with (
+        progress.track(f"decoding {benchmark.name}, {split}", len(data.labels)) as advance,
+        replacing(path.with_suffix(".npy")) as partial,
+        partial.open("wb") as file,  # written as a file, since a full disk kills a process that writes to a map
+    ):
+        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+        for _, block in on_each_core(decoded, parts):
+            if block.dtype != np.uint8:
+                problem = f"images of {split} must be uint8, not {block.dtype}"
+                raise InputError(f"benchmark {benchmark.name}: {problem}; correct its read()")
+            piece = np.ascontiguousarray(block).data
+            file.write(piece)
+            checksum.go_on(piece)
+            advance(len(block))
+    names = json.dumps(data.class_names)
+    for rest in (data.labels.data, names):
+        checksum.add(rest)
+    about = {"format": FORMAT, "class_names": data.class_names, "labels": data.labels.tolist()}
+    with replacing(path) as partial:
+        partial.write_text(json.dumps({**about, "fingerprint": str(checksum)}), encoding="utf-8")
 
 
 def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, ...], folder: Path) -> None:
@@ -218,7 +212,7 @@ def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, 
     for other in SPLITS:
         if getattr(benchmark, "validates_on_base", False) and {split, other} == {"base", "validation"}:
             continue
-        path = folder / f"{other}.safetensors"
+        path = folder / f"{other}.json"
         if other != split and path.exists() and (known := _load(path, quiet)):
             shared = sorted(set(class_names) & set(known.class_names))
             if shared:
@@ -228,16 +222,13 @@ def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, 
                 )
 
 
-def _checksum(images: Tensor, labels: Tensor, class_names: tuple[str, ...]) -> str:
-    shape = json.dumps(list(images.shape))
-    return fingerprint(shape, images.numpy().data, labels.numpy().data, json.dumps(class_names))
-
-
 def _mapped(path: Path) -> ImageSet:
-    """The memory-mapped images of a file, according to its header."""
-    tensors, header = read_tensors(path, FORMAT, "it is written again")
-    class_names = tuple(json.loads(header["class_names"]))
-    return ImageSet(tensors["images"], tensors["labels"], class_names, header["fingerprint"], path)
+    """The memory-mapped images that a description is of."""
+    about = json.loads(path.read_text(encoding="utf-8"))
+    if about["format"] != FORMAT:
+        raise ValueError(f"{path}: is of format {about['format']!r}; it is written again")
+    images = torch.from_numpy(np.lib.format.open_memmap(path.with_suffix(".npy"), mode="c"))
+    return ImageSet(images, torch.tensor(about["labels"]), tuple(about["class_names"]), about["fingerprint"], path)
 
 
 def _reopened(path: Path, fingerprint: str) -> ImageSet:
@@ -249,15 +240,22 @@ def _reopened(path: Path, fingerprint: str) -> ImageSet:
 
 
 def _load(path: Path, progress: Progress) -> ImageSet | None:
-    """The memory-mapped images of a file, or None if the file is damaged."""
+    """The memory-mapped images of a description, or None if they are damaged. They are read once per process."""
     try:
         images = _mapped(path)
-        if images.fingerprint == _checksum(images.images, images.labels, images.class_names):
-            return images
-        problem = f"{path}: wrong checksum; it is written again"
-    except KeyError as error:
-        problem = f"{path}: lacks {error}; it is written again"
-    except ValueError as error:
-        problem = str(error)
-    progress.note(problem)
-    return None
+        status = path.with_suffix(".npy").stat()
+        state = (str(path), images.fingerprint, status.st_ino, status.st_size, status.st_mtime_ns)
+        if state not in _intact:
+            found = fingerprint(
+                json.dumps(list(images.images.shape)),
+                images.images.numpy().data,
+                images.labels.numpy().data,
+                json.dumps(images.class_names),
+            )
+            if found != images.fingerprint:
+                raise ValueError("wrong checksum")
+            _intact.add(state)
+        return images
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        progress.note(f"{path}: is damaged ({type(error).__name__}: {error}); it is written again")
+        return None

@@ -2,12 +2,11 @@
 
 import os
 import re
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +24,8 @@ from fsl.benchmarks.holdings import Place, find_places
 RECIPE = 2  # increased with every change that gives other images for the same files
 HASHED = 1 << 28  # largest size in bytes of a file whose whole content is hashed
 SAMPLES = 64  # number of hashed blocks of a larger file
-SETTLED = 2.0  # seconds after which another write to a file changes its time stamp
 
-_sources: dict[tuple[str, tuple["_Stamp", ...]], str] = {}  # of archives; hashing takes a second or more
+_sources: dict[tuple[str, tuple[tuple[str, str, int, int], ...]], str] = {}  # hashing takes time
 
 
 @dataclass(frozen=True)
@@ -79,12 +77,25 @@ class ListedBenchmark:
         """The locations of the pictures.
 
         Raises:
-            InputError: there are no pictures; the message states what the folder must contain.
+            InputError: the folder is missing or contains no pictures; the message states what it must contain.
         """
-        return places_of(self.catalogue, self.root)
+        wanted = self.catalogue.wanted
+        remedy = f"pass root=FOLDER with {wanted}; `transduce data where {self.name}` says where it comes from"
+        if not self.root:
+            raise InputError(f"benchmark {self.name}: no folder given; {remedy}")
+        folder = Path(self.root).expanduser()
+        if not folder.is_dir():
+            raise InputError(f"benchmark {self.name}: {folder} is not a folder; {remedy}")
+        places = find_places(folder, self.catalogue)
+        if not places:
+            raise InputError(f"benchmark {self.name}: {folder} has no pictures of this benchmark; {remedy}")
+        return places
 
     def source(self) -> str:
-        """Identity of the files, see `source_of`.
+        """Identity of the files: the content of archives and lists, and the names and sizes of pictures.
+
+        For archives above 256 MiB, only the size and 64 evenly spaced blocks are hashed. The result is cached
+        until the time or size of an archive changes.
 
         Raises:
             InputError: a split has no file.
@@ -96,15 +107,62 @@ class ListedBenchmark:
                     f"benchmark {self.name}: {self.root} has {places[0].layout}, but no {split} classes; pass "
                     f"root=FOLDER with {self.catalogue.wanted}"
                 )
-        return source_of(self.catalogue, places, self.root)
+        key = self.name, tuple((place.layout, str(file), *_stamp(file)) for place in places for file in place.files)
+        if any(place.pictures for place in places) or key not in _sources:
+            _sources[key] = self._fingerprint(places)
+        return _sources[key]
+
+    def _fingerprint(self, places: Iterable[Place]) -> str:
+        folder = Path(self.root or "").expanduser()
+        fingerprint = Fingerprint(self.name, RECIPE)
+        for place in places:
+            fingerprint.add(place.layout)
+            for file in place.files:
+                _add_content(fingerprint, file)
+            for picture in place.pictures:
+                fingerprint.add(f"{relative(picture, folder)} {size_of(picture)}")
+        return str(fingerprint)
 
     def listing(self, split: Split) -> Listing:
         """The pictures of a split that are present, complete or not.
 
+        Classes are recognised by the authors' names. If none occurs, the classes are those of the file or folder named
+        after the split.
+
         Raises:
             InputError: a file cannot be read.
         """
-        return listing_of(self.catalogue, self.places(), split, self.size, self.fit)
+        relevant = [place for place in self.places() if place.split in (None, split)]
+        holdings = [place.open() for place in relevant]
+        owner = {name: self.catalogue.split_of(name) for holding in holdings for name in set(holding.classes)}
+        listed = bool(self.catalogue.classes[split]) and any(owner.values())
+        chosen: list[tuple[str, int, int]] = []  # class, holding, index
+        strangers: defaultdict[str, list[str]] = defaultdict(list)
+        for number, (place, holding) in enumerate(zip(relevant, holdings, strict=True)):
+            by_name = listed or place.split is None
+            called = {name: name if by_name else _apart(name, split) for name in set(holding.classes)}
+            for index, name in enumerate(holding.classes):
+                if not by_name or owner[name] == split:
+                    chosen.append((called[name], number, index))
+                elif place.split == split or owner[name] is None:
+                    strangers[name].append(holding.names[index])
+
+        chosen_names = {name for name, _, _ in chosen}
+        names = tuple(sorted(chosen_names | set(self.catalogue.classes[split] if listed else ()), key=_natural))
+        labels_of = {name: label for label, name in enumerate(names)}
+        labels = np.array([labels_of[name] for name, _, _ in chosen], np.int64)
+        order = np.argsort(labels, kind="stable")
+        spots = [chosen[i][1:] for i in order]
+
+        def read(index: int) -> bytes | NDArray[np.uint8]:
+            holding, place = spots[index]
+            stored: bytes | NDArray[np.uint8] = holdings[holding].read(place)
+            return stored
+
+        pictures = EncodedPictures(
+            [holdings[holding].names[index] for holding, index in spots], read, self.size, self.fit
+        )
+        return Listing(pictures, labels[order], names, strangers)
 
     def read(self, split: Split) -> Decoded:
         """The pictures of a split, (N, 3, size, size), sorted by class. Each is decoded on access.
@@ -112,74 +170,41 @@ class ListedBenchmark:
         Raises:
             InputError: files are missing or damaged, or classes are incomplete or belong to another split.
         """
-        return whole(self.catalogue, self.listing(split), split, self.root)
+        listing, facts = self.listing(split), self.catalogue
+        remedy = f"`transduce data check benchmark={self.name} root={self.root}` lists missing and extra files"
+        location = f"benchmark {self.name}: {self.root}"
+        counts = np.bincount(listing.labels, minlength=len(listing.class_names))
+        known = [name for name in listing.strangers if facts.split_of(name)]
+        if known:
+            raise InputError(
+                f"{location} has {known[0]} among the {split} classes, which is a {facts.split_of(known[0])} class by "
+                f"the authors' lists ({len(listing.strangers)} classes are not of this split); {remedy}"
+            )
+        present = int((counts > 0).sum())
+        if present != facts.counts[split]:
+            raise InputError(f"{location} has {present} of the {facts.counts[split]} {split} classes; {remedy}")
+        short = np.flatnonzero(counts != facts.each) if facts.each else np.empty(0, np.int64)
+        if len(short):
+            raise InputError(
+                f"{location} has {counts[short[0]]} pictures of the {split} class {listing.class_names[short[0]]} "
+                f"({len(short)} classes differ), not {facts.each}; {remedy}"
+            )
+        if facts.images[split] not in (0, len(listing.labels)):
+            raise InputError(
+                f"{location} has {len(listing.labels):,} {split} pictures, not {facts.images[split]:,}; {remedy}"
+            )
+        if listing.faults:
+            raise InputError(f"{location}: {listing.faults[0]}; {remedy}")
+        return Decoded(listing.pictures, listing.labels, listing.class_names)
 
 
-def places_of(catalogue: Catalogue, root: str | None) -> list[Place]:
-    """The locations of a benchmark's pictures.
-
-    Raises:
-        InputError: the folder is missing or contains no pictures; the message states what it must contain.
-    """
-    remedy = (
-        f"pass root=FOLDER with {catalogue.wanted}; `transduce data where {catalogue.name}` says where it comes from"
-    )
-    if not root:
-        raise InputError(f"benchmark {catalogue.name}: no folder given; {remedy}")
-    folder = Path(root).expanduser()
-    if not folder.is_dir():
-        raise InputError(f"benchmark {catalogue.name}: {folder} is not a folder; {remedy}")
-    places = find_places(folder, catalogue)
-    if not places:
-        raise InputError(f"benchmark {catalogue.name}: {folder} has no pictures of this benchmark; {remedy}")
-    return places
-
-
-def source_of(catalogue: Catalogue, places: Iterable[Place], root: str | None) -> str:
-    """Identity of the files: the content of archives and lists, and the names and sizes of pictures.
-
-    For archives above 256 MiB, only the size and 64 evenly spaced blocks are hashed. The result is cached
-    until the time or size of an archive changes.
-    """
-    places = list(places)
-    stamps = tuple(_stamp(place, file) for place in places for file in place.files)
-    key = catalogue.name, stamps
-    changed = max((stamp.changed for stamp in stamps), default=time.time())
-    if any(place.pictures for place in places) or time.time() - changed < SETTLED:
-        return _read_source(catalogue, places, root)
-    if key not in _sources:
-        _sources[key] = _read_source(catalogue, places, root)
-    return _sources[key]
-
-
-class _Stamp(NamedTuple):
-    """Key by which an unchanged archive is recognised without reading it; `changed` is in seconds."""
-
-    layout: str
-    file: str
-    size: int
-    written: int
-    changed: float
-
-
-def _stamp(place: Place, file: Path) -> _Stamp:
+def _stamp(file: Path) -> tuple[int, int]:
+    """Size and time of an archive, by which an unchanged one is recognised without reading it."""
     try:
         status = file.stat()
     except OSError:  # reported when the file is read
-        return _Stamp(place.layout, str(file), -1, 0, time.time())
-    return _Stamp(place.layout, str(file), status.st_size, status.st_mtime_ns, max(status.st_mtime, status.st_ctime))
-
-
-def _read_source(catalogue: Catalogue, places: Iterable[Place], root: str | None) -> str:
-    folder = Path(root or "").expanduser()
-    fingerprint = Fingerprint(catalogue.name, RECIPE)
-    for place in places:
-        fingerprint.add(place.layout)
-        for file in place.files:
-            _add_content(fingerprint, file)
-        for picture in place.pictures:
-            fingerprint.add(f"{relative(picture, folder)} {size_of(picture)}")
-    return str(fingerprint)
+        return -1, 0
+    return status.st_size, status.st_mtime_ns
 
 
 def relative(file: str, folder: Path) -> str:
@@ -211,79 +236,6 @@ def _add_content(fingerprint: Fingerprint, file: Path) -> None:
         raise InputError(
             f"{file}: cannot be read ({error.strerror}); move it to the folder of the other files"
         ) from error
-
-
-def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size: int, fit: Fit) -> Listing:
-    """The pictures of a split that are present.
-
-    Classes are recognised by the authors' names. If none occurs, the classes are those of the file or folder named
-    after the split.
-
-    Raises:
-        InputError: a file cannot be read.
-    """
-    relevant = [place for place in places if place.split in (None, split)]
-    holdings = [place.open() for place in relevant]
-    owner = {name: catalogue.split_of(name) for holding in holdings for name in set(holding.classes)}
-    listed = bool(catalogue.classes[split]) and any(owner.values())
-    chosen: list[tuple[str, int, int]] = []  # class, holding, index
-    strangers: defaultdict[str, list[str]] = defaultdict(list)
-    for number, (place, holding) in enumerate(zip(relevant, holdings, strict=True)):
-        by_name = listed or place.split is None
-        called = {name: name if by_name else _apart(name, split) for name in set(holding.classes)}
-        for index, name in enumerate(holding.classes):
-            if not by_name or owner[name] == split:
-                chosen.append((called[name], number, index))
-            elif place.split == split or owner[name] is None:
-                strangers[name].append(holding.names[index])
-
-    chosen_names = {name for name, _, _ in chosen}
-    names = tuple(sorted(chosen_names | set(catalogue.classes[split] if listed else ()), key=_natural))
-    labels_of = {name: label for label, name in enumerate(names)}
-    labels = np.array([labels_of[name] for name, _, _ in chosen], np.int64)
-    order = np.argsort(labels, kind="stable")
-    spots = [chosen[i][1:] for i in order]
-
-    def read(index: int) -> bytes | NDArray[np.uint8]:
-        holding, place = spots[index]
-        stored: bytes | NDArray[np.uint8] = holdings[holding].read(place)
-        return stored
-
-    pictures = EncodedPictures([holdings[holding].names[index] for holding, index in spots], read, size, fit)
-    return Listing(pictures, labels[order], names, strangers)
-
-
-def whole(catalogue: Catalogue, listing: Listing, split: Split, root: str | None) -> Decoded:
-    """Check that a split is complete.
-
-    Raises:
-        InputError: classes or pictures are missing, or do not belong to the split.
-    """
-    remedy = f"`transduce data check benchmark={catalogue.name} root={root}` lists missing and extra files"
-    location = f"benchmark {catalogue.name}: {root}"
-    counts = np.bincount(listing.labels, minlength=len(listing.class_names))
-    known = [name for name in listing.strangers if catalogue.split_of(name)]
-    if known:
-        raise InputError(
-            f"{location} has {known[0]} among the {split} classes, which is a {catalogue.split_of(known[0])} class by "
-            f"the authors' lists ({len(listing.strangers)} classes are not of this split); {remedy}"
-        )
-    present = int((counts > 0).sum())
-    if present != catalogue.counts[split]:
-        raise InputError(f"{location} has {present} of the {catalogue.counts[split]} {split} classes; {remedy}")
-    short = np.flatnonzero(counts != catalogue.each) if catalogue.each else np.empty(0, np.int64)
-    if len(short):
-        raise InputError(
-            f"{location} has {counts[short[0]]} pictures of the {split} class {listing.class_names[short[0]]} "
-            f"({len(short)} classes differ), not {catalogue.each}; {remedy}"
-        )
-    if catalogue.images[split] not in (0, len(listing.labels)):
-        raise InputError(
-            f"{location} has {len(listing.labels):,} {split} pictures, not {catalogue.images[split]:,}; {remedy}"
-        )
-    if listing.faults:
-        raise InputError(f"{location}: {listing.faults[0]}; {remedy}")
-    return Decoded(listing.pictures, listing.labels, listing.class_names)
 
 
 def _apart(name: str, split: Split) -> str:

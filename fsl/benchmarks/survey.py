@@ -2,8 +2,8 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import Fingerprint
 from clustering.foundation.progress import Progress, quiet
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Split
-from fsl.benchmarks.catalogue import known_copy
+from fsl.benchmarks.catalogue import Catalogue, known_copy
 from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.images import read_split
 from fsl.benchmarks.listed import ListedBenchmark, Listing
@@ -119,45 +119,25 @@ def survey(benchmark: Benchmark, progress: Progress = quiet) -> Survey:
     return Survey(layout, tuple(splits), twins, str(fingerprint), known_copy(benchmark.name, str(fingerprint)))
 
 
-class _Expected(NamedTuple):
-    """Expected contents of a split; 0 and () if unknown.
-
-    Attributes:
-        classes, pictures: total numbers of classes and pictures.
-        each: number of pictures per class.
-        names: names of the classes.
-        called: function that returns the names of a class's pictures; empty if the pictures have no fixed names.
-    """
-
-    classes: int = 0
-    pictures: int = 0
-    each: int = 0
-    names: tuple[str, ...] = ()
-    called: Callable[[str], frozenset[str]] = frozenset
-
-
-def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Listing, _Expected, list[str]]:
-    """The present pictures of a split, its expected contents, and read errors. For other benchmarks than
-    `ListedBenchmark`, the expected contents are unknown."""
+def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Listing, Catalogue | None, list[str]]:
+    """The present pictures of a split, its expected contents (None if unknown), and read errors."""
     if isinstance(benchmark, ListedBenchmark):
-        facts = benchmark.catalogue
-        expected = _Expected(facts.counts[split], facts.images[split], facts.each, facts.classes[split], facts.pictures)
         try:
             listing = benchmark.listing(split)
-            return listing, expected, list(listing.faults)
+            return listing, benchmark.catalogue, list(listing.faults)
         except InputError as error:  # one archive is damaged; the others are still checked
             nothing = EncodedPictures([], lambda index: b"", benchmark.size)
-            expected = expected._replace(names=(), each=0)
-            return Listing(nothing, np.empty(0, np.int64), (), {}), expected, [str(error)]
+            facts = replace(benchmark.catalogue, classes=dict.fromkeys(SPLITS, ()), each=0)
+            return Listing(nothing, np.empty(0, np.int64), (), {}), facts, [str(error)]
     images, labels, names = read_split(benchmark, split, progress)
     if isinstance(images, EncodedPictures):
-        return Listing(images, labels, names, {}), _Expected(), []
+        return Listing(images, labels, names, {}), None, []
     pictures = EncodedPictures(
         [f"picture {index} of {split}" for index in range(len(labels))],
         lambda index: np.repeat(images[index : index + 1][0].transpose(1, 2, 0), 3 // benchmark.channels, axis=2),
         benchmark.size,
     )
-    return Listing(pictures, labels, names, {}), _Expected(), []
+    return Listing(pictures, labels, names, {}), None, []
 
 
 def _look(listing: Listing, start: int) -> list[tuple[bytes, str, bool]]:
@@ -176,61 +156,45 @@ def _look(listing: Listing, start: int) -> list[tuple[bytes, str, bool]]:
 
 
 def _split_survey(
-    split: Split, listing: Listing, expected: _Expected, broken: Sequence[str], absent: Sequence[int]
+    split: Split, listing: Listing, facts: Catalogue | None, broken: Sequence[str], absent: Sequence[int]
 ) -> SplitSurvey:
-    present, lacking = _by_class(listing, absent)
-    pictures = len(listing.labels) - len(absent)
-    missing = [f"class {name}" for name in expected.names if name not in present and name not in lacking]
-    extra = [
-        f"{_count(names)} of {name or 'no class'}{_few(names)}" for name, names in sorted(listing.strangers.items())
-    ]
-    if not missing and len(present.keys() | lacking) < expected.classes:
-        missing.append(f"{expected.classes - len(present.keys() | lacking)} classes")
-    if expected.classes and len(present) > expected.classes:
-        extra.append(f"{len(present) - expected.classes} classes")
-    for name in dict.fromkeys((*present, *lacking)):
-        names, called = present.get(name, []), expected.called(name)
-        named = not called.isdisjoint(names)  # otherwise the files have names of another scheme
-        lacks = {*lacking.get(name, ()), *(called.difference(names) if named else ())}
-        unexpected = [other for other in names if other not in called] if named else []
-        short, much = max(len(lacks), expected.each - len(names)), max(len(unexpected), len(names) - expected.each)
-        if short > 0:
-            amount = f"{short} of {expected.each}" if expected.each else f"{short}"
-            missing.append(f"{amount} pictures of class {name}{_few(lacks)}")
-        if much > 0 and expected.each:
-            extra.append(f"{much} pictures of class {name} ({len(names)}, not {expected.each}){_few(unexpected)}")
-    if not (missing or extra) and expected.pictures and pictures != expected.pictures:
-        differ = expected.pictures - pictures
-        (missing if differ > 0 else extra).append(f"{abs(differ):,} pictures")
-    return SplitSurvey(
-        split,
-        len(present),
-        pictures,
-        expected.classes,
-        expected.pictures,
-        tuple(missing),
-        tuple(extra),
-        tuple(broken),
-    )
-
-
-def _by_class(listing: Listing, absent: Sequence[int]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """By class, the short names of the present pictures, and of the listed pictures that are absent."""
-    present: defaultdict[str, list[str]] = defaultdict(list)
-    lacking: defaultdict[str, list[str]] = defaultdict(list)
+    present, lacking = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     gone = set(absent)
     for index, (label, name) in enumerate(zip(listing.labels.tolist(), listing.pictures.names, strict=True)):
         (lacking if index in gone else present)[listing.class_names[label]].append(_file(name))
-    return present, lacking
+    expected, total = (facts.counts[split], facts.images[split]) if facts else (0, 0)
+    pictures, found = len(listing.labels) - len(absent), present.keys() | lacking
+    missing = [f"class {name}" for name in (facts.classes[split] if facts else ()) if name not in found]
+    extra = [
+        f"{len(names):,} picture{'s' if len(names) != 1 else ''} of {name or 'no class'}{_few(names)}"
+        for name, names in sorted(listing.strangers.items())
+    ]
+    if not missing and len(found) < expected:
+        missing.append(f"{expected - len(found)} classes")
+    if expected and len(present) > expected:
+        extra.append(f"{len(present) - expected} classes")
+    for name in dict.fromkeys((*present, *lacking)):
+        names, called = present.get(name, []), facts.pictures(name) if facts else frozenset[str]()
+        each, named = (
+            facts.each if facts else 0,
+            not called.isdisjoint(names),
+        )  # or the names differ
+        lacks = {*lacking.get(name, ()), *(called.difference(names) if named else ())}
+        unexpected = [other for other in names if other not in called] if named else []
+        short, much = max(len(lacks), each - len(names)), max(len(unexpected), len(names) - each)
+        if short > 0:
+            amount = f"{short} of {each}" if each else f"{short}"
+            missing.append(f"{amount} pictures of class {name}{_few(lacks)}")
+        if much > 0 and each:
+            extra.append(f"{much} pictures of class {name} ({len(names)}, not {each}){_few(unexpected)}")
+    if not (missing or extra) and total and pictures != total:
+        (missing if total > pictures else extra).append(f"{abs(total - pictures):,} pictures")
+    return SplitSurvey(split, len(present), pictures, expected, total, tuple(missing), tuple(extra), tuple(broken))
 
 
 def _file(name: str) -> str:
     """The last part of a picture's name: the part after the name of an archive, or the file name."""
     return name.rpartition(": ")[2] if ": " in name else name.replace("\\", "/").rpartition("/")[2]
-
-
-def _count(names: Collection[str]) -> str:
-    return f"{len(names):,} picture{'s' if len(names) != 1 else ''}"
 
 
 def _few(names: Collection[str]) -> str:

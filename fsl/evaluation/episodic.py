@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,7 +19,6 @@ from clustering.foundation.progress import Progress, quiet
 from fsl.episodes import LARGEST_GRAM, Predictions, Strategy, check_evidence, check_strategy
 from fsl.evaluation.audits import AUDITS, check_audits
 from fsl.evaluation.scores import ClassScores, Evaluation
-from fsl.evaluation.unfinished import BatchResult, Unfinished
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import BankText, GatheredEpisodes
 from fsl.machine import large_buffers_returned
@@ -48,7 +48,6 @@ def evaluate(
     audits: Sequence[str] = (),
     failures: dict[str, Exception] | None = None,
     pictures: "Pictures | None" = None,
-    unfinished: Unfinished | None = None,
 ) -> dict[str, Evaluation]:
     """Evaluate strategies on the same tasks. Apart from the results, memory does not grow with the number of tasks.
 
@@ -67,7 +66,6 @@ def evaluate(
         audits: names of `fsl.evaluation.audits.AUDITS` to compute in addition.
         failures: receives the error of each failing strategy, and the others continue; None: the first error is raised.
         pictures: the images of the bank and their network, for strategies that need images.
-        unfinished: stores intermediate results, from which an interrupted evaluation resumes.
 
     Returns:
         Evaluations by name, without failed strategies.
@@ -99,7 +97,7 @@ def evaluate(
     usual = 1 if slow else BATCHES.get(on, BATCHES["cuda"])
     batches = _batches(blocks, batch or usual, bank)
     with progress.track("evaluating", total) as advance:
-        for start, part, results in _resumed(unfinished, list(strategies), work, batches, parallel=on == "cpu"):
+        for start, part, results in _each(work, batches, parallel=on == "cpu"):
             going = {name: scores[name] for name in strategies if not failures or name not in failures}
             for name, score in going.items():
                 score.add(start, part, results[name])
@@ -114,6 +112,24 @@ def _trainable(bank: FeatureBank) -> FeatureBank:
     parts = {name: getattr(bank, name) for name in ("features", "labels", "base_mean", "text")}
     copies = {name: part.clone() for name, part in parts.items() if part is not None and part.is_inference()}
     return dataclasses.replace(bank, **copies) if copies else bank
+
+
+class BatchResult(NamedTuple):
+    """What is kept of a strategy's predictions for b tasks, on the CPU.
+
+    Attributes:
+        labels: (b, Q) predicted classes.
+        iterations: (b,) steps.
+        trace: (steps, b) objective, or None.
+        seconds: total time of the tasks.
+        audits: (b,) values of each audit.
+    """
+
+    labels: Tensor
+    iterations: Tensor
+    trace: Tensor | None
+    seconds: float
+    audits: Mapping[str, Tensor] = MappingProxyType({})
 
 
 def _work(
@@ -177,8 +193,10 @@ class _Predictor:
             if device.type == "cuda":
                 torch.cuda.synchronize()
             seconds, trace = clock() - began, predictions.trace
+            steps = predictions.iterations
+            steps = torch.zeros(len(tasks), dtype=torch.int64) if steps is None else steps.cpu()
             results[name] = BatchResult(
-                predictions.labels.cpu(), predictions.iterations.cpu(), None if trace is None else trace.cpu(), seconds
+                predictions.labels.cpu(), steps, None if trace is None else trace.cpu(), seconds
             )
         return results
 
@@ -209,40 +227,15 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
             raise InputError(f"strategy {name}: probabilities are NaN or infinite")
         raise InputError(f"strategy {name}: probabilities must be at least 0 and sum to 1 over the classes")
     counts = predictions.iterations
-    if not isinstance(counts, Tensor) or counts.is_floating_point() or tuple(counts.shape) != expected[:1]:
+    if counts is not None and (
+        not isinstance(counts, Tensor) or counts.is_floating_point() or tuple(counts.shape) != expected[:1]
+    ):
         raise InputError(f"strategy {name}: iterations must be integers of shape {expected[:1]}")
     if changed := episodes.changed():
         raise InputError(
             f"strategy {name}: changes {changed[0]} of its episodes, which are shared; copy the tensor first"
         )
     return predictions
-
-
-def _resumed(
-    unfinished: Unfinished | None,
-    names: Sequence[str],
-    work: Callable[[Tasks], dict[str, BatchResult]],
-    batches: Iterator[tuple[int, Tasks]],
-    *,
-    parallel: bool,
-) -> Iterator[tuple[int, Tasks, dict[str, BatchResult]]]:
-    """Like `_each`, but the first batches are read from the results of an interrupted evaluation."""
-    if unfinished is None:
-        yield from _each(work, batches, parallel=parallel)
-        return
-    for start, part in batches:
-        known = {name: kept for name in names if (kept := unfinished.take(name, start, len(part)))}
-        if len(known) < len(names):
-            unfinished.cut(start)
-            batches = itertools.chain([(start, part)], batches)
-            break
-        yield start, part, known
-    try:
-        for start, part, results in _each(work, batches, parallel=parallel):
-            unfinished.add(len(part), results)
-            yield start, part, results
-    finally:
-        unfinished.write()
 
 
 def _each(

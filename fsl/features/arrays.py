@@ -23,7 +23,6 @@ LABELS = ("labels", "label", "targets", "target", "y", "Y")
 TEXT = ("text", "text_features", "text_embeddings")
 NAMES = ("class_names", "class_name", "classes", "class", "names", "name")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_COLUMNS = 64  # columns of a table read at a time
 Result = TypeVar("Result")
 NOT_FEATURES = frozenset((*LABELS, *TEXT, *NAMES, "base_mean", "logit_scale", "prompts"))
 
@@ -219,25 +218,19 @@ def pick_features(
 
 
 def _side_by_side(arrays: NamedArrays, names: Sequence[str]) -> NDArray[Any]:
-    """(N, D) array of D columns of numbers; some of them are read at a time."""
+    """(N, D) array of D columns of numbers."""
     other = [name for name in names if arrays.kinds[name].letter not in "fiu"]
     if other:
         raise InputError(f"{_some(other)} cannot be features, because they are not numbers; choose other columns")
     rows = arrays.kinds[names[0]].shape[0]
-    memory.require("reading it", {"features": 8.0 * rows * len(names)}, "use a smaller file")
-    matrix: NDArray[Any] | None = None
-    for start in range(0, len(names), _COLUMNS):
-        values = arrays.read(names[start : start + _COLUMNS])
-        kind = np.result_type(*values.values(), *(() if matrix is None else (matrix,)))
-        matrix = np.empty((rows, len(names)), kind) if matrix is None else matrix.astype(kind, copy=False)
-        for place, column in enumerate(values.values(), start):
-            matrix[:, place] = column
-    return np.empty((rows, 0)) if matrix is None else matrix
+    memory.require("reading it", {"features": 16.0 * rows * len(names)}, "use a smaller file")
+    return np.column_stack(list(arrays.read(names).values()))
 
 
 def _features_among(
     arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, labels: Sequence[str]
 ) -> list[str]:
+    """Names of the array, or of the columns, that are meant; what is not obvious is asked."""
     kinds = arrays.kinds
     if column is not None:
         names = [name for name in kinds if name == column] or [name for name in kinds if fnmatchcase(name, column)]
@@ -249,38 +242,17 @@ def _features_among(
     for name in known:
         if name in kinds and (not arrays.table or len(kinds[name].shape) == 2):
             return [name]
-    matrices = [
-        name for name, (letter, shape) in kinds.items() if len(shape) == 2 and letter in "fiu" and name not in labels
-    ]
-    if not arrays.table:
-        matrices = [name for name in matrices if name not in NOT_FEATURES]
-    if len(matrices) > 1:
-        raise InputError(f"{_some(matrices)} could be the features; choose with {option}=NAME")
-    if matrices:
+    others = {*labels, *arrays.index, *(() if arrays.table else NOT_FEATURES)}
+    numbers = {name: kind for name, kind in kinds.items() if kind.letter in "fiu" and name not in others}
+    matrices = [name for name, kind in numbers.items() if len(kind.shape) == 2]
+    vectors = [name for name, kind in numbers.items() if len(kind.shape) == 1 and arrays.table]
+    if len(matrices) == 1:
         return matrices
-    if arrays.table:
-        return _columns(arrays, option, labels)
+    if not matrices and vectors and all(kinds[name].letter == "f" for name in vectors):
+        return vectors
     raise InputError(
-        f"contains {listed(arrays)}, but no features; name the array {known[0]}, or choose one with {option}=NAME"
-    )
-
-
-def _columns(arrays: NamedArrays, option: str, labels: Sequence[str]) -> list[str]:
-    """The columns of floats of a table without a column of lists."""
-    others = {*labels, *arrays.index}
-    vectors = {name: kind.letter for name, kind in arrays.kinds.items() if len(kind.shape) == 1 and name not in others}
-    floats = [name for name, letter in vectors.items() if letter == "f"]
-    integers = [name for name, letter in vectors.items() if letter in "iu"]
-    if floats and not integers:
-        return floats
-    if not floats:
-        raise InputError(
-            f"contains {listed(arrays)}, but no column of lists of numbers, and no columns of floats; choose the "
-            f"features with {option}=NAME, or {option}=PATTERN such as emb_*"
-        )
-    raise InputError(
-        f"has columns of floats ({_some(floats)}) and of integers ({_some(integers)}); choose the features with "
-        f"{option}=PATTERN, such as emb_*, or remove the other columns"
+        f"contains {listed(arrays)}; which are the features? Choose an array or column of lists with {option}=NAME, or "
+        f"columns of numbers with {option}=PATTERN, such as emb_*"
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import MiniBatchKMeans
 
 from clustering.foundation.errors import InputError, unknown
-from fsl.strategies.smoothed_ridge import SmoothedPoints
+from fsl.extra.smoothed_ridge import SmoothedPoints
 from fsl.transductive_classifier import TransductiveClassifier
 
 Selection = Literal["variance", "random", "margin", "typicality", "coverage", "gradient"]

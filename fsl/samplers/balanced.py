@@ -1,19 +1,17 @@
 """Balanced tasks: the same number of queries in each class, the usual protocol."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
-from torch import Tensor
-
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool, assemble_equal
-from fsl.tasks import BLOCK, Tasks, TaskSource
+from fsl.samplers.sampler import Drawn
+from fsl.tasks import BLOCK, Tasks
 
 
 @dataclass(frozen=True)
-class Balanced:
+class Balanced(Drawn):
     """Draw `way` random classes, with `shot` support and `query` query samples each, without replacement.
 
     Attributes:
@@ -26,23 +24,13 @@ class Balanced:
     shot: Annotated[int, AtLeast(1)] = 1
     query: Annotated[int, AtLeast(1)] = 15
 
-    def __post_init__(self) -> None:
-        validate(self)
-
     @property
     def label(self) -> str:
         return f"{self.way}w{self.shot}s"
 
-    def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """Draw tasks from the samples of a split.
-
-        Raises:
-            InputError: there are fewer classes than `way`, or a class has fewer samples than `shot + query`.
-        """
-        pool = Pool.of(labels, class_names)
+    def _check(self, pool: Pool) -> None:
         reason = f"shot={self.shot} and query={self.query}"
         pool.require(self.way, self.shot + self.query, reason, "lower shot or query")
-        return TaskSource(partial(self._block, pool, seed))
 
     def _block(self, pool: Pool, seed: int, index: int) -> Tasks:
         random = stream(seed, "tasks", self.way, self.shot, self.query, index)

@@ -2,21 +2,20 @@
 alpha-TIM, section 4)."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool, assemble
-from fsl.tasks import BLOCK, Tasks, TaskSource
+from fsl.samplers.sampler import Drawn
+from fsl.tasks import BLOCK, Tasks
 
 
 @dataclass(frozen=True)
-class Dirichlet:
+class Dirichlet(Drawn):
     """Draw `way` random classes with `shot` support samples each, and `way * query` queries with class proportions from
     a Dirichlet distribution.
 
@@ -36,23 +35,13 @@ class Dirichlet:
     query: Annotated[int, AtLeast(1)] = 15
     concentration: Annotated[float, Above(0)] = 2.0
 
-    def __post_init__(self) -> None:
-        validate(self)
-
     @property
     def label(self) -> str:
         return f"{self.way}w{self.shot}s dirichlet{'' if self.concentration == 2 else f' {self.concentration:g}'}"
 
-    def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """Draw tasks from the samples of a split.
-
-        Raises:
-            InputError: there are fewer classes than `way`, or classes have too few samples.
-        """
-        pool = Pool.of(labels, class_names)
+    def _check(self, pool: Pool) -> None:
         pool.require(self.way, self.shot, f"shot={self.shot}", "lower shot")
         pool.require_queries(self.way, self.shot, self.way * self.query, "lower shot or query")
-        return TaskSource(partial(self._block, pool, seed))
 
     def _block(self, pool: Pool, seed: int, index: int) -> Tasks:
         settings = (self.way, self.shot, self.query, repr(float(self.concentration)))

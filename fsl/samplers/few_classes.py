@@ -1,22 +1,21 @@
 """Tasks with many classes, whose queries come from a few of them (Martin et al. 2022, PADDLE, section 5)."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool, assemble, smallest, subset
-from fsl.tasks import BLOCK, Tasks, TaskSource
+from fsl.samplers.sampler import Drawn
+from fsl.tasks import BLOCK, Tasks
 
 
 @dataclass(frozen=True)
-class FewClasses:
+class FewClasses(Drawn):
     """Draw `way` random classes with `shot` support samples each; the queries are drawn uniformly from the other
     samples of `effective` of these classes.
 
@@ -36,7 +35,7 @@ class FewClasses:
     effective: Annotated[int, AtLeast(1)] = 5
 
     def __post_init__(self) -> None:
-        validate(self)
+        super().__post_init__()
         if self.effective > self.way:
             raise InputError(f"effective={self.effective} must be at most way={self.way}")
 
@@ -44,16 +43,9 @@ class FewClasses:
     def label(self) -> str:
         return f"{self.way}w{self.shot}s {self.effective} effective"
 
-    def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """Draw tasks from the samples of a split.
-
-        Raises:
-            InputError: there are fewer classes than `way`, or classes have too few samples.
-        """
-        pool = Pool.of(labels, class_names)
+    def _check(self, pool: Pool) -> None:
         pool.require(self.way, self.shot, f"shot={self.shot}", "lower shot")
         pool.require_queries(self.effective, self.shot, self.queries, "lower queries or shot, or raise effective")
-        return TaskSource(partial(self._block, pool, seed))
 
     def _block(self, pool: Pool, seed: int, index: int) -> Tasks:
         random = stream(seed, "few classes tasks", self.way, self.shot, self.queries, self.effective, index)

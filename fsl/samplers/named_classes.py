@@ -2,22 +2,21 @@
 StatA, section 5)."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool, smallest, subset
-from fsl.tasks import BLOCK, Tasks, TaskSource
+from fsl.samplers.sampler import Drawn
+from fsl.tasks import BLOCK, Tasks
 
 
 @dataclass(frozen=True)
-class NamedClasses:
+class NamedClasses(Drawn):
     """Tasks with all classes of the split, for strategies with class names. The queries are drawn uniformly from the
     samples of `classes_min` to `classes_max` random classes; the number is uniformly random.
 
@@ -36,7 +35,7 @@ class NamedClasses:
     shot: Annotated[int, AtLeast(0)] = 0
 
     def __post_init__(self) -> None:
-        validate(self)
+        super().__post_init__()
         if self.classes_max is not None and self.classes_min > self.classes_max:
             raise InputError(f"classes_min={self.classes_min} is above classes_max={self.classes_max}; lower it")
 
@@ -45,13 +44,7 @@ class NamedClasses:
         highest = "all" if self.classes_max is None else self.classes_max
         return f"{self.shot}s {self.queries} of {self.classes_min}-{highest} classes"
 
-    def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """Draw tasks from the samples of a split.
-
-        Raises:
-            InputError: there are fewer classes than `classes_max`, or a class has no query besides its support.
-        """
-        pool = Pool.of(labels, class_names)
+    def _check(self, pool: Pool) -> None:
         highest = len(pool.counts) if self.classes_max is None else self.classes_max
         if max(highest, self.classes_min) > len(pool.counts):
             raise InputError(
@@ -59,9 +52,9 @@ class NamedClasses:
                 f"{len(pool.counts)} classes; lower them"
             )
         pool.require(2, self.shot + 1, f"shot={self.shot} and a query", "lower shot")
-        return TaskSource(partial(self._block, pool, seed, highest))
 
-    def _block(self, pool: Pool, seed: int, highest: int, index: int) -> Tasks:
+    def _block(self, pool: Pool, seed: int, index: int) -> Tasks:
+        highest = len(pool.counts) if self.classes_max is None else self.classes_max
         random = stream(seed, "named classes tasks", self.queries, self.classes_min, highest, self.shot, index)
         ways = len(pool.counts)
         counts = np.broadcast_to(pool.counts, (BLOCK, ways))

@@ -1,10 +1,14 @@
 """The protocol of samplers, which draw tasks from the samples of a split."""
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from torch import Tensor
 
-from fsl.tasks import TaskSource
+from clustering.foundation.parameters import validate
+from fsl.samplers.pool import Pool
+from fsl.tasks import Tasks, TaskSource
 
 
 class Sampler(Protocol):
@@ -29,3 +33,25 @@ class Sampler(Protocol):
             InputError: the classes are insufficient for the tasks; the message names the class or key, and a remedy.
         """
         ...
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What samplers that draw tasks block by block have in common; another `Sampler` need not inherit it."""
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
+        """Draw tasks from the samples of a split, see `Sampler`."""
+        pool = Pool.of(labels, class_names)
+        self._check(pool)
+        return TaskSource(partial(self._block, pool, seed))
+
+    def _check(self, pool: Pool) -> None:
+        """Raise InputError if there are fewer classes or samples than the tasks need."""
+        raise NotImplementedError
+
+    def _block(self, pool: Pool, seed: int, index: int) -> Tasks:
+        """The tasks of a block, which depend on (seed, index) alone."""
+        raise NotImplementedError

@@ -1,21 +1,20 @@
 """Tasks with different numbers of support samples per class."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import numpy as np
-from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool, assemble_equal
-from fsl.tasks import BLOCK, Tasks, TaskSource
+from fsl.samplers.sampler import Drawn
+from fsl.tasks import BLOCK, Tasks
 
 
 @dataclass(frozen=True)
-class UnequalShots:
+class UnequalShots(Drawn):
     """Draw `way` random classes, with a uniformly random number of support samples from `shot_min` to `shot_max` and
     `query` query samples each, without replacement.
 
@@ -32,7 +31,7 @@ class UnequalShots:
     query: Annotated[int, AtLeast(1)] = 15
 
     def __post_init__(self) -> None:
-        validate(self)
+        super().__post_init__()
         if self.shot_min > self.shot_max:
             raise InputError(f"shot_min={self.shot_min} is above shot_max={self.shot_max}; lower shot_min")
 
@@ -40,16 +39,9 @@ class UnequalShots:
     def label(self) -> str:
         return f"{self.way}w{self.shot_min}-{self.shot_max}s"
 
-    def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """Draw tasks from the samples of a split.
-
-        Raises:
-            InputError: there are fewer classes than `way`, or a class has fewer samples than `shot_max + query`.
-        """
-        pool = Pool.of(labels, class_names)
+    def _check(self, pool: Pool) -> None:
         reason = f"shot_max={self.shot_max} and query={self.query}"
         pool.require(self.way, self.shot_max + self.query, reason, "lower shot_max or query")
-        return TaskSource(partial(self._block, pool, seed))
 
     def _block(self, pool: Pool, seed: int, index: int) -> Tasks:
         random = stream(seed, "unequal shots tasks", self.way, self.shot_min, self.shot_max, self.query, index)

@@ -6,19 +6,19 @@ from typing import Annotated, ClassVar
 
 import torch
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.descent import descend
 from clustering.optimiser.mixture import MixtureEvidence
 from clustering.optimiser.objective import Term
 from clustering.optimiser.scatter import Scatter
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.strategies.paddle import beta_by_shots
-from fsl.strategies.soft_kmeans import SoftKMeans
+from fsl.strategies.paddle import SoftKMeans, beta_by_shots
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class BAVARDAGE:
+class BAVARDAGE(Method):
     """Soft K-means with unknown class sizes, for unbalanced queries. The class proportions of the queries have a
     Dirichlet prior, the means a Gaussian prior; both are integrated out.
 
@@ -55,8 +55,6 @@ class BAVARDAGE:
             without class names.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
@@ -67,9 +65,6 @@ class BAVARDAGE:
     start_beta: Annotated[float, Above(0)] | None = None
     start_rounds: Annotated[int, AtLeast(1)] = 5
     text_weight: Annotated[float, AtLeast(0)] = 1.0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective of the mixture, including its start."""
@@ -100,4 +95,5 @@ class BAVARDAGE:
             tolerance=0,
             trace=True,
         )
-        return Predictions(descent.assignments, start.iterations + descent.iterations, descent.trace)
+        first = 0 if start.iterations is None else start.iterations
+        return Predictions(descent.assignments, first + descent.iterations, descent.trace)

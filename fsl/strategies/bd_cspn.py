@@ -1,20 +1,23 @@
 """BD-CSPN: prototype rectification with the queries nearest to each class (Liu, Song and Qin 2020, "Prototype
 Rectification for Few-Shot Learning")."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
+from clustering.optimiser.points import cosines, squared_distances
 from fsl.episodes import Episodes, Predictions
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.strategies.shared.rectification import SupportLabels, likeliest
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class BDCSPN:
+class BDCSPN(PublishedMethod):
     """Nearest rectified prototype. The queries are shifted so that their mean equals the support's, each point joins
     the class of the support mean with the highest cosine, and the prototype of a class is a weighted sum of its
     members:
@@ -42,8 +45,11 @@ class BDCSPN:
         classified: classify the "shifted" queries, or the "original" ones (public code).
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
+    published: ClassVar[Mapping[str, Any]] = {
+        "support_labels": "predicted",
+        "metric": "euclidean",
+        "classified": "original",
+    }
 
     transform: Transform = "CL2N"
     shift: bool = True
@@ -54,37 +60,22 @@ class BDCSPN:
     metric: Literal["cosine", "euclidean"] = "cosine"
     classified: Literal["shifted", "original"] = "shifted"
 
-    def __post_init__(self) -> None:
-        validate(self)
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "BDCSPN":
-        """The settings of the alpha-TIM benchmark's public code (Veilleux et al. 2021), used in its tables."""
-        published = {
-            "support_labels": "predicted",
-            "metric": "euclidean",
-            "classified": "original",
-        }
-        return cls(**{**published, **changes})
-
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries, softmax of temperature x cosine or of minus the squared distance."""
         episodes = episodes.transformed(self.transform)
-        frame = _Frame.of(episodes, self.shift)
-        prototypes = self._rectified(episodes, frame.cosines(frame.means, episodes.class_means))
-        if self.classified == "original":
-            frame = frame.unmoved
-        inner = episodes.points.inner(prototypes)
+        points = episodes.shifted_points if self.shift else episodes.points
+        prototypes = self._rectified(episodes, cosines(points, episodes.class_means))
+        if self.classified == "original" and self.shift:
+            points, prototypes = episodes.points, episodes.unshifted(prototypes)
         if self.metric == "cosine":
-            logits = frame.cosines(inner, prototypes).mul_(self.temperature)
+            logits = self.temperature * cosines(points, prototypes)
         else:
-            # 2 <x, m> - ||m||^2; ||x||^2 is the same for all classes.
-            logits = 2 * frame.inner(inner) - _along(inner, prototypes)
+            logits = -squared_distances(points, prototypes)
         probabilities = torch.softmax(logits[:, :, episodes.support_size :], dim=1).mT
-        return Predictions(probabilities, torch.zeros(len(logits), dtype=torch.int64, device=logits.device))
+        return Predictions(probabilities)
 
     def _rectified(self, episodes: Episodes, cosine: Tensor) -> Tensor:
-        """(B, K, S + Q) coefficients over the unshifted points, from the (B, K, S + Q) cosines to the means."""
+        """(B, K, S + Q) coefficients over the points, from the (B, K, S + Q) cosines to the means."""
         members = self._members(episodes, cosine)
         likeness = self.temperature * cosine
         if self.weights == "members":
@@ -95,11 +86,7 @@ class BDCSPN:
             weights = torch.softmax(likeness, dim=1).mul_(members)
             scale = members.sum(dim=2, keepdim=True)
         weights /= scale.clamp_min(1e-12)
-        if self.shift:
-            weights = episodes.unshifted(weights)
-        if self.support_labels == "given":  # each class has its support points as members
-            return weights
-        return torch.where(scale > 0, weights, episodes.class_means)
+        return weights if self.support_labels == "given" else torch.where(scale > 0, weights, episodes.class_means)
 
     def _members(self, episodes: Episodes, cosine: Tensor) -> Tensor:
         """(B, K, S + Q) membership, 0 or 1; ties go to the lowest class."""
@@ -110,58 +97,3 @@ class BDCSPN:
             order = likely.sort(dim=2, descending=True, stable=True).indices
             query *= torch.zeros_like(query).scatter_(2, order[:, :, : self.confident], 1.0)
         return members
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """The points with shifted queries, represented by inner products with the unshifted points.
-
-    For the shift s = sum_i d_i x_i, and u_j = 1 for queries and 0 for support points,
-    <c, x_j + u_j s> = <c, x_j> + u_j sum_i <c, x_i> d_i.
-
-    Attributes:
-        means: (B, K, M) inner products of the support means with the unshifted points.
-        lengths: (B, 1, M) norms of the points.
-        unmoved_lengths: (B, 1, M) norms of the unshifted points.
-        step: (B, 1, M) coefficients d; None without shift.
-        which: (M,) u, 1 for queries.
-    """
-
-    means: Tensor
-    lengths: Tensor
-    unmoved_lengths: Tensor
-    step: Tensor | None
-    which: Tensor
-
-    @classmethod
-    def of(cls, episodes: Episodes, shift: bool) -> "_Frame":
-        means, norms = episodes.class_means, episodes.points.squared_norms[:, None]
-        which = torch.ones_like(norms[0, 0])
-        which[: episodes.support_size] = 0
-        unmoved = norms.clamp_min(0).sqrt()
-        if not shift:
-            return cls(episodes.points.inner(means), unmoved, unmoved, None, which)
-        step = episodes.shift_step
-        products = episodes.points.inner(torch.cat([means, step], dim=1))  # one matrix product instead of two
-        means, along = products[:, :-1], products[:, -1:]
-        norms = norms + which * (2 * along + _along(along, step))
-        return cls(means, norms.clamp_min(0).sqrt(), unmoved, step, which)
-
-    @property
-    def unmoved(self) -> "_Frame":
-        return _Frame(self.means, self.unmoved_lengths, self.unmoved_lengths, None, self.which)
-
-    def inner(self, products: Tensor) -> Tensor:
-        """(B, K, M) inner products with the shifted points, from those with the unshifted points."""
-        return products if self.step is None else products + _along(products, self.step) * self.which
-
-    def cosines(self, products: Tensor, coefficients: Tensor) -> Tensor:
-        """(B, K, M) cosines of prototypes with the shifted points; 0 for zero vectors."""
-        lengths = _along(products, coefficients).clamp_min(0).sqrt()
-        return self.inner(products) / (lengths * self.lengths).clamp_min_(1e-12)
-
-
-def _along(products: Tensor, coefficients: Tensor) -> Tensor:
-    """(B, K, 1) inner products <c_k, sum_i d_i x_i>, from the products <c_k, x_i> and the coefficients d."""
-    inner: Tensor = torch.linalg.vecdot(products, coefficients)
-    return inner[..., None]

@@ -10,11 +10,12 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Within
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
 from clustering.optimiser.proportions import ProportionEntropy
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform, unit_features
 
 _CHECK_INTERVAL = 50
@@ -26,7 +27,7 @@ _LOG_SMALLEST = math.log(_SMALLEST)
 
 
 @dataclass(frozen=True)
-class EMDirichlet:
+class EMDirichlet(Method):
     """A mixture of Dirichlet distributions of the queries' class probabilities.
 
     The features of a query are its class probabilities by class names q = softmax_k(sharpness cos(x_q, t_k)). With one
@@ -51,8 +52,6 @@ class EMDirichlet:
         inner_tolerance: the fit stops if the relative change of alpha is below this value; 1e-11 in the public code.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 
@@ -63,9 +62,6 @@ class EMDirichlet:
     rounds: Annotated[int, Within(1, 1000)] = 20
     inner: Annotated[int, Within(1, 10_000)] = 200
     inner_tolerance: Annotated[float, AtLeast(0)] = 1e-6
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     @classmethod
     def as_published(cls, **changes: Any) -> "EMDirichlet":

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Within
 from clustering.graphs.dense_graph import nearest
 from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.propagation import DensePropagation, Propagation, SparsePropagation
@@ -16,11 +16,12 @@ from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.centring import Centring, centred
 from fsl.strategies.shared.denoising import mean_losses
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class ILPC:
+class ILPC(Method):
     """Iterative pseudo-labelling. Each round propagates labels to the queries, balances them by optimal transport, and
     adds the queries whose labels a linear classifier learns most easily to the support.
 
@@ -51,7 +52,6 @@ class ILPC:
         max_rounds: maximum number of Sinkhorn rounds.
     """
 
-    transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = True
     needs: ClassVar[str] = "non-negative features"
 
@@ -66,9 +66,6 @@ class ILPC:
     weight_decay: Annotated[float, AtLeast(0)] = 5e-4
     tolerance: Annotated[float, AtLeast(0)] = 1e-6
     max_rounds: Annotated[int, AtLeast(1)] = 1000
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the transport plan that set the label of each. Iterations are rounds."""

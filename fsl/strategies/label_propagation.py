@@ -7,18 +7,19 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.dense_graph import nearest, symmetrised
 from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.propagation import SparsePropagation
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.points import Features, Points, squared_distances, squared_pairwise
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class LabelPropagation:
+class LabelPropagation(Method):
     """Propagate the support's labels over a graph of support and queries (Zhou et al. 2004):
 
         F = (I - alpha S)^-1 [T; 0],   S = D^-1/2 W D^-1/2,   w_ij = exp(-||x_i - x_j||^2 / (2 (width r)^2)),
@@ -42,8 +43,6 @@ class LabelPropagation:
             without labels.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
@@ -53,7 +52,7 @@ class LabelPropagation:
     text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def __post_init__(self) -> None:
-        validate(self)
+        super().__post_init__()
         if self.alpha >= 1:
             raise InputError(f"LabelPropagation: alpha must be below 1, not {self.alpha!r}; TPN uses 0.99")
 
@@ -73,7 +72,7 @@ class LabelPropagation:
         if not bool(reached.all()):
             distances = squared_distances(episodes.points, episodes.class_means)[:, :, support:]
             probabilities = torch.where(reached, probabilities, torch.softmax(-distances, dim=1).mT)
-        return Predictions(probabilities, torch.zeros(len(labels), dtype=torch.int64, device=labels.device))
+        return Predictions(probabilities)
 
     def _text_weight(self, labels: Tensor, unknown: Tensor) -> float | Tensor:
         """(B, 1, 1) weight of the class names, given the labels of the support and the queries' probabilities."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.graphs.similarity import similarity_graph
@@ -15,6 +15,7 @@ from clustering.optimiser.descent import Step, descend
 from clustering.optimiser.points import Points, squared_distances
 from clustering.optimiser.terms import Graph, Laplacian
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import Method
 from fsl.strategies.shared.rectification import Normalisation, SupportLabels, rectified_means
 from fsl.transforms import Transform
 
@@ -23,7 +24,7 @@ FEW_SHOTS = 10
 
 
 @dataclass(frozen=True)
-class LaplacianShot:
+class LaplacianShot(Method):
     """Nearest prototype with Laplacian regularisation: neighbouring queries are encouraged to have the same class
     (thesis eqs. 4.4 and 4.12).
 
@@ -64,8 +65,6 @@ class LaplacianShot:
             without class names. None: min(1, 0.1 / n) with n labelled examples per class.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
@@ -86,7 +85,7 @@ class LaplacianShot:
     text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def __post_init__(self) -> None:
-        validate(self)
+        super().__post_init__()
         if self.graph == "directed" and self.step == "monotone":
             raise InputError(
                 "LaplacianShot: the monotone step minimises an objective, which a directed graph does not have; "

@@ -1,6 +1,7 @@
 """LP++: a linear classifier that blends labelled examples and class names (Huang, Shakeri, Dolz, Boudiaf, Bahig and Ben
 Ayed 2024, "LP++: A Surprisingly Strong Linear Probe for Few-Shot CLIP")."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -8,8 +9,9 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Within, validate
+from clustering.foundation.parameters import Within
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.transforms import Transform, unit_features
 
 BLEND = 250.0
@@ -20,7 +22,7 @@ MOMENTUM = 0.9
 
 
 @dataclass(frozen=True)
-class LPPlusPlus:
+class LPPlusPlus(PublishedMethod):
     """The logits of x are <x, w_k + alpha_k t_k>, with the features t_k of the class names. The visual prototypes w and
     the blending parameters alpha minimise the cross-entropy of the labelled examples by gradient steps in turn.
 
@@ -41,21 +43,13 @@ class LPPlusPlus:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
+    published: ClassVar[Mapping[str, Any]] = {"step": "published"}
 
     iterations: Annotated[int, Within(1, 10_000)] = 300
     blend_every: Annotated[int, Within(1, 10_000)] = 10
     step: Literal["monotone", "published"] = "monotone"
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "LPPlusPlus":
-        """The settings of the public code, without its choice of the step by validation images."""
-        return cls(**{"step": "published", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss after each step.

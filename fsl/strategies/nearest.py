@@ -1,19 +1,25 @@
-"""Nearest support example (the 1-NN of Wang et al. 2019, "SimpleShot")."""
+"""Heads that compare each query with all support examples: the nearest one (the 1-NN of Wang et al. 2019,
+"SimpleShot"), and Matching Networks (Vinyals, Blundell, Lillicrap, Kavukcuoglu and Wierstra 2016)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import validate
-from fsl.episodes import Episodes, Predictions
-from fsl.strategies.shared.support_products import by_query, support_norms
+from clustering.foundation.parameters import Above
+from clustering.optimiser.points import Gram
+from fsl.episodes import LARGEST_GRAM, Episodes, Predictions
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
+
+_AT_ONCE = 1 << 25
+"""Inner products computed at once for tasks with many points: 128 MiB in float32."""
 
 
 @dataclass(frozen=True)
-class Nearest:
+class Nearest(Method):
     """Each query gets the class of the nearest support example; for the nearest class mean, see SimpleShot.
 
     The class has probability 1. If several examples are equally near, their classes share it.
@@ -24,13 +30,9 @@ class Nearest:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
 
     transform: Transform = "CL2N"
     metric: Literal["euclidean", "cosine"] = "euclidean"
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
@@ -49,7 +51,61 @@ class Nearest:
             return torch.bmm(classes, nearest.to(classes.dtype)).clamp_max_(1)
 
         shares = by_query(episodes, head)
-        return Predictions(
-            probabilities=(shares / shares.sum(dim=1, keepdim=True)).mT,
-            iterations=torch.zeros(len(shares), dtype=torch.int64, device=shares.device),
-        )
+        return Predictions((shares / shares.sum(dim=1, keepdim=True)).mT)
+
+
+@dataclass(frozen=True)
+class MatchingNet(Method):
+    """Attention over the support examples, without the paper's full context embeddings, which require training.
+
+        P(k | x_q) = sum_{s: y_s = k} softmax_s( temperature cos(x_q, x_s) )
+
+    The softmax runs over the examples of all classes, so classes with more shots have higher probabilities.
+
+    Attributes:
+        transform: per-feature transform; the cosine depends on it only if it centres the features (CL2N).
+        temperature: factor of the cosine, 1 in the paper (eq. 1 and section 2.1.1).
+    """
+
+    transductive: ClassVar[bool] = False
+
+    transform: Transform = "L2N"
+    temperature: Annotated[float, Above(0)] = 1.0
+
+    def predict(self, episodes: Episodes) -> Predictions:
+        """Class probabilities of the queries; nothing is iterated."""
+        episodes = episodes.transformed(self.transform)
+        norms = support_norms(episodes)[..., None].clamp_min(0).sqrt()
+        classes = episodes.support_one_hot.mT
+
+        def head(products: Tensor, query_norms: Tensor) -> Tensor:
+            lengths = (norms * query_norms[:, None].clamp_min(0).sqrt()).clamp_min(1e-12)
+            logits = self.temperature * products / lengths
+            if episodes.support_mask is not None:
+                logits = logits.masked_fill(~episodes.support_mask[..., None], -torch.inf)
+            return torch.bmm(classes, torch.softmax(logits, dim=1))
+
+        return Predictions(by_query(episodes, head).mT)
+
+
+def by_query(episodes: Episodes, head: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """(B, K, Q) results of a head, from the inner products of support and queries.
+
+    Args:
+        episodes: the tasks.
+        head: function of (B, S, q) inner products and (B, q) squared norms of the queries, which returns (B, K, q). It
+            must treat each query independently, because tasks with many points are processed in parts.
+    """
+    support = episodes.support_size
+    if support + episodes.query_size <= LARGEST_GRAM and isinstance(points := episodes.points, Gram):
+        return head(points.values[:, :support, support:], points.squared_norms[:, support:])
+    at_once = max(1, _AT_ONCE // (len(episodes.support_labels) * support))
+    parts = torch.split(episodes.query, at_once, dim=1)
+    return torch.cat([head(torch.bmm(episodes.support, part.mT), part.square().sum(2)) for part in parts], dim=2)
+
+
+def support_norms(episodes: Episodes) -> Tensor:
+    """(B, S) squared norms of the support."""
+    if episodes.support_size + episodes.query_size <= LARGEST_GRAM:
+        return episodes.points.squared_norms[:, : episodes.support_size]
+    return episodes.support.square().sum(dim=2)

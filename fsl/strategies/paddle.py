@@ -1,19 +1,21 @@
 """PADDLE: soft K-means for tasks whose queries use few of the classes (Martin, Boudiaf, Chouzenoux, Pesquet and Ben
-Ayed 2022)."""
+Ayed 2022), and soft K-means itself (Ren et al. 2018, in the form of the PADDLE benchmark)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
 from clustering.optimiser.points import squared_distances
 from clustering.optimiser.proportions import ProportionEntropy
 from clustering.optimiser.scatter import Scatter
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.strategies.shared.scaling import min_max_points
 from fsl.transforms import Transform
 
@@ -26,7 +28,7 @@ def beta_by_shots(episodes: Episodes) -> Tensor:
 
 
 @dataclass(frozen=True)
-class PADDLE:
+class PADDLE(PublishedMethod):
     """Soft K-means with labelled support and a penalty on the entropy of the class proportions u.
 
     Minimises over the queries' assignments Y and the prototypes w (eq. 2)
@@ -58,9 +60,8 @@ class PADDLE:
             without class names.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
+    published: ClassVar[Mapping[str, Any]] = {"transform": "UN", "scaling": "min-max", "beta": 1.0, "tolerance": None}
 
     transform: Transform = "CL2N"
     scaling: Scaling = None
@@ -69,14 +70,6 @@ class PADDLE:
     rounds: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
     text_weight: Annotated[float, AtLeast(0)] = 1.0
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "PADDLE":
-        """The settings of the public code."""
-        return cls(**{"transform": "UN", "scaling": "min-max", "beta": 1.0, "tolerance": None, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective."""
@@ -101,3 +94,17 @@ class PADDLE:
             trace=True,
         )
         return Predictions(descent.assignments, descent.iterations + 1, descent.trace)
+
+
+@dataclass(frozen=True)
+class SoftKMeans(PADDLE):
+    """Soft K-means: alternate y_q = softmax_k(-(beta / 2) ||x_q - w_k||^2) and w_k, the mean of the support and the
+    softly assigned queries.
+
+    This is PADDLE without the entropy of the proportions; see there for the fields, and for the reason why scaling is
+    off by default. With a small beta, unit vectors are assigned almost uniformly, and the means collapse to one point.
+    `as_published` has the settings of PADDLE's public code, with its 20 rounds.
+    """
+
+    weight: ClassVar[float] = 0.0  # type: ignore[misc]
+    published: ClassVar[Mapping[str, Any]] = {**PADDLE.published, "rounds": 20}

@@ -1,18 +1,20 @@
-"""SimpleShot: nearest support mean (Wang, Chao, Weinberger and van der Maaten 2019)."""
+"""SimpleShot: nearest support mean (Wang, Chao, Weinberger and van der Maaten 2019), and the head of Prototypical
+Networks (Snell, Swersky and Zemel 2017)."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import torch
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.points import cosines
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class SimpleShot:
+class SimpleShot(Method):
     """Each query gets the class of the nearest support mean (thesis section 1.2.3).
 
     Probabilities are softmax(-beta d), where d is the squared Euclidean distance or 1 - cosine. The means of
@@ -28,16 +30,12 @@ class SimpleShot:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
     metric: Literal["euclidean", "cosine"] = "euclidean"
     beta: Annotated[float, Above(0)] = 1.0
     text_weight: Annotated[float, AtLeast(0)] | None = None
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
@@ -52,7 +50,25 @@ class SimpleShot:
         cost = self.beta * distances[:, :, episodes.support_size :]
         if not bool(episodes.labelled.all()):
             cost = cost * episodes.labelled  # without support, the class names alone tell the classes
-        return Predictions(
-            probabilities=torch.softmax(-episodes.with_text(cost.mT, self.text_weight, self.beta).mT, dim=1).mT,
-            iterations=torch.zeros(len(means), dtype=torch.int64, device=means.device),
-        )
+        cost = episodes.with_text(cost.mT, self.text_weight, self.beta).mT
+        return Predictions(torch.softmax(-cost, dim=1).mT)
+
+
+@dataclass(frozen=True)
+class ProtoNet(Method):
+    """P(k | x_q) = softmax_k( -temperature ||x_q - m_k||^2 ) with the support means m_k (eq. 2 of the paper). The paper
+    trains the network with this head; on given features it is SimpleShot without a transform.
+
+    Attributes:
+        transform: per-feature transform; none in the paper.
+        temperature: factor of the squared distance, 1 in the paper; the prediction does not depend on it.
+    """
+
+    transductive: ClassVar[bool] = False
+
+    transform: Transform = "UN"
+    temperature: Annotated[float, Above(0)] = 1.0
+
+    def predict(self, episodes: Episodes) -> Predictions:
+        """Class probabilities of the queries; nothing is iterated."""
+        return SimpleShot(transform=self.transform, beta=self.temperature).predict(episodes)

@@ -1,13 +1,14 @@
 """StatA: class statistics anchored at the class names (Zanella, Fuchs, De Vleeschouwer and Ben Ayed 2025, "Realistic
 Test-Time Adaptation of Vision-Language Models")."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Within
 from clustering.lengths import unit_rows
 from clustering.optimiser.descent import Step
 from clustering.sphere import on_sphere
@@ -17,16 +18,16 @@ from fsl.strategies.shared.gaussians import (
     WEIGHT,
     Gaussians,
     Moments,
-    Rounds,
     alternate_gaussians,
     first_means,
 )
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.strategies.transclip import neighbour_term
 from fsl.transforms import Transform, unit_features
 
 
 @dataclass(frozen=True)
-class StatA:
+class StatA(PublishedMethod):
     """TransCLIP with one diagonal covariance per class, and means and covariances anchored at the class names.
 
     Adds to the objective of `TransCLIP` the penalty
@@ -53,10 +54,14 @@ class StatA:
             (public code).
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
+    published: ClassVar[Mapping[str, Any]] = {
+        "means": "published",
+        "step": "published",
+        "rounds": 10,
+        "tolerance": None,
+    }
 
     text_weight: Annotated[float, AtLeast(0)] = 1.0
     alpha: Annotated[float, Above(0)] = 1.0
@@ -68,15 +73,6 @@ class StatA:
     rounds: Annotated[int, Within(1, 1000)] = 50
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
 
-    def __post_init__(self) -> None:
-        validate(self)
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "StatA":
-        """The settings of the public code."""
-        published = {"means": "published", "step": "published", "rounds": 10, "tolerance": None}
-        return cls(**{**published, **changes})
-
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each round."""
         episodes = episodes.transformed(self.transform)
@@ -87,7 +83,11 @@ class StatA:
             Gaussians(anchor, pooled.expand_as(anchor)),
             [neighbour_term(episodes, self.neighbours)],
             lambda old, moments: self._update(old, moments, anchor, pooled),
-            Rounds(self.text_weight, self.step, self.sweeps, self.rounds, self.tolerance),
+            text_weight=self.text_weight,
+            step=self.step,
+            sweeps=self.sweeps,
+            rounds=self.rounds,
+            tolerance=self.tolerance,
             support_weight=self.support_weight,
             penalty=lambda gaussians: self.alpha * WEIGHT * _divergence(gaussians, anchor, pooled),
             hard_counts=self.means == "published",

@@ -1,20 +1,22 @@
 """TIM-ADM: transductive information maximisation in closed-form steps (Boudiaf et al. 2020, section 2.3)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.points import Points
 from clustering.optimiser.pseudo_labels import adm
 from fsl.episodes import Episodes, Predictions
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class TIMADM:
+class TIMADM(PublishedMethod):
     """TIM's loss with auxiliary pseudo-labels q, minimised by alternating closed-form steps without a learning rate.
 
     Minimises cross_entropy CE(support) - marginal H(mean q) + conditional mean_q <q, -log p> + mean_q KL(q || p), with
@@ -44,8 +46,8 @@ class TIMADM:
         step: "guarded" as described above, or "published", without checks of the loss.
     """
 
-    transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = True
+    published: ClassVar[Mapping[str, Any]] = {"transform": "L2N", "step": "published"}
 
     transform: Transform = "CL2N"
     temperature: Annotated[float, Above(0)] = 15.0
@@ -54,14 +56,6 @@ class TIMADM:
     conditional: Annotated[float, AtLeast(0)] = 0.1
     iterations: Annotated[int, AtLeast(0)] = 150
     step: Literal["guarded", "published"] = "guarded"
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "TIMADM":
-        """The settings of the public code."""
-        return cls(**{"transform": "L2N", "step": "published", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss at each check. A step costs one product with the

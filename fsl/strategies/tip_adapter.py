@@ -1,19 +1,21 @@
 """Tip-Adapter: class names and a cache of labelled examples, without training (Zhang, Zhang, Fang, Gao, Li, Dai, Qiao
 and Li 2022, "Tip-Adapter: Training-free Adaption of CLIP for Few-shot Classification")."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import torch
 
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast
 from clustering.optimiser.points import Features
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class TipAdapter:
+class TipAdapter(PublishedMethod):
     """The logits of a query are
 
         logit_scale cos(x_q, t_k) + alpha sum_{s in class k} exp(-beta (1 - cos(x_q, x_s))),
@@ -28,20 +30,12 @@ class TipAdapter:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
+    published: ClassVar[Mapping[str, Any]] = {"alpha": 1.0}
 
     alpha: Annotated[float, AtLeast(0)] = 10.0
     beta: Annotated[float, AtLeast(0)] = 5.5
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "TipAdapter":
-        """The settings of the public code before its search by validation images."""
-        return cls(**{"alpha": 1.0, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
@@ -55,5 +49,4 @@ class TipAdapter:
                 cosines = points.pairwise()[:, first:, :first]
             votes = torch.exp(self.beta * (cosines - 1))
             logits = torch.baddbmm(logits, votes, episodes.support_one_hot, alpha=self.alpha)
-        iterations = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
-        return Predictions(torch.softmax(logits, dim=2), iterations)
+        return Predictions(torch.softmax(logits, dim=2))

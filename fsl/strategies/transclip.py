@@ -1,13 +1,14 @@
 """TransCLIP: transductive zero-shot and few-shot classification with class names (Zanella, Gérin and Ben Ayed 2024,
 "Boosting Vision-Language Models with Transduction")."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import AtLeast, Within, validate
+from clustering.foundation.parameters import AtLeast, Within
 from clustering.graphs.similarity import similarity_graph
 from clustering.lengths import unit_rows
 from clustering.optimiser.descent import Step
@@ -19,16 +20,16 @@ from fsl.strategies.shared.gaussians import (
     SMALLEST_VARIANCE,
     Gaussians,
     Moments,
-    Rounds,
     Start,
     alternate_gaussians,
     first_means,
 )
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class TransCLIP:
+class TransCLIP(PublishedMethod):
     """Gaussian classes with a shared diagonal covariance, class names as a prior, and Laplacian regularisation.
 
     Minimises over the queries' assignments Z, the unit means mu and the variances sigma^2
@@ -66,10 +67,18 @@ class TransCLIP:
             (public code).
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
+    published: ClassVar[Mapping[str, Any]] = {
+        "start": "confident",
+        "means": "published",
+        "determinant": False,
+        "alignment": "published",
+        "step": "published",
+        "rounds": 10,
+        "tolerance": None,
+        "floor": 1e-10,
+    }
 
     text_weight: Annotated[float, AtLeast(0)] | None = None
     neighbours: Annotated[int, AtLeast(1)] = 3
@@ -83,24 +92,6 @@ class TransCLIP:
     rounds: Annotated[int, Within(1, 1000)] = 50
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
     floor: Annotated[float, AtLeast(0)] = 0.0
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "TransCLIP":
-        """The settings of the public code."""
-        published = {
-            "start": "confident",
-            "means": "published",
-            "determinant": False,
-            "alignment": "published",
-            "step": "published",
-            "rounds": 10,
-            "tolerance": None,
-            "floor": 1e-10,
-        }
-        return cls(**{**published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each round."""
@@ -116,7 +107,12 @@ class TransCLIP:
             Gaussians(means, torch.full_like(means[:, :1], 1 / episodes.dimension)),
             [neighbour_term(episodes, self.neighbours, misaligned=self.alignment == "published")],
             self._update,
-            Rounds(text_weight, self.step, self.sweeps, self.rounds, self.tolerance, self.floor),
+            text_weight=text_weight,
+            step=self.step,
+            sweeps=self.sweeps,
+            rounds=self.rounds,
+            tolerance=self.tolerance,
+            floor=self.floor,
             support_weight=50 * self.gamma * queries / shots.clamp_min(1),
             determinant=self.determinant,
         )

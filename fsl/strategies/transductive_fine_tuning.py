@@ -9,20 +9,20 @@ import torch
 from torch import Tensor, nn
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.memory import require
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.foundation.streams import stream_key
 from clustering.optimiser.adam import Adam
 from fsl.episodes import Episodes, Predictions
 from fsl.features.pictures import Pictures
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform, transform_features
 
-_ACTIVATIONS = {"cpu": 1 << 28, "cuda": 1 << 33}
-"""Bytes of activations that the backward pass may keep at once; a step accumulates gradients over parts of a task."""
+_AT_ONCE = {"cpu": 8}
+"""Images whose activations the backward pass keeps at once; a step accumulates gradients over parts of a task."""
 
 
 @dataclass(frozen=True)
-class TransductiveFineTuning:
+class TransductiveFineTuning(Method):
     """Fine-tune a copy of the network, with a linear head on its transformed features. Adam minimises the support's
     cross-entropy plus the mean entropy of the queries (eq. 8 of the paper):
 
@@ -47,8 +47,6 @@ class TransductiveFineTuning:
         seed: seed of the augmentation.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     needs: ClassVar[str] = "images and the network"
     needs_images: ClassVar[bool] = True
 
@@ -60,14 +58,11 @@ class TransductiveFineTuning:
     augment: bool = False
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        validate(self)
-
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss before each step.
 
         Raises:
-            InputError: the episodes have no images, or memory is insufficient for batch_norm="task".
+            InputError: the episodes have no images.
         """
         shown = episodes.pictures
         if shown is None:
@@ -177,36 +172,7 @@ class _Task:
         return self.pictures.normalised(changed[order.argsort()])
 
     def _pieces(self) -> list[slice]:
-        """Parts of the task that fit in memory; gradients are accumulated over them. One part for batch_norm="task"."""
-        count, needed = len(self.plain), _activations(self.network, self.plain[:1])
-        at_once = max(1, _ACTIVATIONS.get(self.plain.device.type, _ACTIVATIONS["cuda"]) // needed)
-        if self.settings.batch_norm == "task":
-            at_once = count
-            if self.plain.device.type == "cpu":
-                require(
-                    f"batch_norm=task, with {count:,} images of a task at once,",
-                    {"activations": float(count * needed)},
-                    "use batch_norm=base, which processes a few images at a time",
-                )
+        """Parts of the task, over which gradients are accumulated. One part for batch_norm="task"."""
+        count = len(self.plain)
+        at_once = count if self.settings.batch_norm == "task" else _AT_ONCE.get(self.plain.device.type, 256)
         return [slice(first, first + at_once) for first in range(0, count, at_once)]
-
-
-def _activations(network: nn.Module, image: Tensor) -> int:
-    """Bytes of activations that a backward pass keeps per image."""
-    weights = {weight.untyped_storage().data_ptr() for weight in network.parameters()}
-    kept: dict[int, int] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in weights:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    training = [module for module in network.modules() if module.training]
-    network.eval()  # batch statistics may be undefined for one image
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        output = network(image)
-    for module in training:
-        module.training = True
-    del output
-    return max(1, sum(kept.values()))

@@ -6,11 +6,12 @@ from typing import ClassVar
 import torch
 
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class ZeroShot:
+class ZeroShot(Method):
     """Each query gets the class whose name is most similar to it; labelled examples are not used.
 
     Probabilities are softmax_k(logit_scale cos(x_q, t_k)), with the features t_k of the class names, or the `prior` of
@@ -18,13 +19,9 @@ class ZeroShot:
     """
 
     transductive: ClassVar[bool] = False
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
-        probabilities = torch.softmax(episodes.log_prior, dim=2)
-        return Predictions(
-            probabilities, torch.zeros(len(probabilities), dtype=torch.int64, device=probabilities.device)
-        )
+        return Predictions(torch.softmax(episodes.log_prior, dim=2))

@@ -8,17 +8,18 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast
 from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.propagation import SparsePropagation
 from clustering.graphs.similarity import cosine_of
 from clustering.graphs.sparse_graph import SparseGraph
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform, unit_features
 
 
 @dataclass(frozen=True)
-class ZLaP:
+class ZLaP(Method):
     """Propagate the labels of class names over a graph of class names, support and queries:
 
         F = (I - alpha D^-1/2 W D^-1/2)^-1 Y,   W = A + A^T.
@@ -37,8 +38,6 @@ class ZLaP:
         alpha: weight of the neighbours' labels, below 1.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 
@@ -48,7 +47,7 @@ class ZLaP:
     alpha: Annotated[float, AtLeast(0)] = 0.3
 
     def __post_init__(self) -> None:
-        validate(self)
+        super().__post_init__()
         if self.alpha >= 1:
             raise InputError(f"ZLaP: alpha must be below 1, not {self.alpha!r}; the paper uses 0.3")
 
@@ -71,7 +70,7 @@ class ZLaP:
         scores = SparsePropagation(graph.scaled(scale), self.alpha).spread(known.mT).mT[:, ways + first :]
         mass = scores.sum(dim=2, keepdim=True)
         probabilities = torch.where(mass > 0, scores / mass.clamp_min(1e-30), torch.softmax(episodes.log_prior, dim=2))
-        return Predictions(probabilities, torch.zeros(len(names), dtype=torch.int64, device=names.device))
+        return Predictions(probabilities)
 
     def _graph(self, episodes: Episodes, text: Tensor) -> SparseGraph:
         """The graph of class names, support and queries, in this order."""

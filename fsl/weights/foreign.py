@@ -1,10 +1,13 @@
 """Import of weights written by other programs. Code in a file is never executed."""
 
+import contextlib
+import itertools
+import re
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +18,6 @@ from clustering.files.torch_files import TORCH, read_torch
 from clustering.foundation import memory
 from clustering.foundation.errors import InputError, reason
 from fsl.backbones import create_backbone
-from fsl.weights.key_matching import Matched, Unmatched, classifier_keys, match_keys
 
 RECIPE = 1  # version; increased if the same file gives other weights, so that cached imports are not reused
 CONTAINERS = ("state_dict", "state", "model", "params", "model_state_dict", "net", "network", "weights")
@@ -42,34 +44,131 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
     with torch.random.fork_rng(devices=[]):  # the random initial weights are replaced
         backbone = create_backbone(name, channels=channels, size=size)
     try:
-        matched = _matched(weights, backbone)
-        backbone.load_state_dict(matched.tensors)
-    except Unmatched as error:
+        matched = match(weights, backbone)
+    except UnmatchedError as error:
         raise InputError(
             f"{path}: not the weights of backbone {name} for images of {channels} x {size} x {size}: {error}; "
             "give the network of these weights with backbone=NAME"
         ) from error
+    backbone.load_state_dict(matched.tensors)
     bad = [key for key, value in backbone.state_dict().items() if not bool(value.isfinite().all())]
     if bad:
         raise InputError(f"{path}: NaN or infinite weights in the network's {bad[0]}; give another file")
-    backbone.left_out = tuple(classifier_keys(weights, backbone.state_dict()))  # type: ignore[assignment]
+    backbone.left_out = matched.left_out  # type: ignore[assignment]
     backbone.folded = matched.folded  # type: ignore[assignment]
     return backbone.eval()
 
 
-def _matched(weights: dict[str, Tensor], backbone: nn.Module) -> Matched:
-    """Like `match_keys`, with a second attempt after timm's renaming of the original authors' names."""
+HEADS = ("fc", "classifier", "head", "head_dist", "linear", "last_linear", "logits")  # names of classifiers
+COUNTER = "num_batches_tracked"  # missing in older files, and not used in evaluation
+RENAMES: tuple[tuple[str, str], ...] = (
+    (r"(^|\.)conv(\d)\.([01])\.", r"\1blocks.#\2.\3."),  # SimpleShot, ProtoNet and others; # counts from 1
+    (r"(^|\.)trunk\.(\d)\.C\.", r"\1blocks.\2.0."),  # CloserLookFewShot and its descendants
+    (r"(^|\.)trunk\.(\d)\.BN\.", r"\1blocks.\2.1."),
+    (r"(^|\.)trunk\.\d\.trunk\..*", ""),  # the same layers again
+    *(
+        (rf"(^|\.)layers\.{layer}\.{theirs}\.", rf"\1blocks.{stage}.{block}.{own}.")
+        for layer, (stage, block) in enumerate((k, i) for k, count in enumerate((1, 2, 2, 6, 2)) for i in range(count))
+        for theirs, own in (("conv1", "conv_dw"), ("conv2", "conv_pw"), ("bn1", "bn1"), ("bn2", "bn2"))
+    ),
+    (r"(^|\.)conv1\.(?=weight$)", r"\1conv_stem."),
+)
+"""Names in other programs (Conv-4, Conv-6, MobileNet), as patterns, and the names here; an empty name is left out."""
+
+
+class UnmatchedError(ValueError):
+    """Tensors of the network are not in the file, or the reverse; the message names each."""
+
+
+class Matched(NamedTuple):
+    """The tensors of a file under the network's own names, its tensors of a classifier, which are not used, and its
+    biases that were merged in running means."""
+
+    tensors: dict[str, Tensor]
+    left_out: tuple[str, ...]
+    folded: tuple[str, ...]
+
+
+def match(weights: Mapping[str, Tensor], backbone: nn.Module) -> Matched:
+    """Find the tensors of a network in a file, strictly: by name, never by shape.
+
+    Names are the network's own, those of `RENAMES`, or those that timm's `checkpoint_filter_fn` knows, behind one
+    prefix (`module.`, `encoder.` ...). If the file has a bias for a convolution that has none in the network because
+    batch normalisation follows, the bias is subtracted from the running mean of this normalisation, which is
+    equivalent.
+
+    Raises:
+        UnmatchedError: a tensor has no counterpart; the message names each.
+    """
     expected = backbone.state_dict()
     try:
-        return match_keys(weights, expected)
-    except Unmatched as error:
-        rename = getattr(sys.modules[type(backbone).__module__], "checkpoint_filter_fn", None)
-        if rename is None:
-            raise
-        try:
-            return match_keys(rename(weights, backbone), expected)
-        except (Unmatched, KeyError, IndexError, AttributeError, RuntimeError, TypeError):
-            raise error from None  # the first error, which uses the file's own names
+        return _by_name(weights, expected)
+    except UnmatchedError as error:
+        of_timm = getattr(sys.modules[type(backbone).__module__], "checkpoint_filter_fn", None)
+        renames: list[Callable[[dict[str, Tensor]], dict[str, Tensor]]] = [_renamed]
+        if of_timm is not None:
+            renames.append(lambda tensors: of_timm(tensors, backbone))
+        for rename in renames:
+            with contextlib.suppress(
+                UnmatchedError, KeyError, IndexError, AttributeError, RuntimeError, TypeError, ValueError
+            ):
+                return _by_name(rename(dict(weights)), expected)
+        raise error from None  # the first error, which uses the file's own names
+
+
+def _renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    found = {}
+    for key, tensor in weights.items():
+        pattern, name = next(((old, new) for old, new in RENAMES if re.search(old, key)), ("^$", ""))
+        own = re.sub(pattern, name, key)
+        own = re.sub(r"#(\d)", lambda count: str(int(count[1]) - 1), own)
+        if own and (name or pattern == "^$"):
+            found[own] = tensor
+    return found
+
+
+def _by_name(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> Matched:
+    """Match equal names after one prefix, the one with the most matches. Tensors without this prefix are ignored."""
+    needed = [key for key in expected if not key.endswith(COUNTER)]
+    prefixes = {""} | {key[: i + 1] for key in weights for i, letter in enumerate(key) if letter == "."}
+    prefix = max(sorted(prefixes), key=lambda prefix: sum(prefix + key in weights for key in needed))
+    missing = [key for key in needed if getattr(weights.get(prefix + key), "shape", None) != expected[key].shape]
+    norms = _normalised(needed)
+    folded = {
+        f"{prefix}{convolution}.bias": norm
+        for convolution, norm in norms.items()
+        if f"{prefix}{convolution}.bias" in weights
+    }
+    used = {*(prefix + key for key in needed if key not in missing), *folded}
+    rest = [key for key in weights if key not in used and not key.endswith(COUNTER)]
+    heads = [key for key in rest if not set(HEADS).isdisjoint(key.split("."))]
+    surplus = [key for key in rest if key.startswith(prefix) and key not in heads]
+    if missing or surplus:
+        lists = {"the network's": (missing, expected), "the file's": (surplus, weights)}
+        parts = [
+            f"{side} {', '.join(f'{key} {tuple(tensors[key].shape)}' for key in keys)}"
+            for side, (keys, tensors) in lists.items()
+            if keys
+        ]
+        raise UnmatchedError(f"no counterpart for {' and for '.join(parts)}")
+    found = {key: weights[prefix + key] if key in needed else torch.zeros_like(expected[key]) for key in expected}
+    for bias, norm in folded.items():
+        found[f"{norm}.running_mean"] = found[f"{norm}.running_mean"] - weights[bias]
+    return Matched(found, tuple(heads), tuple(folded))
+
+
+def _normalised(keys: Sequence[str]) -> dict[str, str]:
+    """Convolutions without bias, each with the batch normalisation that directly follows it in the same block."""
+    leaves: dict[str, set[str]] = {}
+    for key in keys:
+        leaves.setdefault(key.rpartition(".")[0], set()).add(key.rpartition(".")[2])
+    return {
+        name: norm
+        for name, norm in itertools.pairwise(leaves)
+        if leaves[name] == {"weight"}
+        and "running_mean" in leaves[norm]
+        and name.rpartition(".")[0] == norm.rpartition(".")[0]
+    }
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:

@@ -203,7 +203,9 @@ class _Names(dict[str, Any]):
     def _without_methods(self, node: ast.ClassDef) -> None:
         body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(node) or ""))]
         for line in node.body:
-            if isinstance(line, ast.AnnAssign) and "ClassVar" not in ast.unparse(line.annotation):
+            if isinstance(line, ast.AnnAssign):
+                if "ClassVar" in ast.unparse(line.annotation):  # by which a subclass takes a field away
+                    line.annotation, line.value = ast.Name("ClassVar", ast.Load()), None
                 if isinstance(line.annotation, ast.Constant):
                     line.annotation = ast.parse(str(line.annotation.value), mode="eval").body
                 body.append(line)

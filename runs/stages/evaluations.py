@@ -99,19 +99,13 @@ class EvaluationStage(Stage):
         cls, batch: Sequence[tuple[Self, TrackedRun]], prepared: "tuple[FeatureBank, Pictures | None]", work: Workspace
     ) -> Iterator[Computed | Exception]:
         from fsl.evaluation.episodic import evaluate
-        from fsl.evaluation.unfinished import Unfinished
         from fsl.machine import resolve_device
 
-        stages, (bank, shown), unfinished = [stage for stage, _ in batch], prepared, None
+        stages, (bank, shown) = [stage for stage, _ in batch], prepared
         first, names = stages[0], [stage.label for stage in stages]
         labels = [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names, 1)]
         config, failed = first.config, dict[str, Exception]()
         tasks = tasks_of(config, bank)
-        if shown:  # hours, which may be interrupted
-            folder = work.store.working(first.kind, first.key, force=work.force)
-            unfinished = Unfinished(folder / "tasks.safetensors", bank.fingerprint())
-            if unfinished.done:
-                work.progress.note(f"{first.name}: going on after {unfinished.done:,} tasks")
         found = evaluate(
             {label: stage.config.strategy.build() for label, stage in zip(labels, stages, strict=True)},
             bank,
@@ -123,7 +117,6 @@ class EvaluationStage(Stage):
             audits=config.audit,
             failures=failed,
             pictures=shown,
-            unfinished=unfinished,
         )
         for label, stage in zip(labels, stages, strict=True):
             yield failed[label] if label in failed else stage._computed(found[label], bank, work)

@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 
 from fsl.benchmarks.benchmark import SPLITS
-from fsl.benchmarks.cub import Cub
+from fsl.benchmarks.papers import Cub
 
 
 def few(monkeypatch, kind, each):

@@ -1,16 +1,11 @@
 """BAVARDAGE against loops with its projection, descent, and the methods that it is a case of."""
 
-import dataclasses
-
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
 from fsl.strategies.bavardage import BAVARDAGE
-from fsl.strategies.soft_kmeans import SoftKMeans
 from tests.oracles import mixture_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
 from tests.oracles.sweeps import largest_rise
@@ -54,35 +49,3 @@ def test_the_objective_never_rises(seed: int, single: bool, **options: float) ->
     found = BAVARDAGE(rounds=30, **options).predict(episodes)
     assert found.trace is not None
     assert largest_rise(found.trace) <= (1e-5 if single else 1e-12)
-
-
-def test_without_priors_it_is_soft_kmeans() -> None:
-    episodes = draw(3, queries=20)
-    found = BAVARDAGE(beta=8.0, prior=1e-9, concentration=1e9, rounds=7, start_beta=8.0, start_rounds=1)
-    expected = SoftKMeans(transform="CL2N", scaling=None, beta=8.0, rounds=8, tolerance=0).predict(episodes)
-    # But for what is left of the variance of a mean.
-    torch.testing.assert_close(found.predict(episodes).probabilities, expected.probabilities, atol=0.05, rtol=0)
-
-
-def test_it_learns_that_classes_are_of_different_sizes() -> None:
-    """Two clusters that overlap, one with nine tenths of the queries: more of them are right than with equal sizes."""
-    generator = torch.Generator().manual_seed(0)
-    hidden = (torch.rand(200, 60, generator=generator) > 0.9).long()
-    centres = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
-    query = centres[hidden] + 0.9 * torch.randn(200, 60, 2, generator=generator)
-    support = centres.expand(200, -1, -1).repeat_interleave(3, dim=1)
-    episodes = Episodes(support, torch.arange(2).repeat_interleave(3).expand(200, -1), query, 2)
-    learned = BAVARDAGE(transform="UN", beta=1.2, prior=0.1, start_beta=1.2, rounds=20)
-    right = [
-        float((strategy.predict(episodes).labels == hidden).double().mean())
-        for strategy in (learned, dataclasses.replace(learned, concentration=1e6))
-    ]
-    assert right[0] > right[1] + 0.01
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("beta", 0.0), ("prior", -1.0), ("concentration", 0), ("rounds", 0), ("start_rounds", 1.5)]
-)
-def test_wrong_values_name_the_field(field: str, value: object) -> None:
-    with pytest.raises(InputError, match=field):
-        BAVARDAGE(**{field: value})  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import json
 import os
 from pathlib import Path
 
@@ -14,21 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
-from clustering.sphere import on_sphere
-from fsl.classifier_files import described
 from fsl.episodes import Episodes, check_evidence
 from fsl.evaluation.episodic import evaluate
+from fsl.extra.adaptive import Adaptive
+from fsl.extra.text_mixture import TextMixture
 from fsl.features.bank import FeatureBank
 from fsl.samplers.named_classes import NamedClasses
 from fsl.strategies import STRATEGIES
-from fsl.strategies.adaptive import Adaptive
 from fsl.strategies.em_dirichlet import EMDirichlet
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.lp_plus_plus import LPPlusPlus
 from fsl.strategies.refined import Refined
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.stata import StatA
-from fsl.strategies.text_mixture import TextMixture, placed_names
 from fsl.strategies.tim_adm import TIMADM
 from fsl.strategies.tip_adapter import TipAdapter
 from fsl.strategies.transclip import TransCLIP
@@ -41,25 +38,6 @@ OPTIONAL, REQUIRED = (
     for use in ("optional", "required")
 )
 CONFIGS = Path(__file__).parents[2] / "configs"
-
-
-def preset(name: str) -> tuple[str, dict[str, object]]:
-    """The strategy of a preset and the fields that its file and those below it set."""
-    path = CONFIGS / "strategy" / f"{name}.yaml"
-    if not path.exists():
-        return name, {}
-    fields = yaml.safe_load(path.read_text()) or {}
-    if "base" not in fields:
-        return str(fields.pop("name", name)), fields
-    kind, below = preset(fields.pop("base"))
-    return kind, {**below, **fields}
-
-
-PRESETS = [
-    path.stem
-    for path in sorted((CONFIGS / "strategy").glob("*.yaml"))
-    if preset(path.stem)[0] in [*OPTIONAL, *REQUIRED]
-]
 
 
 def draw(seed: int, way: int = 4, shot: int = 0, queries: int = 12, dim: int = 8, batch: int = 3) -> Episodes:
@@ -191,16 +169,6 @@ def test_the_correct_forms_never_raise_their_objective(
         assert bool((rise <= 1e-9 * (1 + trace[1:].abs().nan_to_num(0))).all()), type(strategy).__name__
 
 
-@pytest.mark.parametrize("name", OPTIONAL)
-def test_without_class_names_or_weight_nothing_changes(name: str) -> None:
-    kind = STRATEGIES.load(name)
-    named = draw(5, shot=2)
-    plain = dataclasses.replace(named, text=None)
-    expected = kind(transform="L2N").predict(plain).probabilities
-    assert torch.equal(kind(transform="L2N", text_weight=0.0).predict(named).probabilities, expected)
-    assert not torch.equal(kind(transform="L2N").predict(named).probabilities, expected)
-
-
 @pytest.mark.parametrize("name", [*OPTIONAL, *REQUIRED])
 def test_zero_shot_tasks_and_a_prior_instead_of_text(name: str) -> None:
     """Every strategy that takes class names works without any labelled example, and most from probabilities alone."""
@@ -214,39 +182,6 @@ def test_zero_shot_tasks_and_a_prior_instead_of_text(name: str) -> None:
     if name not in ("zlap", "lp_plus_plus", "refined"):  # they need features of the class names
         probable = dataclasses.replace(episodes, text=None, prior=prior)
         assert bool(strategy.predict(probable).probabilities.isfinite().all())
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_the_other_tasks_of_a_batch_change_nothing(name: str) -> None:
-    """Tasks with and without labelled pictures in one batch, with padding, against each task by itself."""
-    kind, fields = preset(name)
-    built = STRATEGIES.load(kind)
-    transform = {"transform": "L2N"} if "transform" in {field.name for field in dataclasses.fields(built)} else {}
-    strategy = built(**{**fields, **transform})
-    named, generator = draw(9, shot=2), torch.Generator().manual_seed(9)
-    has = torch.rand(3, 8, generator=generator) < 0.6
-    has[1] = False
-    queries = torch.rand(3, 12, generator=generator) < 0.9
-    batch = strategy.predict(dataclasses.replace(named, support_mask=has, query_mask=queries)).probabilities
-    for task in range(3):
-        alone = Episodes(
-            named.support[[task]][:, has[task]],
-            named.support_labels[[task]][:, has[task]],
-            named.query[[task]][:, queries[task]],
-            named.way,
-            text=named.text[[task]],  # type: ignore[index]
-            logit_scale=named.logit_scale,
-        )
-        expected = strategy.predict(alone).probabilities[0]
-        np.testing.assert_allclose(batch[task][queries[task]].numpy(), expected.numpy(), atol=1e-7)
-
-
-def test_zero_shot_is_the_nearest_name() -> None:
-    episodes = draw(7)
-    assert episodes.text is not None
-    cosines = torch.nn.functional.cosine_similarity(episodes.query[:, :, None], episodes.text[:, None], dim=3)
-    assert torch.equal(ZeroShot().predict(episodes).labels, cosines.argmax(2))
-    assert torch.equal(SimpleShot(transform="L2N").predict(episodes).labels, cosines.argmax(2))
 
 
 def test_what_is_required_is_said() -> None:
@@ -269,15 +204,6 @@ def test_what_is_required_is_said() -> None:
         dataclasses.replace(named, prior=prior)
 
 
-@pytest.mark.parametrize("scale", ["100", -1.0, float("nan"), None])
-def test_a_saved_classifier_with_a_damaged_logit_scale_is_refused(scale: object) -> None:
-    description = {"classes": ["a", "b"], "refined_by": 0, "strategy": "adaptive", "fields": {}, "logit_scale": 100.0}
-    description |= {"backbone": None, "weights": None, "encoder": None}
-    assert described(Path("x"), {"classifier": json.dumps(description)})["logit_scale"] == 100.0
-    with pytest.raises(InputError, match="its header is damaged"):
-        described(Path("x"), {"classifier": json.dumps(description | {"logit_scale": scale})})
-
-
 def test_a_bank_keeps_its_class_names(tmp_path: Path) -> None:
     text = torch.rand(2, 3)
     bank = FeatureBank(torch.rand(4, 3), torch.tensor([0, 1, 0, 1]), ("cat", "dog"), text=text, prompts=("a {}",))
@@ -291,32 +217,6 @@ def test_a_bank_keeps_its_class_names(tmp_path: Path) -> None:
         dataclasses.replace(bank, text=text[:1])
     with pytest.raises(InputError, match="'dog'"):
         dataclasses.replace(bank, text=text * torch.tensor([[1.0], [0.0]]))
-
-
-@settings(max_examples=50, deadline=None)
-@given(seed=st.integers(0, 10_000), dim=st.integers(1, 6), decades=st.floats(0, 4))
-def test_the_mean_on_the_sphere_is_lowest_there(seed: int, dim: int, decades: float) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    mean = torch.randn(dim, generator=generator, dtype=torch.float64)
-    weights = 10 ** (decades * torch.rand(dim, generator=generator, dtype=torch.float64))
-    value = lambda mu: (weights * (mu - mean).square()).sum(-1)  # noqa: E731
-    lowest = on_sphere(mean, weights)
-    torch.testing.assert_close(lowest.norm(), torch.ones((), dtype=torch.float64))
-    others = torch.nn.functional.normalize(torch.randn(2000, dim, generator=generator, dtype=torch.float64), dim=1)
-    assert bool((value(lowest) <= value(others) * (1 + 1e-9) + 1e-12).all())
-
-
-def test_names_are_placed_among_the_images() -> None:
-    """Where texts are the class centres in another place and at another scale, they are put back on them."""
-    generator = torch.Generator().manual_seed(0)
-    centres = torch.nn.functional.normalize(torch.randn(1, 5, 16, generator=generator), dim=2)
-    query = centres.repeat_interleave(4, dim=1)
-    prior = torch.eye(5).repeat_interleave(4, dim=0)[None]
-    text = torch.nn.functional.normalize(centres - centres.mean(1, keepdim=True) + 3.0, dim=2)
-    none = torch.zeros(1, 0, dtype=torch.int64)
-    episodes = Episodes(query[:, :0], none, query, 5, text=text, prior=prior)
-    distance = (placed_names(episodes) - centres).norm(dim=2).mean()
-    assert float(distance) < 0.5 * float((text - centres).norm(dim=2).mean())
 
 
 def _whurs(name: str) -> dict[str, np.ndarray]:
@@ -367,34 +267,6 @@ def test_every_published_accuracy_on_whurs19() -> None:
     assert max(off["transclip"]) == 0
     assert max(off["zero_shot"]) <= 2
     assert sum(wrong > 0 for wrong in off["zero_shot"]) <= 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("weight", [0.1, 1.0, 5.0, 20.0])
-@pytest.mark.parametrize("encoder", ENCODERS.values())
-def test_the_correct_forms_never_raise_their_objective_on_real_batches(encoder: str, weight: float) -> None:
-    data = _whurs(encoder)
-    images, labels, text = _unit(data["images"]), torch.from_numpy(data["labels"]).long(), _unit(data["text"])
-    shots = torch.cat([(labels == k).nonzero()[:2, 0] for k in range(len(text))])
-    for present in ([2, 7, 11], range(len(text))):
-        query = images[torch.isin(labels, torch.tensor(list(present)))][None, ::3]
-        for support in (shots[:0], shots):
-            episodes = Episodes(images[support][None], labels[support][None], query, len(text), text=text[None])
-            strategies = [
-                TransCLIP(text_weight=weight, tolerance=0),
-                StatA(text_weight=weight, alpha=weight, tolerance=0),
-                TextMixture(text_weight=weight, weight=weight),
-                EMDirichlet(weight=weight, inner=20),
-                LaplacianShot(transform="L2N", weight=weight, text_weight=weight),
-                LaplacianShot(transform="L2N", weight=weight, graph="mutual", similarity="gaussian"),
-                LPPlusPlus(iterations=30),
-            ]
-            for strategy in strategies:
-                trace = strategy.predict(episodes).trace
-                if trace is None:  # LP++ without labelled images
-                    continue
-                rise = trace.double().diff(dim=0).nan_to_num(0)
-                assert bool((rise <= 1e-5 * (1 + trace[1:].abs().nan_to_num(0))).all()), type(strategy).__name__
 
 
 def test_adaptive_is_above_zero_shot_with_few_and_with_all_classes() -> None:

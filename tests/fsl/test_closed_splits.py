@@ -32,21 +32,6 @@ def test_images_of_a_closed_split_are_refused_before_anything_is_read(tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
-def test_it_opens_again_whatever_happened_inside():
-    with pytest.raises(ZeroDivisionError), closed("novel"):
-        raise ZeroDivisionError
-    check_open("novel")
-
-
-def test_it_stays_closed_until_the_outermost_block_ends():
-    with closed("novel"):
-        with closed("novel", "base"):
-            pass
-        check_open("base")
-        with pytest.raises(ClosedSplitError):
-            check_open("novel")
-
-
 def test_it_is_closed_for_other_threads_too():
     found = []
 

@@ -10,17 +10,11 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.strategies.kmeans import KMeans
-from fsl.strategies.kmodes import KModes
-from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
-from fsl.strategies.slk_bo import SLKBO
-from fsl.strategies.slk_means import SLKMeans
-from fsl.strategies.slk_ms import SLKMS
+from fsl.strategies.slk import SLKBO, SLKMS, KMeans, KModes, SLKMeans
 from tests.oracles import constrained_clustering_loops as loops
 from tests.oracles import fewshot_loops as oracle
-from tests.oracles.small_tasks import draw, turned
-from tests.oracles.sweeps import largest_rise, recorded_sweeps
+from tests.oracles.small_tasks import draw
 
 KINDS = {SLKMeans: "means", SLKMS: "modes", SLKBO: "points", KMeans: "means", KModes: "modes"}
 NOT_OF_THE_LOOPS = {"text_weight", "transform", "step", "max_iterations", "tolerance", "max_sweeps", "sweep_tolerance"}
@@ -127,104 +121,6 @@ def test_the_objective_never_rises_over_outer_steps(kind: Any, seed: int, symmet
     assert bool((steps[~steps.isnan()] <= 1e-9 * trace.nan_to_num().abs().max()).all())
 
 
-@SLK
-@settings(deadline=None, max_examples=10)
-@given(
-    seed=st.integers(0, 100_000),
-    weight=st.floats(0.1, 20),
-    graph=st.sampled_from(["average", "union", "mutual"]),
-    clamp=st.sampled_from(["always", "start"]),
-    single=st.booleans(),
-)
-def test_the_objective_never_rises_within_an_assignment_step(
-    kind: Any, seed: int, single: bool, **options: Any
-) -> None:
-    """Whatever becomes of the prototypes: hard members, by-product modes."""
-    episodes = draw(seed, queries=20)
-    if single:
-        assert episodes.base_mean is not None
-        episodes = Episodes(
-            episodes.support.float(),
-            episodes.support_labels,
-            episodes.query.float(),
-            3,
-            base_mean=episodes.base_mean.float(),
-        )
-    with recorded_sweeps() as traces:
-        kind(**options).predict(episodes)
-    assert max(map(largest_rise, traces)) <= (1e-5 if single else 1e-12)
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 100_000), transform=st.sampled_from(["UN", "L2N", "CL2N"]), kind=st.sampled_from([KMeans]))
-def test_lloyds_energy_never_rises(seed: int, transform: Any, kind: Any) -> None:
-    """Clamped hard K-means: the sum of squared distances of all points to the mean of their class."""
-    episodes, before = draw(seed, queries=20), torch.full((3,), torch.inf, dtype=torch.float64)
-    assert episodes.base_mean is not None
-    features = episodes.transformed(transform)
-    delta = features.support.mean(1, keepdim=True) - features.query.mean(1, keepdim=True)
-    points = torch.cat([features.support, features.query + delta], dim=1)
-    for steps in range(1, 6):
-        labels = kind(transform=transform, max_iterations=steps).predict(episodes).labels
-        one_hot = torch.nn.functional.one_hot(torch.cat([episodes.support_labels, labels], dim=1), 3).double()
-        means = one_hot.mT @ points / one_hot.sum(1)[..., None]
-        energy = (points - one_hot @ means).square().sum((1, 2))
-        assert bool((energy <= before + 1e-9).all())
-        before = energy
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 100_000), shift=st.booleans(), members=members)
-def test_one_step_of_kmeans_from_the_support_is_simpleshot(seed: int, shift: bool, members: Any) -> None:
-    episodes = draw(seed)
-    delta = episodes.support.mean(1, keepdim=True) - episodes.query.mean(1, keepdim=True)
-    moved = dataclasses.replace(episodes, query=episodes.query + delta) if shift else episodes
-    found = KMeans(transform="UN", shift=shift, members=members, max_iterations=1).predict(episodes)
-    torch.testing.assert_close(found.probabilities, SimpleShot(transform="UN").predict(moved).probabilities)
-
-
-@settings(deadline=None, max_examples=10)
-@given(
-    seed=st.integers(0, 100_000), clamp=st.sampled_from(["always", "start"]), transform=st.sampled_from(["UN", "L2N"])
-)
-def test_without_weight_slk_is_kmeans_and_kmodes(seed: int, **options: Any) -> None:
-    episodes = draw(seed)
-    for laplacian, without in ((SLKMeans, KMeans), (SLKMS, KModes)):
-        first, second = laplacian(weight=0, beta=1.0, **options).predict(episodes), without(**options).predict(episodes)
-        assert torch.equal(first.probabilities, second.probabilities)
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 100_000), weight=st.floats(0.1, 1.0))
-def test_slk_means_of_one_step_without_arcs_to_the_support_is_laplacianshot(seed: int, weight: float) -> None:
-    """Support far from the queries is nobody's neighbour; with one distance to all of them it changes no decision."""
-    generator = torch.Generator().manual_seed(seed)
-    query = torch.cat([torch.randn(1, 12, 5, generator=generator), torch.zeros(1, 12, 3)], dim=2).double()
-    support = torch.cat([torch.zeros(1, 3, 5), 30 * torch.eye(3)[None]], dim=2).double()
-    support[..., :5] = torch.randn(3, 5, generator=generator) / 30
-    episodes = Episodes(support, torch.arange(3)[None], query, 3)
-    options: dict[str, Any] = {
-        "transform": "UN",
-        "weight": weight,
-        "shift": False,
-        "neighbours": 2,
-        "graph": "directed",
-    }
-    options |= {"step": "published", "tolerance": 0.0}
-    found = SLKMeans(beta=1.0, max_iterations=1, sweep_tolerance=0.0, **options).predict(episodes)
-    expected = LaplacianShot(rectify=False, **options).predict(episodes)
-    torch.testing.assert_close(found.probabilities, expected.probabilities)
-
-
-@SLK
-def test_rotations_and_translations_change_nothing(kind: Any) -> None:
-    episodes = draw(9)
-    away = turned(episodes, moved=3)
-    for strategy in (kind(), kind.as_published()):
-        found, expected = strategy.predict(away).probabilities, strategy.predict(episodes).probabilities
-        torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
-
-
 def test_by_product_modes_move_though_the_support_is_clamped() -> None:
     """fewshot.md 4.5: clamped rows would win every argmax, and the answer would be that of the first step."""
     episodes = draw(3, queries=30)
@@ -250,13 +146,3 @@ def test_a_directed_graph_has_no_objective_to_descend(kind: Any) -> None:
     with pytest.raises(InputError, match=f"{kind.__name__}.*graph=average"):
         kind(graph="directed")
     assert kind(graph="directed", weight=0).graph == "directed"
-
-
-@pytest.mark.parametrize("kind", [SLKMeans, SLKMS, SLKBO, KMeans, KModes])
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("beta", 0.0), ("clamp", "never"), ("first", "M"), ("shift", "yes"), ("max_iterations", 0), ("tolerance", None)],
-)
-def test_wrong_values_name_the_field(kind: Any, field: str, value: object) -> None:
-    with pytest.raises(InputError, match=field):
-        kind(**{field: value})

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fsl.benchmarks.benchmark import SPLITS
-from fsl.benchmarks.cub import Cub
+from fsl.benchmarks.papers import Cub
 from tests.fsl.small_benchmarks import few, png, write_cub, write_picture
 
 

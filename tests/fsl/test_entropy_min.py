@@ -5,9 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.foundation.errors import InputError
-from fsl.strategies.entropy_min import EntropyMin
-from fsl.strategies.simpleshot import SimpleShot
+from fsl.strategies.tim_gd import EntropyMin
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
 
@@ -31,32 +29,3 @@ def test_it_agrees_with_autograd(
         expected, losses = oracle.entropy_min(*task, 3, **options)  # type: ignore[arg-type]
         torch.testing.assert_close(found.probabilities[i], torch.from_numpy(expected), atol=1e-4, rtol=1e-4)
         assert found.trace[: len(losses), i].tolist() == pytest.approx(losses, abs=1e-4, rel=1e-4)
-
-
-def test_the_loss_falls() -> None:
-    """By small steps in each of them."""
-    trace = EntropyMin(iterations=50).predict(draw(1, batch=8)).trace
-    assert trace is not None
-    assert bool((trace[1:] < trace[:-1]).all())
-
-
-def test_without_steps_it_is_simpleshot() -> None:
-    episodes = draw(5)
-    found = EntropyMin(iterations=0).predict(episodes).probabilities
-    torch.testing.assert_close(found, SimpleShot(beta=7.5).predict(episodes).probabilities)
-
-
-def test_the_entropy_of_the_queries_falls() -> None:
-    episodes = draw(6, batch=8)
-
-    def entropies(weight: float) -> torch.Tensor:
-        p = EntropyMin(weight=weight, learning_rate=1e-3).predict(episodes).probabilities
-        return -torch.xlogy(p, p).sum(-1).mean(-1)
-
-    assert bool((entropies(5.0) < entropies(0.0)).all())
-
-
-@pytest.mark.parametrize(("field", "value"), [("temperature", 0.0), ("weight", -1.0), ("iterations", -1)])
-def test_wrong_values_name_the_field(field: str, value: object) -> None:
-    with pytest.raises(InputError, match=field):
-        EntropyMin(**{field: value})  # type: ignore[arg-type]

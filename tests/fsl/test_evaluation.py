@@ -12,13 +12,12 @@ import torch
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes, Predictions
 from fsl.evaluation import Evaluation, evaluate
-from fsl.evaluation.scores import ClassScores
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
-from fsl.tasks import BLOCK, Tasks
+from fsl.tasks import Tasks
 from fsl.transforms import transform_features
 
 
@@ -33,30 +32,6 @@ def make_bank(seed: int = 0, classes: int = 8, each: int = 25, dim: int = 12) ->
 STRATEGIES = {"simple": SimpleShot(), "raw": SimpleShot(transform="UN"), "laplacian": LaplacianShot()}
 
 
-def test_the_same_config_gives_equal_accuracies_and_another_seed_other_tasks() -> None:
-    bank = make_bank()
-    runs = [evaluate(STRATEGIES, bank, Balanced(query=10).tasks(bank.labels, s), 300) for s in (1, 1, 2)]
-    for name in STRATEGIES:
-        assert np.array_equal(runs[0][name].accuracies, runs[1][name].accuracies)
-        assert not np.array_equal(runs[0][name].accuracies, runs[2][name].accuracies)
-
-
-def test_blocks_of_tasks_are_joined_to_larger_batches() -> None:
-    bank = make_bank()
-    tasks = Balanced(query=3).tasks(bank.labels)
-    sizes: list[int] = []
-
-    class Watched(SimpleShot):
-        def predict(self, episodes: Episodes) -> Predictions:
-            sizes.append(len(episodes.support_labels))
-            return super().predict(episodes)
-
-    found = evaluate({"s": Watched()}, bank, tasks, 2 * BLOCK + 9, batch=2 * BLOCK)["s"]
-    assert sorted(sizes) == [9, 2 * BLOCK]
-    by_block = evaluate({"s": SimpleShot()}, bank, tasks, 2 * BLOCK + 9)["s"]
-    assert float((found.accuracies != by_block.accuracies).mean()) < 0.01  # near ties
-
-
 @pytest.mark.parametrize("batch", [1, 7, 300])
 def test_the_batch_size_changes_nothing_but_ties(batch: int) -> None:
     bank = make_bank()
@@ -66,15 +41,6 @@ def test_the_batch_size_changes_nothing_but_ties(batch: int) -> None:
     for name in STRATEGIES:
         # one query of a task near a tie moves its accuracy by 1/50
         assert float((whole[name].accuracies != parts[name].accuracies).mean()) < 0.02
-
-
-def test_together_or_alone_is_the_same() -> None:
-    bank = make_bank()
-    sampler = Balanced(query=10).tasks(bank.labels)
-    together = evaluate(STRATEGIES, bank, sampler, 80)
-    for name, strategy in STRATEGIES.items():
-        alone = evaluate({name: strategy}, bank, sampler, 80)[name]
-        assert np.array_equal(alone.accuracies, together[name].accuracies)
 
 
 def test_accuracy_by_hand() -> None:
@@ -97,13 +63,6 @@ def test_shuffled_hidden_labels_change_no_prediction() -> None:
         assert torch.equal(strategy.predict(first).labels, strategy.predict(second).labels)
     names = set(vars(GatheredEpisodes(bank.features, tasks, "UN"))) | {f.name for f in dataclasses.fields(Episodes)}
     assert not any("query_label" in name for name in names)
-
-
-def test_mean_and_interval() -> None:
-    classes = ClassScores(np.array([4]), np.array([2]))
-    found = Evaluation(np.array([0.5, 0.7, 0.6, 0.8]), np.zeros(4, dtype=np.int64), classes, ("a",))
-    assert found.accuracy == pytest.approx(0.65)
-    assert found.ci95 == pytest.approx(1.96 * 0.0125**0.5 / 2)  # population variance 0.0125
 
 
 def test_a_file_has_all_scores_but_the_time(tmp_path: Path) -> None:
@@ -157,13 +116,6 @@ def features_of(bank: FeatureBank) -> torch.Tensor:
     return transform_features(bank.features, "CL2N", bank.base_mean)
 
 
-def test_balanced_tasks_of_all_classes_count_classes_and_queries_alike() -> None:
-    bank = make_bank()
-    found = evaluate(STRATEGIES, bank, Balanced(way=8, query=10).tasks(bank.labels), 20)
-    for evaluation in found.values():
-        assert evaluation.classes.mean == pytest.approx(evaluation.accuracy)
-
-
 def test_the_interval_of_one_task_is_over_its_queries() -> None:
     bank = make_bank()
     tasks = unequal(Balanced(way=8, query=15).tasks(bank.labels).first(2))
@@ -197,19 +149,6 @@ def test_tasks_of_another_split_are_refused() -> None:
     tasks = Balanced(query=10).tasks(torch.arange(8).repeat_interleave(40)).first(5)
     with pytest.raises(InputError, match="another split"):
         evaluate(STRATEGIES, bank, tasks)
-
-
-def test_no_tasks_are_refused() -> None:
-    bank = make_bank()
-    with pytest.raises(InputError, match="number of tasks"):
-        evaluate(STRATEGIES, bank, Balanced(query=10).tasks(bank.labels), 0)
-
-
-def test_more_tasks_than_the_list_holds_are_refused() -> None:
-    bank = make_bank()
-    tasks = Balanced(query=10).tasks(bank.labels).first(5)
-    with pytest.raises(InputError, match="there are 5"):
-        evaluate(STRATEGIES, bank, tasks, 6)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,23 +193,6 @@ def test_a_faulty_strategy_is_named_with_its_fault(fault: str) -> None:
     bank = make_bank()
     with pytest.raises((InputError, RuntimeError), match=f"strategy mine: .*{fault}"):
         evaluate({"mine": Faulty(fault)}, bank, Balanced(query=10).tasks(bank.labels), 20)  # type: ignore[dict-item]
-
-
-def test_a_strategy_without_transform_is_named() -> None:
-    bank = make_bank()
-    for strategy in (object(), Faulty("", transform="XX")):
-        with pytest.raises(InputError, match="strategy mine lacks"):
-            evaluate({"mine": strategy}, bank, Balanced(query=10).tasks(bank.labels), 20)  # type: ignore[dict-item]
-
-
-def test_a_strategy_may_transform_for_itself() -> None:
-    bank = make_bank()
-    tasks = Balanced(query=10).tasks(bank.labels).first(6)
-    gathered = GatheredEpisodes(bank.features, tasks, "UN", bank.base_mean)
-    expected = Episodes(
-        bank.features[tasks.support], tasks.support_labels, bank.features[tasks.query], 5, base_mean=bank.base_mean
-    )
-    assert torch.equal(gathered.transformed("CL2N").query, expected.transformed("CL2N").query)
 
 
 def episode_parts() -> dict[str, object]:
@@ -318,40 +240,3 @@ def episode_parts() -> dict[str, object]:
 def test_bad_episodes_are_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         Episodes(**{**episode_parts(), **changes})  # type: ignore[arg-type]
-
-
-def test_centring_needs_a_base_mean() -> None:
-    with pytest.raises(InputError, match="base_mean"):
-        SimpleShot().predict(Episodes(**episode_parts()))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="L2N"):
-        Episodes(**episode_parts(), transform="L2N").transformed("CL2N")  # type: ignore[arg-type]
-
-
-class Watcher(SimpleShot):
-    """Notes how many tasks it gets at a time, and on how many threads."""
-
-    seen: ClassVar[list[tuple[int, int]]] = []
-
-    def predict(self, episodes: Episodes) -> Predictions:
-        Watcher.seen.append((len(episodes.support_labels), torch.get_num_threads()))
-        return super().predict(episodes)
-
-
-def test_large_tasks_share_the_cores_and_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    bank = make_bank()
-    tasks = Balanced(query=10).tasks(bank.labels).first(20)  # of 55 points
-    cores = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        Watcher.seen.clear()
-        small = evaluate({"w": Watcher()}, bank, tasks)["w"]
-        assert Watcher.seen == [(20, 1)]
-        monkeypatch.setattr("fsl.evaluation.episodic.LARGEST_GRAM", 54)
-        monkeypatch.setattr("fsl.evaluation.episodic._AT_ONCE", 7 * 55 * 12)
-        Watcher.seen.clear()
-        large = evaluate({"w": Watcher()}, bank, tasks)["w"]
-        assert Watcher.seen == [(7, 2), (7, 2), (6, 2)]
-    finally:
-        torch.set_num_threads(cores)
-    assert np.array_equal(small.accuracies, large.accuracies)
-    assert large.seconds_per_task > 0

@@ -1,6 +1,5 @@
 """Feature banks: what is saved comes back, what is damaged is refused by name."""
 
-import dataclasses
 import errno
 from pathlib import Path
 
@@ -45,53 +44,6 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, count: int, size: 
     assert loaded.dimension == size
 
 
-def test_fingerprint_sees_every_part() -> None:
-    one = bank()
-    others = [
-        bank(seed=1),
-        FeatureBank(one.features, one.labels.flip(0), one.class_names, one.base_mean),
-        FeatureBank(one.features, one.labels, (*one.class_names[:-1], "x"), one.base_mean),
-        FeatureBank(one.features, one.labels, one.class_names),
-        dataclasses.replace(one, base_mean=torch.zeros(8)),
-    ]
-    assert len({one.fingerprint(), *(other.fingerprint() for other in others)}) == len(others) + 1
-    assert one.fingerprint() == FeatureBank(one.features, one.labels, one.class_names, one.base_mean).fingerprint()
-
-
-def test_a_loaded_bank_lies_in_the_file(tmp_path: Path) -> None:
-    """Memory-mapped: the process maps the file instead of holding a copy."""
-    path = tmp_path / "mapped.safetensors"
-    bank(2000, 64).save(path)
-    loaded = FeatureBank.load(path)
-    maps = Path("/proc/self/maps")
-    if not maps.exists():
-        pytest.skip("needs /proc")
-    assert str(path) in maps.read_text()
-    assert loaded.features.numel() == 2000 * 64
-
-
-def test_saving_leaves_no_rest_and_replaces_whole_files(tmp_path: Path) -> None:
-    path = tmp_path / "bank.safetensors"
-    bank().save(path)
-    bank(seed=1).save(path)
-    assert FeatureBank.load(path).fingerprint() == bank(seed=1).fingerprint()
-    assert [file.name for file in tmp_path.iterdir()] == ["bank.safetensors"]
-
-
-def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "bank.safetensors"
-    bank().save(path)
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        bank(seed=1).save(path)
-    assert FeatureBank.load(path).fingerprint() == bank().fingerprint()
-    assert [file.name for file in tmp_path.iterdir()] == ["bank.safetensors"]
-
-
 def test_a_disk_that_takes_no_more_says_so(tmp_path: Path) -> None:
     """The system's refusal arrives as an OSError with its number, from under the library that writes the file."""
     resource = pytest.importorskip("resource")
@@ -133,13 +85,6 @@ def test_missing_and_foreign(tmp_path: Path) -> None:
     torch.save({"features": torch.zeros(3, 2)}, pickled)
     with pytest.raises(InputError, match="pickled"):
         FeatureBank.load(pickled)
-
-
-def test_header_without_its_entries(tmp_path: Path) -> None:
-    path = tmp_path / "bare.safetensors"
-    save_file({"features": torch.zeros(3, 2)}, path, metadata={"format": "transduce features 1"})
-    with pytest.raises(InputError, match=r"bare\.safetensors: "):
-        FeatureBank.load(path)
 
 
 FEATURES, LABELS, NAMES = torch.zeros(4, 3), torch.tensor([0, 1, 0, 1]), ("a", "b")
@@ -213,17 +158,3 @@ def test_extract_is_the_plain_forward_pass(batch_size: int) -> None:
     assert backbone.training
     assert not backbone.norm.num_batches_tracked
     assert not features.is_inference()
-
-
-def test_extract_on_a_device_that_is_not_there() -> None:
-    with pytest.raises(InputError, match="'gpu'"):
-        extract(Flatten(), image_set(), mean=(0, 0), std=(1, 1), device="gpu")
-    with pytest.raises(InputError, match="'cuda:99'"):
-        extract(Flatten(), image_set(), mean=(0, 0), std=(1, 1), device="cuda:99")
-
-
-def test_a_fingerprint_is_computed_once(monkeypatch):
-    one = bank()
-    first = one.fingerprint()
-    monkeypatch.setattr("fsl.features.bank.hashlib.sha256", None)
-    assert one.fingerprint() == first

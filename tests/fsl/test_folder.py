@@ -1,7 +1,6 @@
 """A person's own pictures: which classes are novel, and pictures of every size and kind."""
 
 import io
-import os
 import shutil
 
 import numpy as np
@@ -62,13 +61,6 @@ class TestSplits:
         assert classes(fill(tmp_path / "b", ANIMALS[::-1], each=3)) == first
         assert any(classes(tmp_path / "a", seed=seed) != first for seed in range(1, 4))
 
-    def test_images_go_with_their_class(self, tmp_path):
-        fill(tmp_path)
-        found = Folder(str(tmp_path)).read("base")
-        images = whole(found)
-        assert [ANIMALS[number] for number in images[:, 0, 0, 0]] == [found.class_names[i] for i in found.labels]
-        assert images[:, 1, 0, 0].tolist() == [0, 1] * len(found.class_names)
-
     @pytest.mark.parametrize(
         "words", [("train", "val", "test"), ("base", "validation", "novel"), ("Train", "VAL", "Test")]
     )
@@ -92,14 +84,6 @@ class TestSplits:
             classes(tmp_path)
         (tmp_path / "test.csv").write_text("hen/0.png,hen\nibis/1.png,ibis")
         assert Folder(str(tmp_path)).source() != source
-
-    def test_a_name_need_not_be_utf_8(self, tmp_path):
-        fill(tmp_path)
-        path = next(tmp_path.rglob("*.png"))
-        path.rename(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9.png"))
-        first = Folder(str(tmp_path)).source()
-        (path.parent / "caf\udce9.png").rename(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe8.png"))
-        assert Folder(str(tmp_path)).source() != first
 
     def test_a_class_in_two_splits_is_named(self, tmp_path):
         for word in ("train", "val", "test"):
@@ -126,14 +110,6 @@ class TestSplits:
             fill(tmp_path / "other" / word, ANIMALS[:2])
         with pytest.raises(InputError, match="no val/"):
             Folder(str(tmp_path / "other")).source()
-
-    def test_what_no_person_put_there_is_left_out(self, tmp_path):
-        fill(tmp_path)
-        source = Folder(str(tmp_path)).source()
-        for name in ("ant/._0.png", ".thumbnails/0.png", "__MACOSX/ant/0.png", "ant/Thumbs.db", "notes.txt"):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_bytes(b"rubbish")
-        assert Folder(str(tmp_path)).source() == source
 
     def test_identity_is_of_the_files_and_what_is_done_with_them(self, tmp_path):
         here, there = Folder(str(fill(tmp_path / "a"))), Folder(str(fill(tmp_path / "b")))
@@ -193,25 +169,9 @@ class TestPictures:
         assert image.shape == (3, 16, 16)
         assert abs(image.astype(int) - (255 if mode == "1" else 200)).max() <= 3
 
-    @pytest.mark.parametrize("size", [(1, 1), (3, 500), (500, 3), (16, 16), (1600, 1200)])
-    def test_of_any_size(self, look, size):
-        assert (look(lambda path: save(path, (200, 100, 50), size)) == np.array([200, 100, 50])[:, None, None]).all()
-
     def test_what_is_transparent_is_white(self, look):
         image = look(lambda path: Image.new("RGBA", (20, 20), (0, 0, 0, 0)).save(path))
         assert (image == 255).all()
-
-    def test_the_middle_is_cut_out_or_all_is_squeezed(self, look):
-        pixels = np.zeros((16, 48, 3), np.uint8)
-        pixels[:, 16:32] = 255
-
-        def write(path):
-            Image.fromarray(pixels).save(path)
-
-        assert (look(write) > 200).all()
-        squeezed = look(write, "squeeze")
-        assert squeezed[:, :, :4].max() < 60
-        assert squeezed[:, :, 7:9].min() > 200
 
     @pytest.mark.parametrize("orientation", range(1, 9))
     def test_it_is_turned_upright(self, look, orientation):
@@ -236,4 +196,4 @@ class TestPictures:
         (split,) = (split for split in SPLITS if "fox" in benchmark.read(split).class_names)
         with pytest.raises(InputError, match=r"fox/1\.png: "):
             open_images(benchmark, split, tmp_path / "cache")
-        assert not list((tmp_path / "cache").rglob("*.safetensors*"))
+        assert not list((tmp_path / "cache").rglob("*.json"))

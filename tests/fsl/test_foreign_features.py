@@ -10,7 +10,6 @@ import torch
 
 from clustering.foundation.errors import InputError
 from fsl.evaluation.episodic import evaluate
-from fsl.features.bank import FeatureBank
 from fsl.features.foreign import import_features
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
@@ -66,54 +65,6 @@ def test_s2m2_and_pt_map(written, kind):
     assert bank.provenance["split"] == "validation"
 
 
-@pytest.mark.parametrize("suffix", ["", "_novel"])
-def test_an_archive(tmp_path, suffix):
-    path = tmp_path / "a.npz"
-    arrays = {f"features{suffix}": ROWS, f"labels{suffix}": LABELS - 3, "base_mean": ROWS[0]}
-    np.savez(path, **arrays)
-    bank = import_features(path)
-    assert np.array_equal(bank.features.numpy(), ROWS)  # in the order of the file
-    assert bank.class_names == ("0", "4", "6")
-    assert bank.labels.tolist() == np.searchsorted([3, 7, 9], LABELS).tolist()
-    np.savez(path, **arrays, class_names=np.array(list("abcdefg")))
-    assert import_features(path).class_names == ("a", "e", "g")
-    assert np.array_equal(import_features(path).base_mean, ROWS[0])
-
-
-def test_classes_may_be_called_like_parts_of_another_form(written):
-    """Characters, for example."""
-    content = {"x": list(ROWS[:4]), "y": list(ROWS[4:7]), "data": [], "z": list(ROWS[7:])}
-    bank = import_features(written(content))
-    assert bank.class_names == ("x", "y", "z")
-    assert bank.labels.tolist() == [0] * 4 + [1] * 3 + [2] * 5
-    assert np.array_equal(bank.features.numpy(), ROWS)
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "latin1"])
-def test_labels_of_bytes_are_text_and_whole_floats_are_integers(tmp_path, encoding):
-    names = [f"classe d'été {label}" for label in LABELS]
-    path = tmp_path / "a.npz"
-    np.savez(path, features=ROWS, labels=[name.encode(encoding) for name in names])
-    bank = import_features(path)
-    assert [bank.class_names[label] for label in bank.labels] == names
-    np.savez(
-        path, features=ROWS, labels=LABELS.astype(np.float32), class_names=[b"a", *[b"b"] * 2, *b"cdefghi".split()]
-    )
-    with pytest.raises(InputError, match="3 to 9"):
-        import_features(path)
-    np.savez(path, features=ROWS, labels=LABELS.astype(np.float32), class_names=[b"%d" % n for n in range(20, 30)])
-    assert import_features(path).class_names == ("23", "27", "29")
-
-
-def test_it_is_an_ordinary_bank(written, tmp_path):
-    bank = import_features(written(by_class(ROWS, LABELS)))
-    bank.save(tmp_path / "bank.safetensors")
-    again = FeatureBank.load(tmp_path / "bank.safetensors")
-    assert again.fingerprint() == bank.fingerprint()
-    found = evaluate({"a": SimpleShot(transform="L2N")}, again, Balanced(way=3, shot=1, query=2).tasks(again.labels), 5)
-    assert found["a"].accuracies.shape == (5,)
-
-
 class Runs:
     def __reduce__(self):
         return os.mkdir, ("pwned",)
@@ -156,20 +107,6 @@ def test_what_holds_no_features_is_named(written, content, words):
         import_features(written(content))
 
 
-def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(InputError, match=r"none\.plk: "):
-        import_features(tmp_path / "none.plk")
-    (tmp_path / "a.mat").write_bytes(b"")
-    with pytest.raises(InputError, match=r"a\.mat: "):
-        import_features(tmp_path / "a.mat")
-    (tmp_path / "a.npz").write_bytes(b"PK\x03\x04")
-    with pytest.raises(InputError, match=r"a\.npz: damaged"):
-        import_features(tmp_path / "a.npz")
-    np.savez(tmp_path / "b.npz", features=np.array([{}], object), labels=[1])
-    with pytest.raises(InputError, match=r"b\.npz: .*pickled"):
-        import_features(tmp_path / "b.npz")
-
-
 def test_real_features_give_the_accuracy_that_their_source_states(written, reference_data):
     """46.3 and 62.4 %, nearest centroid, CL2N, 1 and 5 shots."""
     with np.load(reference_data / "features" / "mini_conv4_svd64.npz") as arrays:
@@ -179,27 +116,6 @@ def test_real_features_give_the_accuracy_that_their_source_states(written, refer
     for shot, stated in ((1, 46.3), (5, 62.4)):
         found = evaluate({"a": SimpleShot()}, bank, Balanced(shot=shot).tasks(bank.labels), 1_000)["a"]
         assert 100 * found.accuracy == pytest.approx(stated, abs=1)
-
-
-def test_an_archive_with_class_names(tmp_path):
-    """Rows are scaled to unit length in the stored precision, and a class without pictures keeps its name."""
-    path = tmp_path / "clip.npz"
-    text = RANDOM.normal(size=(4, 5)).astype(np.float16)
-    names = ["ant", "bee", "cat", "dog"]
-    labels = np.array([0, 1, 3] * 4)
-    np.savez(path, images=ROWS.astype(np.float16), labels=labels, class_names=names, text=text, logit_scale=50.0)
-    bank = import_features(path)
-    assert (bank.class_names, bank.logit_scale) == (tuple(names), 50.0)
-    assert bank.labels.tolist() == labels.tolist()
-    stored = torch.from_numpy(ROWS.astype(np.float16))
-    assert torch.equal(bank.features, (stored / stored.norm(dim=1, keepdim=True)).float())
-    torch.testing.assert_close(bank.text.norm(dim=1), torch.ones(4), atol=2e-3, rtol=0)
-    np.savez(path, images=ROWS, labels=labels, class_names=names, text=text[:3])
-    with pytest.raises(InputError, match="text has 3 rows for 4 class names"):
-        import_features(path)
-    np.savez(path, images=ROWS, labels=labels, class_names=names, text=np.array(["a", "b", "c", "d"]))
-    with pytest.raises(InputError, match="must be numbers"):
-        import_features(path)
 
 
 def test_the_class_names_of_one_prompt(tmp_path):

@@ -36,12 +36,6 @@ def validation(few):
         return FEW.read("validation")
 
 
-def test_of_letters_that_look_alike_the_first_is_a_class(few):
-    assert "Ο" in few["base"]  # noqa: RUF001
-    assert "ο" not in few["base"]  # noqa: RUF001
-    assert all(few.values())
-
-
 @pytest.mark.slow
 def test_classes_are_many_and_of_different_scripts():
     letters = classes()
@@ -50,13 +44,6 @@ def test_classes_are_many_and_of_different_scripts():
     assert len(set("".join(letters.values()))) == sum(counts)
     scripts = list(itertools.chain(*glyphs.SCRIPTS.values()))
     assert len(scripts) == len(set(scripts))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("alike", ["AΑА", "OoОоΟο", "Ss", "cсϲ", "bƅ", "XxХхΧ", "ΓГᎱ", "lIІ"])  # noqa: RUF001
-def test_of_letters_that_look_alike_at_most_one_is_a_class(alike):
-    every = "".join(classes().values())
-    assert sum(letter in every for letter in alike) <= 1
 
 
 @pytest.mark.slow
@@ -74,28 +61,6 @@ def test_no_two_classes_look_alike_in_any_faces():
             assert 100 * difference >= ALIKE * energy, (one, other)
 
 
-@pytest.mark.slow
-def test_every_class_is_really_drawn():
-    missing = {}
-    for face in FACES:
-        font = ft2font.FT2Font(f"{matplotlib.get_data_path()}/fonts/ttf/{face}.ttf")
-        box = font.load_glyph(0, flags=ft2font.LoadFlags.NO_SCALE)
-        missing[face] = (font, box.bbox)
-    for number, letter in enumerate("".join(classes().values())):
-        drawn = {face: drawing(letter, face) for face in (FACES if number % 8 == 0 else FACES[:1])}
-        assert drawn[FACES[0]] is not None
-        for face, glyph in drawn.items():
-            if glyph is None:
-                continue
-            font, box = missing[face]
-            assert font.load_char(ord(letter), flags=ft2font.LoadFlags.NO_SCALE).bbox != box, (letter, face)
-            assert glyph.max() > 200, (letter, face)
-            # the resampling reads zeros outside, so a rim of two pixels must stay free of ink, widened or not
-            rim = np.ones((CANVAS, CANVAS), bool)
-            rim[3:-3, 3:-3] = False
-            assert not glyph[rim].any(), (letter, face)
-
-
 def test_samples_have_the_promised_form(validation):
     images, labels, names = validation
     assert images.dtype == np.uint8
@@ -106,14 +71,6 @@ def test_samples_have_the_promised_form(validation):
     assert all(name.startswith("U+") for name in names)
 
 
-def test_no_sample_is_blank_or_cut_away(validation):
-    bright = (validation.images > 90).sum((1, 2, 3))
-    assert bright.min() >= 8
-    rim = np.ones((28, 28), bool)
-    rim[2:-2, 2:-2] = False
-    assert (validation.images[:, 0, rim] > 128).mean() < 0.02  # noise alone stays below
-
-
 def test_one_seed_gives_the_same_bytes_and_another_seed_others(of_few_scripts, validation):
     again = Glyphs(samples=2).read("validation")
     assert again.images.tobytes() == validation.images.tobytes()
@@ -121,14 +78,6 @@ def test_one_seed_gives_the_same_bytes_and_another_seed_others(of_few_scripts, v
     other = Glyphs(samples=2, seed=1).read("validation")
     assert (other.images != validation.images).any((1, 2, 3)).all()
     assert other.class_names == validation.class_names
-
-
-def test_source_tells_every_field_and_draws_nothing(monkeypatch):
-    monkeypatch.setattr(glyphs, "drawing", None)
-    monkeypatch.setattr(glyphs, "classes", None)
-    sources = {Glyphs(*fields).source() for fields in [(30, 0), (30, 1), (20, 0)]}
-    assert len(sources) == 3
-    assert Glyphs(30, 0).source() in sources
 
 
 @pytest.mark.slow
@@ -156,28 +105,6 @@ def test_resampling_agrees_with_a_loop():
         window = pictures[n, row : row + 2, column : column + 2]
         want = np.array([1 - (y - row), y - row]) @ window @ np.array([1 - (x - column), x - column])
         assert abs(got[n, i, j] - want) < 3  # weights are rounded to 1/256
-
-
-def test_strokes_grow_and_shrink():
-    glyph = np.stack([drawing("Ж", FACES[0])] * 3)
-    thin, plain, wide = glyphs._stroked(glyph, np.array([-256, 0, 256]))
-    assert np.array_equal(plain, glyph[0])
-    assert (thin <= plain).all()
-    assert (plain <= wide).all()
-    assert thin.sum() < 0.8 * plain.sum() < 0.8 * 0.8 * wide.sum()
-
-
-@pytest.mark.slow
-def test_normalisation_is_that_of_the_base_images():
-    images = FEW.read("base").images / 255
-    assert images.mean() == pytest.approx(Glyphs.mean[0], abs=0.004)
-    assert images.std() == pytest.approx(Glyphs.std[0], abs=0.004)
-
-
-@pytest.mark.parametrize("fields", [{"samples": 0}, {"seed": -1}, {"samples": "many"}])
-def test_bad_fields_are_named(fields):
-    with pytest.raises(InputError, match=next(iter(fields))):
-        Glyphs(**fields)
 
 
 def test_a_missing_font_is_named(monkeypatch, tmp_path):

@@ -7,13 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.foundation.errors import InputError
-from fsl.episodes import Episodes
-from fsl.strategies.matchingnet import MatchingNet
-from fsl.strategies.nearest import Nearest
-from fsl.strategies.protonet import ProtoNet
-from fsl.strategies.shared import support_products
-from fsl.strategies.simpleshot import SimpleShot
+from fsl.strategies import nearest
+from fsl.strategies.nearest import MatchingNet, Nearest
+from fsl.strategies.simpleshot import ProtoNet
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
 
@@ -50,54 +46,13 @@ def test_protonet_agrees_with_loops(seed: int, transform: str, temperature: floa
         torch.testing.assert_close(rows, torch.from_numpy(oracle.protonet(*task, 3, temperature)))
 
 
-@settings(deadline=None, max_examples=10)
-@given(seed=seeds, transform=transforms)
-def test_protonet_decides_as_simpleshot(seed: int, transform: str) -> None:
-    episodes = draw(seed, shot=3)
-    protonet = ProtoNet(transform=transform).predict(episodes)  # type: ignore[arg-type]
-    assert torch.equal(protonet.labels, SimpleShot(transform=transform).predict(episodes).labels)  # type: ignore[arg-type]
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=seeds)
-def test_of_one_shot_all_decide_alike(seed: int) -> None:
-    """With unit length, the largest cosine is the smallest distance; one example is its class's mean."""
-    episodes = draw(seed, shot=1)
-    expected = SimpleShot(transform="L2N").predict(episodes).labels
-    for strategy in (Nearest(transform="L2N"), Nearest(transform="L2N", metric="cosine"), MatchingNet()):
-        assert torch.equal(strategy.predict(episodes).labels, expected)
-
-
-def test_nearest_is_not_the_nearest_mean() -> None:
-    support = torch.tensor([[[0.0, 0.0], [10.0, 0.0], [4.0, 3.0], [4.0, 3.0]]])
-    episodes = Episodes(support, torch.tensor([[0, 0, 1, 1]]), torch.tensor([[[1.0, 0.5]]]), 2)
-    assert Nearest(transform="UN").predict(episodes).labels.item() == 0
-    assert ProtoNet().predict(episodes).labels.item() == 1
-
-
-def test_examples_at_one_place_share_the_query() -> None:
-    support = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]])
-    episodes = Episodes(support, torch.tensor([[2, 0, 1, 1]]), torch.tensor([[[1.0, 0.1]]]), 3)
-    expected = torch.tensor([[[0.0, 0.5, 0.5]]])
-    assert torch.equal(Nearest(transform="UN").predict(episodes).probabilities, expected)
-
-
 def test_many_points_are_compared_a_few_queries_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     episodes = draw(1, queries=40)
     strategies = (Nearest(), Nearest(metric="cosine"), MatchingNet(transform="UN"))
     expected = [strategy.predict(episodes).probabilities for strategy in strategies]
-    monkeypatch.setattr(support_products, "LARGEST_GRAM", 10)
-    monkeypatch.setattr(support_products, "_AT_ONCE", 200)
+    monkeypatch.setattr(nearest, "LARGEST_GRAM", 10)
+    monkeypatch.setattr(nearest, "_AT_ONCE", 200)
     for strategy, before in zip(strategies, expected, strict=True):
         fresh = dataclasses.replace(episodes)
         torch.testing.assert_close(strategy.predict(fresh).probabilities, before)
         assert "points" not in vars(fresh.transformed(strategy.transform))
-
-
-@pytest.mark.parametrize(
-    ("kind", "field", "value"),
-    [(Nearest, "metric", "l1"), (MatchingNet, "temperature", 0.0), (ProtoNet, "temperature", -1.0)],
-)
-def test_wrong_values_name_the_field(kind: type, field: str, value: object) -> None:
-    with pytest.raises(InputError, match=field):
-        kind(**{field: value})

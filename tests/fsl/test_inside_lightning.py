@@ -10,9 +10,9 @@ from fsl.episodes import Episodes, Predictions
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
-from fsl.strategies.entropy_min import EntropyMin
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
+from fsl.strategies.tim_gd import EntropyMin
 
 
 class Changing:

@@ -6,15 +6,13 @@ import dataclasses
 import pytest
 import torch
 
-from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Features, Gram
 from fsl import episodes
 from fsl.episodes import Episodes, Strategy
 from fsl.features import gathering
 from fsl.samplers.balanced import Balanced
-from fsl.strategies import STRATEGIES
-from fsl.strategies.bpa import BPA
-from fsl.strategies.shared import affinities, scaling, support_products
+from fsl.strategies import STRATEGIES, nearest, pt_map
+from fsl.strategies.shared import scaling
 from fsl.transforms import transform_features
 from tests.fsl.test_strategies import assert_same_predictions, draw, every_strategy
 
@@ -22,13 +20,13 @@ from tests.fsl.test_strategies import assert_same_predictions, draw, every_strat
 @pytest.fixture(autouse=True)
 def _small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """From 25 points on a task is a large one."""
-    for module in (episodes, gathering, scaling, support_products, affinities):
+    for module in (episodes, gathering, scaling, nearest, pt_map):
         monkeypatch.setattr(module, "LARGEST_GRAM", 24)
 
 
 def without_limit(strategy: Strategy, tasks: Episodes) -> torch.Tensor:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (episodes, gathering, scaling, support_products, affinities):
+        for module in (episodes, gathering, scaling, nearest, pt_map):
             patch.setattr(module, "LARGEST_GRAM", 1024)
         tasks = dataclasses.replace(tasks)
         assert isinstance(tasks.points, Gram)
@@ -49,17 +47,6 @@ def test_large_tasks_are_predicted_as_small_ones(strategy: Strategy) -> None:
     assert_same_predictions(strategy.predict(tasks).probabilities, without_limit(strategy, tasks))
 
 
-@every_strategy
-def test_padding_of_large_tasks_weighs_nothing(strategy: Strategy) -> None:
-    strategy = shortened(strategy)
-    tasks = draw(6, batch=2, queries=40, spread=3.0)
-    keep_support, keep_query = torch.ones(2, 8, dtype=torch.bool), torch.ones(2, 40, dtype=torch.bool)
-    keep_support[0, 1] = keep_query[0, 31:] = keep_query[1, :5] = False
-    padded = dataclasses.replace(tasks, support_mask=keep_support, query_mask=keep_query)
-    found, expected = strategy.predict(padded).probabilities, without_limit(strategy, padded)
-    assert_same_predictions(found[keep_query], expected[keep_query])
-
-
 @pytest.mark.parametrize("name", ["simpleshot", "laplacianshot", "slk_ms", "tim_gd"])
 def test_large_tasks_gathered_from_a_bank(name: str) -> None:
     bank = torch.rand(200, 12, generator=torch.Generator().manual_seed(8))
@@ -72,9 +59,3 @@ def test_large_tasks_gathered_from_a_bank(name: str) -> None:
         strategy.predict(gathered).probabilities, strategy.predict(given_features).probabilities, atol=1e-4, rtol=0
     )
     assert gathered.query.untyped_storage().data_ptr() == gathered.features.untyped_storage().data_ptr()
-
-
-def test_affinities_of_too_many_points_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(affinities, "LARGEST_DENSE", 47)
-    with pytest.raises(InputError, match=r"48 points .*fewer queries"):
-        BPA().predict(draw(1, batch=1, queries=40))

@@ -7,18 +7,13 @@ import pickle
 import numpy as np
 import pytest
 
-from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from fsl.benchmarks import BENCHMARKS
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.catalogue import class_lists
-from fsl.benchmarks.cifar_fs import CifarFs
-from fsl.benchmarks.cub import Cub
-from fsl.benchmarks.fc100 import Fc100
 from fsl.benchmarks.listed import ListedBenchmark
-from fsl.benchmarks.mini import MiniImageNet
-from fsl.benchmarks.tiered import TieredImageNet
-from tests.fsl.small_benchmarks import colours, few, pixels, png, write_cub, write_picture
+from fsl.benchmarks.papers import CifarFs, Cub, Fc100, MiniImageNet, TieredImageNet
+from tests.fsl.small_benchmarks import colours, few, pixels, png, write_cub
 
 WORDS = dict(zip(SPLITS, ("train", "val", "test"), strict=True))
 LISTED = [kind for kind in map(BENCHMARKS.load, BENCHMARKS.table) if issubclass(kind, ListedBenchmark)]
@@ -100,15 +95,6 @@ class TestCaches:
                 colours(found)[:, 0].tolist() == found.labels.tolist() == np.repeat(np.arange(len(names)), 3).tolist()
             )
 
-    def test_what_is_held_back_of_base_classes_is_left_out(self, tmp_path, monkeypatch):
-        few(monkeypatch, MiniImageNet, 1)
-        files = {"train_phase_train": 64, "train_phase_val": 7, "train_phase_test": 7, "val": 16, "test": 20}
-        for word, count in files.items():
-            content = {"data": pixels(range(count), 84), "labels": list(range(count))}
-            path = tmp_path / f"miniImageNet_category_split_{word}.pickle"
-            path.write_bytes(pickle.dumps(content))
-        assert [len(MiniImageNet(str(tmp_path)).read(split).labels) for split in SPLITS] == [64, 16, 20]
-
     @pytest.mark.parametrize("packed", [True, False])
     def test_tiered_imagenet_in_two_files(self, tmp_path, monkeypatch, packed):
         """A list of PNG files, or an archive of pixels as OpenCV reads them: blue first."""
@@ -163,25 +149,6 @@ class TestCaches:
         (tmp_path / "FC100_val.pickle").write_bytes(b"x" * 1_500_000 + b"y" + b"x" * 1_499_999)
         assert Fc100(str(tmp_path)).source() != first
 
-    def test_archives_are_read_once_unless_they_were_written_to(self, tmp_path, monkeypatch):
-        for word in WORDS.values():
-            (tmp_path / f"FC100_{word}.pickle").write_bytes(word.encode())
-        opened = []
-
-        def noted(path):
-            opened.append(path.name)
-            return open_regular(path)
-
-        monkeypatch.setattr("fsl.benchmarks.listed.open_regular", noted)
-        sources = [Fc100(str(tmp_path)).source() for _ in range(2)]
-        assert len(opened) == 6  # they are too new: another writing might leave the same times
-        monkeypatch.setattr("fsl.benchmarks.listed.SETTLED", 0)
-        sources += [Fc100(str(tmp_path)).source() for _ in range(2)]
-        assert len(opened) == 9
-        assert len(set(sources)) == 1
-        (tmp_path / "FC100_val.pickle").write_bytes(b"longer")
-        assert Fc100(str(tmp_path)).source() != sources[0]
-
 
 class TestListsOfPictures:
     @pytest.mark.parametrize("header", ["", "filename,label\n", "label,filename\n"])
@@ -207,25 +174,6 @@ class TestListsOfPictures:
             assert found.class_names == expected.class_names == Cub.catalogue.classes[split]
             assert np.array_equal(found.labels, expected.labels)
             assert np.array_equal(colours(found), colours(expected))
-
-    def test_labels_that_are_but_numbers(self, tmp_path, monkeypatch):
-        """As the lists that SimpleShot makes of tiered-ImageNet; 7 of one split is not 7 of another."""
-        few(monkeypatch, TieredImageNet, 1)
-        for split, count in TieredImageNet.catalogue.counts.items():
-            rows = []
-            for label in range(count):
-                name = f"{WORDS[split]}_3_{label}_{1000 + label}.png"
-                write_picture(tmp_path / "data" / name, label % 256)
-                rows.append(f"{name},{label}")
-            (tmp_path / f"{WORDS[split]}.csv").write_text("\n".join(reversed(rows)))
-        lists = {split: TieredImageNet(str(tmp_path)).read(split) for split in SPLITS}
-        for word in WORDS.values():
-            (tmp_path / f"{word}.csv").unlink()
-        for split, listed in lists.items():
-            by_name = TieredImageNet(str(tmp_path)).read(split)
-            assert by_name.class_names == listed.class_names
-            assert listed.class_names[7] == f"{split} 7"
-            assert np.array_equal(colours(by_name), colours(listed))
 
     def test_the_lists_of_another_split_are_not_taken(self, tmp_path):
         for split, names in zip(SPLITS, (SPLITS[0], SPLITS[2], SPLITS[1]), strict=True):
@@ -259,16 +207,3 @@ def test_a_folder_without_it_says_what_is_wanted(tmp_path, monkeypatch, kind, ro
     for asked in (kind(root).source, lambda: kind(root).read("base")):
         with pytest.raises(InputError, match=rf"benchmark {kind.name}: .*root=FOLDER .*data where {kind.name}"):
             asked()
-
-
-def test_a_listed_picture_that_is_not_there_is_named(tmp_path, monkeypatch):
-    few(monkeypatch, Cub, 2)
-    write_cub(tmp_path)
-    for split, names in Cub.catalogue.classes.items():
-        files = [path for name in names for path in sorted((tmp_path / "images" / name).iterdir())]
-        (tmp_path / f"{WORDS[split]}.csv").write_text("\n".join(f"{f.parent.name}/{f.name},0" for f in files))
-    whole = Cub(str(tmp_path)).source()
-    files[3].unlink()
-    assert Cub(str(tmp_path)).source() != whole
-    with pytest.raises(InputError, match=files[3].name):
-        colours(Cub(str(tmp_path)).read("novel"))

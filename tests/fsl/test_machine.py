@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.progress import quiet
 from fsl.machine import resolve_device
 
 
@@ -56,10 +55,3 @@ def test_freed_memory_is_kept() -> None:
     assert kept < 100
     assert returned > 100  # unless large buffers are to go back for a while
     assert again < 100
-
-
-def test_quiet_progress_takes_everything() -> None:
-    with quiet.track("nothing", 3) as advance:
-        advance()
-        advance(2, loss=1.0)
-    quiet.note("heard by nobody")

@@ -11,9 +11,11 @@ from PIL import Image
 
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
+from fsl.benchmarks.catalogue import class_lists
 from fsl.benchmarks.images import open_images
-from fsl.benchmarks.mini import CLASSES, MiniImageNet
+from fsl.benchmarks.papers import MiniImageNet
 
+CLASSES = class_lists("mini")
 SHARDS = {"base-0": "base", "base-1": "base", "val": "validation", "novel": "novel"}
 
 
@@ -69,12 +71,6 @@ def whole(decoded):
     return decoded.images[0 : decoded.images.shape[0]]
 
 
-def test_the_classes_are_64_16_and_20_different_ones():
-    assert [len(CLASSES[split]) for split in SPLITS] == [64, 16, 20]
-    assert len({name for split in SPLITS for name in CLASSES[split]}) == 100
-    assert all(list(names) == sorted(names) for names in CLASSES.values())
-
-
 @pytest.mark.usefixtures("three")
 class TestLayouts:
     @pytest.mark.parametrize("split", SPLITS)
@@ -104,30 +100,6 @@ class TestLayouts:
             assert np.array_equal(found.labels, want.labels)
             assert found.class_names == want.class_names
 
-    def test_the_cache_decodes_in_blocks_what_read_gives(self, shards, tmp_path, monkeypatch):
-        import torch
-
-        monkeypatch.setattr("fsl.benchmarks.images.BLOCK_BYTES", 100_000)  # four pictures, so many blocks
-        threads = torch.get_num_threads()
-        torch.set_num_threads(3)
-        try:
-            found = open_images(MiniImageNet(str(shards)), "novel", tmp_path)
-        finally:
-            torch.set_num_threads(threads)
-        want = MiniImageNet(str(shards)).read("novel")
-        assert np.array_equal(found.images.numpy(), whole(want))
-        assert np.array_equal(found.labels.numpy(), want.labels)
-
-    def test_a_picture_of_another_size_or_mode_is_made_to_fit(self, tmp_path):
-        write_files(tmp_path, "{synset}/{number}.png")
-        synset = CLASSES["novel"][0]
-        (tmp_path / synset / "1.png").write_bytes(picture(synset, 1, size=200))
-        Image.new("L", (300, 120), 77).save(tmp_path / synset / "2.png")
-        images = MiniImageNet(str(tmp_path)).read("novel").images[0:2]
-        assert images[0, :, :, :30].std() == 0
-        assert images[0, 0, 0, 0] == int(synset[1:]) % 251
-        assert (images[1] == 77).all()
-
     def test_source_tells_contents_but_not_the_place(self, shards, tmp_path):
         source = MiniImageNet(str(shards)).source()
         for path in shards.iterdir():
@@ -146,58 +118,13 @@ class TestLayouts:
         with pytest.raises(InputError, match=r"15 of the 16 validation classes.*`transduce data check"):
             MiniImageNet(str(tmp_path)).read("validation")
 
-    def test_a_missing_shard_is_named(self, tmp_path):
-        write_shards(tmp_path, ["base-0", "val"])
-        with pytest.raises(InputError, match="novel"):
-            MiniImageNet(str(tmp_path)).source()
-        write_shards(tmp_path, ["novel"])
-        with pytest.raises(InputError, match="30 of the 64 base"):  # base-1 is not there
-            MiniImageNet(str(tmp_path)).read("base")
-
     def test_a_broken_picture_is_named_and_leaves_no_cache(self, tmp_path):
         write_files(tmp_path, "{synset}/{number}.png")
         path = tmp_path / CLASSES["novel"][4] / "3.png"
         path.write_bytes(path.read_bytes()[:60])
         with pytest.raises(InputError, match=rf"{path.parent.name}/3\.png: "):
             open_images(MiniImageNet(str(tmp_path)), "novel", tmp_path / "cache")
-        assert not list((tmp_path / "cache").rglob("*.safetensors*"))
-
-    def test_a_broken_picture_of_a_shard_is_named(self, tmp_path):
-        write_shards(tmp_path)
-        blob = np.load(tmp_path / "val.npz")["blob"].copy()
-        blob[:40] = 0
-        write_shards(tmp_path, ["val"], blob=blob)
-        found = MiniImageNet(str(tmp_path)).read("validation")
-        with pytest.raises(InputError, match=r"val\.npz: n0185567200000001\.jpg: "):
-            found.images[0:1]
-
-    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"rubbish"])
-    def test_a_file_that_is_no_shard_is_named(self, tmp_path, content):
-        write_shards(tmp_path)
-        (tmp_path / "novel.npz").write_bytes(content)
-        with pytest.raises(InputError, match=r"novel\.npz: damaged"):
-            MiniImageNet(str(tmp_path)).read("novel")
-
-    @pytest.mark.parametrize(
-        "changed",
-        [
-            {"offset": np.arange(10, dtype=np.uint32)},
-            {"offset": np.arange(61, dtype=np.uint32)[::-1]},
-            {"offset": np.arange(61, dtype=np.uint32) * 100_000},
-            {"image_id": np.arange(7)},
-        ],
-    )
-    def test_a_shard_whose_parts_do_not_fit_is_named(self, tmp_path, changed):
-        write_shards(tmp_path)
-        write_shards(tmp_path, ["novel"], **changed)
-        with pytest.raises(InputError, match=r"novel\.npz: .*labels"):
-            MiniImageNet(str(tmp_path)).read("novel")
-
-    def test_the_other_split_of_the_same_name_is_not_taken(self, tmp_path):
-        write_shards(tmp_path)
-        write_shards(tmp_path, ["novel"], classes=np.array(CLASSES["base"][:20]))
-        with pytest.raises(InputError, match=r"n01532829 .*novel .*base class"):
-            MiniImageNet(str(tmp_path)).read("novel")
+        assert not list((tmp_path / "cache").rglob("*.json"))
 
 
 @pytest.mark.parametrize("root", [None, "nowhere", "."])
@@ -206,12 +133,6 @@ def test_a_folder_without_it_says_what_is_wanted(tmp_path, monkeypatch, root):
     for asked in (MiniImageNet(root).source, lambda: MiniImageNet(root).read("base")):
         with pytest.raises(InputError, match=r"root=FOLDER .*train\.csv, .*base-0\.npz"):
             asked()
-
-
-@pytest.mark.parametrize(("split", "list_name"), [("base", "train"), ("validation", "val"), ("novel", "test")])
-def test_classes_are_those_of_the_published_lists(reference_data, split, list_name):
-    lines = gzip.decompress((reference_data / f"mini_imagenet/{list_name}.csv.gz").read_bytes()).decode().split()
-    assert CLASSES[split] == tuple(sorted({line.partition(",")[2] for line in lines[1:]}))
 
 
 def test_the_real_pictures(reference_data):

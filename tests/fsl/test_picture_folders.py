@@ -29,17 +29,6 @@ def test_a_folder_a_class(support):
     assert found.labels == ("cat", "cat", "cat", "dog")
 
 
-def test_pictures_to_be_labelled_may_lie_anywhere(support):
-    found = unlabelled_pictures(str(support))
-    assert list(found) == sorted(found)
-    assert [os.path.relpath(file, support) for file in found] == [
-        "cat/a.PNG",
-        "cat/b.jpg",
-        "cat/young/c.jpeg",
-        "dog/1.webp",
-    ]
-
-
 def _loose(support):
     (support / "x.jpg").write_bytes(b"")
 
@@ -90,18 +79,6 @@ def test_links_in_circles_are_named(support):
         for look in (labelled_pictures, unlabelled_pictures):
             with pytest.raises(InputError, match=r"/cat/(first|second) and .*same folder"):
                 look(support)
-
-
-def test_links_to_other_folders_are_entered(support, tmp_path):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "d.jpg").write_bytes(b"d")
-    (support / "cat" / "link").symlink_to(elsewhere)
-    (support / "cat" / "e.jpg").symlink_to(elsewhere / "d.jpg")
-    assert {f"{support}/cat/e.jpg", f"{support}/cat/link/d.jpg"} <= set(unlabelled_pictures(support))
-    (support / "dog" / "link").symlink_to(elsewhere)
-    with pytest.raises(InputError, match="same folder"):
-        labelled_pictures(support)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")

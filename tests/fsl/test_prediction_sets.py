@@ -1,25 +1,17 @@
 """Prediction sets against MAPIE and loops, their coverage, and the temperature."""
 
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from mapie.classification import SplitConformalClassifier
 from mapie.conformity_scores import APSConformityScore, LACConformityScore, RAPSConformityScore
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from clustering.foundation.errors import InputError
-from fsl.episodes import Episodes
-from fsl.features.foreign import import_features
 from fsl.labelling.calibration import at_temperature, fit_temperature
 from fsl.labelling.prediction_sets import Score, check_unseen, conformity_scores, predict_set
-from fsl.strategies import STRATEGIES
-from fsl.strategies.laplacianshot import LaplacianShot
 
 SCORES: tuple[Score, ...] = ("lac", "aps", "raps")
 
@@ -68,24 +60,6 @@ def test_aps_and_raps_have_the_scores_of_mapie() -> None:
     assert found[own] == pytest.approx(penalised[:, 0, 0])
 
 
-@given(seed=st.integers(0, 10**6), alpha=st.floats(0.02, 0.9), score=st.sampled_from(SCORES), by_class=st.booleans())
-def test_sets_are_those_of_loops(seed: int, alpha: float, score: Score, by_class: bool) -> None:
-    p, y = drawn(seed, size=60)
-    found = predict_set(p[:40], y[:40], p[40:], alpha=alpha, score=score, by_class=by_class)
-    again = predict_set(p[:40], y[:40], p[40:], alpha=alpha, score=score, by_class=by_class)
-    assert (found.members == again.members).all()
-    if score != "lac":
-        return
-    for k in range(5):
-        own = [1 - p[i, y[i]] for i in range(40) if y[i] == k]
-        if not by_class or np.ceil((len(own) + 1) * (1 - alpha) - 1e-9) > len(own):
-            own = [1 - p[i, y[i]] for i in range(40)]
-            assert not found.by_class[k]
-        for row in range(20):  # the p-value of the class is above alpha
-            larger = 1 + sum(other >= 1 - p[40 + row, k] for other in own)
-            assert found.members[row, k] == (larger > alpha * (len(own) + 1) + 1e-9)
-
-
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("by_class", [False, True])
 def test_coverage_is_as_stated(score: Score, by_class: bool) -> None:
@@ -94,44 +68,6 @@ def test_coverage_is_as_stated(score: Score, by_class: bool) -> None:
         p, y = drawn(seed, size=600)
         covered.append(predict_set(p[:300], y[:300], p[300:], score=score, by_class=by_class).coverage(y[300:]))
     assert 0.89 <= np.mean(covered) <= 0.93
-
-
-def test_too_few_labels_give_all_classes() -> None:
-    p, y = drawn(2)
-    assert predict_set(p[:8], y[:8], p[8:]).members.all()
-    assert not predict_set(p[:9], y[:9], p[9:]).members.all()
-
-
-@pytest.mark.slow
-def test_coverage_on_whu_rs19_and_smaller_sets_by_transduction(reference_data: Path) -> None:
-    bank = import_features(reference_data / "vlm" / "whurs19_clip_vitb32.npz")
-    X, y = torch.as_tensor(bank.features), np.asarray(bank.labels)
-    none = X.new_zeros(1, 0, X.shape[1])
-    episodes = Episodes(
-        none,
-        torch.zeros(1, 0, dtype=torch.int64),
-        X[None],
-        way=19,
-        base_mean=bank.base_mean,
-        text=torch.as_tensor(bank.text)[None],
-        logit_scale=bank.logit_scale,
-    )
-    strategies = {
-        1.41: STRATEGIES.load("zero_shot")(),
-        1.15: LaplacianShot(transform="L2N", weight=1.0, neighbours=3),
-        1.04: STRATEGIES.load("transclip").as_published(),
-    }
-    for expected, strategy in strategies.items():
-        p = strategy.predict(episodes).probabilities[0].numpy()
-        results = []
-        for seed in range(1000):
-            order = np.random.default_rng(seed).permutation(len(y))
-            known, rest = order[:201], order[201:]
-            sets = predict_set(p[known], y[known], p[rest])
-            results.append((sets.coverage(y[rest]), sets.mean_size))
-        coverage, size = np.mean(results, axis=0)
-        assert coverage == pytest.approx(0.9, abs=0.01)
-        assert size == pytest.approx(expected, abs=0.03)
 
 
 def test_seen_labels_are_refused() -> None:
@@ -164,23 +100,3 @@ def test_bad_input_is_named() -> None:
 def test_the_temperature_is_found_again(temperature: float) -> None:
     p, y = drawn(5, size=4000)
     assert fit_temperature(at_temperature(p, temperature), y) == pytest.approx(1 / temperature, rel=0.1)
-
-
-def test_a_few_right_labels_give_no_certainty() -> None:
-    p = at_temperature(np.eye(3)[[0, 1, 2, 0, 1]] * 0.4 + 0.2, 1.0)
-    mended = at_temperature(p, fit_temperature(p, np.array([0, 1, 2, 0, 1])))
-    assert 0.75 < mended.max() < 0.95
-
-
-@given(seed=st.integers(0, 10**6))
-def test_a_temperature_keeps_the_order_and_lowers_the_loss(seed: int) -> None:
-    p, y = drawn(seed, size=50)
-    T = fit_temperature(p, y)
-    q = at_temperature(p, T)
-    assert (q.argmax(axis=1) == p.argmax(axis=1)).all()
-    assert q.sum(axis=1) == pytest.approx(1)
-
-    def loss(r: NDArray[np.float64]) -> float:  # of the labels and the one wrong prediction that is counted besides
-        return float(-np.log(r[np.arange(50), y]).sum() - np.log(np.sort(r, axis=1)[:, -2]).mean())
-
-    assert loss(q) <= min(loss(at_temperature(p, other)) for other in (0.8 * T, 1.25 * T)) + 1e-9

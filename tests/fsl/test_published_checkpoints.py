@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fsl.benchmarks.images import ImageSet
-from fsl.benchmarks.mini import MiniImageNet
+from fsl.benchmarks.papers import MiniImageNet
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank, extract
 from fsl.samplers.balanced import Balanced

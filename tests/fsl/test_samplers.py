@@ -1,8 +1,5 @@
 """What every sampler must keep to, run over the table itself, and each sampler against loops over tasks and classes."""
 
-import dataclasses
-import inspect
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,11 +15,10 @@ from clustering.foundation.errors import InputError
 from fsl.samplers import SAMPLERS
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.batches import Batches
-from fsl.samplers.dirichlet import Dirichlet, apportion
+from fsl.samplers.dirichlet import Dirichlet
 from fsl.samplers.few_classes import FewClasses
 from fsl.samplers.file import File
 from fsl.samplers.named_classes import NamedClasses
-from fsl.samplers.pool import Pool, subset
 from fsl.samplers.sampler import Sampler
 from fsl.samplers.unequal_shots import UnequalShots
 from fsl.samplers.whole_split import WholeSplit
@@ -107,16 +103,6 @@ def test_another_seed_gives_other_tasks_and_queries_are_shuffled(sampler: Sample
     assert sorted_rows.double().mean() < 0.2  # by chance, where the queries are few
 
 
-def test_it_is_a_frozen_documented_dataclass(sampler: Sampler) -> None:
-    kind = type(sampler)
-    assert dataclasses.is_dataclass(kind)
-    assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    for field in dataclasses.fields(kind):
-        assert f"{field.name}: " in (inspect.getdoc(kind) or "")
-        with pytest.raises(InputError, match=field.name):
-            dataclasses.replace(sampler, **{field.name: object()})  # type: ignore[type-var]
-
-
 def test_tasks_of_any_sampler_go_through_a_file(sampler: Sampler, tmp_path: Path) -> None:
     labels = labels_of(SIZES)
     source = sampler.tasks(labels)
@@ -128,13 +114,6 @@ def test_tasks_of_any_sampler_go_through_a_file(sampler: Sampler, tmp_path: Path
         original = getattr(tasks, name)
         assert (field is None) == (original is None)
         assert field is None or torch.equal(field, original)
-
-
-def test_labels_tell_samplers_apart() -> None:
-    made = [SAMPLERS.load(name)(**SMALL[name]) for name in SMALL] + [Balanced(), Dirichlet(), File("a/tasks")]
-    labels = [one.label for one in made]
-    assert len(set(labels)) == len(labels)
-    assert labels[-3:] == ["5w1s", "5w1s dirichlet", "tasks"]
 
 
 ONE_BLOCK = settings(deadline=None, max_examples=4)  # of 256 tasks each
@@ -175,33 +154,6 @@ def test_dirichlet_by_loops(
     agree(tasks, oracle.dirichlet(labels.numpy(), seed, way, shot, query, concentration, BLOCK))
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.data())
-def test_apportionment(data: st.DataObject) -> None:
-    size = data.draw(st.integers(1, 6))
-    weights = data.draw(st.lists(st.integers(0, 5), min_size=size, max_size=size).filter(any))
-    capacity = data.draw(st.lists(st.integers(0, 9), min_size=size, max_size=size))
-    total = data.draw(st.integers(0, sum(capacity)))
-    proportions = np.array(weights) / sum(weights)
-    found = apportion(proportions[None], total, np.array([capacity]))[0]
-    assert found.sum() == total
-    assert (found <= capacity).all()
-    assert found.tolist() == oracle.apportion(proportions.tolist(), total, capacity)
-    roomy = apportion(proportions[None], total, np.full((1, size), total))[0]
-    assert (np.abs(roomy - total * proportions) < 1).all(), "within one of the exact share where nothing is full"
-
-
-def test_dirichlet_proportions_have_the_spread_of_their_law() -> None:
-    """Var p = (1/K)(1 - 1/K) / (K concentration + 1), to which rounding adds less than one query's variance."""
-    labels = labels_of([400] * 6)
-    for concentration in (0.5, 20.0):
-        sampler = Dirichlet(way=5, shot=1, query=40, concentration=concentration)
-        shares = torch.nn.functional.one_hot(sampler.tasks(labels).first(4 * BLOCK).query_labels, 5).sum(1) / 200
-        assert shares.mean(0).numpy() == pytest.approx(0.2, abs=0.01)
-        expected = 0.16 / (5 * concentration + 1)
-        assert float(shares.var(0).mean()) == pytest.approx(expected, rel=0.08)
-
-
 @ONE_BLOCK
 @given(
     **DRAWN,
@@ -216,78 +168,6 @@ def test_few_classes_by_loops(
     tasks = FewClasses(way, shot, queries, effective).tasks(labels, seed).block(0)
     assert max(len(set(row.tolist())) for row in tasks.query_labels) <= effective
     agree(tasks, oracle.few_classes(labels.numpy(), seed, way, shot, queries, effective, BLOCK))
-
-
-def test_classes_and_samples_are_drawn_uniformly() -> None:
-    """Every class and every sample within five standard deviations of its expected count."""
-    tasks = Balanced(4, 1, 3).tasks(labels_of([20] * 8)).first(20 * BLOCK)
-    counts = torch.bincount(tasks.classes.flatten(), minlength=8).double()
-    expected = 20 * BLOCK * 4 / 8
-    assert bool(((counts - expected).abs() < 5 * (expected * 0.5) ** 0.5).all())
-    samples = torch.bincount(tasks.query.flatten(), minlength=160).double()
-    expected = 20 * BLOCK * 12 / 160
-    assert bool(((samples - expected).abs() < 5 * expected**0.5).all())
-
-
-def test_queries_of_few_classes_are_uniform_over_their_pool() -> None:
-    """A large class gets more queries than a small one: every sample that is no support is as likely."""
-    labels = torch.arange(2).repeat_interleave(torch.tensor([10, 40]))
-    tasks = FewClasses(way=2, shot=2, queries=6, effective=2).tasks(labels).first(20 * BLOCK)
-    counts = torch.bincount(tasks.query.flatten(), minlength=50).double()
-    support = torch.bincount(tasks.support.flatten(), minlength=50).double()
-    for samples, free, each in ((slice(0, 10), 0.8, 0.2), (slice(10, 50), 0.95, 0.05)):
-        expected = len(tasks) * free * 6 / 46
-        assert bool(((counts[samples] - expected).abs() < 5 * expected**0.5).all())
-        expected = len(tasks) * each
-        assert bool(((support[samples] - expected).abs() < 5 * expected**0.5).all())
-
-
-def test_every_subset_is_as_likely() -> None:
-    drawn = subset(np.random.default_rng(0), np.full(20_000, 5), 2)
-    counts = Counter(tuple(sorted(row)) for row in drawn.tolist())
-    assert set(counts) == set(itertools.combinations(range(5), 2))
-    assert max(abs(count - 2000) for count in counts.values()) < 5 * 1800**0.5
-
-
-@settings(deadline=None, max_examples=25)
-@given(rows=st.lists(st.tuples(st.integers(3, 9), st.integers(0, 3)), min_size=1, max_size=5), seed=st.integers(0, 999))
-def test_subsets_are_without_replacement(rows: list[tuple[int, int]], seed: int) -> None:
-    counts, sizes = np.array(rows).T
-    drawn = subset(np.random.default_rng(seed), counts, sizes)
-    assert drawn.shape == (len(rows), sizes.max())
-    for row, count, size in zip(drawn.tolist(), counts, sizes, strict=True):
-        assert len(set(row[:size])) == size
-        assert all(0 <= place < count for place in row[:size])
-        assert row[size:] == [-1] * (sizes.max() - size)
-
-
-def test_samples_come_in_random_order() -> None:
-    """Every sample is as often first, so that support is drawn as evenly as queries; those asked for come first."""
-    pool = Pool.of(torch.arange(2).repeat_interleave(4))
-    sizes = np.tile([4, 3], (4000, 1))
-    drawn = pool.samples(np.random.default_rng(0), np.tile([0, 1], (4000, 1)), sizes)
-    for place in range(3):
-        for members, positions in ((range(4), 0), (range(4, 8), 1)):
-            counts = Counter(drawn[:, positions, place].tolist())
-            assert set(counts) == set(members)
-            assert max(abs(count - 1000) for count in counts.values()) < 5 * 750**0.5
-    assert all(len(set(row[:3])) == 3 for row in drawn[:, 1].tolist())
-
-
-@ONE_BLOCK
-@given(
-    **DRAWN,
-    low=st.integers(1, 3),
-    more=st.integers(0, 4),
-    query=st.integers(1, 5),
-)
-def test_unequal_shots_by_loops(labels: torch.Tensor, seed: int, way: int, low: int, more: int, query: int) -> None:
-    tasks = UnequalShots(way, low, low + more, query).tasks(labels, seed).block(0)
-    assert tasks.support.shape == (BLOCK, way * (low + more)), "one width for all blocks"
-    assert tasks.support_mask is not None
-    shots = tasks.support_mask.view(BLOCK, way, low + more).sum(2)
-    assert (int(shots.min()), int(shots.max())) == (low, low + more)
-    agree(tasks, oracle.unequal_shots(labels.numpy(), seed, way, low, low + more, query, BLOCK))
 
 
 @settings(deadline=None, max_examples=20)
@@ -310,11 +190,6 @@ def test_the_whole_split(sizes: list[int], share: float, seed: int, support: Lit
         assert sorted(tasks.support[0].tolist()) == sorted(sample for first in firsts for sample in first)
     with pytest.raises(InputError, match="tasks=1"):
         source.first(2)
-
-
-def test_a_fifth_is_a_fifth() -> None:
-    """floor(n share) where the product is a whole number less a rounding error: 0.29 * 100 is 28.999…96."""
-    assert WholeSplit(0.29).tasks(labels_of([100, 100])).first(1).support.shape == (1, 58)
 
 
 NAMES = ("one", "two", "three", "four", "five", "six")
@@ -348,13 +223,6 @@ def test_impossible_tasks_are_refused(sampler, words) -> None:  # type: ignore[n
         sampler().tasks(labels_of(SIZES), class_names=NAMES)
     for word in words:
         assert word in str(refusal.value)
-
-
-def test_a_class_of_one_image_is_no_part_of_a_whole_split() -> None:
-    with pytest.raises(InputError, match=r"'two' .*1 of 6"):
-        WholeSplit().tasks(labels_of([9, 1, 8, 7, 6, 5]), class_names=NAMES)
-    with pytest.raises(InputError, match="only one class"):
-        WholeSplit().tasks(labels_of([9]))
 
 
 def test_a_file_of_other_samples_is_refused(tmp_path: Path) -> None:

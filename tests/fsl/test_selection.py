@@ -59,28 +59,6 @@ def test_variance_is_greedy_over_exact_gains(seed, labelled):
         rows.append(int(point))
 
 
-def test_the_first_points_are_of_all_classes():
-    X, y = pile(classes=6, points=200)
-    classifier = TransductiveClassifier().prepare(X)
-    for method in ("variance", "typicality", "coverage"):
-        assert len(set(y[next_to_label(classifier, 12, method=method)])) >= 5
-    assert len(set(next_to_label(classifier, 12, method="random", random_state=1))) == 12
-
-
-@pytest.mark.parametrize("strategy", ["laplacianshot", "simpleshot"])
-def test_any_strategy_can_be_asked(strategy):
-    X, y = pile()
-    classifier = TransductiveClassifier(strategy).fit(X, partly(y, 8))
-    for method in METHODS:
-        assert len(next_to_label(classifier, 3, method=method)) == 3
-
-
-def test_equal_points_and_a_single_feature():
-    X = np.ones((30, 1), np.float32)
-    for method in METHODS:
-        assert len(set(next_to_label(TransductiveClassifier().prepare(X), 5, method=method))) == 5
-
-
 def test_margin_asks_for_the_least_certain():
     X, y = pile()
     classifier = TransductiveClassifier().fit(X, partly(y, 12))

@@ -7,14 +7,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import make_blobs, make_circles
+from sklearn.datasets import make_blobs
 from sklearn.utils.class_weight import compute_sample_weight
 
-from clustering.foundation.errors import InputError
 from clustering.graphs.low_pass import low_pass
 from clustering.graphs.sparse_graph import SparseGraph
-from fsl.strategies.shared.ridge import Labels, fit
-from fsl.strategies.smoothed_ridge import SmoothedRidge
+from fsl.extra.ridge import Labels, fit
+from fsl.extra.smoothed_ridge import SmoothedRidge
 from fsl.transductive_classifier import TransductiveClassifier
 
 
@@ -65,17 +64,6 @@ def test_left_out_predictions_are_those_of_refits(seed, labelled, dimension, pen
         np.testing.assert_allclose(found.left_out[0, i].exp().numpy(), expected / expected.sum(), atol=1e-6)
 
 
-def test_padding_changes_nothing():
-    generator = torch.Generator().manual_seed(0)
-    X = torch.randn(1, 20, 5, generator=generator, dtype=torch.float64)
-    rows, one_hot = torch.arange(6)[None], torch.eye(3, dtype=torch.float64).repeat(2, 1)[None]
-    alone = fit([X, X.square()], Labels(rows, one_hot), (0.1, 1.0), default=(0, 0))
-    padded = torch.cat([one_hot, torch.zeros(1, 2, 3)], dim=1)
-    both = fit([X, X.square()], Labels(torch.arange(8)[None], padded), (0.1, 1.0), default=(0, 0))
-    torch.testing.assert_close(both.coefficients, alone.coefficients)
-    torch.testing.assert_close(both.left_out[:, :6], alone.left_out)
-
-
 def test_settings_are_chosen_by_the_labels():
     """Classes that are long bands need smoothing; classes by a single coordinate among noise do not."""
     generator = np.random.default_rng(0)
@@ -103,23 +91,3 @@ def test_equally_many_labels_of_unequal_classes(shots):
     rest = labels < 0
     found = TransductiveClassifier().fit(X, labels).transduction_
     assert (found == y)[rest].mean() > 0.98
-
-
-def test_two_hundred_classes_in_twenty_dimensions():
-    """With equal weights, classes with many labels hide those with few: 69 % of the points are right."""
-    X, y = make_blobs(3000, 20, centers=200, cluster_std=2, random_state=0)
-    labels = np.where(np.random.default_rng(0).permutation(len(y)) < 1000, y, -1)
-    assert (TransductiveClassifier().fit(X, labels).transduction_ == y).mean() > 0.98
-
-
-def test_lengths_of_few_features_count():
-    X, y = make_circles(1000, noise=0.05, factor=0.5, random_state=0)
-    labels = np.where(np.random.default_rng(0).permutation(len(y)) < 40, y, -1)
-    for lift, low, high in ((None, 0.98, 1.0), (True, 0.98, 1.0), (False, 0.0, 0.7)):
-        found = TransductiveClassifier(SmoothedRidge(lift=lift)).fit(X, labels).transduction_
-        assert low <= (found == y).mean() <= high
-
-
-def test_contradictory_settings():
-    with pytest.raises(InputError, match="smoothing must be below 1, not 1"):
-        SmoothedRidge(smoothing=1.0)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 import typing
 
 import pytest
@@ -21,17 +22,6 @@ from tests.fsl.every_strategy import assert_same_predictions, draw, every_strate
 from tests.oracles.small_tasks import turned
 
 
-def test_a_difference_of_predictions_is_described() -> None:
-    first = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [1.0, 0.0]]]).repeat(1, 10, 1)
-    second = first.clone()
-    second[0, 1], second[0, 2], second[1, 0] = first[0, 1].flip(0), first[0, 2].flip(0), torch.tensor([0.0, 1.0])
-    with pytest.raises(AssertionError, match=r"^2 of 40 predictions differ; the first at \(0, 1\).*equally near"):
-        assert_same_predictions(first, second)
-    with pytest.raises(AssertionError, match=r"^only 75% of the predictions have one best class"):
-        assert_same_predictions(first, first)
-    assert_same_predictions(first[0], first[0])
-
-
 @every_strategy
 def test_it_is_a_frozen_dataclass_that_declares_itself(strategy: Strategy) -> None:
     kind = type(strategy)
@@ -40,9 +30,11 @@ def test_it_is_a_frozen_dataclass_that_declares_itself(strategy: Strategy) -> No
     assert isinstance(strategy.transductive, bool)
     assert isinstance(strategy.assumes_balance, bool)
     assert strategy.transform in typing.get_args(Transform)
-    documentation = inspect.getdoc(kind) or ""
+    documentation = "\n".join(inspect.getdoc(base) or "" for base in kind.__mro__[:-1])
     for field in dataclasses.fields(kind):
-        assert f"{field.name}: " in documentation, f"{kind.__name__}.{field.name} is not documented"
+        assert re.search(rf"\b{field.name}\b[\w, ]*: ", documentation), (
+            f"{kind.__name__}.{field.name} is not documented"
+        )
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(strategy, field.name, None)
         with pytest.raises(InputError, match=field.name):
@@ -58,8 +50,7 @@ def test_probabilities(strategy: Strategy, seed: int, way: int, shot: int, queri
     assert found.probabilities.shape == (6, queries, way)
     assert bool((found.probabilities >= 0).all())
     torch.testing.assert_close(found.probabilities.sum(-1), torch.ones(6, queries))
-    assert found.iterations.shape == (6,)
-    assert found.iterations.dtype == torch.int64
+    assert found.iterations is None or (found.iterations.shape, found.iterations.dtype) == ((6,), torch.int64)
 
 
 @every_strategy

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from clustering.foundation.errors import InputError
 from fsl.labelling.suspicious import suspicious_labels
 from fsl.transductive_classifier import TransductiveClassifier
 
@@ -49,18 +48,3 @@ def test_what_holds_of_any_labels(seed: int, share: float) -> None:
     assert set(found.suggested) <= set(given[given >= 0])
     renamed = suspicious_labels(TransductiveClassifier().fit(3 * X, np.where(given >= 0, 10 - given, -1)))
     assert np.sort(renamed.probability) == pytest.approx(np.sort(found.probability), abs=2e-2)
-
-
-def test_the_only_label_of_a_class_is_not_judged() -> None:
-    X, truth = blobs(3)
-    given = np.where((truth < 3) | (np.arange(len(X)) == np.flatnonzero(truth == 3)[0]), truth, -1)
-    found = suspicious_labels(TransductiveClassifier().fit(X, given))
-    assert found.probability[given[found.points] == 3] == pytest.approx(found.rate)
-
-
-def test_other_strategies_and_bad_input() -> None:
-    X, given, wrong = planted(1)
-    found = suspicious_labels(TransductiveClassifier("simpleshot").fit(X, given))
-    assert roc_auc_score(wrong[found.points], found.probability) > 0.9
-    with pytest.raises(InputError, match="labels of at least two classes"):
-        suspicious_labels(TransductiveClassifier().fit(X, np.where(given == 0, 0, -1)))

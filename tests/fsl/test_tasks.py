@@ -9,8 +9,7 @@ import torch
 
 from clustering.foundation.errors import InputError
 from fsl.samplers.balanced import Balanced
-from fsl.samplers.unequal_shots import UnequalShots
-from fsl.tasks import BLOCK, Tasks
+from fsl.tasks import Tasks
 from tests.oracles.small_tasks import labels_of
 
 
@@ -60,63 +59,3 @@ def test_a_sample_in_support_and_query_is_refused(tmp_path: Path) -> None:
     dataclasses.replace(tasks, query=query).save(tmp_path / "tasks.safetensors")
     with pytest.raises(InputError, match="task 7"):
         Tasks.load(tmp_path / "tasks.safetensors")
-
-
-@pytest.fixture
-def padded() -> Tasks:
-    """Tasks whose shots differ."""
-    return UnequalShots(5, 1, 4, 3).tasks(labels_of([20] * 6)).first(30)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"support_mask": lambda mask: mask.long()}, "support_mask .*bool"),
-        ({"support_mask": lambda mask: mask[:, 1:]}, "support_mask .*bool"),
-        ({"support_mask": lambda mask: mask & (torch.arange(20) >= 4)}, "task 0 .*class"),
-        ({"support_mask": torch.zeros_like}, "task 0 "),
-        ({"classes": lambda classes: classes[:, 0]}, "classes .*int64"),
-        ({"classes": lambda classes: classes[:7]}, "the same shape"),
-    ],
-)
-def test_padded_tasks_that_make_no_sense_are_refused(padded: Tasks, tmp_path: Path, changes: Any, words: str) -> None:
-    path = tmp_path / "tasks.safetensors"
-    padded.save(path)
-    Tasks.load(path)
-    made = {name: change(getattr(padded, name)).contiguous() for name, change in changes.items()}
-    dataclasses.replace(padded, **made).save(path)
-    with pytest.raises(InputError, match=words):
-        Tasks.load(path)
-
-
-def test_padding_is_in_neither_support_nor_query(padded: Tasks, tmp_path: Path) -> None:
-    """Padded places hold sample 0, which may be a query of the task."""
-    assert padded.support_mask is not None
-    task = int((~padded.support_mask).any(1).nonzero()[0])
-    query = padded.query.clone()
-    query[task, 0] = 0
-    real = bool((padded.support[task][padded.support_mask[task]] == 0).any())
-    dataclasses.replace(padded, query=query).save(tmp_path / "tasks.safetensors")
-    assert not real
-    Tasks.load(tmp_path / "tasks.safetensors")
-
-
-def test_a_strange_tensor_in_a_task_list_is_named(tmp_path: Path) -> None:
-    from clustering.files.tensors import write_tensors
-    from fsl.tasks import FORMAT
-
-    tasks = Balanced().tasks(labels_of([20] * 6)).first(3)
-    write_tensors(tmp_path / "tasks.safetensors", {**tasks._present(), "weights": torch.ones(3)}, {"format": FORMAT})
-    with pytest.raises(InputError, match="weights"):
-        Tasks.load(tmp_path / "tasks.safetensors")
-
-
-def test_a_list_of_tasks_comes_block_by_block_too() -> None:
-    source = Balanced().tasks(labels_of([20] * 6))
-    tasks = source.first(BLOCK + 7)
-    assert tasks.source.limit == BLOCK + 7
-    assert [len(block) for block in tasks.source.blocks(BLOCK + 5)] == [BLOCK, 5]
-    assert torch.equal(tasks.source.first(BLOCK + 5).query, source.first(BLOCK + 5).query)
-    for count, words in ((0, "at least 1"), (BLOCK + 8, f"tasks={BLOCK + 7}")):
-        with pytest.raises(InputError, match=words):
-            tasks.source.blocks(count)

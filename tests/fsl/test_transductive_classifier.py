@@ -1,7 +1,6 @@
 """The semi-supervised classifier of a pile of points."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,14 +8,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_circles
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from clustering.foundation.errors import InputError
+from fsl.extra.smoothed_ridge import SmoothedRidge
 from fsl.strategies.laplacianshot import LaplacianShot
-from fsl.strategies.smoothed_ridge import SmoothedRidge
 from fsl.transductive_classifier import TransductiveClassifier, given_labels
 
 EXEMPT = {"check_classifiers_classes": "uses -1 as a class; scikit-learn exempts its own semi-supervised classifiers"}
@@ -78,24 +74,6 @@ def test_unknown_strings(labels):
     assert values.tolist() == ["ant", "bee", "ant"]
 
 
-def test_one_class_all_labels_and_none():
-    X, y = pile()
-    one = np.full(len(y), -1)
-    one[3] = 7
-    found = TransductiveClassifier().fit(X, one)
-    assert set(found.transduction_) == {7}
-    assert found.predict(X[:2]).tolist() == [7, 7]
-    everything = TransductiveClassifier().fit(X, y)
-    assert (everything.transduction_ == y).all()
-    assert (everything.predict(X) == y).mean() > 0.9
-    with pytest.raises(InputError, match="no point has a label: label at least one point of each class"):
-        TransductiveClassifier().fit(X, np.full(len(y), -1))
-    with pytest.raises(InputError, match="y has 3 labels, but X has 120 rows"):
-        TransductiveClassifier().fit(X, [0, 1, -1])
-    with pytest.raises(InputError, match="labels of several types, int and str"):
-        TransductiveClassifier().fit(X[:3], np.array([1, "a", None], dtype=object))
-
-
 @pytest.mark.parametrize("strategy", ["smoothed_ridge", "laplacianshot"])
 def test_class_names_with_and_without_labels(strategy):
     X, y = pile()
@@ -111,24 +89,6 @@ def test_class_names_with_and_without_labels(strategy):
     ).mean() > 0.85
     with pytest.raises(InputError, match="text has 5 features, X has 6"):
         TransductiveClassifier(strategy).fit(X, some, class_names=names, text=text[:, :5])
-
-
-def test_one_label_of_each_class_is_no_regression():
-    X, y = pile()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        TransductiveClassifier().fit(X, partly(y, 4))
-
-
-def test_fields_of_the_strategy_are_parameters():
-    X, y = pile(points=90)
-    search = GridSearchCV(TransductiveClassifier(), {"strategy__smoothing": [0.0, 0.9]}, cv=3)
-    search.fit(X, partly(y, 60))
-    assert search.best_score_ > 0.8
-    assert search.best_estimator_.get_params()["strategy__smoothing"] in (0.0, 0.9)
-    with pytest.raises(InputError, match="smoothed_ridge has no field 'weight'; its fields are transform"):
-        TransductiveClassifier().set_params(strategy__weight=1)
-    assert make_pipeline(StandardScaler(), TransductiveClassifier()).fit(X, y).score(X, y) > 0.9
 
 
 def test_the_same_points_are_smoothed_once(monkeypatch):
@@ -155,37 +115,6 @@ def test_lengths_count_for_new_points_as_for_the_pile():
         assert ((found.transduction_ == y[:1000]).mean() - 0.03 if low is None else low) <= accuracy <= high
 
 
-def test_settings_of_an_earlier_fit_are_forgotten():
-    X, y = pile()
-    found = TransductiveClassifier().fit(X, y)
-    found._chosen = (3, 3.0)
-    found.set_params(strategy__smoothing=0.5).prepare(X)
-    assert found.chosen() == (0, 0.1)
-
-
-def test_left_out_distributions_do_not_change_the_selection_of_another_strategy():
-    X, y = pile()
-    found = TransductiveClassifier("simpleshot").fit(X, y)
-    before = found.chosen()
-    found.left_out_distributions()
-    assert found.chosen() == before
-
-
-@pytest.mark.parametrize("by_class", [False, True])
-def test_sets_hold_the_true_class_as_often_as_stated(by_class):
-    names, covered = np.array(["ant", "bee", "cat", "dog"]), []
-    for seed in range(15):
-        X, y = pile(seed, points=600)
-        X = 0.3 * X + np.random.default_rng([seed, 1]).normal(size=X.shape)  # so that the classes overlap
-        found = TransductiveClassifier().fit(X, np.where(partly(y, 30) >= 0, names[y], ""))
-        order = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(600), found.labelled_))
-        audit, rest = order[:150], order[150:]
-        sets = found.predict_set(audit, names[y[audit]], alpha=0.2, by_class=by_class)
-        assert sets.members.shape == (600, 4)
-        covered.append(sets.members[rest, y[rest]].mean())
-    assert 0.78 <= np.mean(covered) <= 0.86
-
-
 def test_sets_need_labels_that_the_fit_has_not_seen():
     X, y = pile()
     found = TransductiveClassifier().fit(X, partly(y, 20))
@@ -201,23 +130,3 @@ def test_sets_need_labels_that_the_fit_has_not_seen():
             found.predict_set(wrong, [0, 1])
     with pytest.raises(NotFittedError):
         TransductiveClassifier().predict_set(free[:2], [0, 1])
-
-
-def test_frames_of_pandas_keep_their_names():
-    import pandas as pd
-
-    X, y = pile()
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    found = TransductiveClassifier().fit(frame, pd.Series(partly(y, 12)))
-    assert found.feature_names_in_.tolist() == list("abcdef")
-    with pytest.raises(ValueError, match="feature names"):
-        found.predict(frame.rename(columns={"a": "z"}))
-
-
-def test_a_score_needs_known_labels_of_all_rows():
-    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
-    classifier = TransductiveClassifier().fit(X, y)
-    with pytest.raises(InputError, match="y has no known label"):
-        classifier.score(X, np.full(20, -1))
-    with pytest.raises(InputError, match="y has 3 labels, but X has 20 rows"):
-        classifier.score(X, y[:3])

@@ -11,18 +11,12 @@ from hypothesis import strategies as st
 import fsl.episodes
 import fsl.strategies.ilpc
 from clustering.foundation.errors import InputError
-from clustering.optimiser.points import Features, Gram
-from clustering.optimiser.transport import sinkhorn
+from clustering.optimiser.points import Features
 from fsl.episodes import Episodes
-from fsl.strategies.bpa import BPA
 from fsl.strategies.ilpc import ILPC
-from fsl.strategies.protolp import ProtoLP
-from fsl.strategies.pt_map import PTMAP
-from fsl.strategies.shared.affinities import affinities
-from fsl.strategies.shared.centring import centred, leading
-from fsl.strategies.shared.denoising import mean_losses
+from fsl.strategies.pt_map import BPA, PTMAP, ProtoLP
+from fsl.strategies.shared.centring import centred
 from tests.oracles import transport_loops as oracle
-from tests.oracles.small_tasks import turned
 
 ALL = [PTMAP(iterations=5), BPA(iterations=5), ProtoLP(iterations=5), ILPC(steps=20)]
 
@@ -80,7 +74,7 @@ def test_affinities_are_symmetric_and_balanced() -> None:
     episodes = draw(1)
     valid = torch.ones(2, 15, dtype=torch.bool)
     valid[0, 11:] = False
-    found = affinities(centred(episodes, episodes.points, "apart"), valid, regularisation=0.5, tolerance=1e-9)
+    found = BPA(regularisation=0.5, tolerance=1e-9).affinities(centred(episodes, episodes.points, "apart"), valid)
     torch.testing.assert_close(found, found.mT, atol=1e-6, rtol=0)
     torch.testing.assert_close(found.sum(1), valid.double(), atol=1e-6, rtol=0)
     torch.testing.assert_close(found.sum(2), valid.double(), atol=1e-6, rtol=0)
@@ -89,7 +83,7 @@ def test_affinities_are_symmetric_and_balanced() -> None:
 
 def test_affinities_of_too_many_points_are_refused() -> None:
     with pytest.raises(InputError, match="fewer queries"):
-        affinities(Features(torch.zeros(1, 20_000, 1)), torch.ones(1, 20_000, dtype=torch.bool), regularisation=0.1)
+        BPA().affinities(Features(torch.zeros(1, 20_000, 1)), torch.ones(1, 20_000, dtype=torch.bool))
 
 
 @settings(deadline=None, max_examples=12)
@@ -131,100 +125,9 @@ def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_opti
     assert int((found.labels != torch.tensor(expected)).sum()) <= 1
 
 
-def test_losses_agree_with_loops() -> None:
-    generator = torch.Generator().manual_seed(1)
-    x = torch.randn(1, 7, 4, generator=generator, dtype=torch.float64)
-    known, labels = {0: 0, 1: 1, 2: 2, 3: 2}, {0: 0, 1: 1, 2: 2, 3: 2, 4: 0, 5: 1, 6: 1}
-    one_hot = torch.nn.functional.one_hot(torch.tensor(list(labels.values()))).T[None].double()
-    given_labels = one_hot * (torch.arange(7) < 4)
-    expected = oracle.training_losses(x[0].numpy(), known, labels, 3, 30, 0.1, 5e-4)
-    for points in (Features(x), Gram(torch.bmm(x, x.mT))):
-        found = mean_losses(points, given_labels, one_hot, torch.ones(1, 7, dtype=torch.bool), steps=30)
-        torch.testing.assert_close(found[0], torch.tensor(expected, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("centring", ["apart", "together", None])
-def test_centring_by_products_equals_centring_of_features(centring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    episodes = draw(3)
-    expected = np.stack(
-        [np.concatenate(oracle.centre(support, query, centring)) for support, _, query, _ in each_task(episodes)]
-    )
-    products = torch.from_numpy(expected @ expected.transpose(0, 2, 1))
-    torch.testing.assert_close(centred(episodes, episodes.points, centring).pairwise(), products)
-    monkeypatch.setattr(fsl.episodes, "LARGEST_GRAM", 0)
-    again = draw(3)
-    torch.testing.assert_close(centred(again, again.points, centring).pairwise(), products)
-
-
 @pytest.mark.parametrize("strategy", ALL, ids=lambda s: type(s).__name__)
 def test_many_points_are_treated_by_their_features_alike(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     episodes = draw(8, queries=12)
     expected = strategy.predict(episodes).probabilities
     monkeypatch.setattr(fsl.episodes, "LARGEST_GRAM", 0)
     torch.testing.assert_close(strategy.predict(draw(8, queries=12)).probabilities, expected, atol=1e-6, rtol=0)
-
-
-def test_leading_directions_keep_the_largest_part() -> None:
-    episodes = draw(4)
-    reduced = leading(episodes.points, 3).pairwise()
-    values = torch.linalg.eigvalsh(episodes.points.pairwise())[:, -3:]
-    torch.testing.assert_close(torch.linalg.eigvalsh(reduced)[:, -3:], values)
-    torch.testing.assert_close(leading(episodes.points, 15).pairwise(), episodes.points.pairwise())
-
-
-@settings(deadline=None, max_examples=8)
-@given(seed=st.integers(0, 100_000), queries=st.sampled_from([6, 10, 13]))
-def test_every_class_gets_its_share(seed: int, queries: int) -> None:
-    """Even where the queries cannot be divided evenly: Q / K is a real number."""
-    for strategy in (PTMAP(beta=2.5), BPA(beta=2.5), ProtoLP(beta=2.5, iterations=10)):
-        found = strategy.predict(draw(seed, queries=queries)).probabilities
-        torch.testing.assert_close(
-            found.sum(1), torch.full((2, 3), queries / 3, dtype=torch.float64), atol=1e-4, rtol=0
-        )
-
-
-@pytest.mark.parametrize("strategy", ALL, ids=lambda s: type(s).__name__)
-def test_a_rotation_after_the_transform_changes_nothing(strategy: Any) -> None:
-    episodes = draw(9).transformed("PT")
-    torch.testing.assert_close(
-        strategy.predict(turned(episodes)).probabilities, strategy.predict(episodes).probabilities
-    )
-
-
-def test_with_no_step_pt_map_is_one_transport_to_the_support_means() -> None:
-    episodes = draw(5)
-    first = PTMAP(beta=2.5, iterations=0).predict(episodes).probabilities
-    torch.testing.assert_close(PTMAP(beta=2.5, rate=0.0).predict(episodes).probabilities, first, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("strategy", ALL, ids=lambda s: type(s).__name__)
-def test_negative_features_are_refused_and_other_transforms_take_them(strategy: Any) -> None:
-    episodes = draw(2)
-    moved = Episodes(episodes.support - 0.5, episodes.support_labels, episodes.query - 0.5, 3)
-    with pytest.raises(InputError, match="non-negative"):
-        strategy.predict(moved)
-    other = type(strategy)(**{**vars(strategy), "transform": "L2N"})
-    assert bool(other.predict(moved).probabilities.isfinite().all())
-    assert "non-negative" in strategy.needs
-
-
-def test_a_point_without_neighbours_that_look_alike_has_no_edge() -> None:
-    """Centred points have negative cosines, of which the public code takes the cube and then the root of their sum."""
-    support = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]], dtype=torch.float64)
-    query = torch.tensor([[[0.6, 0.5], [0.1, 0.9]]], dtype=torch.float64)
-    found = ILPC(transform="L2N", steps=5).predict(Episodes(support, torch.tensor([[0, 1]]), query, 2))
-    assert found.labels.tolist() == [[0, 1]]
-
-
-def test_ilpc_asks_for_what_each_class_still_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[torch.Tensor, torch.Tensor]] = []
-
-    def spy(scores: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, **others: Any) -> Any:
-        asked.append((rows, columns))
-        return sinkhorn(scores, rows, columns, **others)
-
-    monkeypatch.setattr(fsl.strategies.ilpc, "sinkhorn", spy)
-    found = ILPC(keep=1, steps=5).predict(draw(6, batch=1, queries=9))
-    assert len(asked) == int(found.iterations) == 3
-    for rows, columns in asked:
-        torch.testing.assert_close(columns.sum(1), rows.sum(1))

@@ -1,16 +1,12 @@
 """Dates, features without squares, and base means without: refused by name, or classified rightly."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.features.foreign import import_features
 from fsl.few_shot_classifier import FewShotClassifier
-from fsl.transforms import transform_features
 
 GENERATOR = np.random.default_rng(0)
 Y = np.repeat([0, 1], 5)
@@ -50,25 +46,3 @@ def test_features_without_squares_are_refused_and_one_column_of_such_changes_not
     for strategy in ("simpleshot", "laplacianshot"):
         plain, other = (FewShotClassifier(strategy, device="cpu").fit(part, Y).predict(part) for part in (X, mixed))
         np.testing.assert_array_equal(plain, other)
-
-
-def test_short_features_have_length_one_after_the_transform() -> None:
-    rows = torch.tensor([[3e-20, 4e-20], [0.0, 0.0], [3.0, 4.0]])
-    found = transform_features(rows, "L2N")
-    torch.testing.assert_close(found, torch.tensor([[0.6, 0.8], [0.0, 0.0], [0.6, 0.8]]))
-
-
-@pytest.mark.parametrize(
-    ("arrays", "words"),
-    [
-        ({"features": DAYS}, "datetime64"),
-        ({"features": 1e-320 * X}, "squares"),
-        ({"features": X, "base_mean": np.full(3, 1e300)}, "base_mean"),
-        ({"features": X, "base_mean": DAYS[0]}, "base_mean.*datetime64"),
-    ],
-)
-def test_files_of_such_features_are_refused(arrays: dict[str, np.ndarray], words: str, tmp_path: Path) -> None:
-    path = tmp_path / "features.npz"
-    np.savez(path, labels=Y, **arrays)
-    with pytest.raises(InputError, match=words):
-        import_features(path, "novel")

@@ -11,19 +11,6 @@ from tests.fsl.every_strategy import draw, every_strategy
 
 
 @every_strategy
-@pytest.mark.parametrize(
-    ("way", "shot", "queries"),
-    [(1, 1, 1), (1, 3, 5), (5, 1, 1), (5, 1, 3), (3, 2, 2)],
-    ids=["one of all", "one class", "one query", "fewer queries than classes", "fewer queries than neighbours"],
-)
-def test_small_tasks(strategy: Strategy, way: int, shot: int, queries: int) -> None:
-    found = strategy.predict(draw(7, way=way, shot=shot, queries=queries))
-    assert bool(found.probabilities.isfinite().all())
-    if way == 1:
-        assert bool((found.labels == 0).all())
-
-
-@every_strategy
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_all_points_equal(strategy: Strategy, value: float) -> None:
     """Nothing tells the classes apart: finite, and the tie goes to class 0 or stays a tie."""
@@ -32,29 +19,6 @@ def test_all_points_equal(strategy: Strategy, value: float) -> None:
         episodes, support=torch.full_like(episodes.support, value), query=torch.full_like(episodes.query, value)
     )
     found = strategy.predict(flat)
-    assert bool(found.probabilities.isfinite().all())
-    torch.testing.assert_close(found.probabilities.sum(-1), torch.ones(6, 11))
-
-
-@every_strategy
-def test_a_class_without_queries(strategy: Strategy) -> None:
-    """Of clear classes nine, two, one and no query: no harm but to who takes them to be balanced."""
-    hidden = torch.tensor([0] * 9 + [1] * 2 + [2]).expand(6, -1)
-    noise = 0.05 * torch.rand(6, 20, 16, generator=torch.Generator().manual_seed(9))
-    centres = 10 * torch.eye(16)[:4].expand(6, -1, -1)
-    support = centres.repeat_interleave(2, dim=1) + noise[:, :8]
-    query = centres.gather(1, hidden[..., None].expand(-1, -1, 16)) + noise[:, 8:]
-    found = strategy.predict(dataclasses.replace(draw(5, queries=12), support=support, query=query))
-    assert bool(found.probabilities.isfinite().all())
-    by_range = getattr(strategy, "scaling", None) is not None  # makes channels of noise as wide as those of classes
-    if not strategy.assumes_balance and not by_range:
-        assert torch.equal(found.labels, hidden)
-
-
-@every_strategy
-def test_all_queries_of_one_class(strategy: Strategy) -> None:
-    episodes = draw(5)
-    found = strategy.predict(dataclasses.replace(episodes, query=episodes.support[:, :1].expand(-1, 11, -1)))
     assert bool(found.probabilities.isfinite().all())
     torch.testing.assert_close(found.probabilities.sum(-1), torch.ones(6, 11))
 

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from fsl.strategies.smoothed_ridge import SmoothedRidge
+from fsl.extra.smoothed_ridge import SmoothedRidge
 from runs.labelling.answers import Given
 from runs.labelling.pile import Pile
 from runs.labelling.predictions import Labeller

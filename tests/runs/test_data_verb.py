@@ -10,8 +10,7 @@ from PIL import Image
 
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
-from fsl.benchmarks.cub import Cub
-from fsl.benchmarks.mini import MiniImageNet
+from fsl.benchmarks.papers import Cub, MiniImageNet
 from fsl.benchmarks.survey import survey
 from runs.cli import main
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from fsl.extra.smoothed_ridge import SmoothedRidge
 from fsl.labelling.audit import audit_order, estimated_accuracy
-from fsl.strategies.smoothed_ridge import SmoothedRidge
 from runs.labelling.predictions import UNKNOWN, Labeller
 from runs.labelling.steps import Snapshot, next_step
 

@@ -1,7 +1,6 @@
 """Gaussian classes around unit means, with diagonal covariances: the common part of TransCLIP and StatA."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
@@ -90,27 +89,6 @@ class Moments(NamedTuple):
         return torch.where(empty, otherwise, self.sums / self.mass.clamp_min(torch.finfo(self.mass.dtype).tiny))
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """Settings of the alternation of assignments and Gaussians.
-
-    Attributes:
-        text_weight: lambda, weight of the log-probabilities by class names; a number or (B, 1, 1).
-        step: rule of the sweeps, see `descend`.
-        sweeps: maximum number of sweeps per round.
-        rounds: maximum number of rounds.
-        tolerance: a task stops if the relative change of the objective is below this value; None runs all rounds.
-        floor: constant added to the probabilities by class names inside the logarithm.
-    """
-
-    text_weight: float | Tensor
-    step: Step
-    sweeps: int
-    rounds: int
-    tolerance: float | None
-    floor: float = 0.0
-
-
 def first_means(episodes: Episodes, start: Start) -> Tensor:
     """(B, K, D) unit means: of the support, and for classes without support by the class names, see `Start`."""
     if start == "text" and episodes.text is not None:
@@ -134,8 +112,13 @@ def alternate_gaussians(
     start: Gaussians,
     terms: Sequence[Term],
     update: Callable[[Gaussians, Moments], Gaussians],
-    settings: Rounds,
     *,
+    text_weight: float | Tensor,
+    step: Step,
+    sweeps: int,
+    rounds: int,
+    tolerance: float | None,
+    floor: float = 0.0,
     support_weight: float | Tensor = 1.0,
     determinant: bool = True,
     hard_counts: bool = False,
@@ -151,7 +134,11 @@ def alternate_gaussians(
         start: the first Gaussians.
         terms: terms over support and queries, support first.
         update: new Gaussians from the current ones and the moments of the classes.
-        settings: see `Rounds`.
+        text_weight: lambda, weight of the log-probabilities by class names; a number or (B, 1, 1).
+        step: rule of the sweeps, see `descend`.
+        sweeps, rounds: maximum number of sweeps per round, and of rounds.
+        tolerance: a task stops if the relative change of the objective is below this value; None runs all rounds.
+        floor: constant added to the probabilities by class names inside the logarithm.
         support_weight: c_i of a support point; a number or (B, 1).
         determinant: whether the log-likelihood contains the log-determinant.
         hard_counts: whether the counts of a class are the points whose likeliest class it is.
@@ -164,24 +151,24 @@ def alternate_gaussians(
     weights = episodes.valid.to(points.dtype)
     weights[:, :first] *= support_weight
     evidence = episodes.with_text(points.new_zeros(len(points), episodes.query_size, episodes.way), 1.0)
-    if settings.floor:
-        evidence = -((-evidence).exp() + settings.floor).log()
-    text_cost = pad(settings.text_weight * evidence, (0, 0, first, 0))
+    if floor:
+        evidence = -((-evidence).exp() + floor).log()
+    text_cost = pad(text_weight * evidence, (0, 0, first, 0))
     assignments = torch.cat([episodes.support_one_hot, torch.softmax(episodes.log_prior, dim=2)], dim=1)
     gaussians, objectives = start, []
     active = torch.ones(len(points), dtype=torch.bool, device=points.device)
     iterations = active.new_zeros(len(points), dtype=torch.int64)
     before = torch.full_like(active, torch.inf, dtype=torch.float64)
-    for last in [False] * settings.rounds + [True]:
+    for last in [False] * rounds + [True]:
         cost = gaussians.cost(points, determinant=determinant)
         descent = descend(
             torch.addcmul(text_cost, cost, weights[..., None], value=WEIGHT),
             terms,
             start=assignments,
             clamp=episodes.known,
-            step=settings.step,
-            max_iterations=settings.sweeps,
-            tolerance=None if settings.step == "published" else 1e-7,
+            step=step,
+            max_iterations=sweeps,
+            tolerance=None if step == "published" else 1e-7,
         )
         del cost
         assignments = torch.where(active[:, None, None], descent.assignments, assignments)
@@ -190,8 +177,8 @@ def alternate_gaussians(
         iterations += active
         if last:
             break
-        if settings.tolerance is not None:
-            active = active & ~((before - objective).abs() <= settings.tolerance * objective.abs())
+        if tolerance is not None:
+            active = active & ~((before - objective).abs() <= tolerance * objective.abs())
             if not bool(active.any()):
                 break
         before = objective

@@ -9,6 +9,7 @@ and training only needs the inner products of the support: a step costs K S^2 in
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,18 +22,6 @@ from fsl.episodes import Episodes
 LARGEST_SUPPORT = 4096
 """Maximum number of support examples of a task: 64 MiB of inner products in float32, and 100,000 steps of the default
 schedule."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Settings of stochastic gradient descent with momentum, on mini-batches in random order."""
-
-    learning_rate: float
-    momentum: float
-    dampening: float
-    weight_decay: float
-    batch: int
-    epochs: int
 
 
 @dataclass(frozen=True)
@@ -100,7 +89,7 @@ def train(
     state: Tensor,
     gradient: Callable[[Tensor, Tensor], Tensor],
     draw: Draw,
-    schedule: Schedule,
+    schedule: Any,
     support_mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Stochastic gradient descent with momentum and weight decay, as in `torch.optim.SGD`.
@@ -110,7 +99,7 @@ def train(
         gradient: function of the state and the (B, 1, S) weights of the examples (1 / batch size in the batch, 0
             outside), which returns the gradient of the mini-batch's loss with respect to the state.
         draw: random numbers that define the mini-batches.
-        schedule: settings of the descent.
+        schedule: learning_rate, momentum, dampening, weight_decay and batch (examples per step) of the descent.
         support_mask: (B, S) bool, False for padded examples; None without padding.
 
     Returns:

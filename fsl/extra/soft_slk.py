@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
@@ -16,6 +16,7 @@ from clustering.optimiser.scatter import Scatter
 from clustering.optimiser.terms import Laplacian
 from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
 _CALIBRATED = 1 / 6.5
@@ -23,8 +24,9 @@ _CALIBRATED = 1 / 6.5
 
 
 @dataclass(frozen=True)
-class SoftSLK:
-    """Soft clustering of support and queries around means, with fixed support labels and Laplacian regularisation.
+class SoftSLK(Method):
+    """Own method, not from a paper: soft clustering of support and queries around means, with fixed support labels and
+    Laplacian regularisation.
 
     Minimises over the queries' assignments Y, with the means w minimised out,
 
@@ -63,8 +65,6 @@ class SoftSLK:
             without class names.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
@@ -77,9 +77,6 @@ class SoftSLK:
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-4
     text_weight: Annotated[float, AtLeast(0)] = 1.0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective while the proportions are free."""

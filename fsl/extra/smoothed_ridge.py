@@ -7,14 +7,15 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.low_pass import low_pass
 from clustering.graphs.similarity import similarity_graph
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.lengths import unit_rows
 from clustering.optimiser.points import Features
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.strategies.shared.ridge import SHARPNESS, Labels, Ridge, fit
+from fsl.extra.ridge import SHARPNESS, Labels, Ridge, fit
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform, transform_features
 
 SMOOTHINGS = (0.0, 0.5, 0.9, 0.98)
@@ -54,8 +55,9 @@ class SmoothedPoints(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SmoothedRidge:
-    """Ridge regression of the one-hot labels on features that are smoothed over the kNN graph of support and queries.
+class SmoothedRidge(Method):
+    """Own method, not from a paper: ridge regression of the one-hot labels on features that are smoothed over the kNN
+    graph of support and queries.
 
     The features of all points are scaled to unit length, centred, and smoothed,
 
@@ -86,8 +88,6 @@ class SmoothedRidge:
             names. None: 8 / n for n labels per class, n >= 1, since the scores improve with n; 1 without labels.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "L2N"
@@ -98,7 +98,7 @@ class SmoothedRidge:
     text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def __post_init__(self) -> None:
-        validate(self)
+        super().__post_init__()
         if self.smoothing is not None and self.smoothing >= 1:
             raise InputError(f"SmoothedRidge: smoothing must be below 1, not {self.smoothing!r}; 0.9 is much")
 
@@ -123,8 +123,7 @@ class SmoothedRidge:
             unknown = features.new_full((*rows.shape, episodes.way), 1 / episodes.way)
             prior = torch.cat([unknown, torch.softmax(episodes.log_prior, dim=2)], dim=1)
         _, logits = self.fitted(points, Labels(rows, episodes.support_one_hot), prior)
-        probabilities = torch.softmax(logits[:, episodes.support_size :], dim=2)
-        return Predictions(probabilities, torch.zeros(len(features), dtype=torch.int64, device=features.device))
+        return Predictions(torch.softmax(logits[:, episodes.support_size :], dim=2))
 
     def prepare(self, features: Tensor, base_mean: Tensor | None = None) -> SmoothedPoints:
         """Smooth the features (N, D) of one task, once for any labels.

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.optimiser.descent import descend
 from clustering.optimiser.mixture import MixtureEvidence
@@ -15,6 +15,7 @@ from clustering.optimiser.points import Features, Gram, Points
 from clustering.optimiser.scatter import Scatter
 from clustering.optimiser.terms import Laplacian
 from fsl.episodes import LARGEST_GRAM, Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform, unit_features
 
 LARGEST_DIMENSIONS = 18
@@ -23,8 +24,9 @@ classes, the evidence outweighs names and images, and all queries join one class
 
 
 @dataclass(frozen=True)
-class TextMixture:
-    """Soft clustering around means, in which a class name counts as `anchor_weight` labelled images.
+class TextMixture(Method):
+    """Own method, not from a paper: soft clustering around means, in which a class name counts as `anchor_weight`
+    labelled images.
 
     Texts and images of a class do not lie together: all texts are displaced from all images (the modality gap), and
     differences between texts are longer or shorter than those between images. The class name k is therefore placed at
@@ -53,8 +55,6 @@ class TextMixture:
         tolerance: a task stops if the relative change of the objective is below this value.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 
@@ -66,9 +66,6 @@ class TextMixture:
     neighbours: Annotated[int, AtLeast(1)] = 3
     max_iterations: Annotated[int, AtLeast(1)] = 30
     tolerance: Annotated[float, AtLeast(0)] = 1e-6
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each step."""

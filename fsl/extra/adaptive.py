@@ -6,18 +6,19 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast
 from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.extra.text_mixture import TextMixture
 from fsl.strategies.laplacianshot import LaplacianShot
-from fsl.strategies.text_mixture import TextMixture
+from fsl.strategies.shared.method import Method
 from fsl.strategies.transclip import TransCLIP
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
-class Adaptive:
-    """`text_mixture` if the queries use few of the named classes, `transclip` if they use most of them, and
-    `laplacianshot` if the class names say little.
+class Adaptive(Method):
+    """Own method, not from a paper: `text_mixture` if the queries use few of the named classes, `transclip` if they use
+    most of them, and `laplacianshot` if the class names say little.
 
     No single method is good in both cases: TransCLIP loses up to 30 points if few classes are present, and the methods
     that expect this lose up to 15 if all are. Which case applies is estimated from the queries: with the proportions u
@@ -39,17 +40,12 @@ class Adaptive:
         text_weight: weight of -log yhat in `text_mixture`; `transclip` uses half of it.
     """
 
-    transductive: ClassVar[bool] = True
-    assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 
     occupancy: Annotated[float, AtLeast(0)] = 0.45
     confidence: Annotated[float, AtLeast(0)] = 0.4
     text_weight: Annotated[float, AtLeast(0)] = 1.0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries. There is no trace, since two objectives are minimised."""
@@ -69,10 +65,10 @@ class Adaptive:
 
 def chosen(which: Tensor, first: Predictions, second: Predictions) -> Predictions:
     """The first predictions for the tasks `which` (B,), after the second, and the second for the others."""
-    return Predictions(
-        torch.where(which[:, None, None], first.probabilities, second.probabilities),
-        second.iterations + torch.where(which, first.iterations, 0),
-    )
+    probabilities = torch.where(which[:, None, None], first.probabilities, second.probabilities)
+    if first.iterations is None or second.iterations is None:
+        return Predictions(probabilities)
+    return Predictions(probabilities, second.iterations + torch.where(which, first.iterations, 0))
 
 
 def confidence(episodes: Episodes) -> Tensor:

@@ -1,0 +1,35 @@
+"""What the strategies of this project have in common. A plug-in need not inherit it, see `fsl.episodes.Strategy`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from clustering.foundation.parameters import validate
+from fsl.episodes import TextUse
+
+
+@dataclass(frozen=True)
+class Method:
+    """A strategy whose fields are checked against their annotations. A subclass states where it differs.
+
+    Attributes of the class are those of `fsl.episodes.Strategy`.
+    """
+
+    transductive: ClassVar[bool] = True
+    assumes_balance: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "none"
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+
+@dataclass(frozen=True)
+class PublishedMethod(Method):
+    """A strategy whose public code differs from the defaults in the settings `published`."""
+
+    published: ClassVar[Mapping[str, Any]]
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> Self:
+        """The settings of the public code, with these changes."""
+        return cls(**{**cls.published, **changes})

@@ -1,0 +1,255 @@
+"""Few-shot inference as clustering of support and queries with known support labels (Ziko, Boudiaf, Dolz, Granger and
+Ben Ayed 2021, journal section 2): K-means and K-modes, and with Laplacian regularisation SLK-Means, SLK-MS and SLK-BO
+(Ziko, Granger and Ben Ayed 2018; thesis section 2.3.1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import Above, AtLeast
+from clustering.graphs.dense_graph import Symmetry
+from clustering.graphs.neighbourhood import Arcs, nearest_arcs
+from clustering.optimiser import prototypes as kinds
+from clustering.optimiser.alternation import Members, Sweeps, alternate
+from clustering.optimiser.descent import Step
+from clustering.optimiser.points import Gram, Points
+from clustering.optimiser.terms import Laplacian
+from fsl.episodes import Episodes, Predictions, TextUse
+from fsl.strategies.shared.method import PublishedMethod
+from fsl.transforms import Transform
+
+SupportClamp = Literal["always", "start"]
+First = Literal["assignments", "prototypes"]
+SigmaRule = Literal["mean", "published"]
+
+
+@dataclass(frozen=True)
+class SLKMeans(PublishedMethod):
+    """K-means clustering of support and queries, with fixed support labels and Laplacian regularisation.
+
+    Minimises sum_pk s_pk beta a(x_p, m_k) + <S, log S> - (weight / 2) <S, W S> alternately over the assignments S of
+    the queries and the prototypes M (journal eqs. 11, 14, 18 and 20), where W is the kNN graph of support and queries,
+    and a(x, m) = ||x - m||^2. The objective is guaranteed to decrease with soft members, a warm start and the monotone
+    step.
+
+    The defaults are the correct form, with the hard members of the published tables; `as_published` has all settings of
+    the public code, whose stopping rule omits the entropy from the objective; here R is used.
+
+    The classes below differ in the prototypes (means, modes by mean shift, or data points as modes), and in whether
+    there is a graph; they have those of these fields that have an effect on them.
+
+    Attributes:
+        transform: per-feature transform.
+        weight: lambda of the update softmax(-a + lambda W S), >= 0; it multiplies the sum over neighbours. The public
+            code tunes it on validation tasks from 0.05 to 1 (0.1 to 1 in journal section 6.4), per method and shot.
+            0.3 was best on validation classes of mini-ImageNet (Conv-4), for means and for modes.
+        neighbours: k of the kNN graph of support and queries, also used for sigma, without the point itself (3 in
+            journal section 6.4, whose code counts the point).
+        graph: symmetrisation of the kNN graph; "directed" requires step="published".
+        include_self: count the point among its own k neighbours, as published, which leaves k - 1 others.
+        sigma_rule: of modes: sigma^2 is the "mean" squared distance to the neighbours (journal eq. 29), or "published":
+            their sum divided by 5 times the number of points, which in the public code is 0.4 times the mean.
+        shift: shift the queries so that their mean equals the support's (journal section 6.4). This assumes equal class
+            proportions in both.
+        beta: factor of a, an inverse temperature. At 1, as in the papers, the costs of the classes differ so little
+            that one neighbouring support point outweighs them, and fixing the support labels lowers the accuracy. 10
+            (means) and 20 (modes) worked well on validation classes of mini-ImageNet (Conv-4).
+        members: each point contributes to the prototype of its likeliest class ("hard", public code), or to all of them
+            with its assignments as weights ("soft", journal eqs. 18 and 20). For unit-length features, soft assignments
+            are almost uniform, and the means almost equal.
+        clamp: fix the class of support points "always" (journal eq. 3), or at the "start" only (public code).
+        first: update the "assignments" first (journal Algorithm 1), from the support means, or the "prototypes", with
+            each query assigned to the nearest support mean (public code).
+        warm_start: start the sweeps of an outer step from the last assignments. False starts from softmax(-a), as
+            published; the objective may then increase from one outer step to the next.
+        step: rule of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
+        max_iterations: maximum number of outer steps (100 in the public code).
+        tolerance: a task stops if the relative change of the objective is below this value, from the third step on
+            (1e-4 in the public code). It also stops if its prototypes do not change.
+        max_sweeps: maximum number of sweeps per outer step (600 in the public code).
+        sweep_tolerance: the sweeps of an outer step end if the relative change of the objective is below this value
+            (1e-7 in the public code). Values below 1e-6 use double precision.
+        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
+            without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
+    """
+
+    text: ClassVar[TextUse] = "optional"
+    prototypes: ClassVar[Literal["means", "modes", "points"]] = "means"
+    published: ClassVar[Mapping[str, Any]] = {
+        "graph": "directed",
+        "include_self": True,
+        "beta": 1.0,
+        "clamp": "start",
+        "first": "prototypes",
+        "warm_start": False,
+        "step": "published",
+        "max_sweeps": 600,
+        "sweep_tolerance": 1e-7,
+    }
+
+    transform: Transform = "CL2N"
+    weight: Annotated[float, AtLeast(0)] = 0.3
+    neighbours: Annotated[int, AtLeast(1)] = 3
+    graph: Symmetry = "average"
+    include_self: bool = False
+    sigma_rule: ClassVar[SigmaRule] = "mean"  # a field of the classes with modes
+    shift: bool = True
+    beta: Annotated[float, Above(0)] = 10.0
+    members: Members = "hard"
+    clamp: SupportClamp = "always"
+    first: First = "assignments"
+    warm_start: bool = True
+    step: Step = "monotone"
+    max_iterations: Annotated[int, AtLeast(1)] = 100
+    tolerance: Annotated[float, AtLeast(0)] = 1e-4
+    max_sweeps: Annotated[int, AtLeast(1)] = 100
+    sweep_tolerance: Annotated[float, AtLeast(0)] = 1e-6
+    text_weight: Annotated[float, AtLeast(0)] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weight > 0 and self.graph == "directed" and self.step == "monotone":
+            raise InputError(
+                f"{type(self).__name__}: the monotone step minimises an objective, which a directed graph does not "
+                "have; set graph=average, or step=published"
+            )
+
+    def predict(self, episodes: Episodes) -> Predictions:
+        """Class probabilities of the queries; the iterations are outer steps, the trace holds R after each of them."""
+        episodes = episodes.transformed(self.transform)
+        points = episodes.shifted_points if self.shift else episodes.points
+        if isinstance(points, Gram):  # the products of shifted points are computed once, which is cheaper
+            points = Gram(points.pairwise())
+        valid = None if episodes.support_mask is None and episodes.query_mask is None else episodes.valid
+        prototypes: kinds.Prototypes = kinds.Means(points, self.beta)
+        arcs = None
+        if self.weight > 0 or self.prototypes != "means":
+            arcs = nearest_arcs(points, self.neighbours, include_self=self.include_self, valid=valid)
+        if arcs is not None and self.prototypes != "means":
+            kind = kinds.ByProductModes if self.prototypes == "points" else kinds.Modes
+            prototypes = kind(points, self._variance(episodes, points, arcs), self.beta)
+        double = self.weight > 0 and self.sweep_tolerance < 1e-6  # below the resolution of float32
+        terms = []
+        if self.weight > 0 and arcs is not None:
+            terms.append(Laplacian(arcs.graph(self.graph, torch.float64 if double else episodes.dtype), self.weight))
+        support = torch.zeros_like(episodes.valid)
+        support[:, : episodes.support_size] = True
+        labels = pad(episodes.support_labels, (0, episodes.query_size))
+        start = episodes.class_means
+        unlabelled = episodes.named and not bool(episodes.support_one_hot.sum(dim=1).all())
+        if episodes.named and self.text_weight != 0:
+            none = start.new_zeros(len(start), episodes.query_size, episodes.way)
+            evidence = episodes.with_text(none, self.text_weight, self.beta)
+            prototypes = kinds.WithCost(prototypes, pad(evidence.mT, (episodes.support_size, 0)))
+        if self.first == "prototypes":
+            joined = torch.where(support, labels, prototypes.cost(start).min(dim=1).indices)
+            classes = torch.arange(episodes.way, device=labels.device)[:, None]
+            one_hot = (joined[:, None] == classes) & episodes.valid[:, None]
+            start = prototypes.update(start, one_hot.to(start.dtype), None)
+        always = self.clamp == "always"
+        clamped = support | ~episodes.valid if always else ~episodes.valid
+        result = alternate(
+            prototypes,
+            start,
+            terms,
+            clamp=(clamped, labels) if always or valid is not None else None,
+            hint=None if always else (support, labels),
+            valid=valid,
+            members=self.members,
+            empty="keep" if unlabelled else "rollback",
+            sweeps=Sweeps(self.step, self.max_sweeps, self.sweep_tolerance, warm=self.warm_start, double=double),
+            max_iterations=self.max_iterations,
+            tolerance=self.tolerance,
+        )
+        return Predictions(result.assignments[:, episodes.support_size :], result.iterations, result.trace)
+
+    def _variance(self, episodes: Episodes, points: Points, arcs: Arcs) -> Tensor:
+        """(B, 1, 1) sigma^2; infinite if all points are equal, so that all kernel values are 1."""
+        size = points.squared_norms.amax(dim=1)
+        count = episodes.valid.sum(dim=1).to(size.dtype)
+        per_point = 5.0 if self.sigma_rule == "published" else arcs.number / count
+        variance = arcs.squared_lengths / (count * per_point).clamp_min(1.0)
+        smallest = (64 * torch.finfo(size.dtype).eps * size).clamp_min(1e-12)
+        return torch.where(variance > smallest, variance, torch.inf)[:, None, None]
+
+
+@dataclass(frozen=True)
+class SLKMS(SLKMeans):
+    """K-modes clustering of support and queries, with fixed support labels and Laplacian regularisation: `SLKMeans`
+    with a(x, m) = -w(x, m), w(x, m) = exp(-||x - m||^2 / (2 sigma^2)), and modes by mean shift."""
+
+    prototypes: ClassVar[Literal["means", "modes", "points"]] = "modes"
+    published: ClassVar[Mapping[str, Any]] = {**SLKMeans.published, "sigma_rule": "published"}
+
+    beta: Annotated[float, Above(0)] = 20.0
+    sigma_rule: SigmaRule = "mean"  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class SLKBO(SLKMS):
+    """SLK-MS with data points as modes: the mode of a class is its member with the largest assignment (thesis eq.
+    2.11).
+
+    For the choice of modes, support points use the assignment they would have without the constraint; otherwise a
+    support point would always win, and the modes would never change. Updating such modes is not a descent step: modes
+    may return to earlier points, and a task may stop only at `max_iterations`. Usually the modes do not change,
+    especially for large beta, because each mode is its own nearest point, and only a stronger influence of the
+    neighbours can replace it.
+
+    No paper reports this method for few-shot inference, and the public code of this mode does not run; `as_published`
+    has the settings it would use.
+    """
+
+    prototypes: ClassVar[Literal["means", "modes", "points"]] = "points"
+    members: ClassVar[Members] = "hard"  # type: ignore[misc]
+
+    weight: Annotated[float, AtLeast(0)] = 0.7
+    beta: Annotated[float, Above(0)] = 1.0
+
+
+@dataclass(frozen=True)
+class KMeans(SLKMeans):
+    """K-means clustering of support and queries, with the support labels fixed: SLK-Means without its graph (journal
+    section 2.1).
+
+    With hard members these are Lloyd's iterations from the support means. Probabilities are
+    softmax(-beta ||x - m_k||^2).
+    """
+
+    weight: ClassVar[float] = 0.0  # type: ignore[misc]
+    neighbours: ClassVar[int] = 3  # type: ignore[misc]
+    graph: ClassVar[Symmetry] = "average"  # type: ignore[misc]
+    include_self: ClassVar[bool] = False  # type: ignore[misc]
+    warm_start: ClassVar[bool] = True  # type: ignore[misc]
+    step: ClassVar[Step] = "monotone"  # type: ignore[misc]
+    max_sweeps: ClassVar[int] = 100  # type: ignore[misc]
+    sweep_tolerance: ClassVar[float] = 1e-6  # type: ignore[misc]
+    published: ClassVar[Mapping[str, Any]] = {"clamp": "start", "first": "prototypes"}
+
+    beta: Annotated[float, Above(0)] = 1.0
+
+
+@dataclass(frozen=True)
+class KModes(SLKMS):
+    """K-modes clustering of support and queries, with the support labels fixed: SLK-MS without its graph (journal
+    section 2.1). Probabilities are softmax(beta w(x, m_k)), close to uniform for beta = 1."""
+
+    weight: ClassVar[float] = 0.0  # type: ignore[misc]
+    graph: ClassVar[Symmetry] = "average"  # type: ignore[misc]
+    warm_start: ClassVar[bool] = True  # type: ignore[misc]
+    step: ClassVar[Step] = "monotone"  # type: ignore[misc]
+    max_sweeps: ClassVar[int] = 100  # type: ignore[misc]
+    sweep_tolerance: ClassVar[float] = 1e-6  # type: ignore[misc]
+    published: ClassVar[Mapping[str, Any]] = {
+        "include_self": True,
+        "sigma_rule": "published",
+        "clamp": "start",
+        "first": "prototypes",
+    }
+
+    beta: Annotated[float, Above(0)] = 1.0
