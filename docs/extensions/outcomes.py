@@ -5,6 +5,7 @@ the claims, the figures, the errata, and an entry for every shipped run that a p
 includes the overview and the table of contents.
 """
 
+import itertools
 import re
 import shutil
 import tempfile
@@ -38,17 +39,16 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     """
     from runs.cache import Store
     from runs.report.figures import formulas, read_figures
-    from runs.report.outcomes import Outcomes, run_pages
+    from runs.report.outcomes import Outcomes
     from runs.report.papers import Reader
     from runs.report.provenance import Provenance
-    from runs.report.rendering import Renderer
-    from runs.report.site import Site
+    from runs.report.rendering import Renderer, Site
     from runs.tables.shipped import shipped_runs
     from runs.track import Tracker
 
     shipped = shipped_runs()
     provenance = Provenance((), shipped=shipped.runs if shipped else ())
-    renderer = Renderer(Site(run=provenance.href), {}, FRAME)
+    renderer = Renderer(Site(run=provenance.href), FRAME)
     tracker = Tracker(Store(results))
     figures = formulas(read_figures((), tracker, shipped), tracker)
     reader = Reader((), tracker, shipped)
@@ -56,10 +56,10 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     outcomes = Outcomes(papers, figures, experiments, renderer)
     yield "overview.html", outcomes.overview("index.html")
     places = [*(paper.path for paper in papers), "claims", "figures", "errata"]
-    places += [outcomes.places[table.name] for table in experiments]
+    places += [outcomes.place(table) for table in experiments]
     listed = "\n".join(place.removesuffix(".html") for place in places)
     yield "contents.txt", f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
-    for path, text in (*outcomes.pages(), *run_pages(provenance, renderer)):
+    for path, text in itertools.chain(outcomes.pages(), provenance.pages(renderer)):
         yield path.replace(".html", ".rst"), _linked(path, text)
 
 

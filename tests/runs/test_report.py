@@ -1,6 +1,5 @@
 """The report: pages from the record, where each number comes from, what is missing or damaged, many runs."""
 
-import dataclasses
 import json
 import os
 import posixpath
@@ -17,14 +16,13 @@ from runs.cli import main
 from runs.record.exported import ExportedRuns
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
-from runs.report.provenance import RUNS_A_PAGE, config_yaml
+from runs.report.provenance import config_yaml
 from runs.report.site import build_report
 from runs.tables.papers.published import errata, figures
 from runs.track import PARENT, Tracker
 from tests.runs.records import add_runs
 
 RECORD = Path(__file__).parents[2] / "reproduction" / "record.jsonl.gz"
-PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
 
 
 class Page(HTMLParser):
@@ -53,10 +51,9 @@ def read_site(report):
 
 
 def check_site(report):
-    """Every page is small, whole and leads nowhere but to what is there; gives the pages."""
+    """Every page is whole and leads nowhere but to what is there; gives the pages."""
     pages = read_site(report)
     for name, page in pages.items():
-        assert len(page.text.encode()) < (INDEX_BYTES if name == "index.html" else PAGE_BYTES), name
         assert page.tags.count("h1") == page.tags.count("main") == page.tags.count("header") == 1, name
         assert len(set(page.anchors)) == len(page.anchors), name
         for link in page.links + page.loads:
@@ -133,8 +130,7 @@ def test_claims_figures_errata_and_causes_lead_to_their_tables(store, tracker, s
     of_papers, _, not_run = claims.partition(">Not run: ")
     assert 'class="verdict holds' in of_papers
     assert "verdict holds" not in not_run
-    assert "not run</td>" not in of_papers.rpartition("<table")[2]
-    assert [claims.count(f'verdict {status}">{status}') for status in ("holds", "fails")] != [0, 0]
+    assert 'verdict not-run">' not in of_papers
     assert "papers/thesis.html#thesis-3.2" in pages["claims.html"].links
     assert all(f"{erratum}</th>" in pages["errata.html"].text for erratum in errata())
     assert "papers/thesis.html#thesis-3.2" in pages["errata.html"].links
@@ -189,7 +185,7 @@ def test_every_number_leads_to_its_run(report, recorded, tracker):
         assert f"run-{result.run_id}" in entry.anchors
         tags = runs[result.run_id].tags
         for fingerprint in (result.key, tags["data"], tags["checkpoint"], tags["features"], tags["code"]):
-            assert f"<code>{fingerprint}</code>" in entry.text
+            assert f"<dd>{fingerprint}</dd>" in entry.text
     table = pages["experiments/tiny.html"]
     assert {link.partition("#run-")[2] for link in table.links} >= {result.run_id for result in recorded}
 
@@ -199,8 +195,8 @@ def test_only_what_a_strategy_declares_and_traces(report):
     simple, laplacian = pages["methods/simpleshot.html"], pages["methods/laplacianshot.html"]
     assert "each query by itself (inductive)" in simple.text
     assert "all queries of a task together (transductive)" in laplacian.text
-    assert "polyline" not in simple.text
-    assert "polyline" in laplacian.text
+    assert "laplacianshot.svg" in laplacian.text
+    assert "simpleshot.svg" not in simple.text
     assert "weight" in laplacian.text
     assert "equally many queries of every class" in pages["methods/pt_map.html"].text
     assert "non-negative features" in pages["methods/pt_map.html"].text
@@ -225,7 +221,7 @@ def test_failed_interrupted_and_deleted_runs(store, tracker, recorded):
     assert "ValueError: &lt;b&gt;no&lt;/b&gt; luck" in page
     assert "interrupted by the user" in page
     assert not [name for name, page in pages.items() if deleted in page.text]
-    assert "3 finished, 1 failed and 1 killed runs" in pages["index.html"].text
+    assert "3 finished, 1 failed, 1 killed" in pages["index.html"].text
 
 
 @with_few_tables
@@ -237,7 +233,7 @@ def test_artefacts_that_are_gone_or_damaged_are_said(store, tracker, recorded, d
         damage(path)
     pages = check_site(build_report(store, tracker, experiments={"tiny": [result.config for result in recorded]}))
     page = pages["methods/laplacianshot.html"].text
-    assert "polyline" not in page
+    assert "<img" not in page
     assert "per_task.npz of run" in page
 
 
@@ -250,24 +246,6 @@ def test_the_site_shows_no_password_of_the_record(user, password, host, path):
     assert without_passwords(f"postgresql://{user}:{password}@{host}{path}") == shown
     assert without_passwords(shown) == shown
     assert without_passwords("sqlite:////folder/a@b.db") == "sqlite:////folder/a@b.db"
-
-
-@with_few_tables
-def test_hundreds_of_runs_are_cut_into_pages(store, tracker, recorded, monkeypatch):
-    """The rows of the record many times over, as the database would give them."""
-    rows = read_runs(tracker, "")
-    copies = [
-        dataclasses.replace(row, run_id=f"{i:04}{row.run_id[4:]}", tags={**row.tags, "key": f"{i}{j}"})
-        for i in range(RUNS_A_PAGE)
-        for j, row in enumerate(rows)
-    ]
-    monkeypatch.setattr("runs.report.site.read_runs", lambda *_, **__: copies)
-    pages = check_site(build_report(store, tracker))
-    entries = {name: page.text.count('class="run"') for name, page in pages.items() if name.startswith("runs/")}
-    assert sum(entries.values()) == len(copies)
-    assert max(entries.values()) == RUNS_A_PAGE
-    linked = [link for name, page in pages.items() if name.startswith("methods/") for link in page.links]
-    assert len({link for link in linked if "#run-" in link}) == len(copies)
 
 
 @with_few_tables
