@@ -37,9 +37,9 @@ FINGERPRINTS = {
 ABOUT = (
     "Each run with its config, and the fingerprints of its inputs: digits computed from the content. Accuracies are "
     "fractions of 1; accuracy_ci95 is the number after ± in a table. Of a clustering, plain names are of the start "
-    "that the method itself finds best, _mean and _std over its starts, _label_selected of the trial that labels choose. "
-    "Of a fair clustering with several weights, plain names are of the last weight, and best_ of the smallest weight with "
-    "the least error."
+    "that the method itself finds best, _mean and _std over its starts, _label_selected of the trial that labels "
+    "choose. Of a fair clustering with several weights, plain names are of the last weight, and best_ of the smallest "
+    "weight with the least error."
 )
 
 
