@@ -34,8 +34,8 @@ def slug(name: str) -> str:
     """A name for a file and an anchor. Names with other characters than lower-case letters, digits and `_ . - / @` end
     with a hash, so that similar ones differ on any disk."""
     clean = re.sub(r"[^a-z0-9_.]+", "-", name.lower())[:60].strip("-.")
-    if re.fullmatch(r"[a-z0-9_./@-]{1,60}", name):
-        return clean or "unnamed"
+    if clean and clean == re.sub("[/@]", "-", name):
+        return clean
     return f"{clean}-{hashlib.sha256(name.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}".lstrip("-")
 
 
