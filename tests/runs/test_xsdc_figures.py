@@ -7,10 +7,10 @@ import pytest
 
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig, parse
+from runs.figures import xsdc_curves as xsdc
+from runs.figures import xsdc_maps
 from runs.figures.accuracy_along import ACCURACY, by_seed, differences, lines_figure
 from runs.figures.papers import DRAWN, drawing
-from runs.figures.xsdc import curves as xsdc
-from runs.figures.xsdc import eigengaps, maps
 from runs.stages.clustering.stage import clustering, points_of, recorded_clustering
 from runs.stages.clustering.trials import known_labels
 
@@ -96,7 +96,7 @@ def test_eigengaps_are_those_of_the_runs(store, tracker):
     given = ["steps=4", "assignment=balancing,eigenvectors_kmeans", "penalty=0.25,0.1", "seed=1,2"]
     results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
     read = [recorded_clustering(result.config, tracker) for result in results]  # from the file of the run
-    figure = eigengaps.DRAWING.draw(read)
+    figure = xsdc_maps.EIGENGAPS.draw(read)
     assert [axes.get_title() for axes in figure.axes] == ["penalty 0.1", "penalty $2^{-2}$"]
     for axes, penalty in zip(figure.axes, (0.1, 0.25), strict=True):
         assert [line.get_label() for line in axes.get_lines()] == ["balancing", "eigenvectors with K-means"]
@@ -110,14 +110,14 @@ def test_eigengaps_are_those_of_the_runs(store, tracker):
             assert len(some) == 2
             assert line.get_xdata().tolist() == [1, 2, 3, 4]
             np.testing.assert_allclose(line.get_ydata(), np.sqrt(some[0] * some[1]))
-    caption = eigengaps.DRAWING.caption(read)
+    caption = xsdc_maps.EIGENGAPS.caption(read)
     assert "over 2 seeds" in caption
     assert f"at 0.1: balancing {line_end(figure.axes[0], 0)}" in caption
     longer = clustering(
         parse(ClusterConfig, [*SMALL, "steps=5", "penalty=0.1", "assignment=balancing"]), store, tracker
     )
     with pytest.raises(InputError, match="steps"):
-        eigengaps.DRAWING.draw([*results, *longer])
+        xsdc_maps.EIGENGAPS.draw([*results, *longer])
 
 
 def line_end(axes: Any, i: int) -> str:
@@ -127,15 +127,17 @@ def line_end(axes: Any, i: int) -> str:
 def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
     """Maps of all stages are of the same points, and a point stands where the run has put it."""
     plain = [*SMALL, "labels=9", "map_points=60", "supervised_steps=3,0", "steps=2,0"]
-    results = clustering([one for one in parse(ClusterConfig, plain) if maps.title(one) != "2 steps"], store, tracker)
+    results = clustering(
+        [one for one in parse(ClusterConfig, plain) if xsdc_maps.title(one) != "2 steps"], store, tracker
+    )
     read = [recorded_clustering(result.config, tracker) for result in results]
-    figure = maps.STAGES.draw(read[::-1])
+    figure = xsdc_maps.STAGES.draw(read[::-1])
     titles = [axes.get_title().splitlines() for axes in figure.axes]
     assert [title for title, _ in titles] == ["untrained", "3 supervised steps", "then 2 steps on all"]
     data = points_of(results[0].config)
     told = known_labels(results[0].config, data).known
     for axes, (_, accuracy) in zip(figure.axes, titles, strict=True):
-        (one,) = [result for result in read if maps.title(result.config) == axes.get_title().splitlines()[0]]
+        (one,) = [result for result in read if xsdc_maps.title(result.config) == axes.get_title().splitlines()[0]]
         assert accuracy == f"accuracy {100 * by_seed(one)[0]:.1f} %"
         drawn = [scatter.get_offsets() for scatter in axes.collections]
         assert len(drawn) == 3
@@ -146,11 +148,11 @@ def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
     assert classes[0] == classes[1] == classes[2]
     (whole,) = clustering([results[0].config.replace(map_points=90)], store, tracker)
     assert np.bincount(whole.trials.mapped_classes).tolist() == np.bincount(data.labels[~told]).tolist()
-    assert "features of 60 points" in maps.STAGES.caption(read)
+    assert "features of 60 points" in xsdc_maps.STAGES.caption(read)
     (without,) = clustering([results[0].config.replace(map_points=None)], store, tracker)
     assert without.trials.feature_map is None
     with pytest.raises(InputError, match="map_points"):
-        maps.STAGES.draw([without])
+        xsdc_maps.STAGES.draw([without])
 
 
 def test_a_map_of_nothing_is_refused_before_the_training(store, tracker, monkeypatch):

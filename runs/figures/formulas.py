@@ -1,5 +1,4 @@
-"""Curves of formulas alone, over the probability of the first of two classes: Renyi's entropies and the losses of
-entropy clustering (Zhang and Boykov, Figures 5, 7 and 10). No run is needed."""
+"""Figures of formulas of entropy clustering, which need no run (Zhang and Boykov, Figures 5, 7, 9 and 10)."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
-ORDERS = (0.5, 1.0, 2.0, 5.0, math.inf)
+FORMULAS_ORDERS = (0.5, 1.0, 2.0, 5.0, math.inf)
 PAIRS = ((0.9, 0.1), (0.5, 0.5))  # priors and pseudo-labels of Figure 10
 POINTS = 999
-Values = NDArray[np.float64]
-Plots = Mapping[str, Mapping[str, Values]]
-"""Values at `probabilities()`, by the title of the plot and the name of the curve."""
+formulas_Values = NDArray[np.float64]
+Plots = Mapping[str, Mapping[str, formulas_Values]]
+"""formulas_Values at `probabilities()`, by the title of the plot and the name of the curve."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Formula:
     config: RunConfig
 
 
-def probabilities() -> Values:
+def probabilities() -> formulas_Values:
     """(POINTS,) of the first class, from 0.001 to 0.999; 0.5 is among them."""
     return np.arange(1, POINTS + 1) / (POINTS + 1)
 
@@ -56,7 +55,7 @@ def curves_figure(plots: Plots) -> "Figure":
 
 def entropies() -> Plots:
     """Renyi's entropy of each order."""
-    return {"entropy of two classes": {order_name(order): _renyi(order) for order in ORDERS}}
+    return {"entropy of two classes": {order_name(order): _renyi(order) for order in FORMULAS_ORDERS}}
 
 
 def supervised() -> Plots:
@@ -113,10 +112,10 @@ def order_name(order: float) -> str:
     return "order ∞" if order == math.inf else f"order {order:g}"
 
 
-def _renyi(order: float) -> Values:
+def _renyi(order: float) -> formulas_Values:
     from clustering.deep.losses import mean_entropy
 
-    entropy: Values = mean_entropy(_pairs().log()[:, None], order).numpy()
+    entropy: formulas_Values = mean_entropy(_pairs().log()[:, None], order).numpy()
     return entropy
 
 
@@ -128,10 +127,10 @@ def _pairs() -> "Tensor":
     return torch.stack([first, 1 - first], dim=-1)
 
 
-def _of(value: "Callable[[Tensor, Tensor], Tensor]", pair: tuple[float, float]) -> Values:
+def _of(value: "Callable[[Tensor, Tensor], Tensor]", pair: tuple[float, float]) -> formulas_Values:
     """A loss between the predictions and one fixed distribution, for each prediction."""
     p = _pairs()
-    losses: Values = value(p, p.new_tensor(pair).expand_as(p)).numpy()
+    losses: formulas_Values = value(p, p.new_tensor(pair).expand_as(p)).numpy()
     return losses
 
 
@@ -155,3 +154,65 @@ def formula_drawing(draw: "Callable[[], Figure]", caption: str) -> Drawing[RunCo
 ENTROPIES = formula_drawing(lambda: curves_figure(entropies()), ENTROPIES_CAPTION)
 SUPERVISED = formula_drawing(lambda: curves_figure(supervised()), SUPERVISED_CAPTION)
 DIVERGENCES = formula_drawing(lambda: curves_figure(divergences()), DIVERGENCES_CAPTION)
+
+SIMPLEX_ORDERS = (1.0, 2.0, math.inf)
+STEPS = 150  # of a probability from 0 to 1
+CORNERS = np.array([[0.5, math.sqrt(0.75)], [0.0, 0.0], [1.0, 0.0]])  # places of predictions that are certain
+
+simplex_Values = NDArray[np.float64]
+
+
+def predictions() -> simplex_Values:
+    """(M, 3) probabilities of three classes, all multiples of 1 / STEPS that sum to one."""
+    first, second = np.meshgrid(np.arange(STEPS + 1), np.arange(STEPS + 1), indexing="ij")
+    kept = first + second <= STEPS
+    counts = np.stack([first[kept], second[kept], STEPS - first[kept] - second[kept]], axis=1)
+    return counts / STEPS
+
+
+def known_loss(p: simplex_Values, order: float, known: int = 0) -> simplex_Values:
+    """(M,) loss of predictions (M, 3) of points of class `known`: the entropy where it is the likeliest class, and
+    log 3, the largest entropy, elsewhere. For two classes this is f_alpha in the proofs of theorems 2 and 3."""
+    import torch
+
+    from clustering.deep.losses import mean_entropy
+
+    log_p = torch.from_numpy(p).clamp_min(1e-300).log()
+    entropy = mean_entropy(log_p[:, None], order).numpy()
+    likeliest = p[:, known] >= p.max(axis=1)
+    return np.where(likeliest, entropy, math.log(p.shape[1]))
+
+
+@styled
+def simplex_figure() -> "Figure":
+    """A map for each order; the corner at the top is the known class."""
+    p = predictions()
+    x, y = (p @ CORNERS).T
+    figure, row = new_row(len(SIMPLEX_ORDERS), PAGE, 2.2)
+    for axes, order in zip(row, SIMPLEX_ORDERS, strict=True):
+        values = known_loss(p, order)
+        drawn = axes.tripcolor(x, y, values, vmin=0, vmax=math.log(3), cmap="viridis", shading="gouraud")
+        drawn.set_rasterized(True)
+        likeliest = p[:, 0] >= p.max(axis=1)
+        axes.tricontour(
+            x[likeliest], y[likeliest], values[likeliest], levels=np.arange(0.1, 1.05, 0.1), colors="white",
+            linewidths=0.5,
+        )  # fmt: skip
+        axes.set_title(order_name(order), pad=12)
+        for place, name, beside in zip(CORNERS, ("known class", "2", "3"), ("bottom", "top", "top"), strict=True):
+            axes.text(place[0], place[1], name, ha="center", va=beside, fontsize=7)
+        axes.set_aspect("equal")
+        axes.set_axis_off()
+    figure.colorbar(drawn, ax=row, label="nats", shrink=0.8)
+    return figure
+
+
+CAPTION = (
+    "Renyi's entropies of three classes as losses of a point whose class is known, over the predictions; the corners "
+    "are certain predictions. Where the known class is the likeliest, the loss is the entropy; elsewhere it is log 3, "
+    "the largest entropy. This extends the loss that the paper defines for two classes (Figure 7); its own definition "
+    "for three is not at hand. As for two classes, the smallest of the losses of all classes is the entropy: "
+    "self-labelling. Unlike for two classes, the loss jumps where another class becomes likelier, except at the "
+    "centre. Lines are 0.1 nats apart."
+)
+SIMPLEX = formula_drawing(simplex_figure, CAPTION)

@@ -1,16 +1,23 @@
-"""Accuracy against the weight of the Laplacian, on validation and on novel classes (thesis, Figure 4.1)."""
+"""Figures of few-shot classification (thesis, Figures 4.1 and 4.2), and of strategies with class names."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
-from runs.config.configs import TuneConfig
+from runs.config import groups
+from runs.config.configs import EvaluateConfig, TuneConfig
+from runs.config.overrides import write
 from runs.config.tuning_protocol import steps_of
+from runs.figures.accuracy_along import Line, Quantity, experiment, lines_figure
 from runs.figures.drawing import Drawing, plot_names
-from runs.figures.style import COLUMN, PAGE, new_grid, styled
+from runs.figures.style import COLUMN, PAGE, new_figure, new_grid, series, styled
 from runs.figures.tuning import draw_curve
-from runs.stages.lineage import short
-from runs.stages.results import in_common
+from runs.stages.lineage import short, weights_name
+from runs.stages.pipeline import recorded_evaluation
+from runs.stages.results import Result, in_common
 from runs.stages.tuning import Tuning, recorded_tuning
 
 if TYPE_CHECKING:
@@ -98,7 +105,7 @@ def _plots(tunings: Sequence[Tuning]) -> dict[tuple[str, str], Tuning]:
     return dict(zip(places([tuning.config for tuning in tunings]), tunings, strict=True))
 
 
-DRAWING = Drawing(
+TUNED_WEIGHT = Drawing(
     schema=TuneConfig,
     settings={
         "benchmark": "mini",
@@ -114,4 +121,112 @@ DRAWING = Drawing(
     run_ids=lambda tuning: tuning.run_ids,
     draw=weight_figure,
     caption=weight_caption,
+)
+
+TASK = 0  # the first task of the seed
+
+
+@styled
+def trace_figure(results: Sequence[Result]) -> "Figure":
+    """A curve for each result: R at the start and after each iteration, until the task stopped.
+
+    Raises:
+        InputError: a strategy has no objective.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = new_figure(COLUMN, 2.4)
+    names = plot_names([result.config for result in results])
+    for i, (result, name) in enumerate(zip(results, names, strict=True)):
+        trace = _trace(result)[:, TASK]
+        trace = trace[~np.isnan(trace)]
+        axes.plot(np.arange(len(trace)), trace, label=name, **series(i))
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("objective R of one task")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend(loc="upper right")
+    return figure
+
+
+def trace_caption(results: Sequence[Result]) -> str:
+    """What is drawn."""
+    strategies = ", ".join(
+        dict.fromkeys(f"{short(r.config.strategy)} at λ = {r.config.strategy.options.get('weight')}" for r in results)
+    )
+    benchmarks = ", ".join(dict.fromkeys(short(result.config.benchmark) for result in results))
+    return (
+        f"The objective of {strategies} at the start and after each iteration, for the first task on {benchmarks} "
+        f"({in_common(results)})."
+    )
+
+
+def _trace(result: Result) -> NDArray[np.floating[Any]]:
+    """(steps, tasks) objective, NaN after a task has stopped."""
+    if result.trace is None:
+        raise InputError(
+            f"run {result.run_id}: {short(result.config.strategy)} has no objective to draw; "
+            "give one that has, such as strategy=laplacianshot"
+        )
+    return result.trace
+
+
+OBJECTIVE_TRACE = Drawing(
+    schema=EvaluateConfig,
+    settings={"benchmark": "mini", "strategy": "laplacianshot", "weight": "1.0", "shot": "5", "tasks": "256"},
+    networks=NETWORKS,
+    read=recorded_evaluation,
+    draw=trace_figure,
+    caption=trace_caption,
+)
+
+ACROSS = 4  # panels side by side
+
+
+def regimes_figure(results: Sequence[Result]) -> "Figure":
+    """A panel for each strategy, a line for each file of features, with 95 % intervals over tasks or, for one task,
+    over its queries."""
+    names = list(dict.fromkeys(_regime(result.config) for result in results))
+    panels: dict[str, dict[str, Line]] = {}
+    for result in results:
+        lines = panels.setdefault(short(result.config.strategy).replace("_", " "), {})
+        line = lines.setdefault(weights_name(result.config), {})
+        line.setdefault(names.index(_regime(result.config)), {}).update(enumerate(result.by_unit.tolist()))
+    quantity, titles = Quantity("accuracy (%)", lambda _: {}, 100.0), list(panels)
+    rows = [(quantity, {t: panels[t] for t in titles[i : i + ACROSS]}) for i in range(0, len(titles), ACROSS)]
+    figure = lines_figure(rows, "classes present", bars="interval", ticks=names)
+    lowest = min(axes.get_ylim()[0] for axes in figure.axes if axes.axison)
+    for axes in figure.axes:
+        axes.set_ylim(lowest, 101)
+    return figure
+
+
+def regimes_caption(results: Sequence[Result]) -> str:
+    """What is drawn, and what the intervals are over."""
+    counts = sorted({len(result.accuracies) for result in results})
+    tasks = f"{counts[-1]} tasks" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} tasks"
+    return (
+        "Accuracy of strategies with class names by the number of classes that the queries are from; every class is "
+        f"named. Mean over {tasks} with 95 % intervals, of a single task over its queries."
+    )
+
+
+def _regime(config: EvaluateConfig) -> str:
+    """The classes present, for an axis: "1-4", "all" and, for all pictures at once, "set"."""
+    options = config.sampler.options
+    if "classes_min" not in options:
+        return "set"
+    least, most = options["classes_min"], options["classes_max"]
+    return "all" if most in (None, least) else f"{least}-{most}"
+
+
+NAME = "vlm/regimes"
+
+REGIMES = Drawing(
+    schema=EvaluateConfig,
+    settings={key: text for key, text in experiment(NAME).items() if key != "each"},
+    networks=[{key: write(value) for key, value in line.items()} for line in groups.experiment(NAME)["each"]],
+    read=recorded_evaluation,
+    draw=regimes_figure,
+    caption=regimes_caption,
 )
