@@ -50,48 +50,6 @@ def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
     assert caption.endswith(" of 2).")
 
 
-@pytest.mark.slow
-def test_pairs_and_other_assignments(store, tracker):
-    plain = [*SMALL, "steps=2", "supervised_steps=2", "labels=6,9"]
-    configs = [config for more in ([], ["coarse=1"], ["links=60"]) for config in parse(ClusterConfig, [*plain, *more])]
-    results = clustering(configs, store, tracker)
-    (axes,) = xsdc.BY_CONSTRAINTS.draw(results).axes
-    drawn = lines_of(axes)
-    assert list(drawn) == ["labels alone", "membership of {1}", "60 random pairs"]
-    for name, two in zip(drawn, (results[:2], results[2:4], results[4:]), strict=True):
-        assert drawn[name] == ([6, 9], pytest.approx([100 * by_seed(result)[0] for result in two]))
-    caption = xsdc.BY_CONSTRAINTS.caption(results)
-    assert all(f"{known} over labels alone: " in caption for known in ("membership of {1}", "60 random pairs"))
-    given = ["labels=9", "steps=2", "assignment=balancing,pseudo_labels"]
-    results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
-    (axes,) = xsdc.BY_ASSIGNMENT.draw(results).axes
-    assert set(lines_of(axes)) == {"balancing", "pseudo-labels"}
-    assert "pseudo-labels over balancing: " in xsdc.BY_ASSIGNMENT.caption(results)
-
-
-@pytest.mark.slow
-def test_k_means_from_the_same_labels(store, tracker):
-    given = [["method=xsdc", "steps=5", "supervised_steps=5"], ["method=seeded_kmeans", "metric=linear,gaussian"]]
-    plain = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null", "labels=6,9"]
-    results = clustering([one for more in given for one in parse(ClusterConfig, [*plain, *more])], store, tracker)
-    (axes,) = xsdc.BY_METRIC.draw(results).axes
-    assert set(lines_of(axes)) == {"XSDC", "K-means, linear", "K-means, gaussian"}
-    assert "K-means, gaussian over XSDC: " in xsdc.BY_METRIC.caption(results)
-
-
-@pytest.mark.slow
-def test_copies_are_a_line_of_their_own(store, tracker):
-    plain = ["dataset=digits_uneven", "points=200", "share=0.5", "method=xsdc", "steps=3", "supervised_steps=3"]
-    more = [["assignment=balancing,pseudo_labels"], ["copies=3"]]
-    fixed = [*plain, "starts=1", "selection=null", "labels=20", "batch_size=60"]
-    results = clustering([one for some in more for one in parse(ClusterConfig, [*fixed, *some])], store, tracker)
-    (axes,) = xsdc.BY_COPIES.draw(results).axes
-    assert set(lines_of(axes)) == {"balancing", "pseudo-labels", "balancing of copies"}
-    caption = xsdc.BY_COPIES.caption(results)
-    assert "balancing of copies over balancing: " in caption
-    assert "pseudo-labels over balancing: " in caption
-
-
 def test_eigengaps_are_those_of_the_runs(store, tracker):
     given = ["steps=4", "assignment=balancing,eigenvectors_kmeans", "penalty=0.25,0.1", "seed=1,2"]
     results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
