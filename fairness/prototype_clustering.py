@@ -16,7 +16,7 @@ from clustering.estimator_input import Device, checked_rows
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import Above, AtLeast, Within
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.numbering import order_of
+from clustering.numbering import first_points, order_of
 from clustering.optimiser.centres import Rows
 from clustering.seeding import TooFewDistinct, first_seeds
 from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y, warn_if_one_group
@@ -29,7 +29,6 @@ from fairness.optimiser.penalty import Penalty
 from fairness.optimiser.points import Points
 from fairness.optimiser.prototypes import RULES, Rule
 from fairness.optimiser.starts import Starts, sample
-from fairness.optimiser.store import Store
 from fairness.optimiser.weight_search import Ended, Goal, SearchResult
 from fairness.reporting import keep_fairness, warn_if_labels_less_fair
 from fairness.trade_off import GRID, path_weights
@@ -235,7 +234,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             seeds = self._seeds(values) - origin
         return _Problem(values, origin, groups, self._starts(groups, all_points, subset, seeds), watch.lap())
 
-    def _starts(self, groups: Groups, points: Store, subset: Points | None, seeds: Tensor) -> Starts:
+    def _starts(self, groups: Groups, points: Points, subset: Points | None, seeds: Tensor) -> Starts:
         penalty = Penalty.of(groups, 1.0, self.pseudo_count)
         limits = self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol
         course = Course(*limits, self.rungs, self.mixing, self.prototypes == "hard")
@@ -273,10 +272,9 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeds = first_seeds(self.init, rows, self._K, self.n_init, self.random_state)
         return seeds if rows.origin is None else seeds + rows.origin
 
-    def _rounded(self, points: Store, stage: Stage) -> Stage:
+    def _rounded(self, points: Points, stage: Stage) -> Stage:
         if self.rounding == "argmax" or stage.weight == 0:
             return stage._replace(logs=[])
-        assert isinstance(points, Points)
         labels, between = stage.labels.clone(), list(points.between(stage.logs))
         cells = np.repeat(np.arange(len(between)), [len(rows) for rows, _ in between])
         assignments = torch.cat([part for _, part in between]).double().cpu().numpy()
@@ -284,11 +282,11 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels[torch.cat([rows for rows, _ in between])] = torch.from_numpy(rounded_labels).to(labels)
         return stage._replace(labels=labels, logs=[])
 
-    def _numbered(self, stage: Stage, points: Store) -> Stage:
+    def _numbered(self, stage: Stage) -> Stage:
         """The stage with its clusters renumbered as in `clustering.numbering`."""
-        order = torch.from_numpy(order_of(self, points.first_points(stage.labels)))
+        order = torch.from_numpy(order_of(self, first_points(stage.labels.cpu().numpy(), self._K)))
         return stage._replace(
-            labels=points.renumbered(stage.labels, order.argsort()),
+            labels=order.argsort().to(stage.labels.device)[stage.labels],
             prototypes=stage.prototypes[order],
             group_prices=stage.group_prices[:, order],
             counts=stage.counts[:, order],
@@ -296,7 +294,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, stage: Stage, problem: _Problem, seconds: Seconds) -> None:
         groups, origin = problem.groups, problem.origin
-        stage = self._numbered(stage, problem.starts.points)
+        stage = self._numbered(stage)
         labels, rows = stage.labels.cpu().numpy(), problem.values.cpu().numpy()
         fair = keep_fairness(self, labels, groups)
         self._score(kmeans_objective(rows, labels) if self.kind == "kmeans" else medoids(rows, labels))

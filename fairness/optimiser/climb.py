@@ -12,8 +12,8 @@ from clustering.optimiser.guard import Status
 from fairness.optimiser.compressed import Settled, settle
 from fairness.optimiser.exchange import Exchange, Proposal
 from fairness.optimiser.penalty import Penalty
+from fairness.optimiser.points import Moments, Points
 from fairness.optimiser.prototypes import Rule
-from fairness.optimiser.store import Labels, Logs, Moments, Store
 
 
 class Update(NamedTuple):
@@ -58,8 +58,8 @@ class Stage(NamedTuple):
     """
 
     weight: float
-    labels: Labels
-    logs: Logs
+    labels: Tensor
+    logs: list[Tensor]
     prototypes: Tensor
     group_prices: Tensor
     counts: Tensor
@@ -98,6 +98,10 @@ class Course:
     hard: bool = False
 
 
+_STALLED = 8
+"""Number of calm updates in a row after which an update with a large gap is given up: assignments far from where they
+cost least, at prototypes that (nearly) coincide, move by less with each update and never arrive."""
+
 _LOST = 0.5
 """Soft size, in points, below which a cluster is unlikely to be the argmax of any point."""
 
@@ -131,7 +135,7 @@ class Climb:
     """State of a start that is carried from weight to weight."""
 
     def __init__(
-        self, points: Store, rule: Rule, penalty: Penalty, course: Course, prototypes: Tensor, logs: Logs
+        self, points: Points, rule: Rule, penalty: Penalty, course: Course, prototypes: Tensor, logs: list[Tensor]
     ) -> None:
         self.points, self.rule, self.penalty, self.course = points, rule, penalty, course
         self.prototypes, self.logs = prototypes, logs
@@ -142,7 +146,7 @@ class Climb:
         self._reseeds = 2 * points.clusters  # remaining
         self._exchange = Exchange(points, rule.ending)
         self._few = max(_SMALL * points.count / points.clusters, _HOLDS / float(penalty.target.min()))
-        self._kept: tuple[Logs, Tensor, Moments | None, float] = logs, prototypes, None, self._kappa
+        self._kept: tuple[list[Tensor], Tensor, Moments | None, float] = logs, prototypes, None, self._kappa
 
     def keep(self) -> None:
         """Save this state, replacing the saved one."""
@@ -208,8 +212,8 @@ class Climb:
             fell = abs(last - E) if course.hard else last - E
             calm = calm + 1 if fell <= course.tolerance * abs(E) else 0
             stationary = settled.status == Status.ROUNDING or settled.gap <= course.gap_tolerance * abs(E)
-            if calm >= 2 and stationary:
-                return settled, True
+            if (calm >= 2 and stationary) or calm >= _STALLED:
+                return settled, stationary
             last = E
         return settled, False
 
@@ -300,7 +304,7 @@ class Climb:
         E = float(moments.costs.sum()) + penalty.of_labels(counts)
         return _Labelled(E, penalty.lacking(counts), counts.sum(dim=0))
 
-    def _settle(self, penalty: Penalty, logs: Logs, prototypes: Tensor, sweeps: int) -> Settled:
+    def _settle(self, penalty: Penalty, logs: list[Tensor], prototypes: Tensor, sweeps: int) -> Settled:
         return settle(
             self.points.sweeps(logs, self.rule.cost(prototypes)),
             penalty,

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.streams import stream
+from fairness.optimiser.points import Points
 from fairness.optimiser.prototypes import Rule
-from fairness.optimiser.store import Store
 
 _LEAST, _COSTS = 32, 1 << 21
 """Minimum number of candidates, and number of costs to compute if few points and clusters allow more candidates."""
@@ -42,7 +42,7 @@ class Exchange:
         rule: rule of the prototypes.
     """
 
-    points: Store
+    points: Points
     rule: Rule
 
     @property

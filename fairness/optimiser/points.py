@@ -10,20 +10,20 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from queue import SimpleQueue
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.foundation.cores import on_each_core
-from clustering.numbering import first_points
 from fairness.optimiser.compressed import Sweep, Totals
 from fairness.optimiser.few_points import FEW, FewPoints
-from fairness.optimiser.store import Cost, Moments, Sums
 
 R = TypeVar("R")
+
+Sums = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, ...]]
+"""Sums over some points, computed from rows (n, D), squared norms (n,), S0 (K, n), which may be overwritten, and a
+buffer of the same size."""
 
 _BLOCK = 1 << 17
 """Number of assignments K n processed at a time: 512 KiB in float32, with three such arrays."""
@@ -45,6 +45,28 @@ _CERTAIN = -1e-3
 """Lower bound of log s of a point that belongs to one cluster."""
 
 
+class Cost(Protocol):
+    """Costs of points at clusters."""
+
+    def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> Tensor | None:
+        """Write costs (K, n) of rows (n, D) with squared norms (n,) to `out`, minus an offset (n,) that is returned."""
+        ...
+
+
+class Moments(NamedTuple):
+    """Sums over points that determine the prototypes; float64, on the device of the points.
+
+    Attributes:
+        counts: (C, K) sum of s_pk by cell.
+        sums: (K, D) sum of s_pk x_p.
+        costs: (K,) sum of s_pk a_pk.
+    """
+
+    counts: Tensor
+    sums: Tensor
+    costs: Tensor
+
+
 class Block(NamedTuple):
     """Contiguous points of one cell."""
 
@@ -57,9 +79,13 @@ class Block(NamedTuple):
 
 
 class Points:
-    """N points on one device, for K clusters: the in-process `fairness.optimiser.store.Store`.
+    """N points with D coordinates on one device, each in one of C cells, for K clusters.
+
+    The reference assignments of the steps, log S0, are a list of (K, n) tensors, one for each block.
 
     Attributes:
+        cells: C. clusters: K. count: N. dtype: dtype of the coordinates.
+        largest: largest squared norm. lengths: sum of ||x_p||. squared_lengths: sum of ||x_p||^2.
         rows: (N, D), sorted by cell. norms: (N,) their squared norms.
         order: (N,) original indices.
         blocks: ranges of rows that are processed together.
@@ -82,11 +108,6 @@ class Points:
             for first in range(ends[cell], ends[cell + 1], at_once)
         ]
         self._cell_of_block = torch.tensor([block.cell for block in self.blocks], device=rows.device)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the rows and the arrays stored with them, in bytes."""
-        return int(self.rows.nbytes + self.norms.nbytes + self.order.nbytes)
 
     def begin(self, labels: Tensor, mixing: float) -> list[Tensor]:
         """log S0 with 1 - mixing in the cluster of labels (N,), given in original order, and the rest spread evenly."""
@@ -164,24 +185,12 @@ class Points:
 
         return labels, self._sum_of_moments(noted())
 
-    def same(self, labels: Tensor, others: Tensor) -> bool:
-        """Whether two labellings are equal."""
-        return torch.equal(labels, others)
-
     def labels(self, logs: list[Tensor]) -> Tensor:
         """(N,) argmax S0 in original order, ties to the lowest index."""
         labels = torch.empty_like(self.order)
         for block, log in zip(self.blocks, logs, strict=True):
             labels[self.order[block.at]] = log.max(dim=0).indices
         return labels
-
-    def first_points(self, labels: Tensor) -> NDArray[np.int64]:
-        """(K,) index of the first point of each cluster of labels (N,), N for an empty one."""
-        return first_points(labels.cpu().numpy(), self.clusters)
-
-    def renumbered(self, labels: Tensor, numbers: Tensor) -> Tensor:
-        """(N,) labels with each label k replaced by numbers[k] (K,)."""
-        return numbers.to(labels.device)[labels]
 
     def between(self, logs: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         """For each cell, original indices and rows (n, K) of S0 of the points that are between clusters."""

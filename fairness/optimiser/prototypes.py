@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fairness.objectives import Kind
-from fairness.optimiser.store import Cost, Logs, Moments, Store
+from fairness.optimiser.points import Cost, Moments, Points
 
 _PAIRS = 1 << 23
 """Number of distances between points and candidates computed in an update of medoids, if that many exist."""
@@ -33,7 +33,7 @@ class Rule(Protocol):
         """The rule of the result, which is initialised by this rule."""
         ...
 
-    def begin(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def begin(self, points: Points, logs: list[Tensor], prototypes: Tensor, moments: Moments) -> Tensor:
         """(K, D) prototypes of S0, given prototypes (K, D) of the initialising rule."""
         ...
 
@@ -41,15 +41,15 @@ class Rule(Protocol):
         """Costs at prototypes (K, D)."""
         ...
 
-    def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def update(self, points: Points, logs: list[Tensor], prototypes: Tensor, moments: Moments) -> Tensor:
         """(K, D) prototypes of S0, float64, with <S0, a> at most that of the previous ones."""
         ...
 
-    def spread(self, points: Store) -> float:
+    def spread(self, points: Points) -> float:
         """Upper bound on the differences of costs, for points relative to their mean."""
         ...
 
-    def scatter(self, points: Store) -> float:
+    def scatter(self, points: Points) -> float:
         """Cost of all points at a single prototype, their mean, to which they are relative."""
         ...
 
@@ -92,18 +92,18 @@ class Means:
     def cost(self, prototypes: Tensor) -> Cost:
         return SquaredDistances(prototypes)
 
-    def begin(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def begin(self, points: Points, logs: list[Tensor], prototypes: Tensor, moments: Moments) -> Tensor:
         return self.update(points, logs, prototypes, moments)
 
-    def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def update(self, points: Points, logs: list[Tensor], prototypes: Tensor, moments: Moments) -> Tensor:
         mass = moments.counts.sum(dim=0)[:, None]
         nonempty = mass > _EMPTY * points.count / points.clusters
         return torch.where(nonempty, moments.sums / mass.clamp_min(1e-300), prototypes)
 
-    def spread(self, points: Store) -> float:
+    def spread(self, points: Points) -> float:
         return 4 * points.largest
 
-    def scatter(self, points: Store) -> float:
+    def scatter(self, points: Points) -> float:
         return points.squared_lengths
 
 
@@ -131,10 +131,10 @@ class GeometricMedians:
     def cost(self, prototypes: Tensor) -> Cost:
         return Distances(prototypes)
 
-    def begin(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def begin(self, points: Points, logs: list[Tensor], prototypes: Tensor, moments: Moments) -> Tensor:
         return self.update(points, logs, prototypes, moments)
 
-    def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def update(self, points: Points, logs: list[Tensor], prototypes: Tensor, moments: Moments) -> Tensor:
         mass = moments.counts.sum(dim=0)
         nonempty = mass > _EMPTY * points.count / points.clusters
         best, least = prototypes, torch.full_like(mass, torch.inf)
@@ -149,10 +149,10 @@ class GeometricMedians:
             iterate = torch.where(nonempty[:, None], new, best)
         return best
 
-    def spread(self, points: Store) -> float:
+    def spread(self, points: Points) -> float:
         return 2 * math.sqrt(points.largest)
 
-    def scatter(self, points: Store) -> float:
+    def scatter(self, points: Points) -> float:
         return points.lengths
 
 
@@ -178,7 +178,7 @@ class Medoids:
     def cost(self, prototypes: Tensor) -> Cost:
         return Distances(prototypes)
 
-    def begin(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def begin(self, points: Points, logs: list[Tensor], prototypes: Tensor, moments: Moments) -> Tensor:
         labels, count = points.labels(logs), max(self.least, _PAIRS // points.count)
         medians = _ROUGHLY.update(points, logs, prototypes, moments)
         indices, rows = points.nearest(labels, medians, count)
@@ -186,15 +186,15 @@ class Medoids:
         medoids = rows[torch.arange(len(rows)), sums.argmin(dim=1)].to(prototypes)
         return torch.where((indices[:, :1] < 0), prototypes, medoids)
 
-    def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def update(self, points: Points, logs: list[Tensor], prototypes: Tensor, moments: Moments) -> Tensor:
         medoids = self.begin(points, logs, prototypes, moments)
         costs = [points.sums(logs, Paid(self.cost(centres)))[0] for centres in (prototypes, medoids)]
         return torch.where((costs[1] < costs[0])[:, None], medoids, prototypes)
 
-    def spread(self, points: Store) -> float:
+    def spread(self, points: Points) -> float:
         return 2 * math.sqrt(points.largest)
 
-    def scatter(self, points: Store) -> float:
+    def scatter(self, points: Points) -> float:
         return points.lengths
 
 
@@ -218,7 +218,7 @@ class Paid:
         return (torch.linalg.vecdot(s, room if left_out is None else room.add_(left_out)),)
 
 
-def weiszfeld(points: Store, logs: Logs, medians: Tensor) -> tuple[Tensor, Tensor]:
+def weiszfeld(points: Points, logs: list[Tensor], medians: Tensor) -> tuple[Tensor, Tensor]:
     """(K,) sums of s_pk ||x_p - y_k|| at medians y (K, D), and the medians after one step; float64.
 
     The step of Vardi and Zhang (2000) is y+ = (1 - h) T + h y. T is the mean of the points that are not at y, weighted

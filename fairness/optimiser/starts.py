@@ -20,8 +20,8 @@ from clustering.foundation.streams import seed_of, stream
 from clustering.starts import rounding
 from fairness.optimiser.climb import Course, Stage
 from fairness.optimiser.penalty import Penalty
+from fairness.optimiser.points import Points
 from fairness.optimiser.prototypes import Rule
-from fairness.optimiser.store import Store
 from fairness.optimiser.variational import follow, go_on
 
 _SAMPLE, _MEMBERS = 100_000, 256
@@ -67,8 +67,8 @@ class Starts:
         unit: costs about one prototype, per cluster.
     """
 
-    points: Store
-    subset: Store | None
+    points: Points
+    subset: Points | None
     rule: Rule
     penalty: Penalty
     seeds: Tensor

@@ -15,8 +15,8 @@ from clustering.foundation.timing import Stopwatch
 from fairness.optimiser.climb import Climb, Course, Stage, Update
 from fairness.optimiser.exchange import Exchange
 from fairness.optimiser.penalty import Penalty
+from fairness.optimiser.points import Points
 from fairness.optimiser.prototypes import Rule
-from fairness.optimiser.store import Labels, Store
 
 _STEEP = 4.0
 """Ratio of consecutive weights, if the number of rungs permits it."""
@@ -29,7 +29,7 @@ _SWEEPS_ON_A_RUNG = 15
 
 
 def follow(
-    points: Store,
+    points: Points,
     rule: Rule,
     penalty: Penalty,
     seeds: Tensor,
@@ -80,7 +80,7 @@ def follow(
         reached, history = weight, ()
 
 
-def go_on(points: Store, rule: Rule, penalty: Penalty, stage: Stage, weight: float, course: Course) -> Stage:
+def go_on(points: Points, rule: Rule, penalty: Penalty, stage: Stage, weight: float, course: Course) -> Stage:
     """Continue with all points from a stage of a sample, with its prototypes and prices; S is initialised from its
     labels."""
     rule = rule.ending
@@ -99,13 +99,13 @@ def rungs(low: float, high: float, max_rungs: int) -> list[float]:
     return [low * (high / low) ** (i / count) for i in range(count)]
 
 
-def unfair(points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, course: Course) -> tuple[Labels, Stage]:
+def unfair(points: Points, rule: Rule, penalty: Penalty, seeds: Tensor, course: Course) -> tuple[Tensor, Stage]:
     """The unfair method from prototypes (K, D): prototypes, and labels (N,) of lowest cost.
 
     An empty cluster is reseeded at the point with the highest cost.
     """
     prototypes, history, converged, last = seeds, [], False, math.inf
-    labels: Labels = None
+    labels: Tensor | None = None
     for _ in range(course.max_iterations):
         watch = Stopwatch()
         cost = rule.cost(prototypes)
@@ -113,7 +113,7 @@ def unfair(points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, course: C
         objective = float(moments.costs.sum())
         empty = moments.counts.sum(dim=0) == 0
         history.append(Update(0.0, objective, objective, 0.0, 0.0, 1, 0, watch.lap()))
-        unchanged = labels is not None and points.same(new, labels)
+        unchanged = labels is not None and torch.equal(new, labels)
         labels = new
         if not empty.any() and (unchanged or last - objective <= course.tolerance * objective):
             converged = True
@@ -150,7 +150,7 @@ def unfair(points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, course: C
 
 
 def _unfair_end(
-    points: Store, rule: Rule, penalty: Penalty, prototypes: Tensor, labels: Labels, course: Course
+    points: Points, rule: Rule, penalty: Penalty, prototypes: Tensor, labels: Tensor, course: Course
 ) -> Stage:
     """The unfair method until convergence, from prototypes (K, D) and labels of a preceding rule.
 

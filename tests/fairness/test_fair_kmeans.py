@@ -208,6 +208,17 @@ def test_the_error_of_certain_assignments_is_that_of_their_labels(kind):
     assert soft_fairness_error(soft, groups_of([0, 1], 2)) == pytest.approx(np.log(4 / 3) / 2)
 
 
+@quiet
+def test_a_fit_that_stalls_ends_and_says_so():
+    """Where groups are the clusters, prototypes nearly coincide, and the gap of the assignments stays."""
+    groups = np.repeat([0, 1, 2], 20)
+    X = np.random.default_rng(0).normal(size=(60, 4)) + 6 * groups[:, None]
+    model = FairKMeans(3, n_init=1, random_state=0).fit(X, sensitive_features=groups)
+    assert model.fairness_error_ < 0.05
+    assert not model.converged_
+    assert sum(step.weight == model.fairness_weight_ for step in model.history_) < 100
+
+
 def test_labels_that_flow_leaves_less_fair_are_not_told_to_use_it():
     X, groups = np.repeat([[0.0], [1.0], [2.0]], 4, axis=0), [0, 0, 0, 1] * 3
     with warnings.catch_warnings(record=True) as said:
