@@ -68,9 +68,14 @@ class Section(NamedTuple):
 
 
 def table_of(
-    headings: Sequence[str], rows: Sequence[Sequence[str | Markup]], caption: str | Markup = "", **how: object
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str | Markup]],
+    caption: str | Markup = "",
+    *,
+    folded: str = "",
+    sortable: bool = False,
 ) -> Table:
     """Return a table whose first column is text, like those whose heading starts with a star, and whose others are
     numbers."""
     columns = [Column(heading.removeprefix("*"), i > 0 and heading[:1] != "*") for i, heading in enumerate(headings)]
-    return Table(columns, rows, caption)._replace(**how)
+    return Table(columns, rows, caption, folded, sortable)
