@@ -117,7 +117,9 @@ def test_a_strategy_that_does_not_use_the_names_says_so(classify, network):
     assert "warning: alpha_tim does not use class names" in seen.err
 
 
-@pytest.mark.parametrize("file", ["rows.npy", "rows.npz", "rows.pt", "rows.parquet"])
+@pytest.mark.parametrize(
+    "file", ["rows.npy", *(pytest.param(f"rows.{end}", marks=pytest.mark.slow) for end in ("npz", "pt", "parquet"))]
+)
 def test_features_of_your_own(classify, here, file):
     features = np.load(here / "rows.npy")
     np.savez(here / "rows.npz", features=features)

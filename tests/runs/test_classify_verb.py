@@ -302,6 +302,7 @@ def test_the_page_in_a_browser(classify, here, tmp_path_factory):
         assert browser.complaints == []
 
 
+@pytest.mark.slow
 def test_pictures_are_encoded_once_for_all_strategies(classify, here, monkeypatch):
     from fsl.features.image_encoder import ImageEncoder
 

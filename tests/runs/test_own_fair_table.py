@@ -88,6 +88,7 @@ def test_one_weight_is_what_the_rows_come_with(fair, store):
     assert record["rows"].endswith(".csv")
 
 
+@pytest.mark.slow
 def test_a_method_without_a_weight_is_held_against_the_unfair_one(fair, store):
     code, seen = fair("n_clusters=2", "columns=income,age", "method=fair_lloyd,bera", "--json")
     assert code == 0, seen.err
@@ -97,6 +98,7 @@ def test_a_method_without_a_weight_is_held_against_the_unfair_one(fair, store):
         assert "has no fairness_weight" in seen
 
 
+@pytest.mark.slow
 def test_combinations_and_shares_that_were_asked_for(fair, store):
     several = ("n_clusters=2", "columns=income,age", "sensitive=sex,member", *WEIGHTS, "--json")
     code, seen = fair(*several, "intersectional=true")
