@@ -52,15 +52,14 @@ def classify(settings: Settings = None, json: Json = False) -> int:
     """
     words = settings or []
     configs = _of_pictures(words)
-    from runs.own_data import shown
     from runs.own_data.classification import classify as classified
     from runs.own_data.page import Command
-    from runs.own_data.picture_outputs import check_outputs, record, said, write_outputs
+    from runs.own_data.picture_outputs import check_outputs, facts, record, said, show, write_outputs
 
     session = Session(configs, as_json=json)
     for config in configs:
         check_outputs(config)
-    results, facts, console, where = [], [], session.console, (session.store, session.tracker)
+    results, found, console, where = [], [], session.console, (session.store, session.tracker)
     other, known = any(split(word)[0] == "strategy" for word in words), dict[tuple[str, ...], "Pictures"]()
     for config in configs:
         since = time.perf_counter()
@@ -69,7 +68,7 @@ def classify(settings: Settings = None, json: Json = False) -> int:
         written = write_outputs(result, session.store, Command("classify", tuple(words)), console)
         run_id, reused = record(result, written, *where, time.perf_counter() - since)
         shared = {"key": result.key, "run": run_id, "reused": reused}
-        facts.append({**shown.facts(result), **shared, **written.record()})
+        found.append({**facts(result), **shared, **written.record()})
         results.append(result)
         for warning in result.warnings:
             console.error(f"warning: {warning}")
@@ -79,11 +78,9 @@ def classify(settings: Settings = None, json: Json = False) -> int:
         for line in (*said(result), f"predictions: {written.rows}", page, *saved):
             console.note(line)
     if json:
-        console.json(facts if len(facts) > 1 else facts[0])
-    elif len(results) > 1:
-        shown.compare(results, console)
+        console.json(found if len(found) > 1 else found[0])
     else:
-        shown.show(results[0], console)
+        show(results, console)
     return session.close()
 
 
