@@ -52,7 +52,7 @@ def _lines(path: Path) -> list[Line]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file, strict=True)
-            lines = list(reader)
+            lines: list[Line] = [*reader]
         ragged = any(None in (*line, *line.values()) for line in lines)
         if tuple(reader.fieldnames or ()) != FIELDS[path.name] or ragged:
             raise ValueError(f"its columns must be {','.join(FIELDS[path.name])}")

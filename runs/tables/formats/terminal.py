@@ -46,8 +46,8 @@ def show(table: Table, console: "Console") -> None:
 def _list(console: "Console", heading: str, texts: Sequence[str]) -> None:
     console.write("\n" + textwrap.fill(heading, console.width))
     for text in texts:
-        indents = {"initial_indent": "  ", "subsequent_indent": "      "}
-        console.write(textwrap.fill(text, console.width, break_on_hyphens=False, **indents))
+        wrapped = textwrap.TextWrapper(console.width, "  ", "      ", break_on_hyphens=False)
+        console.write(wrapped.fill(text))
 
 
 def _rows(table: Table, shown: Sequence[shared.Line], heads: dict[Column, str]) -> Iterator[dict[str, Text]]:
