@@ -4,6 +4,7 @@ They are written into docs/what_comes_out before the build, and only those whose
 the claims, the figures and the errata. The page of the folder includes the overview and the table of contents.
 """
 
+import itertools
 import re
 import shutil
 import tempfile
@@ -37,16 +38,15 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     """
     from runs.cache import Store
     from runs.report.figures import formulas, read_figures
-    from runs.report.outcomes import Outcomes, run_pages
+    from runs.report.outcomes import Outcomes
     from runs.report.papers import Reader
     from runs.report.provenance import Provenance
-    from runs.report.rendering import Renderer
-    from runs.report.site import Site
+    from runs.report.rendering import Renderer, Site
     from runs.tables.shipped import drawings, shipped_results
     from runs.track import Tracker
 
     provenance = Provenance(())
-    renderer = Renderer(Site(run=provenance.href), {}, FRAME)
+    renderer = Renderer(Site(run=provenance.href), FRAME)
     tracker = Tracker(Store(results))
     figures = formulas(read_figures((), tracker, drawings()), tracker)
     reader = Reader((), tracker, shipped_results())
@@ -54,10 +54,10 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     outcomes = Outcomes(papers, figures, experiments, renderer)
     yield "overview.html", outcomes.overview("index.html")
     places = [*(paper.path for paper in papers), "claims", "figures", "errata"]
-    places += [outcomes.places[table.name] for table in experiments]
+    places += [outcomes.place(table) for table in experiments]
     listed = "\n".join(place.removesuffix(".html") for place in places)
     yield "contents.txt", f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
-    for path, text in (*outcomes.pages(), *run_pages(provenance, renderer)):
+    for path, text in itertools.chain(outcomes.pages(), provenance.pages(renderer)):
         yield path.replace(".html", ".rst"), _linked(path, text)
 
 

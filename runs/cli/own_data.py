@@ -47,15 +47,14 @@ def classify(settings: Settings = None, json: Json = False) -> int:
     """
     words = settings or []
     configs = _of_pictures(words)
-    from runs.own_data import shown
     from runs.own_data.classification import classify as classified
     from runs.own_data.page import Command
-    from runs.own_data.picture_outputs import check_outputs, record, said, write_outputs
+    from runs.own_data.picture_outputs import check_outputs, facts, record, said, show, write_outputs
 
     session = Session(configs, as_json=json)
     for config in configs:
         check_outputs(config)
-    results, facts, console = [], [], session.console
+    results, found, console = [], [], session.console
     other, known = _names_strategy(words), dict[tuple[str, ...], "Pictures"]()
     for config in configs:
         since = time.perf_counter()
@@ -64,7 +63,7 @@ def classify(settings: Settings = None, json: Json = False) -> int:
         written = write_outputs(result, session.store, Command("classify", tuple(words)), console)
         run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
         shared = {"key": result.key, "run": run_id, "reused": reused}
-        facts.append({**shown.facts(result), **shared, **written.record()})
+        found.append({**facts(result), **shared, **written.record()})
         results.append(result)
         for warning in result.warnings:
             console.error(f"warning: {warning}")
@@ -73,11 +72,9 @@ def classify(settings: Settings = None, json: Json = False) -> int:
         page = f"{items} by class: {written.page.resolve().as_uri()}"
         console.note("\n".join([*said(result), f"predictions: {written.rows}", page, *saved]))
     if json:
-        console.json(facts if len(facts) > 1 else facts[0])
-    elif len(results) > 1:
-        shown.compare(results, console)
+        console.json(found if len(found) > 1 else found[0])
     else:
-        shown.show(results[0], console)
+        show(results, console)
     return session.close()
 
 

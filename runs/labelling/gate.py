@@ -2,16 +2,16 @@
 
 import hmac
 import ipaddress
-import json
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
-Message = MutableMapping[str, Any]
-App = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY = 1 << 20  # bytes
+TOO_LARGE = f"the body exceeds {LARGEST_BODY:,} bytes; send fewer answers at a time"
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -19,8 +19,8 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-IN_ADDRESS = ("/", "/api/picture/", "/api/export")
-"""Paths whose token may stand in the address: a browser opens them without headers of a program."""
+IN_ADDRESS = ("/api/picture/", "/api/export")
+"""Paths whose token may stand in the address, besides the page: a browser opens them without headers of a program."""
 ANY_HOST = ("0.0.0.0", "::")
 
 
@@ -34,12 +34,10 @@ class Gate:
         port: its port.
     """
 
-    def __init__(self, app: App, *, token: str, host: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, host: str, port: int) -> None:
         self.app, self.token, self.host, self.port = app, token, host, port
 
-    async def __call__(
-        self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
-    ) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
@@ -47,49 +45,51 @@ class Gate:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                known = [(name, value) for name, value in message.get("headers", []) if name != b"cache-control"]
-                message["headers"] = [*known, *((k.lower().encode(), v.encode()) for k, v in HEADERS.items())]
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refused = self._refused(scope, headers)
-        body = b""
+        refused, body = self._refused(scope), b""
         if refused is None and scope["method"] == "POST":
-            body, whole = await _body(receive)
-            refused = None if whole else (413, f"the body exceeds {LARGEST_BODY:,} bytes; send fewer answers at a time")
+            whole = await _body(receive)
+            refused, body = (None, whole) if whole is not None else ((413, TOO_LARGE), b"")
         if refused is not None:
-            await _refuse(*refused, send_with_headers)
+            status, problem = refused
+            await JSONResponse({"error": problem}, status)(scope, receive, send_with_headers)
             return
-        await self.app(scope, _replayed(body, receive), send_with_headers)
+        first: Iterator[Message] = iter([{"type": "http.request", "body": body, "more_body": False}])
 
-    def _refused(self, scope: Message, headers: dict[str, str]) -> tuple[int, str] | None:
+        async def replay() -> Message:
+            """The body, and then what follows it."""
+            return next(first, None) or await receive()
+
+        await self.app(scope, replay, send_with_headers)
+
+    def _refused(self, scope: Scope) -> tuple[int, str] | None:
         """Status and message for a request that is refused before its body is read; None for others."""
+        headers, path = Headers(scope=scope), scope["path"]
         if not self._is_own(headers.get("host", "")):
             return 403, f"this page is at port {self.port} of its own address; open the address shown in the terminal"
         origin = headers.get("origin")
-        if origin is not None and origin != f"{scope['scheme']}://{headers['host']}":
-            return 403, "requests of other pages are refused"
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
+        other = origin is not None and origin != f"{scope['scheme']}://{headers['host']}"
+        if other or (headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and path != "/"):
             return 403, "requests of other pages are refused"
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return 405, "only GET and POST are possible"
-        if not scope["path"].startswith("/static/") and not self._has_token(scope, headers):
+        given = [headers.get("x-label-token", "")]
+        if path == "/" or path.startswith(IN_ADDRESS):
+            given += parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
+        has_token = any(hmac.compare_digest(one.encode(), self.token.encode()) for one in given)
+        if not path.startswith("/static/") and not has_token:
             return 403, "wrong token; open the address shown in the terminal"
         if scope["method"] == "POST":
             if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 return 415, "the content type must be application/json"
-            if not headers.get("content-length", "0").isdecimal():
+            length = headers.get("content-length", "0")
+            if not length.isdecimal():
                 return 400, "Content-Length must be a number"
-            if int(headers.get("content-length", 0)) > LARGEST_BODY:
-                return 413, f"the body exceeds {LARGEST_BODY:,} bytes; send fewer answers at a time"
+            if int(length) > LARGEST_BODY:
+                return 413, TOO_LARGE
         return None
-
-    def _has_token(self, scope: Message, headers: dict[str, str]) -> bool:
-        given = [headers.get("x-label-token", "")]
-        path = scope["path"]
-        if path == "/" or path.startswith(IN_ADDRESS[1:]):
-            given += parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        return any(hmac.compare_digest(one.encode(), self.token.encode()) for one in given)
 
     def _is_own(self, host: str) -> bool:
         """Whether the header Host names this server, so that no other name leads a browser here."""
@@ -113,37 +113,15 @@ def _is_number(name: str) -> bool:
     return True
 
 
-async def _body(receive: Callable[[], Awaitable[Message]]) -> tuple[bytes, bool]:
-    """The body, and whether it is not too large; no more than `LARGEST_BODY` of it is kept."""
-    pieces, size = list[bytes](), 0
+async def _body(receive: Receive) -> bytes | None:
+    """The body; None if it is too large: no more than `LARGEST_BODY` of it is kept."""
+    body = b""
     while True:
         message = await receive()
-        if message["type"] != "http.request":
-            return b"", True
-        size += len(message.get("body", b""))
-        if size > LARGEST_BODY:
-            return b"", False
-        pieces.append(message.get("body", b""))
+        if message["type"] != "http.request":  # the client is gone
+            return b""
+        body += message.get("body", b"")
+        if len(body) > LARGEST_BODY:
+            return None
         if not message.get("more_body"):
-            return b"".join(pieces), True
-
-
-def _replayed(body: bytes, receive: Callable[[], Awaitable[Message]]) -> Callable[[], Awaitable[Message]]:
-    """A `receive` that gives the body, and then what follows it."""
-    first = True
-
-    async def replay() -> Message:
-        nonlocal first
-        if first:
-            first = False
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
-
-    return replay
-
-
-async def _refuse(status: int, problem: str, send: Callable[[Message], Awaitable[None]]) -> None:
-    body = json.dumps({"error": problem}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+            return body

@@ -9,24 +9,11 @@ from numpy.typing import NDArray
 
 from fsl.episodes import Strategy
 from fsl.labelling.selection import Selection, next_to_label
-from fsl.labelling.unknown import none_of_these
 from fsl.transductive_classifier import TransductiveClassifier
 
 UNKNOWN = -1
 TextOf = Callable[[Sequence[str]], "NDArray[np.floating] | str"]
 """Function that returns the features of class names, or a message that says why there are none."""
-
-
-class Misfits(NamedTuple):
-    """M items without a label, those that fit the classes least first.
-
-    Attributes:
-        rows: (M,) the items.
-        p_value: (M,) share of the labels that fit no better, in (0, 1].
-    """
-
-    rows: NDArray[np.int64]
-    p_value: NDArray[np.float64]
 
 
 class Predicted(NamedTuple):
@@ -37,14 +24,12 @@ class Predicted(NamedTuple):
         classes: K class names.
         probabilities: (N, K) float32; 0 for a class without evidence.
         left_out: (N, K) float32, of labelled items, computed without their label; 0 for the others.
-        misfits: items that may belong to none of the classes; none with labels of fewer than two classes.
     """
 
     number: int
     classes: tuple[str, ...]
     probabilities: NDArray[np.float32]
     left_out: NDArray[np.float32]
-    misfits: Misfits
 
     def label(self, row: int) -> tuple[str, float]:
         """The most likely class of an item, and its probability."""
@@ -114,19 +99,12 @@ class Labeller:
         probabilities[:, columns] = fitted.label_distributions_
         left_out = np.zeros_like(probabilities)
         left_out[np.ix_(fitted.labelled_, columns)] = fitted.left_out_distributions()
-        return Predicted(number, tuple(classes), probabilities, left_out, self._misfits(y))
+        return Predicted(number, tuple(classes), probabilities, left_out)
 
     def _text(self, classes: Sequence[str]) -> "NDArray[np.floating] | None":
         found = self.text_of(classes) if self.text_of is not None and len(classes) > 1 else None
         self.hint = found if isinstance(found, str) else None
         return None if isinstance(found, str) else found
-
-    def _misfits(self, y: NDArray[np.int64]) -> Misfits:
-        if len(np.unique(y[y != UNKNOWN])) < 2:
-            return Misfits(np.zeros(0, dtype=np.int64), np.zeros(0))
-        found = none_of_these(self.classifier, unknown=None)  # the share is not known well enough to cut the list
-        order = np.argsort(found.inlier, kind="stable")
-        return Misfits(found.points[order], found.p_value[order])
 
     def choose(self, candidates: NDArray[np.bool_], n: int, number: int) -> list[int]:
         """Choose up to n of the candidates to label next, after `predict`.

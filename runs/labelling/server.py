@@ -105,19 +105,11 @@ def page_app(session: Session, *, token: str, host: str, port: int) -> Gate:
     @app.get("/api/items")
     def items(
         name: Annotated[str, Query(alias="class")],
+        order: Literal["likeliest", "doubtful"] = "likeliest",
         offset: Count = 0,
         limit: Limit = 50,
     ) -> dict[str, Any]:
-        total, found = views.of_class(session, name, offset, limit)
-        return {"total": total, "items": found}
-
-    @app.get("/api/suspicious")
-    def suspicious() -> dict[str, Any]:
-        return {"items": views.suspicious(session)}
-
-    @app.get("/api/misfits")
-    def misfits(offset: Count = 0, limit: Limit = 50) -> dict[str, Any]:
-        total, found = views.misfits(session, offset, limit)
+        total, found = views.members(session, name, order, offset, limit)
         return {"total": total, "items": found}
 
     @app.get("/api/picture/{item}")

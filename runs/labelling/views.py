@@ -7,14 +7,12 @@ from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from fsl.labelling.audit import estimated_accuracy, labels_to_reach
-from fsl.labelling.suspicious import SMALLEST, wrong_probabilities
 from runs.labelling.answers import STATES
 from runs.labelling.session import Session
 from runs.labelling.steps import NONE, Snapshot
 
 TARGET = 0.95
 LEAST = 10  # answers of the audit until the page says how many labels are missing
-DOUBT = 0.2  # probability from which on a label is shown as suspicious
 KEYS = "123456789qwertyiopadfghjklxcvbm"
 """Keys of the classes, in their order; 0 is "none of these", and n, s, u and z are left for other actions."""
 
@@ -42,7 +40,6 @@ def state(session: Session) -> dict[str, Any]:
             "batch": [view(session, item) for item in session.batch],
             "accuracy": accuracy(session),
             "to_target": to_target(session),
-            "suspicious": len(suspicious(session)),
         }
 
 
@@ -110,30 +107,38 @@ def view(session: Session, item: str) -> dict[str, Any]:
         }
 
 
-def of_class(session: Session, name: str, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
-    """Items that are predicted, or labelled, to be of a class, the least certain first; and their number.
+def members(session: Session, name: str, order: str, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
+    """Items of a class, and their number.
 
-    The name "" stands for none of the classes: items that were answered so.
-
-    Items of the present batch are left out until they are answered: they are asked for without their prediction.
+    Args:
+        session: the session.
+        name: the class; empty for the items that were answered as none of the classes.
+        order: "likeliest": items without a label that are predicted as the class, the most probable first; "doubtful":
+            those and the items with this label, the least probable first, of a label as the other labels predict it.
+        offset, limit: which of them to return. Items of the present batch that wait for their answer are left out.
 
     Raises:
         InputError: there is no such class.
     """
     with session.lock:
         if name and name not in session.classes:
-            raise InputError(f"there is no class {name!r}")
+            raise InputError(f"there is no class {name!r:.60}; load the page again")
         snapshot, predicted = session.snapshot(), session.predicted
         place = session.classes.index(name) if name else NONE
-        of_class = snapshot.given == place
-        certain = np.ones(len(session.pile))
-        if predicted is not None and name in predicted.classes:
-            unlabelled = _without_label(session, snapshot)
-            of_class |= unlabelled & (predicted.probabilities.argmax(axis=1) == predicted.classes.index(name))
-            certain = np.where(unlabelled, predicted.probabilities.max(axis=1), 1.0)
-        rows = np.flatnonzero(of_class)
-        order = rows[np.argsort(certain[rows], kind="stable")]
-        return len(rows), [view(session, session.pile.ids[row]) for row in order[offset : offset + limit]]
+        labelled = snapshot.given == place
+        sure, expected = np.ones(len(labelled)), np.zeros(len(labelled), dtype=bool)
+        if predicted is not None and 0 <= place < len(predicted.classes):
+            expected = (predicted.probabilities.argmax(axis=1) == place) & _without_label(session, snapshot)
+            # The audit is not used to fit. Labels that are newer than the predictions have no distribution yet.
+            chances = np.where(snapshot.audit[:, None], predicted.probabilities, predicted.left_out)
+            known = chances.any(axis=1) & labelled
+            sure[known] = chances[known, place]
+            sure[expected] = predicted.probabilities[expected, place]
+        rows = np.flatnonzero(expected if name and order == "likeliest" else expected | labelled)
+        rows = rows[np.argsort(-sure[rows] if order == "likeliest" else sure[rows], kind="stable")]
+        return len(rows), [
+            {**view(session, session.pile.ids[row]), "sure": float(sure[row])} for row in rows[offset : offset + limit]
+        ]
 
 
 def _without_label(session: Session, snapshot: Snapshot) -> NDArray[np.bool_]:
@@ -142,47 +147,3 @@ def _without_label(session: Session, snapshot: Snapshot) -> NDArray[np.bool_]:
     asked = [session.rows[item] for item in session.batch]
     unlabelled[asked] &= ~snapshot.open[asked]
     return unlabelled
-
-
-def misfits(session: Session, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
-    """Items without a label, those that fit the classes least first; and their number.
-
-    `p_value` is the share of the labels that fit no better. As in `of_class`, items of the present batch are left out.
-    """
-    with session.lock:
-        if session.predicted is None:
-            return 0, []
-        rows, p_value = session.predicted.misfits
-        left = _without_label(session, session.snapshot())[rows]
-        found = list(zip(rows[left].tolist(), p_value[left].tolist(), strict=True))
-        shown = [{**view(session, session.pile.ids[row]), "p_value": p} for row, p in found[offset : offset + limit]]
-        return len(found), shown
-
-
-def suspicious(session: Session) -> list[dict[str, Any]]:
-    """Labelled items whose label is wrong with a probability of at least `DOUBT`, the most suspicious first.
-
-    `suspicion` is this probability, and `suggested` the most probable other class.
-    """
-    with session.lock:
-        predicted = session.predicted
-        if predicted is None:
-            return []
-        snapshot = session.snapshot()
-        rows = np.flatnonzero((snapshot.given >= 0) & (snapshot.given < len(predicted.classes)))
-        # The audit is not used to fit. Items that were labelled after the predictions have no distribution yet.
-        chances = np.where(snapshot.audit[rows, None], predicted.probabilities[rows], predicted.left_out[rows])
-        rows, chances = rows[chances.any(axis=1)], chances[chances.any(axis=1)]
-        given = snapshot.given[rows]
-        if len(np.unique(given)) < 2:
-            return []
-        _, probability, suggested, _ = wrong_probabilities(np.log(np.maximum(chances, SMALLEST)), given)
-        return [
-            {
-                **view(session, session.pile.ids[rows[place]]),
-                "suspicion": float(probability[place]),
-                "suggested": predicted.classes[suggested[place]],
-            }
-            for place in np.argsort(-probability, kind="stable")
-            if probability[place] >= DOUBT
-        ]

@@ -1,11 +1,9 @@
 """The page about classified pictures: thumbnails by predicted class, the least certain first."""
 
-import base64
 import io
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
@@ -13,7 +11,8 @@ from PIL import Image
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.progress import Progress
 from fsl.benchmarks.encoded import EncodedPictures, read_bytes
-from runs.own_data.page import Page
+from runs.own_data.page import data_url
+from runs.report.sections import Item, Section, Shown, table_of
 
 if TYPE_CHECKING:
     from runs.own_data.classification import Classified
@@ -23,105 +22,77 @@ SHOWN = 2000  # maximum number of thumbnails of about 4 kB each, to limit the si
 EXAMPLES = 8  # labelled pictures shown per class
 
 
-class Shown(NamedTuple):
-    """One picture on the page.
+def contact_sheet(result: "Classified", said: Sequence[str], progress: Progress) -> dict[str, Any]:
+    """Return title, introduction, warnings and sections of the page about at least one picture.
 
-    Attributes:
-        source: the thumbnail as a data URL; empty if the picture cannot be decoded, or only its features are given.
-        pieces: its name, split where a line may be broken.
-        certain: probability of the predicted class, as text.
-        second: the second most likely class with its probability.
-        meant: the class of its folder, if different from the predicted one.
-    """
-
-    source: str
-    pieces: Sequence[str]
-    certain: str
-    second: str
-    meant: str
-
-
-class Section(NamedTuple):
-    """One predicted class.
-
-    Attributes:
-        name: name of the class.
-        number: number of pictures predicted to be in the class.
-        right: number of these in the class's folder; 0 if the folders are not classes.
-        meant: number of all pictures in the class's folder; 0 likewise.
-        examples: thumbnails of its labelled pictures, as data URLs.
-        shown: its pictures on the page, least certain first.
-    """
-
-    name: str
-    number: int
-    right: int
-    meant: int
-    examples: Sequence[str]
-    shown: Sequence[Shown]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ContactSheet(Page):
-    """The page about at least one classified picture.
-
-    Attributes:
-        title: title of the page.
+    Args:
         result: the classified pictures.
         said: explanations for the reader.
         progress: shows progress.
     """
-
-    template: ClassVar[str] = "contact_sheet.html"
-
-    title: str
-    result: "Classified"
-    said: Sequence[str]
-    progress: Progress
-
-    def content(self) -> dict[str, Any]:
-        result, probabilities, files = self.result, self.result.probabilities, self.result.query.files
-        labels, truth = np.array(result.labels), result.truth
-        right = np.zeros(len(labels), dtype=bool) if truth is None else labels == np.array(truth)
-        order = np.argsort(probabilities.max(axis=1), kind="stable")
-        each = max(1, SHOWN // len(result.classes))
-        first = {name: order[labels[order] == name][:each].tolist() for name in result.classes}
-        examples = {name: result.support.get(name, [])[:EXAMPLES] for name in result.classes}
-        pictured = result.config.query is not None
-        shown = [files[row] for rows in first.values() for row in rows] if pictured else []
-        shown += [file for part in examples.values() for file in part]
-        thumbnails = dict(zip(shown, _thumbnails(shown, self.progress), strict=True))
-        sections = [
-            Section(
-                name,
-                int((labels == name).sum()),
-                int(right[labels == name].sum()),
-                truth.count(name) if truth else 0,
-                [thumbnails[file] for file in examples[name] if thumbnails[file]],
-                [self._shown(row, thumbnails.get(files[row], "")) for row in first[name]],
-            )
-            for name in result.classes
-        ]
-        return {
-            "result": result,
-            "evidence": _evidence(result),
-            "files": files,
-            "sections": sections,
-            "right": None if truth is None else int(right.sum()),
-            "percent": _percent,
-        }
-
-    def _shown(self, row: int, source: str) -> Shown:
-        result, chances = self.result, self.result.probabilities[row]
-        first, second = np.argsort(-chances, kind="stable")[:2]  # ties go to the lowest class, as in predictions
-        name, truth = result.classes[first], result.truth
-        return Shown(
-            source,
-            re.split(r"(?<=[/_\- ])|(?=\.)", result.names[row]),
-            _percent(float(chances[first])),
-            f"{result.classes[second]} {_percent(float(chances[second]))}",
-            "" if truth is None or truth[row] == name else truth[row],
+    noun, files, classes, truth = result.noun, result.query.files, result.classes, result.truth
+    labels, order = np.array(result.labels), np.argsort(result.probabilities.max(axis=1), kind="stable")
+    each = max(1, SHOWN // len(classes))
+    first = {name: order[labels[order] == name][:each].tolist() for name in classes}
+    examples = {name: result.support.get(name, [])[:EXAMPLES] for name in classes}
+    pictured = [files[row] for rows in first.values() for row in rows] if result.config.query is not None else []
+    pictured += [file for part in examples.values() for file in part]
+    thumbnails = dict(zip(pictured, _thumbnails(pictured, progress), strict=True))
+    title = f"{noun.capitalize()}s in {Path(result.source).expanduser().resolve().name}, by class"
+    intro = [
+        f"{len(files):,} {noun}{'' if len(files) == 1 else 's'}, classified into {len(classes)} classes from "
+        f"{_evidence(result)}. Within a class, those with the lowest confidence come first: check these.",
+        f"Each {noun} has the probability of the predicted class, the second most likely class, and its name. If all "
+        f"{len(classes)} classes were equally likely, each would have {_percent(1 / len(classes))}. The probabilities "
+        "rank by confidence, but are not calibrated.",
+        *said,
+    ]
+    if truth is not None:
+        right = sum(label == true for label, true in zip(result.labels, truth, strict=True))
+        intro.insert(
+            1,
+            f"Their folders have the names of classes: compared with these, {_percent(right / len(files))} ({right:,}) "
+            "of the predictions are correct. The folder names were not used for the predictions.",
         )
+    table = table_of(*class_counts(result))
+    sections = [Section("The classes", tables=[table])]
+    for name in classes:
+        count = int((labels == name).sum())
+        gallery = [_shown(result, row, thumbnails.get(files[row], "")) for row in first[name]]
+        more = [f"{count - len(gallery):,} more with higher confidence are not shown."] if count > len(gallery) else []
+        found = [source for file in examples[name] if (source := thumbnails[file])]
+        heading = f"{name}: {count:,} {noun}{'' if count == 1 else 's'}"
+        sections.append(Section(heading, more, examples=found, gallery=gallery))
+    if result.broken:
+        sections.append(Section("Not read", items=[*map(Item, result.broken)]))
+    return {"title": title, "introduction": intro, "warnings": result.warnings, "sections": sections}
+
+
+def class_counts(result: "Classified") -> tuple[list[str], list[list[str]]]:
+    """Return a table of the classes: labelled and predicted pictures, of these the correct ones, and those in its
+    folder; without the columns that are unknown."""
+    truth, labelled = result.truth, len(result.classifier.support_) > 0
+    headings = ["class", *(["labelled"] if labelled else []), "predicted"]
+    headings += [*(["correct", "in its folder"] if truth else []), "confidence"]
+    rows = []
+    for place, name in enumerate(result.classes):
+        own = [row for row, label in enumerate(result.labels) if label == name]
+        counts = [int((result.classifier.support_labels_ == place).sum())] if labelled else []
+        counts.append(len(own))
+        if truth:
+            counts += [sum(truth[row] == name for row in own), truth.count(name)]
+        sure = f"{result.probabilities[own].max(axis=1).mean():.2f}" if own else ""
+        rows.append([name, *(f"{count:,}" for count in counts), sure])
+    return headings, rows
+
+
+def _shown(result: "Classified", row: int, source: str) -> Shown:
+    chances, truth = result.probabilities[row], result.truth
+    first, second = np.argsort(-chances, kind="stable")[:2]  # ties go to the lowest class, as in predictions
+    name = result.classes[first]
+    meant = "" if truth is None or truth[row] == name else truth[row]
+    then = f"{result.classes[second]} {_percent(float(chances[second]))}"
+    return Shown(source, result.names[row], _percent(float(chances[first])), then, meant)
 
 
 def _evidence(result: "Classified") -> str:
@@ -148,13 +119,12 @@ def _thumbnails(files: Sequence[str], progress: Progress) -> list[str]:
             return ""
         stream = io.BytesIO()
         Image.fromarray(pixels).save(stream, "JPEG", quality=80)
-        return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"
+        return data_url(stream.getvalue(), "jpeg")
 
     made: list[str] = []
-    if not files:
-        return made
-    with progress.track("making thumbnails", len(files)) as advance:
-        for _, source in on_each_core(thumbnail, range(len(files))):
-            made.append(source)
-            advance()
+    if files:
+        with progress.track("making thumbnails", len(files)) as advance:
+            for _, source in on_each_core(thumbnail, range(len(files))):
+                made.append(source)
+                advance()
     return made

@@ -1,22 +1,27 @@
 """The page about a result on a user's own data: one HTML file that needs no other file and no network."""
 
+import base64
+import io
 import shlex
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from clustering.datasets.table import Contents
 from runs.cache import Store
 from runs.config.groups import Choice, comment
-from runs.own_data.plain_words import percent
 from runs.own_data.table_checks import page_beside
 from runs.own_data.table_columns import TableColumns
 from runs.report.rendering import environment
+from runs.report.sections import Section
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
 from runs.storage.together import Output, write_together
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PIXELS = 150  # per inch of a picture
 
 
 @dataclass(frozen=True)
@@ -36,12 +41,6 @@ class Command:
         return shlex.join(["transduce", self.verb, *kept, *(f"{name}={value}" for name, value in values.items())])
 
 
-def method_name(choice: Choice) -> str:
-    """Return the displayed name of a method, with its description."""
-    about = comment(choice.group, choice.name).rstrip(".")
-    return f"{short(choice)}, {about}" if about else short(choice)
-
-
 @dataclass(frozen=True)
 class Written:
     """The output files of a result; of a table, with the summary of its columns."""
@@ -58,30 +57,29 @@ class Written:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Page:
-    """A page; a subclass adds what its template shows.
+    """A page.
 
     Attributes:
+        title: its title.
+        introduction: paragraphs before the sections.
+        warnings: what may be wrong.
+        sections: its sections.
         method: displayed name of the method.
         command: command line of this result.
-        output: name of the file with the result of each row or picture.
         facts: technical details by name.
     """
 
-    template: ClassVar[str]
-
+    title: str
+    introduction: Sequence[str]
+    sections: Sequence[Section]
     method: str
     command: Command
-    output: str
-    facts: Mapping[str, str] = field(default_factory=dict)
-
-    @abstractmethod
-    def content(self) -> dict[str, Any]:
-        """Return the values for the template, beside the attributes."""
+    facts: Mapping[str, str]
+    warnings: Sequence[str] = ()
 
     def html(self) -> str:
-        """Render the page."""
-        values: dict[str, Any] = {"page": self, "percent": percent, **self.content()}
-        return environment().get_template(self.template).render(values)
+        """Render the page; all text is escaped."""
+        return environment().get_template("own_data.html").render(page=self)
 
     def write(self, rows: Path, write_rows: Callable[[Path], object], store: Store, *others: Output) -> Written:
         """Write the file of rows and others, and the page beside the rows: all of them, or none.
@@ -101,29 +99,24 @@ class Page:
         return Written(rows, place)
 
 
+def method_name(choice: Choice) -> str:
+    """Return the displayed name of a method, with its description."""
+    about = comment(choice.group, choice.name).rstrip(".")
+    return f"{short(choice)}, {about}" if about else short(choice)
+
+
 def as_utf8(text: str) -> str:
     """Escape bytes of file names that are not UTF-8: caf\\udce9.png."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TablePage(Page):
-    """A page about the clusters of a table, for readers without knowledge of statistics.
+def data_url(content: bytes, kind: str) -> str:
+    """Return a picture as a URL that contains it. `kind`: png or jpeg."""
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
-    Attributes:
-        contents: the table.
-        clusters: requested number of clusters.
-    """
 
-    contents: Contents
-    clusters: int
-
-    def write(self, rows: Path, write_rows: Callable[[Path], object], store: Store, *others: Output) -> Written:
-        return replace(super().write(rows, write_rows, store, *others), columns=TableColumns.of(self.contents))
-
-    def content(self) -> dict[str, Any]:
-        return {
-            "name": self.contents.file.path.name,
-            "columns": self.contents.columns,
-            "table_columns": TableColumns.of(self.contents),
-        }
+def picture(figure: "Figure") -> str:
+    """Return a figure of matplotlib as a data URL; equal figures give equal text."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=PIXELS, metadata={"Software": "transduce"})
+    return data_url(stream.getvalue(), "png")

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from runs.storage.together import Output, check_place
 
 if TYPE_CHECKING:
     from clustering.foundation.progress import Progress
+    from runs.console.output import Console
     from runs.own_data.classification import Classified
     from runs.own_data.page import Command, Written
     from runs.stages.clustering.results import Clustered
@@ -107,24 +108,22 @@ def write_outputs(result: "Classified", store: Store, command: "Command", progre
     Raises:
         InputError: the disk is full or not writable.
     """
-    from runs.own_data.contact_sheet import ContactSheet
-    from runs.own_data.page import method_name
+    from fsl.features.prompts import PROMPTS
+    from runs.own_data.contact_sheet import contact_sheet
+    from runs.own_data.page import Page, method_name
 
     config, classifier = result.config, result.classifier
     name = f"{_name(config)}-{short(config.strategy)}-{result.key[:6]}.csv"
     rows = Path(config.output).expanduser() if config.output is not None else store.root / "classified" / name
-    page = ContactSheet(
-        title=Path(result.source).expanduser().resolve().name,
-        result=result,
-        said=said(result),
-        progress=progress,
+    computed = config.classes is not None and config.text_features is None
+    page = Page(
+        **contact_sheet(result, said(result), progress),
         method=method_name(config.strategy),
         command=command,
-        output=rows.name,
         facts={
+            "predictions": rows.name,
             "network": f"{classifier.backbone} ({classifier.encoder_fingerprint_})" if classifier.backbone else "none",
-            "labelled pictures": f"{len(classifier.support_):,}",
-            **_prompts(result),
+            "prompts": " ".join(classifier.prompts or (PROMPTS if computed else ())) or "none",
             "identity": result.key,
             "settings": spell(config.strategy.options),
             "transform": classifier.strategy_.transform,
@@ -132,15 +131,6 @@ def write_outputs(result: "Classified", store: Store, command: "Command", progre
     )
     save = [] if config.save is None else [Output(Path(config.save).expanduser(), "save=FILE", classifier.save)]
     return page.write(rows, lambda path: write_text(path, predictions(result)), store, *save)
-
-
-def _prompts(result: "Classified") -> dict[str, str]:
-    """Return the prompts by which the network computed the features of the class names."""
-    from fsl.features.prompts import PROMPTS
-
-    computed = result.config.classes is not None and result.config.text_features is None
-    prompts = result.classifier.prompts or (PROMPTS if computed else ())
-    return {"prompts": " ".join(prompts)} if prompts else {}
 
 
 def predictions(result: "Classified") -> str:
@@ -252,3 +242,42 @@ def _name(config: ClassifyConfig) -> str:
     if config.classifier:
         return Path(config.classifier).stem
     return Path(config.query).expanduser().resolve().name if config.query else Path(config.query_features or "").stem
+
+
+def show(results: "Sequence[Classified]", console: "Console") -> None:
+    """Show one result by class, or compare several strategies with the first."""
+    from runs.own_data.contact_sheet import class_counts
+
+    first = results[0]
+    title = f"{len(first.names):,} {first.noun}{'' if len(first.names) == 1 else 's'} in {len(first.classes)} classes"
+    if len(results) == 1:
+        headings, cells = class_counts(first)
+        if first.accuracy is not None:
+            title += f"; {100 * first.accuracy:.1f} % agree with the class name of their folder"
+        rows = [dict(zip(headings, row, strict=True)) for row in cells]
+    else:
+        title += ", by strategy"
+        rows = [
+            {
+                "strategy": short(result.config.strategy),
+                **{f"in {name}": f"{result.labels.count(name):,}" for name in first.classes},
+                **({} if result.accuracy is None else {"correct": f"{100 * result.accuracy:.1f} %"}),
+                "confidence": f"{float(result.probabilities.max(axis=1).mean()):.2f}",
+                "same as first": f"{sum(map(str.__eq__, result.labels, first.labels)):,} of {len(first.labels):,}",
+            }
+            for result in results
+        ]
+    console.table(rows, title=title, right=list(rows[0])[1:])
+
+
+def facts(result: "Classified") -> dict[str, Any]:
+    """Return a result as a dictionary for JSON."""
+    return {
+        "config": result.config.as_json(),
+        "pictures": len(result.names),
+        "classes": list(result.classes),
+        "predictions": dict(zip(result.names, result.labels, strict=True)),
+        "accuracy": result.accuracy,
+        "warnings": list(result.warnings),
+        "broken": list(result.broken),
+    }

@@ -11,8 +11,8 @@ import numpy as np
 from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
 from runs.config.overrides import spell, write
-from runs.own_data.plain_words import weight_name
 from runs.own_data.table_checks import stem_and_ending
+from runs.own_data.table_columns import TableColumns
 from runs.stages.clustering.results import named_clusters
 from runs.stages.clustering.trials import known_labels
 from runs.stages.lineage import short
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from fairness.datasets.table import Table as FairTable
     from fairness.groups import Groups
     from runs.cache import Store
-    from runs.own_data.page import Command, TablePage, Written
+    from runs.own_data.page import Command, Written
     from runs.stages.clustering.results import Clustered
-    from runs.stages.fair.results import FairResult, TradeOff
+    from runs.stages.fair.results import FairResult
 
 OTHERS = ("slk_means", "slk_mean_shift")  # suggested if groups depend on the start: the first method that was not used
 
@@ -43,7 +43,7 @@ def write_clusters(result: "Clustered", store: "Store", settings: Sequence[str])
         store: the store, for the default folder.
         settings: the settings of the command line that produce this result.
     """
-    from runs.own_data.clusters_page import ClustersPage
+    from runs.own_data.clusters import Found, clusters_page
     from runs.own_data.page import Command
 
     config, trials = result.config, result.trials
@@ -53,23 +53,21 @@ def write_clusters(result: "Clustered", store: "Store", settings: Sequence[str])
     unknown = np.full(len(labels), np.nan, dtype=np.float32)
     confidence = unknown if trials.confidence is None else trials.confidence
     known = None if config.asked_labels() is None else known_labels(config, table.read())
-    classes = None if table.label is None else contents.file.column(table.label).astype("str").to_numpy()[contents.rows]
-    return _write(
-        result,
-        contents,
-        store,
-        {"cluster": named_clusters(labels, known), "confidence": np.round(confidence, 4)},
-        ClustersPage,
-        Command("cluster", settings),
-        {"starts": str(int(trials.given.sum()))},
+    named = table.label is not None
+    found = Found(
         labels=labels,
         confidence=confidence,
         others=[trials.labels[i].astype(np.int64) for i in np.flatnonzero(trials.given) if i != trials.chosen],
-        other_method=OTHERS[short(config.method) == OTHERS[0]],
-        classes=classes,
+        requested=result.n_clusters,
+        classes=contents.file.column(table.label).astype("str").to_numpy()[contents.rows] if named else None,
         given=_given_to_method(config, known),
         names=() if known is None else known.class_names,
     )
+    command = Command("cluster", settings)
+    page = clusters_page(contents, found, command, OTHERS[short(config.method) == OTHERS[0]])
+    added = {"cluster": named_clusters(labels, known), "confidence": np.round(confidence, 4)}
+    facts = {"starts": str(int(trials.given.sum()))}
+    return _write(result, contents, store, added, command, facts, {"title": "Groups in ", **page})
 
 
 def write_fair_clusters(result: "FairResult", store: "Store", settings: Sequence[str], fit: Fit) -> "Written":
@@ -81,7 +79,7 @@ def write_fair_clusters(result: "FairResult", store: "Store", settings: Sequence
         settings: the settings of the command line that produce this result.
         fit: computes the clusters without fairness for a method without weights.
     """
-    from runs.own_data.fairness_page import FairnessPage
+    from runs.own_data.fairness import FairClusters, fairness_page
     from runs.own_data.page import Command
     from runs.stages.fair.stage import knows_groups
 
@@ -97,29 +95,27 @@ def write_fair_clusters(result: "FairResult", store: "Store", settings: Sequence
         chosen = place + 1
     price = float(found.price[place]) if aware else math.nan
     command = Command("fair", settings)
-    return _write(
-        result,
-        table.contents(),
-        store,
-        {"cluster": labels[chosen].astype(np.int64)},
-        FairnessPage,
-        command,
-        {
-            "fairness error": f"{found.fairness_error[place]:.4g} (sum of KL over clusters, in nats)",
-            **({} if math.isnan(price) else {"price of fairness": f"{price:.4g} of the objective without"}),
-            **({"least fairness error": f"{_least(found):.4g} (lower bound)"} if targeted else {}),
-            "minimum balance": f"{found.balance_min[place]:.3f} (whole table {found.data_balance:.3f})",
-        },
+    clusters = FairClusters(
+        contents=table.contents(),
+        requested=result.n_clusters,
         groups=_groups(result, data),
         targeted=targeted,
         points=data.values,
         weights=weights,
         labels=labels,
         chosen=chosen,
-        command_at=lambda weight: _at(weight, command, config.output),
         aware=aware,
         settled=settled,
     )
+    facts = {
+        "fairness error": f"{found.fairness_error[place]:.4g} (sum of KL over clusters, in nats)",
+        **({} if math.isnan(price) else {"price of fairness": f"{price:.4g} of the objective without"}),
+        "minimum balance": f"{found.balance_min[place]:.3f} (whole table {found.data_balance:.3f})",
+    }
+    page = fairness_page(clusters, lambda weight: _at(weight, command, config.output))
+    added = {"cluster": labels[chosen].astype(np.int64)}
+    title = "Fair clusters in " if aware else "Groups in the clusters of "
+    return _write(result, clusters.contents, store, added, command, facts, {"title": title, **page})
 
 
 def settings_of(
@@ -134,28 +130,26 @@ def _write(
     contents: "Contents",
     store: "Store",
     added: Mapping[str, Any],
-    page: "type[TablePage]",
     command: "Command",
     facts: Mapping[str, str],
-    **parts: Any,
+    parts: dict[str, Any],
 ) -> "Written":
     """Write the rows with the added columns, and the page: both of them, or none."""
-    from runs.own_data.page import method_name
+    from runs.own_data.page import Page, method_name
 
-    config = result.config
+    config, file = result.config, contents.file
     if config.output is not None:
         rows = Path(config.output)
     else:
-        stem, ending = stem_and_ending(contents.file.path)
+        stem, ending = stem_and_ending(file.path)
         name = f"{stem}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}{ending}"
         rows = store.root / "clusters" / name
-    made = page(
-        contents=contents,
-        clusters=result.n_clusters,
+    page = Page(
+        **parts | {"title": parts["title"] + file.path.name},
         method=method_name(config.method),
         command=command,
-        output=rows.name,
         facts={
+            "rows with their clusters": rows.name,
             "run in MLflow": result.run_id,
             "identity": result.key,
             "seed": str(config.seed),
@@ -163,9 +157,9 @@ def _write(
             **facts,
             "settings": spell(config.method.options),
         },
-        **parts,
     )
-    return made.write(rows, lambda path: contents.file.save(path, added, contents.rows), store)
+    written = page.write(rows, lambda path: file.save(path, added, contents.rows), store)
+    return replace(written, columns=TableColumns.of(contents))
 
 
 def _given_to_method(config: ClusterConfig, known: "KnownLabels | None") -> list[str]:
@@ -187,20 +181,13 @@ def _selected_weight(result: "FairResult") -> int:
 
 def _at(weight: float, command: "Command", output: str | None) -> str:
     """Return the command line for one weight; if an output is given, with its own output file."""
+    from runs.own_data.words import weight_name
+
     changed = {"fairness_weight": weight_name(weight)}
     if output is not None:
         stem, ending = stem_and_ending(Path(output))
         changed["output"] = write(str(Path(output).with_name(f"{stem}-{weight_name(weight)}{ending}")))
     return command.changed(**changed)
-
-
-def _least(found: "TradeOff") -> float:
-    """Return a lower bound of the fairness error.
-
-    It holds because the clusters' shares, weighted by size, average to those of the whole table, and KL is convex.
-    """
-    shares = found.group_sizes / found.labels.shape[1]
-    return float((found.target * np.log(found.target / shares)).sum())
 
 
 def _unfair(result: "FairResult") -> FairConfig:

@@ -1,7 +1,7 @@
 """The papers' figures from the record of the user, or else those that the project ships."""
 
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
@@ -12,11 +12,9 @@ from runs.figures.papers import DRAWN, drawing, listed
 from runs.figures.style import save
 from runs.record.query import NOTE, RunRow
 from runs.record.run_folders import RunFolders
-from runs.report.addresses import slug
+from runs.report.rendering import slug
 from runs.storage.locks import silent
 from runs.track import Tracker
-
-STAGE = "figure"  # the tag of runs that hold figures
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Figure:
         run_id: id of the run that holds the figure; empty if there is none.
         missing: the reason why there is no drawing.
         state: "can be drawn", or why it cannot.
-        shipped: whether the drawing comes from the shipped record.
+        shipped: whether the drawing is one that the project ships.
     """
 
     name: str
@@ -59,29 +57,22 @@ def read_figures(
         tracker: their record.
         shipped: the shipped drawings by name, which are used where `rows` have none.
     """
-    drawn = {row.name: _drawn(row, tracker) for row in _newest(rows)}
+    drawn: dict[str, Figure] = {}
+    for row in rows:
+        if row.tags.get("stage") == "figure" and row.status == "FINISHED" and row.name not in drawn:
+            drawn[row.name] = _drawn(row, tracker)
     for name, svg in (shipped or {}).items():
         caption = unescape(svg.partition("<dc:description>")[2].partition("</dc:description>")[0])
         drawn.setdefault(name, Figure(name, "", svg, caption, shipped=True))
     found: dict[str, list[Figure]] = {}
     for known in listed():
-        name, about = known["name"], known["about"]
-        able = known["can be drawn"] == "yes"
+        name, about, able = known["name"], known["about"], known["can be drawn"] == "yes"
         missing = f"Not drawn yet: transduce figure {name}." if able else f"It {known['can be drawn']}."
-        state = "can be drawn" if able else known["can be drawn"]
         figures = [drawn[one] for one in sorted(drawn) if one.partition("@")[0] == name]
-        of_name = [replace(one, about=about, state=state) for one in figures or [Figure(name, about, missing=missing)]]
-        found.setdefault(name.partition("/")[0], []).extend(of_name)
+        for one in figures or [Figure(name, about, missing=missing)]:
+            state = "can be drawn" if able else known["can be drawn"]
+            found.setdefault(name.partition("/")[0], []).append(replace(one, about=about, state=state))
     return found
-
-
-def _newest(rows: Iterable[RunRow]) -> Collection[RunRow]:
-    """The newest finished run of each figure."""
-    newest: dict[str, RunRow] = {}
-    for row in rows:
-        if row.tags.get("stage") == STAGE and row.status == "FINISHED":
-            newest.setdefault(row.name, row)
-    return newest.values()
 
 
 def _drawn(row: RunRow, folders: RunFolders) -> Figure:
@@ -108,9 +99,3 @@ def _of_formulas(figure: Figure, tracker: Tracker) -> Figure:
     with tempfile.TemporaryDirectory() as folder:
         path = save(known.draw(results), Path(folder) / "figure.svg", title=figure.name, about=figure.about)
         return replace(figure, svg=path.read_text(encoding="utf-8"), caption=known.caption(results))
-
-
-def split(figures: Sequence[Figure]) -> tuple[list[Figure], list[Figure]]:
-    """The figures that were drawn, also if their drawing is lost, and the other figures."""
-    drawn = [figure for figure in figures if figure.svg or figure.run_id]
-    return drawn, [figure for figure in figures if figure not in drawn]

@@ -1,54 +1,35 @@
-"""The methods: the explanation of each, its options, and its results in the record."""
+"""The page of each method: what it is, its options, and its results in the record."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
+
+from markupsafe import Markup
 
 from clustering.foundation.errors import InputError
 from runs.config import groups
 from runs.config.overrides import write
 from runs.record.query import RunRow
-from runs.report.addresses import slug
-from runs.report.explanation import Explanation, explain
+from runs.report.convergence import convergence
+from runs.report.rendering import Renderer, date, link_from, percent, slug
+from runs.report.sections import Item, Section, table_of
 from runs.stages.lineage import short_name
+from runs.track import Tracker
 
 GROUP = "strategy"
-
-
-@dataclass(frozen=True)
-class Preset:
-    """An option of the group that builds the method.
-
-    Attributes:
-        text: content of the option's file, whose comments explain every key; empty if there is no file.
-        differs: fields whose values differ from the defaults of the method.
-    """
-
-    name: str
-    text: str
-    differs: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A finished evaluation, as a row of a method's page."""
-
-    run: RunRow
-    network: str
-    tasks: str
-    variant: str
-
-    @property
-    def accuracy(self) -> float:
-        """Mean accuracy over tasks, in [0, 1]; NaN if the run does not record it."""
-        return self.run.metrics.get("accuracy", math.nan)
-
-    @property
-    def half_width(self) -> float:
-        """Half-width of the 95 % confidence interval of the accuracy."""
-        return self.run.metrics.get("accuracy_ci95", math.nan)
+FAILURES = 20  # maximum number of failed runs that are listed
+LOOKS_AT = {
+    None: "not known",
+    False: "each query by itself (inductive)",
+    True: "all queries of a task together (transductive)",
+}
+ASSUMES = {
+    None: "not known",
+    False: "nothing about the classes of the queries",
+    True: "equally many queries of every class",
+}
 
 
 @dataclass(frozen=True)
@@ -57,41 +38,37 @@ class Method:
 
     Attributes:
         name: name of the plug-in, as typed.
-        explanation: the docstring of its class.
-        trouble: the reason why its class cannot be loaded; empty if it can be loaded.
-        transductive: whether a prediction may depend on the other queries; None if unknown.
-        assumes_balance: whether it assumes equally many queries in every class; None if unknown.
-        needs: its other requirements on the features.
-        presets: the options that build it; the option with its own name comes first.
-        outcomes: the newest finished evaluation of each config, newest first.
-        older: number of older finished evaluations of the same configs, which are omitted.
+        kind: its class; None if it cannot be loaded, with the reason in `trouble`.
+        options: the options that build it; the option with its own name comes first.
+        results: the newest finished evaluation of each config, newest first.
         failures: evaluations that failed or were interrupted, newest first.
     """
 
     name: str
-    explanation: Explanation
+    kind: Any
     trouble: str
-    transductive: bool | None
-    assumes_balance: bool | None
-    needs: str
-    presets: tuple[Preset, ...]
-    outcomes: tuple[Outcome, ...]
-    older: int
+    options: tuple[str, ...]
+    results: tuple[RunRow, ...]
     failures: tuple[RunRow, ...]
 
     @property
     def path(self) -> str:
-        """The path of its first page in the site."""
+        """The path of its page in the site."""
         return f"methods/{slug(self.name)}.html"
 
+    def declares(self, attribute: str) -> bool | None:
+        """The value that the class declares or, if the class cannot be loaded, that its newest run records."""
+        if self.kind is not None:
+            return bool(getattr(self.kind, attribute, False))
+        noted = {"True": True, "False": False}
+        return next((noted[run.tags[attribute]] for run in self.results if run.tags.get(attribute) in noted), None)
+
     @property
-    def kind(self) -> str:
-        """Its declared properties, as printed in tables."""
-        if self.transductive is None:
-            return "not known"
-        if not self.transductive:
-            return "inductive"
-        return "transductive, balanced" if self.assumes_balance else "transductive"
+    def properties(self) -> str:
+        """Its declared properties in a word or two."""
+        if not (transductive := self.declares("transductive")):
+            return "not known" if transductive is None else "inductive"
+        return "transductive, balanced" if self.declares("assumes_balance") else "transductive"
 
 
 def methods(rows: Iterable[RunRow]) -> list[Method]:
@@ -102,13 +79,13 @@ def methods(rows: Iterable[RunRow]) -> list[Method]:
     """
     by_plugin: dict[str, list[RunRow]] = {}
     for row in rows:
-        if row.tags.get("stage") == "evaluation" and not _of_tuning(row):
+        if row.tags.get("stage") == "evaluation" and not row.experiment.startswith("tune/"):
             by_plugin.setdefault(_plugin(row), []).append(row)
-    presets: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     for name in groups.names(GROUP):
-        presets.setdefault(groups.option(GROUP, name).plugin, []).append(name)
-    known = sorted({*presets, *by_plugin} - {""}, key=str.lower)
-    return [_method(name, presets.get(name, ()), by_plugin.get(name, ())) for name in known]
+        options.setdefault(groups.option(GROUP, name).plugin, []).append(name)
+    known = sorted({*options, *by_plugin} - {""}, key=str.lower)
+    return [_method(name, options.get(name, ()), by_plugin.get(name, ())) for name in known]
 
 
 def _plugin(row: RunRow) -> str:
@@ -116,43 +93,97 @@ def _plugin(row: RunRow) -> str:
 
 
 def _method(name: str, options: Sequence[str], rows: Sequence[RunRow]) -> Method:
-    kind, trouble = None, ""
+    kind, trouble, newest = None, "", dict[str, RunRow]()
     try:
         kind = groups.load(groups.GROUPS[GROUP], name)
     except InputError as error:
         trouble = str(error)
-    newest: dict[str, RunRow] = {}
-    finished = [row for row in rows if row.status == "FINISHED"]
-    for row in finished:
-        newest.setdefault(row.tags.get("key", row.run_id), row)
-    order = sorted(options, key=lambda option: (option != name, option))
-    return Method(
-        name,
-        explain(kind) if kind else Explanation("", (), {}),
-        trouble,
-        _declared(kind, "transductive", rows),
-        _declared(kind, "assumes_balance", rows),
-        groups.needs(kind),
-        tuple(_preset(option, name) for option in order),
-        tuple(_outcome(row) for row in newest.values()),
-        len(finished) - len(newest),
-        tuple(row for row in rows if row.status in ("FAILED", "KILLED")),
+    for row in rows:
+        if row.status == "FINISHED":
+            newest.setdefault(row.tags.get("key", row.run_id), row)
+    order = tuple(sorted(options, key=lambda option: (option != name, option)))
+    failed = tuple(row for row in rows if row.status in ("FAILED", "KILLED"))
+    return Method(name, kind, trouble, order, tuple(newest.values()), failed)
+
+
+def method_pages(method: Method, renderer: Renderer, tracker: Tracker) -> Iterator[tuple[str, str]]:
+    """(path, text) of the page of a method, and of the picture on it."""
+    path, kind = method.path, method.kind
+    facts = [
+        Item(f"Looks at {LOOKS_AT[method.declares('transductive')]}."),
+        Item(f"Assumes {ASSUMES[method.declares('assumes_balance')]}."),
+        Item(f"Needs {groups.needs(kind) or 'any features'}."),
+        Item("Name:", f"strategy={method.name}"),
+    ]
+    about = [Section("What it does", items=facts, body=_pre(inspect.getdoc(kind) or "" if kind else method.trouble))]
+    usual = sorted(method.results, key=lambda run: bool(_variant(run)))  # default values first
+    drawing, run, trouble = convergence(usual, tracker)
+    if run:
+        picture = f"{path.removesuffix('.html')}.svg"
+        yield picture, drawing
+        words = Markup(
+            "How far the objective is above where each task stops, by step: median (line) and what nine of ten tasks "
+            "are below (band), cut off at 1e-6. Run {}."
+        ).format(renderer.run_link(path, run.run_id, run.name))
+        about.append(Section("Convergence", picture=link_from(path)(picture), about=words))
+    elif trouble:
+        about.append(Section("Convergence", [f"{trouble}."]))
+    config = [Markup("<h3>{}</h3>{}").format(option, _pre(_yaml(option, method.name))) for option in method.options]
+    yield renderer.page(
+        path,
+        method.name,
+        [*about, Section("Config", body=Markup("").join(config)), *_results(method, renderer)],
     )
 
 
-def _declared(kind: Any, attribute: str, rows: Sequence[RunRow]) -> bool | None:
-    """The value that the class declares or, if the class cannot be loaded, that its newest run records."""
-    if kind is not None:
-        return bool(getattr(kind, attribute, False))
-    noted = {"True": True, "False": False}
-    return next((noted[row.tags[attribute]] for row in rows if row.tags.get(attribute) in noted), None)
+def _results(method: Method, renderer: Renderer) -> Iterator[Section]:
+    """The newest result of each config, and the failures."""
+    rows = []
+    for run in method.results:
+        accuracy = percent(*(run.metrics.get(name, float("nan")) for name in ("accuracy", "accuracy_ci95")))
+        seconds = run.metrics.get("seconds_per_task")
+        rows.append(
+            (
+                _network(run),
+                _tasks(run),
+                _variant(run),
+                run.params.get("seed", ""),
+                renderer.run_link(method.path, run.run_id, accuracy),
+                "" if seconds is None else f"{1000 * seconds:.3g}",
+                date(run.start),
+            )
+        )
+    headings = ["network", "*tasks", "*other than the defaults", "seed", "accuracy, %", "ms a task", "*began (UTC)"]
+    about = "± is half of the 95 % interval over tasks; of a single task, over its queries."
+    none = Section(
+        "Results", [Markup("No run of yours yet: <code>transduce evaluate strategy={}</code>.").format(method.name)]
+    )
+    yield Section("Results", tables=[table_of(headings, rows, about, sortable=True)]) if rows else none
+    if method.failures:
+        items = [
+            Item(
+                Markup("{}, {}: {} {}").format(
+                    renderer.run_link(method.path, run.run_id, run.name),
+                    date(run.start),
+                    run.status.lower(),
+                    run.tags.get("ended", "")[:300],
+                )
+            )
+            for run in method.failures[:FAILURES]
+        ]
+        yield Section(f"Failed or interrupted: {len(method.failures)}", items=items)
 
 
-def _preset(option: str, method: str) -> Preset:
+def _pre(text: str) -> Markup:
+    return Markup('<pre class="scroll" tabindex="0">{}</pre>').format(text)
+
+
+def _yaml(option: str, method: str) -> str:
+    """The file of an option, whose comments explain every key; otherwise the values that differ from the method's."""
     path = groups.options_folder(GROUP) / f"{option}.yaml"
     own, base = _values(option), _values(method)
-    differs = {field: value for field, value in own.items() if base.get(field, value) != value}
-    return Preset(option, path.read_text(encoding="utf-8") if path.is_file() else "", differs)
+    differs = "".join(f"{field}: {value}\n" for field, value in own.items() if base.get(field, value) != value)
+    return path.read_text(encoding="utf-8") if path.is_file() else differs or "the defaults"
 
 
 def _values(option: str) -> dict[str, str]:
@@ -164,37 +195,31 @@ def _values(option: str) -> dict[str, str]:
     return {field: str(write(value) if isinstance(value, tuple) else value) for field, value in options.items()}
 
 
-def _outcome(row: RunRow) -> Outcome:
-    params, tags = row.params, row.tags
+def _network(run: RunRow) -> str:
+    params, tags = run.params, run.tags
     network = f"{short_name(params.get('benchmark', '?'))}/{short_name(params.get('backbone', '?'))}"
     if tags.get("weights"):
         file = params.get("checkpoint", "None")
         network += " pretrained" if file == "None" else f", weights {PurePath(file).name or tags['weights']}"
-    if params.get("target", groups.SAME) != groups.SAME:
-        network += f", on {short_name(params['target'])}"
-    parts = [f"{tags['way']}-way"] if "way" in tags else []
-    parts += [f"{tags['shot']}-shot"] if "shot" in tags else []
-    sampler = short_name(params.get("sampler", "balanced"))
-    parts += [sampler] if sampler != "balanced" else []
-    parts += [f"{params['split']} classes"] if params.get("split", "novel") != "novel" else []
-    return Outcome(row, network, " ".join(parts), _variant(row))
+    target = params.get("target", groups.SAME)
+    return network if target == groups.SAME else f"{network}, on {short_name(target)}"
 
 
-def _variant(row: RunRow) -> str:
-    """The differences between a run and the defaults of its method: the preset, values, and the tuned values."""
-    option = row.params.get(GROUP, "")
+def _tasks(run: RunRow) -> str:
+    sampler, split = short_name(run.params.get("sampler", "balanced")), run.params.get("split", "novel")
+    parts = [f"{run.tags[name]}-{name}" for name in ("way", "shot") if name in run.tags]
+    return " ".join([*parts, *([sampler] if sampler != "balanced" else []), *([split] if split != "novel" else [])])
+
+
+def _variant(run: RunRow) -> str:
+    """The differences between a run and the defaults of its method: the option, values, and the tuned values."""
+    option = run.params.get(GROUP, "")
     usual = _values(option)
-    given = {name.partition(".")[2]: value for name, value in row.params.items() if name.startswith(f"{GROUP}.")}
-    tuned = [name.partition(".")[2] for name in row.params if name.startswith("tuning.")]
-    parts = [] if option == _plugin(row) else [short_name(option)]
-    for field, value in given.items():
-        if field in tuned:
+    parts = [] if option == _plugin(run) else [short_name(option)]
+    for name, value in run.params.items():
+        group, _, field = name.partition(".")
+        if group == GROUP and f"tuning.{field}" in run.params:
             parts.append(f"{field}={value} (tuned)")
-        elif usual.get(field, value) != value:
+        elif group == GROUP and field and usual.get(field, value) != value:
             parts.append(f"{field}={value}")
     return ", ".join(parts)
-
-
-def _of_tuning(row: RunRow) -> bool:
-    """Whether a run is a trial of a tuning, which is no result."""
-    return row.experiment.startswith("tune/")

@@ -5,51 +5,23 @@ Both the report and the documentation have these pages.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, get_args
+from typing import get_args
 
 from markupsafe import Markup
 
 from runs.config import groups
-from runs.report.addresses import Names, link_from, numbered
-from runs.report.figures import Figure, split
+from runs.report.figures import Figure
 from runs.report.papers import Paper
-from runs.report.provenance import Provenance
-from runs.report.rendering import Renderer
+from runs.report.rendering import Renderer, link, link_from, sections, slug, verdict
+from runs.report.sections import Item, Section, table_of
 from runs.tables.counts import WAITING, Counts
 from runs.tables.formats import html
 from runs.tables.papers.printed import Place
 from runs.tables.papers.published import causes, errata
 from runs.tables.table import Table
-from runs.tables.verdicts import STATUSES, ClaimStatus, Finding, VerdictStatus
+from runs.tables.verdicts import STATUSES, ClaimStatus, Finding
 
-BYTES_A_PAGE = 200_000  # maximum size of the tables on a page that holds several
 CLAIMS, FIGURES, ERRATA = ("Claims", "claims.html"), ("Figures", "figures.html"), ("Errata", "errata.html")
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """A table or figure on a paper's page.
-
-    Attributes:
-        name: name of the table or figure, such as "thesis/4.4@omniglot".
-        anchor: the anchor of its heading.
-        title: its kind and number, such as "Table 4.4".
-        body: HTML.
-        statuses: number of cells for each verdict; empty for a figure.
-    """
-
-    name: str
-    anchor: str
-    title: str
-    body: Markup
-    statuses: Mapping[VerdictStatus, int]
-
-    @property
-    def heading(self) -> str:
-        """The heading of its section: the title, with the data and the network if they are not the paper's."""
-        on = self.name.partition("@")[2]
-        return self.title + (f" on {on}" if on else "")
 
 
 @dataclass(frozen=True)
@@ -71,179 +43,190 @@ class Outcomes:
     def pages(self) -> Iterator[tuple[str, str]]:
         """(path, text) of every page and drawing."""
         yield from ((one.path, one.svg) for found in self.figures.values() for one in found if one.svg)
-        for paper in self.papers:
-            yield from self._paper(paper, self._cut[paper.work])
+        yield from map(self._paper, self.papers)
         for table in self.experiments:
-            path = self.places[table.name]
-            body = table_body(table, path, self.renderer)
-            about = groups.comment("experiment", table.name.partition("@")[0])
-            yield path, self.renderer.page("experiment.html", path, table.name, table=body, about=about)
-        tables = [table for paper in self.papers for table in paper.tables]
-        others = (*self._elsewhere, *self.experiments)
-        of_papers, of_others = Counts.of("papers", tables).claims, Counts.of("others", others).claims
-        yield self._page(
-            "claims.html",
-            "What the papers claim",
-            CLAIMS[1],
-            sections=[
-                ("In the papers' tables", of_papers, _judged(tables, run=True)),
-                ("On other data or with another network", of_others, _judged(others, run=True)),
-                ("Not run", {}, _judged((*tables, *others), run=False)),
-            ],
-        )
-        yield self._page("figure_list.html", "Figures", FIGURES[1], works=self.papers, figures=self.figures)
-        verdicts = [cell.verdict for table in tables for cell in table.cells.values()]
-        off = [verdict for verdict in verdicts if verdict and verdict.status in ("above", "below")]
-        looked_for = [verdict.cause for verdict in off if verdict.cause]
-        counted = {
-            "off": len(off),
-            "looked_for": len(looked_for),
-            "found": sum(not cause.cause.startswith("unknown") for cause in looked_for),
-        }
-        texts: dict[str, Any] = {"errata": errata(), "causes": causes(), **counted}
-        yield self._page("errata.html", "Errata, and causes of differences", ERRATA[1], where=where, **texts)
+            path, about = self.place(table), groups.comment("experiment", table.name.partition("@")[0])
+            yield self.renderer.page(path, table.name, introduction=[about], body=self._body(table, path))
+        yield self._claims()
+        yield self._figures()
+        yield self._errata()
 
-    def _page(self, template: str, title: str, path: str, **content: Any) -> tuple[str, str]:
-        return path, self.renderer.page(template, path, title, places=self.places, **content)
+    def place(self, table: Table) -> str:
+        """The place of a table in the site."""
+        if any(table.name == one.name for one in self.experiments):
+            return f"experiments/{slug(table.name)}.html"
+        return f"papers/{slug(table.name.partition('/')[0])}.html#{slug(table.name)}"
 
     def overview(self, path: str) -> Markup:
         """The counts of cells and claims by work, as a part of the page at `path`."""
-        counts = [Counts.of(paper.work, paper.tables) for paper in self.papers]
-        total = Counts.of("all", (table for paper in self.papers for table in paper.tables))
+        return sections([*self._counts(path), *self._others(path)])
+
+    def _counts(self, path: str) -> Iterator[Section]:
+        counts = [(paper, Counts.of(paper.work, paper.tables)) for paper in self.papers]
+        total = Counts.of("all", self._printed())
+        named = [(link(path, paper.path, paper.work), of) for paper, of in counts if of.printed]
+        whole: list[tuple[str | Markup, Counts]] = [*named, ("all", total)]
+        rows = [
+            [
+                name,
+                *(f"{n or ''}" for n in (of.printed, of.shipped, of.own)),
+                *(verdict(s, str(of.statuses.get(s, ""))) for s in STATUSES),
+            ]
+            for name, of in whole
+        ]
+        caption = (
+            "Printed: the paper has a number. Shipped: the cell has shipped results; own: in this record. A "
+            "cell counts as run only if every key that can change its result agrees with the paper's protocol."
+        )
         by_reason = sorted(total.reasons.items(), key=lambda item: (WAITING.index(item[0][0]), -item[1]))
         reasons = [
-            (status, why, count, [(of.name, of.reasons[status, why]) for of in counts if (status, why) in of.reasons])
+            (
+                status,
+                why or "needs only time",
+                str(count),
+                ", ".join(f"{of.name} {of.reasons[status, why]}" for _, of in counts if (status, why) in of.reasons),
+            )
             for (status, why), count in by_reason
         ]
-        return self.renderer.part(
-            "overview.html",
-            path,
-            papers=[(paper, of) for paper, of in zip(self.papers, counts, strict=True) if of.printed],
-            total=total,
-            verdicts=STATUSES,
-            claims=get_args(ClaimStatus),
-            reasons=reasons,
-            pages=(CLAIMS, FIGURES, ERRATA),
-            elsewhere=self.elsewhere,
-            experiments=self._experiments(),
+        missing = table_of(["verdict", "*reason", "cells", "*of them"], reasons, folded="What the other cells need")
+        lines = [Markup("{}: {}.").format(link(path, paper.path, paper.title), of.in_words) for paper, of in counts]
+        table = table_of(["work", "printed", "shipped", "own", *STATUSES], rows, caption)
+        yield Section("Coverage by paper", items=[*map(Item, lines)], tables=[table, missing], anchor="coverage")
+        claims = [[name, *(verdict(s, str(of.claims.get(s, ""))) for s in get_args(ClaimStatus))] for name, of in whole]
+        all_claims = Markup("{}, {}, and {}.").format(
+            link(path, CLAIMS[1], "All claims with their evidence"),
+            link(path, FIGURES[1], "figures"),
+            link(path, ERRATA[1], "causes of differences and errata"),
         )
+        yield Section("Claims of the papers", [all_claims], tables=[table_of(["work", *get_args(ClaimStatus)], claims)])
 
-    def _experiments(self) -> list[tuple[str, str, list[tuple[str, str]]]]:
-        """Name and description of each experiment, and (data and network or "", place) of its tables."""
-        found: dict[str, tuple[str, str, list[tuple[str, str]]]] = {}
-        for table in self.experiments:
-            name, _, data = table.name.partition("@")
-            about = groups.comment("experiment", name) or f"{table.title}."
-            found.setdefault(name, (name, about, []))[2].append((data, self.places[table.name]))
-        return list(found.values())
+    def _others(self, path: str) -> Iterator[Section]:
+        """Links to the tables on other data and with other networks, and to those of experiments."""
+        for heading, tables in (
+            ("The same tables on other data or with another network", self._elsewhere()),
+            ("Experiments of this project", self.experiments),
+        ):
+            items = [Item(link(path, self.place(table), table.name)) for table in tables]
+            none = ["None has a run yet. `transduce quickstart` makes the first ones in a few minutes."]
+            yield Section(heading, [] if items else none, items)
 
-    @cached_property
-    def places(self) -> dict[str, str]:
-        """The place of each table and figure in the site, by name; of a figure as "figure-thesis/4.1"."""
-        cut = [page for pages in self._cut.values() for page in pages]
-        names = Names()
-        experiments = {table.name: f"experiments/{names[table.name]}.html" for table in self.experiments}
-        return {one.name: f"{path}#{one.anchor}" for path, exhibits in cut for one in exhibits} | experiments
+    def _printed(self) -> list[Table]:
+        return [table for paper in self.papers for table in paper.tables]
 
-    @property
-    def elsewhere(self) -> dict[str, list[tuple[str, str]]]:
-        """Name and place of the papers' tables on other data or with another network, by these data and network."""
-        names = [table.name for table in self._elsewhere]
-        return _by_data((name, name.partition("@")[0], self.places[name]) for name in names)
-
-    @property
     def _elsewhere(self) -> list[Table]:
         return [table for paper in self.papers for of_one in paper.elsewhere.values() for table in of_one]
 
-    @cached_property
-    def _cut(self) -> dict[str, list[tuple[str, list[Exhibit]]]]:
-        """The pages of each work, with their tables and figures."""
-        of_work = {paper.work: self._exhibits(paper) for paper in self.papers}
-        return {paper.work: list(_pages(of_work[paper.work], paper.path)) for paper in self.papers}
+    def _paper(self, paper: Paper) -> tuple[str, str]:
+        """The page of a work: its tables, each followed by those on other data, and its figures."""
+        path, counts = paper.path, Counts.of(paper.work, paper.tables)
+        found = []
+        for table in (one for printed in paper.tables for one in (printed, *paper.elsewhere[printed.name])):
+            name, _, on = table.name.partition("/")[2].partition("@")
+            shown = [Markup(" ").join(verdict(status, f"{n} {status}") for status, n in table.statuses.items())]
+            heading, body = f"Table {name}{' on ' * bool(on)}{on}", self._body(table, path)
+            found.append(Section(heading, shown if shown[0] else [], body=body, anchor=slug(table.name)))
+        figures = self.figures.get(paper.work, [])
+        for figure in figures:
+            if figure.svg or figure.run_id:
+                found.append(self._figure(figure, path))
+        missing = [Item(f"{one.name}: {one.about}. {one.missing}") for one in figures if not (one.svg or one.run_id)]
+        if missing:
+            found.append(Section("Figures that are not drawn", items=missing))
+        contents = Markup(", ").join(link(path, f"{path}#{one.anchor}", one.heading) for one in found if one.anchor)
+        return self.renderer.page(path, paper.title, found, [f"{counts.in_words}.", contents])
 
-    def _exhibits(self, paper: Paper) -> Iterator[Exhibit]:
-        anchors = Names()  # two networks may have similar names
-        for printed in paper.tables:
-            for table in (printed, *paper.elsewhere[printed.name]):
-                body = table_body(table, paper.path, self.renderer)
-                yield Exhibit(table.name, anchors[table.name], _title("Table", table.name), body, table.statuses)
-        drawn, others = split(self.figures.get(paper.work, []))
-        for figure in drawn:
-            body = self.renderer.part("figure.html", paper.path, figure=figure)
-            name = f"figure-{figure.name}"
-            yield Exhibit(name, anchors[name], _title("Figure", figure.name), body, {})
-        if others:
-            body = self.renderer.part("figures.html", paper.path, figures=others)
-            name = "other-figures"
-            yield Exhibit(name, anchors[name], "Figures that are not drawn", body, {})
+    def _figure(self, figure: Figure, path: str) -> Section:
+        name, _, on = figure.name.partition("/")[2].partition("@")
+        whence = self.renderer.run_link(path, figure.run_id, "Which runs it was drawn from") if figure.run_id else ""
+        shipped = " Shipped with the project." if figure.shipped else ""
+        about = Markup("{}{} {}").format(figure.caption, shipped, whence)
+        picture = link_from(path)(figure.path) if figure.svg else ""
+        anchor = slug(f"figure-{figure.name}")
+        lost = [] if picture else [figure.missing]
+        return Section(f"Figure {name}{' on ' * bool(on)}{on}", lost, picture=picture, about=about, anchor=anchor)
 
-    def _paper(self, paper: Paper, cut: Sequence[tuple[str, list[Exhibit]]]) -> Iterator[tuple[str, str]]:
-        contents = _by_data((one.name, one.title, f"{path}#{one.anchor}") for path, exhibits in cut for one in exhibits)
-        for path, exhibits in cut:
-            yield (
-                path,
-                self.renderer.page(
-                    "paper.html",
-                    path,
-                    paper.title,
-                    counts=Counts.of(paper.work, paper.tables),
-                    pages=[path for path, _ in cut],
-                    contents=contents,
-                    exhibits=exhibits,
-                ),
-            )
+    def _body(self, table: Table, path: str) -> Markup:
+        """A complete table: caption, cells with links to their runs, footnotes, claims."""
+        to = link_from(path)
 
+        def href(run_id: str) -> str | None:
+            place = self.renderer.site.run(run_id)
+            return to(place) if place else None
 
-def table_body(table: Table, path: str, renderer: Renderer) -> Markup:
-    """A complete table: caption, cells with links to their runs, footnotes, claims."""
-    to = link_from(path)
+        return Markup(html.table(table, href))
 
-    def href(run_id: str) -> str | None:
-        place = renderer.site.run(run_id)
-        return to(place) if place else None
+    def _claims(self) -> tuple[str, str]:
+        path, elsewhere = CLAIMS[1], [*self._elsewhere(), *self.experiments]
+        parts = []
+        for title, tables, run in (
+            ("In the papers' tables", self._printed(), True),
+            ("On other data or with another network", elsewhere, True),
+            ("Not run", [*self._printed(), *elsewhere], False),
+        ):
+            judged = [(table, one) for table in tables for one in table.findings if (one.status != "not run") == run]
+            rows = [self._claim(path, table, finding) for table, finding in judged]
+            headings = ["claim", "*verdict", "*evidence", "*in", "*judged on", "*source"]
+            if rows:
+                parts.append(Section(f"{title}: {len(rows)} claims", tables=[table_of(headings, rows)]))
+        about = (
+            "Orderings and statements of the papers, checked on the runs that the tables show. A claim is judged on "
+            "each table that has its methods. Not run: the table has the methods, but not their runs."
+        )
+        return self.renderer.page(path, "What the papers claim", parts, [about])
 
-    return Markup(html.table(table, href))
+    def _claim(self, path: str, table: Table, finding: Finding) -> list[str | Markup]:
+        on = link(path, self.place(table), table.name)
+        return [finding.claim, verdict(finding.status), finding.evidence, finding.setting, on, finding.source]
 
+    def _figures(self) -> tuple[str, str]:
+        path, parts = FIGURES[1], []
+        for paper in self.papers:
+            rows = []
+            for figure in self.figures.get(paper.work, ()):
+                state = f"drawn{' (shipped)' * figure.shipped}" if figure.svg else figure.state
+                place = f"{paper.path}#{slug(f'figure-{figure.name}')}"
+                rows.append((link(path, place, figure.name) if figure.svg else figure.name, figure.about, state))
+            if rows:
+                parts.append(Section(paper.title, tables=[table_of(["figure", "*shows", "*state"], rows)]))
+        about = "transduce figure NAME --run-missing draws one of those that can be drawn here."
+        return self.renderer.page(path, "Figures", parts, [about])
 
-def run_pages(provenance: Provenance, renderer: Renderer) -> Iterator[tuple[str, str]]:
-    """The pages of the entries of runs, of those that were requested so far."""
-    for leaf in provenance.leaves():
-        title = f"Runs of {leaf.experiment}" + (f", page {leaf.number}" if leaf.number > 1 else "")
-        pages = provenance.pages(leaf.experiment)
-        yield leaf.path, renderer.page("provenance.html", leaf.path, title, leaf=leaf, pages=pages)
+    def _errata(self) -> tuple[str, str]:
+        path = ERRATA[1]
+        verdicts = [cell.verdict for table in self._printed() for cell in table.cells.values() if cell.verdict]
+        off = [one for one in verdicts if one.status in ("above", "below")]
+        sought = [one.cause for one in off if one.cause]
+        found = sum(not cause.cause.startswith("unknown") for cause in sought)
+        why = [(one.id, one.cause, one.evidence, self._where(path, one.where)) for one in causes().values()]
+        known = [
+            (one.id, one.severity + ("" if one.target else ", no target"), one.text, self._where(path, one.where))
+            for one in errata().values()
+        ]
+        of_print = (
+            "Known errors of the print, and caveats. Severity is the importance for comparisons; a number marked as no "
+            "target is not compared with a run."
+        )
+        about = (
+            f"{len(off)} cells are above or below the print. The cause was looked for in {len(sought)} of them, by "
+            f'changing one thing at a time, and found in {found}. In the others it is "unknown".'
+        )
+        parts = [
+            Section("Causes of differences", [about], tables=[table_of(["id", "*cause", "*shown by", "*cells"], why)]),
+            Section(
+                "Errata of the print",
+                [of_print],
+                tables=[table_of(["id", "*severity", "*what is known", "*cells or figures"], known)],
+            ),
+        ]
+        return self.renderer.page(path, "Errata, and causes of differences", parts)
 
-
-def where(place: Place) -> str:
-    """The cells of a place in words, without the table."""
-    headings = (place.row_groups, place.rows, place.column_groups, place.columns, place.metrics)
-    return "; ".join(", ".join(names) for names in headings if names)
-
-
-def _title(kind: str, name: str) -> str:
-    return f"{kind} {name.partition('/')[2].partition('@')[0]}"
-
-
-def _by_data(named: Iterable[tuple[str, str, str]]) -> dict[str, list[tuple[str, str]]]:
-    """(title, place) of each (name, title, place), by the data and network in the name; those of the paper have ""."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for name, title, place in named:
-        found.setdefault(name.partition("@")[2], []).append((title, place))
-    return found
-
-
-def _judged(tables: Iterable[Table], *, run: bool) -> list[tuple[Table, Finding]]:
-    """The findings of tables: those that their runs decide or, without `run`, the others."""
-    return [(table, one) for table in tables for one in table.findings if (one.status != "not run") == run]
-
-
-def _pages(exhibits: Iterable[Exhibit], first: str) -> Iterator[tuple[str, list[Exhibit]]]:
-    """Divide exhibits into pages of limited size, so that each page loads quickly on a phone."""
-    page: list[Exhibit] = []
-    number, size = 1, 0
-    for exhibit in exhibits:
-        if page and size + len(exhibit.body) > BYTES_A_PAGE:
-            yield numbered(first, number), page
-            page, size, number = [], 0, number + 1
-        page.append(exhibit)
-        size += len(exhibit.body)
-    yield numbered(first, number), page
+    def _where(self, path: str, places: Iterable[Place]) -> Markup:
+        """The cells or figures of places, with links to their tables."""
+        known = {table.name: table for table in self._printed()}
+        found = []
+        for place in places:
+            headings = (place.row_groups, place.rows, place.column_groups, place.columns, place.metrics)
+            cells = "; ".join(", ".join(names) for names in headings if names)
+            linked = link(path, self.place(known[place.table]), place.table) if place.table in known else place.table
+            found.append(Markup("{}{}{}").format(linked, ", ".join(place.figures), f": {cells}" if cells else ""))
+        return Markup("; ").join(found)

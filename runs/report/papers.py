@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -13,7 +13,7 @@ from runs.config.compose import accepts
 from runs.config.configs import ClusterConfig, EvaluateConfig, TuneConfig, parse
 from runs.config.overrides import write
 from runs.record.query import RunRow
-from runs.report.addresses import slug
+from runs.report.rendering import slug
 from runs.tables.evidence import look_up
 from runs.tables.filling import Record
 from runs.tables.grid import clusterings_table, table_of
@@ -25,6 +25,7 @@ from runs.tables.table import Table
 from runs.track import Tracker
 
 RESULTS = ("evaluate/", "cluster/", "fair/")  # beginnings of the experiments that tables show
+NAMES_IMAGES = {"benchmark", "features", "dataset", "fair_dataset"}
 
 
 @functools.cache
@@ -69,7 +70,7 @@ class Paper:
 
     @property
     def path(self) -> str:
-        """The path of its first page in the site."""
+        """The path of its page in the site."""
         return f"papers/{slug(self.work)}.html"
 
 
@@ -104,13 +105,10 @@ class Network:
         """The class of its configs, for which the file of weights need not be here."""
         return evaluated_with(self.weights) if self.weights else EvaluateConfig
 
+    @property
     def is_other(self) -> bool:
         """Whether an experiment that names neither benchmark nor network would use others."""
         return bool(self.weights) or self.benchmark != groups.GROUPS["benchmark"].default
-
-    def with_weights(self) -> "Network":
-        """With the first digits of the hash in the name, for networks whose files have the same name."""
-        return dataclasses.replace(self, name=f"{self.name} ({self.weights[:8]})")
 
     def on(self, name: str) -> str:
         """The name of a table on these data with this network."""
@@ -121,32 +119,28 @@ class Source:
     """The record of the user.
 
     Args:
-        evaluations: finished evaluations and clusterings, newest first.
+        runs: its finished evaluations and clusterings, newest first.
         folders: the record that contains them.
 
     Attributes:
-        record: the runs by their configs.
         datasets: names of their data sets, each once.
         networks: benchmarks and networks of the evaluations, each once.
     """
 
-    def __init__(self, evaluations: Sequence[RunRow], folders: Tracker) -> None:
-        self._folders = folders
-        self.record = Record(evaluations, folders)
-        known = groups.names("benchmark")
-        self.datasets = list(dict.fromkeys(run.tags.get("dataset", "") for run in evaluations))
-        of_network = [run for run in evaluations if run.params.get("pretrained", "None") == "None"]
-        networks = dict.fromkeys(map(Network.of, of_network))
-        self.networks = [network for network in networks if network.benchmark in known]
+    def __init__(self, runs: Sequence[RunRow], folders: Tracker) -> None:
+        self._folders, self._record = folders, Record(runs, folders)
+        self.datasets = list(dict.fromkeys(run.tags.get("dataset", "") for run in runs))
+        trained = [run for run in runs if run.params.get("pretrained", "None") == "None"]
+        networks = dict.fromkeys(map(Network.of, trained))
+        self.networks = [network for network in networks if network.benchmark in groups.names("benchmark")]
 
     def fills(self, empty: Table) -> bool:
-        """Whether a run fills a cell. This check is faster than verdicts and claims; most tables have
-        no runs."""
-        return any(cell.results for cell in self.record.filled(empty).cells.values())
+        """Whether a run fills a cell, which is faster than verdicts and claims; most tables have no runs."""
+        return any(cell.results for cell in self._record.filled(empty).cells.values())
 
     def shown(self, empty: Table) -> Table:
         """The table with its runs, verdicts and claims."""
-        return look_up(empty, self._folders, self.record)
+        return look_up(empty, self._folders, self._record)
 
 
 class Reader:
@@ -162,22 +156,24 @@ class Reader:
         self._own, self._shipped = Source(evaluations, tracker), shipped
         networks = {(one.benchmark, one.name, one.weights) for one in self._own.networks}
         of_name = Counter((benchmark, name) for benchmark, name, _ in networks)
-        self._own.networks = [
-            one.with_weights() if of_name[one.benchmark, one.name] > 1 else one for one in self._own.networks
+        self._own.networks = [  # networks whose files have the same name have the digits of the hash as well
+            dataclasses.replace(one, name=f"{one.name} ({one.weights[:8]})")
+            if of_name[one.benchmark, one.name] > 1
+            else one
+            for one in self._own.networks
         ]
 
-    def _of_shipped(self, tables: dict[str, Table], about: str, name: str) -> None:
-        """Add the shipped tables of this name, on other data and with other networks."""
+    def _of_shipped(self, name: str, about: str, known: Collection[str]) -> Iterator[Table]:
+        """The shipped tables of this name, on other data and with other networks, but those that are known."""
         for title in self._shipped.names if self._shipped else ():
-            if self._shipped and title not in tables and title.partition("@")[0] == name:
-                tables[title] = self._shipped.table(title, f"{title}: {about.rstrip('.')}")
+            if self._shipped and title not in known and title.partition("@")[0] == name:
+                yield self._shipped.table(title, f"{title}: {about.rstrip('.')}")
 
     def papers(self) -> list[Paper]:
         """Every work with its tables."""
-        names = published_names()
         found = []
         for work, title in works().items():
-            own = [name for name in names if name.partition("/")[0] == work]
+            own = [name for name in published_names() if name.partition("/")[0] == work]
             tables = tuple(self._own.shown(paper_table(name)) for name in own)
             found.append(Paper(work, title, tables, {name: tuple(self._elsewhere(name)) for name in own}))
         return found
@@ -194,54 +190,43 @@ class Reader:
         source = self._own
         for name in dict.fromkeys([*groups.names("experiment"), *asked]):
             configs = asked.get(name, ())
-            others = [] if configs or _names_images(name) else filter(Network.is_other, source.networks)
+            named = bool(configs) or not NAMES_IMAGES.isdisjoint(groups.experiment(name))
+            others = () if named else [one for one in source.networks if one.is_other]
             for network in (None, *others) if source.datasets else ():
                 title = network.on(name) if network else name
                 empty = None if title in tables else _of_experiment(name, title, configs, network)
                 if empty and source.fills(empty):
                     tables[title] = source.shown(empty)
-            self._of_shipped(tables, groups.comment("experiment", name), name)
+            about = groups.comment("experiment", name)
+            tables |= {table.name: table for table in self._of_shipped(name, about, tables)}
         return list(tables.values())
 
-    def _elsewhere(self, name: str) -> Iterable[Table]:
+    def _elsewhere(self, name: str) -> Iterator[Table]:
         """The table on each other benchmark or data set, and with each network, whose runs fill a cell."""
-        recipe = recipe_of(name)
+        recipe, known = recipe_of(name), set[str]()
         if not recipe.rows or published_table(name).kind != "results":
             return
-        clusters, tables = recipe.clusters, dict[str, Table]()
         printed = [cell.clustering or cell.fair for cell in paper_table(name).cells.values()]
         others = set(groups.names(recipe.data)) - {config.dataset.name for config in printed if config}
         source = self._own
-        networks = [Network(data) for data in source.datasets if data in others] if clusters else source.networks
-        for network in networks:
+        on_data = [Network(data) for data in source.datasets if data in others]
+        for network in on_data if recipe.clusters else source.networks:
             title = network.on(name)
-            if title in tables:
-                continue
-            schema = None if clusters else network.schema
             try:
-                empty = paper_table(f"{name}@{network.benchmark}", network.settings, schema)
+                schema = None if recipe.clusters else network.schema
+                wanted = f"{name}@{network.benchmark}"
+                empty = None if title in known else paper_table(wanted, network.settings, schema)
             except InputError:
                 continue  # the network is unknown here, such as that of a plug-in
-            if source.fills(empty):
-                tables[title] = dataclasses.replace(source.shown(empty), name=title)
-        self._of_shipped(tables, published_table(name).caption, name)
-        tables.pop(name, None)  # the paper's own
-        yield from tables.values()
-
-
-def _names_images(name: str) -> bool:
-    """Whether an experiment names its images or features."""
-    return not {"benchmark", "features", "dataset", "fair_dataset"}.isdisjoint(groups.experiment(name))
+            if empty and source.fills(empty):
+                known.add(title)
+                yield dataclasses.replace(source.shown(empty), name=title)
+        yield from self._of_shipped(name, published_table(name).caption, known | {name})
 
 
 def _of_experiment(name: str, title: str, configs: Sequence[EvaluateConfig], network: Network | None) -> Table | None:
-    """The table of an experiment, without results.
-
-    None if the experiment has no table, or if something that it needs is missing here, such as a file.
-    """
-    typed = [f"experiment={name}"]
-    if network:
-        typed += [f"benchmark={network.benchmark}", *network.settings]
+    """The table of an experiment, without results; None if it has none, or if something that it needs is missing."""
+    typed = [f"experiment={name}", *((f"benchmark={network.benchmark}", *network.settings) if network else ())]
     try:
         if not configs and accepts(ClusterConfig, name):
             return clusterings_table(title, parse(ClusterConfig, typed))

@@ -1,19 +1,19 @@
-"""The origin of each number: an entry for every run that a page shows, divided into pages by experiment."""
+"""The origin of each number: an entry for every run that a page shows, on the page of its experiment."""
 
 import dataclasses
 import functools
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping
+
+from markupsafe import Markup
 
 from runs.config.configs import TrainConfig
 from runs.config.yaml_files import as_yaml
 from runs.record.machine import machine_of
 from runs.record.query import RunRow, source_runs
-from runs.report.addresses import Names, numbered
+from runs.report.rendering import Renderer, date, environment, slug
 
-RUNS_A_PAGE = 60
 TUNING_RUN, TRAINING = "tuning_run", "training_key"  # tags that refer to other runs
 VERBS = {  # by the stage of a run
     "checkpoint": "train",
@@ -34,61 +34,17 @@ FINGERPRINTS = {
     "checkpoint": "checkpoint",
     "features": "features",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class ListedRun:
-    """The description of one run.
-
-    Attributes:
-        anchor: anchor of the entry on its page.
-        config: its parameters, as YAML that `experiment=FILE` reads.
-        origins: (kind, name, run id or None if it is not in the record) of each input of the run.
-        link: its page on the MLflow server, if the record is on a server.
-    """
-
-    run: RunRow
-    anchor: str
-    config: str
-    origins: tuple[tuple[str, str, str | None], ...]
-    link: str | None
-
-    @property
-    def fingerprints(self) -> dict[str, str]:
-        """Fingerprints of the run's inputs, by the name of the input."""
-        tags = self.run.tags
-        words = FINGERPRINTS | ({"data": "points"} if tags.get("stage") in ("clustering", "fair") else {})
-        return {word: tags[tag] for tag, word in words.items() if tags.get(tag)}
-
-    @property
-    def command(self) -> str:
-        """The command that repeats the run with its config in `run.yaml` and with files of the user; empty for a
-        figure."""
-        verb, params = VERBS.get(self.run.tags.get("stage", "")), self.run.params
-        if verb is None:
-            return ""
-        given = {name.rpartition(".")[2] for name, text in params.items() if text != "None"}
-        files = [f"{key}={value}" for key, value in FILES.items() if key in given]
-        return shlex.join(["transduce", verb, "experiment=run.yaml", *files])
-
-    @property
-    def machine(self) -> str:
-        """The machine that made it; empty if it is not known."""
-        return machine_of(self.run.tags)
-
-
-@dataclasses.dataclass(frozen=True)
-class Leaf:
-    """One page of entries."""
-
-    path: str
-    experiment: str
-    number: int
-    entries: tuple[ListedRun, ...]
+ABOUT = (
+    "Each run with its config, and the fingerprints of its inputs: digits computed from the content. Accuracies are "
+    "fractions of 1; accuracy_ci95 is the number after ± in a table. Of a clustering, plain names are of the start "
+    "that the method itself finds best, _mean and _std over its starts, _label_selected of the trial that labels "
+    "choose. Of a fair clustering with several weights, plain names are of the last weight, and best_ of the smallest "
+    "weight with the least error."
+)
 
 
 class Provenance:
-    """Entries of runs, created for the runs that are requested.
+    """Entries of runs, created for the runs that are requested, and those that they were computed from.
 
     Args:
         rows: all runs of the record.
@@ -98,48 +54,55 @@ class Provenance:
     def __init__(self, rows: Iterable[RunRow], server: str | None = None) -> None:
         self._by_id = {row.run_id: row for row in rows}
         self._server = server
-        self._pages: dict[str, list[str]] = {}  # experiment -> run ids, in the order of the requests
-        self._places: dict[str, str] = {}
-        self._names = Names(taken=("index",))
+        self.requested: dict[str, RunRow] = {}
 
     def href(self, run_id: str) -> str | None:
         """The path of a run's entry in the site, or None if the record does not contain the run."""
-        if run_id not in self._by_id:
-            return None
-        waiting = [run_id]
+        waiting = [run_id] if run_id in self._by_id else []
         while waiting:
-            requested = waiting.pop()
-            if requested in self._places:
-                continue
-            row = self._by_id[requested]
-            page = self._pages.setdefault(row.experiment, [])
-            page.append(requested)
-            self._places[requested] = f"{self._path(row.experiment, (len(page) - 1) // RUNS_A_PAGE)}#run-{requested}"
-            waiting += reversed([origin for _, _, origin in self._origins(row) if origin])
-        return self._places[run_id]
+            asked = waiting.pop()
+            if asked not in self.requested:
+                self.requested[asked] = self._by_id[asked]
+                waiting += reversed([origin for _, _, origin in self.origins(self._by_id[asked]) if origin])
+        return self._place(self._by_id[run_id]) if run_id in self._by_id else None
 
-    def leaves(self) -> Iterator[Leaf]:
-        """The pages of all requested entries, and of the runs that these were computed from."""
-        for experiment, ids in self._pages.items():
-            for first in range(0, len(ids), RUNS_A_PAGE):
-                number = first // RUNS_A_PAGE
-                entries = tuple(self._entry(self._by_id[run_id]) for run_id in ids[first : first + RUNS_A_PAGE])
-                yield Leaf(self._path(experiment, number), experiment, number + 1, entries)
+    def pages(self, renderer: Renderer) -> Iterator[tuple[str, str]]:
+        """(path, text) of the pages of all entries that were requested so far."""
+        by_path: dict[str, list[RunRow]] = {}
+        for row in self.requested.values():
+            by_path.setdefault(self.page_of(row.experiment), []).append(row)
+        for path, rows in by_path.items():
+            entries = Markup("\n").join(self.entry(row, renderer, path) for row in rows)
+            yield renderer.page(path, f"Runs of {rows[0].experiment}", introduction=[ABOUT], body=entries)
 
-    def pages(self, experiment: str) -> list[str]:
-        """The paths of the pages of an experiment; empty if none of its runs was requested."""
-        count = -(-len(self._pages.get(experiment, ())) // RUNS_A_PAGE)
-        return [self._path(experiment, number) for number in range(count)]
+    def page_of(self, experiment: str) -> str:
+        """The path of the page of an experiment."""
+        return f"runs/{slug(experiment)}.html" if slug(experiment) != "index" else "runs/of-index.html"
 
-    def _path(self, experiment: str, number: int) -> str:
-        return numbered(f"runs/{self._names[experiment]}.html", number + 1)
+    def _place(self, row: RunRow) -> str:
+        return f"{self.page_of(row.experiment)}#run-{row.run_id}"
 
-    def _entry(self, row: RunRow) -> ListedRun:
-        link = f"{self._server.rstrip('/')}/#/runs/{row.run_id}" if self._server else None
-        config = config_yaml(row.params, row.tags.get("stage", ""))
-        return ListedRun(row, f"run-{row.run_id}", config, tuple(self._origins(row)), link)
+    def entry(self, run: RunRow, renderer: Renderer, path: str) -> Markup:
+        """The entry of a run, for the page at `path`."""
+        tags, took = run.tags, f", took {duration(run.end - run.start)}" if run.end else ""
+        facts: dict[str, str | Markup] = {"run": run.run_id}
+        facts |= {"machine": machine_of(tags), "began": f"{date(run.start)} UTC{took}", **fingerprints(run)}
+        for what, name, origin in self.origins(run):
+            known = renderer.run_link(path, origin, name) if origin else f"{name} (not in the record)"
+            facts[what] = Markup("{} {}").format(facts[what], known) if what in facts else known
+        if self._server:
+            address = f"{self._server.rstrip('/')}/#/runs/{run.run_id}"
+            facts["MLflow"] = Markup('<a href="{}" rel="noreferrer">its page on the server</a>').format(address)
+        elif run.artifact_uri:
+            facts["artefacts"] = run.artifact_uri
+        config = config_yaml(run.params, tags.get("stage", ""))
+        shown = {what: value for what, value in facts.items() if value}
+        return Markup(
+            environment().get_template("run.html").render(run=run, facts=shown, config=config, command=command(run))
+        )
 
-    def _origins(self, row: RunRow) -> Iterator[tuple[str, str, str | None]]:
+    def origins(self, row: RunRow) -> Iterator[tuple[str, str, str | None]]:
+        """(kind, name, run id or None if it is not in the record) of each input of a run."""
         if tuning := row.tags.get(TUNING_RUN):
             yield self._origin("values tuned by", tuning, self._by_id.get(tuning))
         for source in source_runs(row.tags):
@@ -157,6 +120,20 @@ class Provenance:
         found = [row for row in self._by_id.values() if row.tags.get("stage") == "checkpoint"]
         done = sorted((row for row in found if row.status == "FINISHED"), key=lambda row: row.start)
         return {row.tags["key"]: row for row in done if "key" in row.tags}
+
+
+def fingerprints(run: RunRow) -> dict[str, str]:
+    """Fingerprints of a run's inputs, by the name of the input."""
+    words = FINGERPRINTS | ({"data": "points"} if run.tags.get("stage") in ("clustering", "fair") else {})
+    return {word: run.tags[tag] for tag, word in words.items() if run.tags.get(tag)}
+
+
+def command(run: RunRow) -> str:
+    """The command that repeats a run with its config in `run.yaml` and with files of the user; empty for a figure."""
+    verb = VERBS.get(run.tags.get("stage", ""))
+    given = {name.rpartition(".")[2] for name, text in run.params.items() if text != "None"}
+    files = [f"{key}={value}" for key, value in FILES.items() if key in given]
+    return shlex.join(["transduce", verb, "experiment=run.yaml", *files]) if verb else ""
 
 
 def config_yaml(params: Mapping[str, str], stage: str = "") -> str:
@@ -192,16 +169,10 @@ def _value(text: str) -> str:
     return WORDS.get(text) or (text if PLAIN.fullmatch(text) else as_yaml(text))
 
 
-def date(milliseconds: int | None) -> str:
-    """The time in UTC, to the minute; empty if it is missing or out of the range of the calendar."""
-    if milliseconds is None:
-        return ""
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):
-        return ""
-
-
-def newest(rows: Sequence[RunRow], count: int) -> list[RunRow]:
-    """The `count` runs with the latest start times."""
-    return sorted(rows, key=lambda row: (-row.start, row.run_id))[:count]
+def duration(milliseconds: float) -> str:
+    """A duration in hours, minutes or seconds: the largest unit that does not exceed it."""
+    seconds = milliseconds / 1000
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.2g} s"

@@ -7,13 +7,12 @@ results/report/
     experiments/        tables of experiments
     methods/            explanation and results of each method
     runs/               an entry for every run that contributes a number to a page
-    figures/, style.css, sort.js, icon.svg
+    figures/, style.css, results.css, sort.js, icon.svg
 """
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,40 +20,28 @@ from runs.cache import Store
 from runs.config.configs import EvaluateConfig
 from runs.record.code_version import code_version
 from runs.record.query import RunRow, read_runs
-from runs.report.addresses import numbered
-from runs.report.convergence import convergence
 from runs.report.figures import read_figures
-from runs.report.methods import Method, methods
-from runs.report.outcomes import CLAIMS, ERRATA, FIGURES, Outcomes, run_pages
+from runs.report.methods import Method, method_pages, methods
+from runs.report.outcomes import CLAIMS, ERRATA, FIGURES, Outcomes
 from runs.report.papers import RESULTS, Reader
-from runs.report.provenance import Provenance, newest
-from runs.report.rendering import ASSETS, TEMPLATES, Renderer
+from runs.report.provenance import Provenance
+from runs.report.rendering import ASSETS, TEMPLATES, Renderer, Site, date, link, percent, sections
+from runs.report.sections import Section, table_of
 from runs.storage.disk import put_in_place
 from runs.storage.locks import Say, silent
 from runs.tables.shipped import drawings, shipped_results
 from runs.track import Tracker
 
 ALL = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
-OUTCOMES_A_PAGE = 400
 NEWEST = 12
-OVERVIEW, METHODS, RUNS = ("Overview", "index.html"), ("Methods", "index.html#methods"), ("Runs", "runs/index.html")
-
-
-@dataclass(frozen=True)
-class Site:
-    """Information about the whole site, available to every page: the variable `site` of the templates.
-
-    Attributes:
-        run: gives the path of the entry of a run, by its id.
-        navigation: titles and paths of the pages that every page links.
-        made, code, record: time, version of the code, and place of the record, for the foot of the page.
-    """
-
-    run: Callable[[str], str | None]
-    navigation: tuple[tuple[str, str], ...] = ()
-    made: str = ""
-    code: str = ""
-    record: str = ""
+INDEX, RUNS = "index.html", ("Runs", "runs/index.html")
+ABOUT = (
+    "What the papers print, what the project's shipped runs and your own runs give, and whether they agree. Every "
+    "result leads to its run: the config, the commit, the machine, and the fingerprints of its inputs.",
+    "A few-shot number such as 62.2 ± 1.9 is the mean over many small tasks drawn at random, and how far chance may "
+    "have moved it: 95 of 100 such intervals contain the mean over all possible tasks. Bold is better than all else in "
+    "its column by more than chance, compared on the same tasks.",
+)
 
 
 def build_report(
@@ -105,80 +92,73 @@ def _tidy(root: Path) -> None:
 def _pages(
     rows: Sequence[RunRow], tracker: Tracker, asked: Mapping[str, Sequence[EvaluateConfig]]
 ) -> Iterator[tuple[str, str]]:
-    """(path, text) of every page."""
+    """(path, text) of every page. The entries come last, because the other pages request them."""
     provenance = Provenance(rows, tracker.place if tracker.is_server else None)
-    evaluations = [row for row in rows if row.status == "FINISHED" and row.experiment.startswith(RESULTS)]
-    reader = Reader(evaluations, tracker, shipped_results())
+    results = [row for row in rows if row.status == "FINISHED" and row.experiment.startswith(RESULTS)]
+    reader = Reader(results, tracker, shipped_results())
     papers, experiments, known = reader.papers(), reader.experiments(asked), methods(rows)
+    of_papers = [(paper.work, paper.path) for paper in papers]
+    navigation = (("Overview", INDEX), *of_papers, CLAIMS, FIGURES, ERRATA, ("Methods", f"{INDEX}#methods"), RUNS)
     site = Site(
-        navigation=(OVERVIEW, *((paper.work, paper.path) for paper in papers), CLAIMS, FIGURES, ERRATA, METHODS, RUNS),
+        run=provenance.href,
+        navigation=navigation,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         code=code_version()[:12],
         record=str(tracker.store.root) if tracker.own else tracker.place,
-        run=provenance.href,
     )
-    renderer = Renderer(site, {method.name: method.path for method in known})
+    renderer = Renderer(site)
     outcomes = Outcomes(papers, read_figures(rows, tracker, drawings()), experiments, renderer)
     yield from outcomes.pages()
     for method in known:
-        yield from _method(method, renderer, tracker)
-    yield (
-        "index.html",
-        renderer.page(
-            "index.html",
-            "index.html",
-            "The papers and the record of runs",
-            overview=outcomes.overview("index.html"),
-            methods=known,
-            newest=newest(rows, NEWEST),
-            statuses=_in_words(rows),
-        ),
+        yield from method_pages(method, renderer, tracker)
+    own = sections([_methods(known), _newest(rows, renderer)])
+    yield renderer.page(INDEX, "The papers and the record of runs", (), ABOUT, outcomes.overview(INDEX) + own)
+    yield from provenance.pages(renderer)
+    yield _experiments(rows, provenance, renderer)
+
+
+def _methods(known: Sequence[Method]) -> Section:
+    rows = [(link(INDEX, one.path, one.name), one.properties, str(len(one.results))) for one in known]
+    about = (
+        "Inductive: a query's label depends on the support alone. Transductive: also on the other queries of its task. "
+        "Balanced: takes every class to have equally many queries."
     )
-    yield from _runs(provenance, rows, renderer)
+    table = table_of(["method", "*kind", "own results"], rows, about, sortable=True)
+    return Section("Methods", tables=[table], anchor="methods")
 
 
-def _method(method: Method, renderer: Renderer, tracker: Tracker) -> Iterator[tuple[str, str]]:
-    usual = sorted(method.outcomes, key=lambda outcome: bool(outcome.variant))  # default values first
-    drawn, trouble = convergence([outcome.run for outcome in usual], tracker)
-    count = max(1, -(-len(method.outcomes) // OUTCOMES_A_PAGE))
-    pages = [numbered(method.path, i + 1) for i in range(count)]
-    for i, path in enumerate(pages):
-        yield (
-            path,
-            renderer.page(
-                "method.html",
-                path,
-                method.name + (f", page {i + 1}" if i else ""),
-                method=method,
-                page=i + 1,
-                pages=pages,
-                outcomes=method.outcomes[i * OUTCOMES_A_PAGE : (i + 1) * OUTCOMES_A_PAGE],
-                convergence=drawn,
-                trouble=trouble,
-            ),
+def _newest(rows: Sequence[RunRow], renderer: Renderer) -> Section:
+    """The number of runs of each status, and the newest ones."""
+    if not rows:
+        return Section("Newest runs", ["There is no run of yours in the record yet."], anchor="newest")
+    counts = Counter(row.status.lower() for row in rows)
+    words = [f"{counts[status.lower()]:,} {status.lower()}" for status in ALL if counts[status.lower()]]
+    last = sorted(rows, key=lambda row: (-row.start, row.run_id))[:NEWEST]
+    shown = [
+        (
+            renderer.run_link(INDEX, run.run_id, run.name),
+            run.experiment,
+            run.status.lower(),
+            percent(*(run.metrics.get(name, float("nan")) for name in ("accuracy", "accuracy_ci95"))),
+            date(run.start),
         )
+        for run in last
+    ]
+    table = table_of(["run", "*experiment", "*status", "accuracy, %", "*began (UTC)"], shown)
+    return Section("Newest runs", [f"Runs in the record: {', '.join(words)}."], tables=[table], anchor="newest")
 
 
-def _runs(provenance: Provenance, rows: Sequence[RunRow], renderer: Renderer) -> Iterator[tuple[str, str]]:
-    """The pages of the entries. Rendered last, because the other pages request the entries."""
-    yield from run_pages(provenance, renderer)
+def _experiments(rows: Sequence[RunRow], provenance: Provenance, renderer: Renderer) -> tuple[str, str]:
+    """The page of all experiments, with the numbers of their runs."""
     counts = Counter((row.experiment, row.status) for row in rows)
-    experiments = [
-        {
-            "name": name,
-            "finished": counts[name, "FINISHED"],
-            "ended": counts[name, "FAILED"] + counts[name, "KILLED"],
-            "running": counts[name, "RUNNING"] + counts[name, "SCHEDULED"],
-            "pages": provenance.pages(name),
-        }
+    linked = {run.experiment for run in provenance.requested.values()}
+    table = [
+        (
+            link(RUNS[1], provenance.page_of(name), name) if name in linked else name,
+            *(str(counts[name, status]) for status in ALL),
+        )
         for name in sorted({row.experiment for row in rows})
     ]
-    yield RUNS[1], renderer.page("runs.html", RUNS[1], "The record of runs", experiments=experiments)
-
-
-def _in_words(rows: Sequence[RunRow]) -> str:
-    """The number of runs of each status, such as "125 finished and 25 killed runs"."""
-    counts = Counter(row.status.lower() for row in rows)
-    parts = [f"{counts[status.lower()]:,} {status.lower()}" for status in ALL if counts[status.lower()]]
-    joined = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-    return f"{joined} {'run' if len(rows) == 1 else 'runs'}"
+    about = "Runs that a page of this site shows a number of, and the runs that these were made from, have an entry."
+    shown = table_of(["experiment", *map(str.lower, ALL)], table, sortable=True)
+    return renderer.page(RUNS[1], "The record of runs", [Section("Experiments", [about], tables=[shown])])

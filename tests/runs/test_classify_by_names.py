@@ -14,7 +14,6 @@ from fsl.few_shot_classifier import FewShotClassifier
 from fsl.picture_folders import unlabelled_pictures
 from runs.cli import main
 from tests.open_clip_files import NAME, small_network
-from tests.runs.browser import CHROMIUM, Browser
 from tests.runs.pages import text
 
 TINTS = {"red": (200, 40, 40), "blue": (40, 40, 200)}
@@ -118,7 +117,9 @@ def test_a_strategy_that_does_not_use_the_names_says_so(classify, network):
     assert "warning: alpha_tim does not use class names" in seen.err
 
 
-@pytest.mark.parametrize("file", ["rows.npy", "rows.npz", "rows.pt", "rows.parquet"])
+@pytest.mark.parametrize(
+    "file", ["rows.npy", *(pytest.param(f"rows.{end}", marks=pytest.mark.slow) for end in ("npz", "pt", "parquet"))]
+)
 def test_features_of_your_own(classify, here, file):
     features = np.load(here / "rows.npy")
     np.savez(here / "rows.npz", features=features)
@@ -220,28 +221,3 @@ def test_mistakes_leave_nothing(here, capsys, network, monkeypatch, typed, words
     assert not seen.out
     assert len(seen.err.splitlines()) == 1
     assert sorted(here.rglob("*")) == before
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not CHROMIUM, reason="there is no chromium")
-def test_the_pages_in_a_browser(classify, here, network, tmp_path_factory):
-    (here / "names.txt").write_text("red\nblue\n<i>green</i> & grey\n")
-    named = ("--query", "query", "--classes", "names.txt", *network)
-    assert classify(*named, "--output", "names.csv")[0] == 0
-    assert classify(*named, "--support", "support", "--output", "both.csv")[0] == 0
-    features = ("--query-features", "rows.npy", "--text-features", "text.npy", "--classes", "names.txt")
-    assert classify(*features, "--output", "rows.csv")[0] == 0
-    with Browser(tmp_path_factory.mktemp("profile")) as browser:
-        for name, thumbnails in (("names", 8), ("both", 12), ("rows", 0)):
-            for width in (1280, 360):
-                browser.open((here / f"{name}.html").as_uri(), width=width)
-                assert browser.value("document.documentElement.scrollWidth <= window.innerWidth")
-                assert browser.value("document.images.length") == thumbnails
-                assert browser.value("[...document.images].every(image => image.naturalWidth > 0)")
-                shown = browser.value("[...document.querySelectorAll('tbody th')].map(cell => cell.innerText)")
-                assert shown == ["<i>green</i> & grey", "blue", "red"]
-            predicted = [row["class"] for row in rows_of(here / f"{name}.csv")]
-            counts = browser.value("[...document.querySelectorAll('tbody tr')].map(row => row.cells[1].innerText)")
-            assert [int(count) for count in counts] == [predicted.count(label) for label in shown]
-        assert [address for address in browser.requests if not address.startswith(("file:", "data:"))] == []
-        assert browser.complaints == []

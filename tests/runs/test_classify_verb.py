@@ -79,7 +79,7 @@ def test_predictions_and_a_page(classify, here, store):
     assert "100.0 % (8) of the predictions are correct" in text(page)
     assert "each would have 50.0 %" in text(page)
     assert page.count('<img src="data:image/jpeg;base64,') == 8 + 5
-    sections = [re.findall(r"<b>([\d.]+) %</b>", part) for part in page.split('<section class="class"')[1:]]
+    sections = [re.findall(r"<b>([\d.]+) %</b>", part) for part in page.split("<section ")[2:]]
     assert [len(shown) for shown in sections] == [2, 6]
     for shown in sections:
         assert list(map(float, shown)) == sorted(map(float, shown))
@@ -136,7 +136,7 @@ def test_how_many_a_folder_has_stands_beside_how_many_were_put_into_its_class(cl
     assert re.search(r"class +labelled +predicted +correct +in its folder", seen.out)
     assert re.search(r"blue +3 +2 +2 +4", seen.out)
     assert re.search(r"red +2 +6 +4 +4", seen.out)
-    assert "predicted correct in its folder blue 2 2 4 red 6 4 4" in text((here / "found.html").read_text())
+    assert re.search(r"blue 3 2 2 4 0\.\d+ red 2 6 4 4 ", text((here / "found.html").read_text()))
 
 
 def test_saved_and_applied_to_later_pictures(classify, here):
@@ -302,31 +302,7 @@ def test_the_page_in_a_browser(classify, here, tmp_path_factory):
         assert browser.complaints == []
 
 
-def test_classes_called_like_columns_of_the_comparison():
-    from types import SimpleNamespace
-
-    from runs.own_data.shown import compare
-
-    classes = ("confidence", "right", "strategy")
-    results = [
-        SimpleNamespace(
-            config=SimpleNamespace(strategy=SimpleNamespace(name=name)),
-            classes=classes,
-            labels=["right", "right", "strategy"],
-            names=["a", "b", "c"],
-            noun="picture",
-            accuracy=0.5,
-            probabilities=np.full((3, 3), 1 / 3),
-        )
-        for name in ("simpleshot", "laplacianshot")
-    ]
-    tables = []
-    compare(results, SimpleNamespace(table=lambda rows, **_: tables.append(rows)))
-    ((row, _),) = tables
-    assert (row["strategy"], row["correct"], row["confidence"]) == ("simpleshot", "50.0 %", "0.33")
-    assert [row[f"in {name}"] for name in classes] == ["0", "2", "1"]
-
-
+@pytest.mark.slow
 def test_pictures_are_encoded_once_for_all_strategies(classify, here, monkeypatch):
     from fsl.features.image_encoder import ImageEncoder
 

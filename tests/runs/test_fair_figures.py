@@ -8,8 +8,8 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import FairConfig, parse
+from runs.figures import fair
 from runs.figures.papers import drawing
-from runs.figures.thesis import fair_convergence, fair_partitions, fair_trade_off
 from runs.stages.fair.stage import fair_clustering, points_of
 
 SMALL = ["dataset=synthetic", "fairness_weight=0,10,500", "n_init=1", "rungs=0", "max_iter=5"]
@@ -27,7 +27,7 @@ def run(store, tracker):
 
 def test_lines_are_the_paths_of_the_runs(run):
     results = run("method=fair_kmeans,fair_kmedian")
-    figure = fair_trade_off.trade_off_figure(results)
+    figure = fair.trade_off_figure(results)
     left, right = figure.axes[:2], figure.axes[2:]
     for result, objectives, errors in zip(results, left, right, strict=True):
         found = result.found
@@ -36,17 +36,17 @@ def test_lines_are_the_paths_of_the_runs(run):
             np.testing.assert_array_equal(line.get_xdata(), found.weights)
             np.testing.assert_array_equal(line.get_ydata(), values)
     with pytest.raises(InputError, match="one path for each method and data set"):
-        fair_trade_off.trade_off_figure([results[0], results[0]])
+        fair.trade_off_figure([results[0], results[0]])
 
 
 def test_a_method_without_a_weight_has_no_curve():
     with pytest.raises(InputError, match="bera"):
-        fair_trade_off.check(parse(FairConfig, ["method=fair_kmeans,bera"]))
+        fair.fair_trade_off_check(parse(FairConfig, ["method=fair_kmeans,bera"]))
 
 
 def test_convergence_is_that_of_the_largest_weight(run):
     results = run("method=fair_kmeans,fair_ncut")
-    figure = fair_convergence.convergence_figure(results)
+    figure = fair.convergence_figure(results)
     for result, axes in zip(results, figure.axes, strict=True):
         found = result.found
         E = found.history_objective[(found.history_step == 2) & (found.history_weight == 500)]
@@ -57,11 +57,11 @@ def test_convergence_is_that_of_the_largest_weight(run):
 
 def test_points_are_in_their_own_units_and_shaped_by_group(run):
     (result,) = run("method=fair_kmeans")
-    one = fair_partitions.points(result.config)
+    one = fair.points(result.config)
     assert np.linalg.norm(one.plane, axis=1).max() > 2, "not the angles that the method sees"
     rows = points_of(result.config).values
     np.testing.assert_allclose(one.plane / np.linalg.norm(one.plane, axis=1, keepdims=True), rows)
-    figure = fair_partitions.partitions_figure([result])
+    figure = fair.partitions_figure([result])
     groups, *plots = figure.axes
     assert len(plots) == 3
     for axes, step in zip(plots, range(3), strict=True):
@@ -77,10 +77,10 @@ def test_points_are_in_their_own_units_and_shaped_by_group(run):
 
 
 def test_of_a_long_path_some_weights_are_drawn():
-    assert fair_partitions._shown(2) == [0, 1]
-    assert fair_partitions._shown(14) == [0, 4, 9, 13]
+    assert fair._shown(2) == [0, 1]
+    assert fair._shown(14) == [0, 4, 9, 13]
     with pytest.raises(InputError, match="one path for each data set"):
-        fair_partitions.of_points(parse(FairConfig, ["method=fair_kmeans", "seed=0,1"]))
+        fair.of_points(parse(FairConfig, ["method=fair_kmeans", "seed=0,1"]))
 
 
 @pytest.mark.usefixtures("blank_pictures")

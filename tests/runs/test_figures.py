@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.cli import main
-from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
 from runs.figures import papers
 from runs.figures.drawing import plot_names
 from runs.figures.logged import logged_figure
 from runs.figures.style import FORMATS
 from runs.record.query import NOTE
-from runs.stages.pipeline import Tuning, evaluation, recorded_evaluation, tune
+from runs.stages.pipeline import Tuning, evaluation, tune
 from runs.stages.tuning import recorded_tuning
 from runs.tables.papers.published import figures
 from runs.track import Tracker
@@ -185,16 +185,6 @@ def test_the_verb_saves_prints_and_logs_and_then_reuses(made, capsys):
     assert len(runs_of(made.tracker, "figure/thesis/4.1")) == 1 + len(earlier)
 
 
-def test_config_yaml_of_a_figure_says_what_was_read(made, read, tmp_path):
-    drawing, found = read
-    figure = logged_figure(TUNED, undrawn(drawing), found, made.store, made.tracker)
-    text = made.tracker.download(figure.run_id, "config.yaml", tmp_path).read_text()
-    for tuning, part in zip(made.tunings, text.split("---\n"), strict=True):
-        (tmp_path / "part.yaml").write_text(part)
-        assert parse(TuneConfig, [f"experiment={tmp_path}/part.yaml"]) == [tuning.config]
-        assert tuning.tuned.run_id in part
-
-
 @pytest.mark.parametrize("damage", ["gone", "changed"])
 def test_a_logged_figure_that_is_not_whole_is_drawn_again(made, read, notes, damage):
     drawing, found = read
@@ -214,18 +204,6 @@ def test_a_logged_figure_that_is_not_whole_is_drawn_again(made, read, notes, dam
     assert logged_figure(*what).run_id == second.run_id
 
 
-def test_other_runs_are_another_figure(trained, tracker, needed, notes):
-    (config,) = needed(TRACED)
-    drawing = undrawn(papers.drawing("thesis/4.2"))
-    evaluation([config], trained, tracker)
-    logged_figure(TRACED, drawing, [recorded_evaluation(config, tracker)], trained, tracker)
-    (again,) = evaluation([config], trained, tracker, force=True)
-    assert recorded_evaluation(config, tracker).run_id == again.run_id, "the newest counts"
-    second = logged_figure(TRACED, drawing, [recorded_evaluation(config, tracker)], trained, tracker)
-    assert not second.reused
-    assert recorded_evaluation(config.replace(tasks=41), tracker, notes.note) is None
-
-
 def test_a_result_that_is_gone_or_damaged_is_named(made, trained, tracker, notes):
     copy_results(made.store.root, trained)
     one, five = made.tunings
@@ -236,27 +214,6 @@ def test_a_result_that_is_gone_or_damaged_is_named(made, trained, tracker, notes
     spoilt.write_bytes(b"no numbers")
     assert recorded_tuning(five.config, tracker, notes.note) is None
     assert "lacks weight=0.7" in notes
-
-
-@pytest.mark.slow
-def test_what_is_left_is_drawn_and_what_is_missing_is_run(made, trained, tracker, typed, capsys):
-    copy_results(made.store.root, trained)
-    tuned = made.tunings
-    lost, spoilt = tuned[0].novel.trials[1].result.run_id, tuned[1].curves[-1].trials[0].result.run_id
-    tracker.client.delete_run(lost)
-    assert main(["figure", *typed(TUNED)]) == 0
-    err = capsys.readouterr().err
-    assert f"run {tuned[0].tuned.run_id}" in err
-    assert "lacks weight=3.0 on 40 tasks of novel classes" in err
-    assert "not run, or incomplete: laplacianshot 5w1s" in err
-    assert "--run-missing" in err
-    (path,) = trained.artifacts.glob(f"**/{spoilt}/**/per_task.npz")
-    path.write_bytes(b"no numbers")
-    assert main(["figure", *typed(TUNED)]) == 2
-    err = capsys.readouterr().err
-    assert f"per_task.npz of run {spoilt} (weight=0.7 validation) is damaged or incomplete: damaged" in err
-    assert main(["figure", *typed(TUNED), "--run-missing", "-y"]) == 0
-    assert "not run" not in capsys.readouterr().err
 
 
 def test_what_is_missing_is_run_when_told_so(trained, typed, capsys, monkeypatch):
@@ -270,18 +227,6 @@ def test_what_is_missing_is_run_when_told_so(trained, typed, capsys, monkeypatch
     assert "1 new run" in err
     assert "add -y" in err
     assert main(["figure", *typed(TRACED), "--run-missing", "-y"]) == 0
-    assert all(path.is_file() for path in drawn(trained, "4.2").values())
-
-
-@pytest.mark.slow
-def test_one_that_fails_does_not_stop_the_others(trained, typed, capsys):
-    (weights,) = trained.cache("checkpoint").glob("*/best.safetensors")
-    (trained.root / "broken.safetensors").write_bytes(b"no weights")
-    files = f"checkpoint={trained.root}/broken.safetensors,{weights}"
-    assert main(["figure", *typed(TRACED, files), "--run-missing", "-y"]) == 2
-    err = capsys.readouterr().err
-    assert "failed: laplacianshot 5w5s Tiny/broken s0: " in err
-    assert "not run, or incomplete: laplacianshot 5w5s Tiny/broken s0" in err
     assert all(path.is_file() for path in drawn(trained, "4.2").values())
 
 

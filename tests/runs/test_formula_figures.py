@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from runs.cli import main
-from runs.figures.entropy import formulas, simplex
-from runs.figures.entropy.formulas import curves_figure, probabilities
+from runs.figures import formulas
+from runs.figures.formulas import curves_figure, probabilities
 
 SOME = (0, 250, 499, 700, 998)
 
@@ -26,7 +26,7 @@ def renyi(p: float, order: float) -> float:
 
 def test_entropies_and_what_they_become_with_a_label() -> None:
     (curves,) = formulas.entropies().values()
-    for (name, values), order in zip(curves.items(), formulas.ORDERS, strict=True):
+    for (name, values), order in zip(curves.items(), formulas.FORMULAS_ORDERS, strict=True):
         assert name.endswith("∞" if order == math.inf else f"{order:g}")
         assert [values[i] for i in SOME] == pytest.approx([renyi(probabilities()[i], order) for i in SOME])
     for plot, order in zip(formulas.supervised().values(), (math.inf, 2), strict=True):
@@ -77,12 +77,12 @@ def test_losses_of_a_known_class_are_as_their_caption_says() -> None:
     np.testing.assert_allclose(formulas.supervised()["order ∞"]["entropy"], -np.log(np.maximum(p, 1 - p)))
 
 
-@pytest.mark.parametrize("order", simplex.ORDERS)
+@pytest.mark.parametrize("order", formulas.SIMPLEX_ORDERS)
 def test_losses_of_three_classes_are_as_their_caption_says(order: float) -> None:
-    p = simplex.predictions()
-    assert len(p) == (simplex.STEPS + 1) * (simplex.STEPS + 2) // 2
+    p = formulas.predictions()
+    assert len(p) == (formulas.STEPS + 1) * (formulas.STEPS + 2) // 2
     np.testing.assert_allclose(p.sum(axis=1), 1)
-    losses = [simplex.known_loss(p, order, known) for known in range(3)]
+    losses = [formulas.known_loss(p, order, known) for known in range(3)]
     for i in range(0, len(p), 997):
         some = [q for q in p[i] if q > 0]
         if order == 1:
@@ -91,7 +91,7 @@ def test_losses_of_three_classes_are_as_their_caption_says(order: float) -> None
             entropy = -math.log(max(some)) if order == math.inf else -math.log(sum(q**2 for q in some))
         assert min(loss[i] for loss in losses) == pytest.approx(entropy, abs=1e-12), "self-labelling"
         assert losses[0][i] == pytest.approx(entropy if p[i, 0] == max(p[i]) else math.log(3), abs=1e-12)
-    edge = simplex.known_loss(np.array([[0.501, 0.499, 0], [0.499, 0.501, 0], [0.334, 0.333, 0.333]]), order)
+    edge = formulas.known_loss(np.array([[0.501, 0.499, 0], [0.499, 0.501, 0], [0.334, 0.333, 0.333]]), order)
     assert edge[1] - edge[0] > 0.4, "a jump at the border"
     assert edge[2] == pytest.approx(math.log(3), abs=0.01), "none at the centre"
 

@@ -11,7 +11,6 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from runs.labelling.gate import HEADERS, LARGEST_BODY
-from runs.labelling.predictions import Misfits
 from runs.labelling.server import FILES, page_app, secret_of
 from tests.runs.labelling import opened, settled, small_pile
 
@@ -79,33 +78,15 @@ def test_new_classes_and_lists_by_class(client, session):
     found = client.get("/api/items", params={"class": "cat", "limit": 2}).json()
     assert len(found["items"]) == 2 < found["total"]
     assert client.get("/api/items", params={"class": "cow"}).status_code == 400
-    assert client.get("/api/suspicious").json() == {"items": []}
+    assert client.get("/api/items", params={"class": "cat", "order": "other"}).status_code == 422
     wrong = next(
         f"id-{row}" for row in range(0, 60, 3) if f"id-{row}" not in {*session.batch, *session.answers.entries()}
     )
     answer(client, wrong, label="dog")  # a cat
     settled(session)
-    suspicious = client.get("/api/suspicious").json()["items"]
-    assert [item["id"] for item in suspicious] == [wrong]
-    assert 0.2 <= suspicious[0]["suspicion"] < 1
-    assert suspicious[0]["suggested"] == "cat"
-
-
-def test_items_of_no_class_are_listed_in_parts(client, session):
-    assert client.get("/api/misfits").json() == {"total": 0, "items": []}
-    for item in list(session.batch):
-        answer(client, item, label=("cat", "dog", "dog")[int(item[3:]) % 3])
-    settled(session)
-    session.predicted = session.predicted._replace(misfits=Misfits(np.arange(60), np.linspace(0.1, 1, 60)))
-    found = client.get("/api/misfits", params={"offset": 3, "limit": 4}).json()
-    assert found["total"] == 60 - 10 - 10
-    chances = [item["p_value"] for item in found["items"]]
-    assert (len(chances), chances) == (4, sorted(chances))
-    first = found["items"][0]["id"]
-    client.post("/api/answers", json={"client": "a", "answers": [{"id": first, "version": 0, "action": "none"}]})
-    assert client.get("/api/misfits").json()["total"] == 39
-    assert [item["id"] for item in client.get("/api/items", params={"class": ""}).json()["items"]] == [first]
-    assert client.get("/api/misfits", params={"limit": 501}).status_code == 422
+    doubtful = client.get("/api/items", params={"class": "dog", "order": "doubtful"}).json()["items"]
+    assert doubtful[0]["id"] == wrong
+    assert doubtful[0]["sure"] < 0.5
 
 
 def test_the_page_finds_its_modules(client):

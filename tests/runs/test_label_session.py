@@ -289,38 +289,34 @@ def test_a_journal_of_the_first_version_is_read(tmp_path):
     assert (after["accuracy"], after["batch"][0]["id"]) == (before["accuracy"], before["batch"][0]["id"])
 
 
-def test_items_of_the_batch_are_listed_when_they_are_answered(tmp_path):
+def test_members_of_a_class_are_in_the_order_that_is_asked_for(tmp_path):
     session = opened(tmp_path)
     session.start()
     label_batches(session, 2)
 
-    def listed():
-        found = [item["id"] for name in CLASSES for item in views.of_class(session, name, 0, 100)[1]]
-        return {*found, *(item["id"] for item in views.misfits(session, 0, 100)[1])}
+    def listed(order):
+        return {item["id"] for name in CLASSES for item in views.members(session, name, order, 0, 100)[1]}
 
-    assert not listed() & {*session.batch}
+    assert not listed("likeliest") & {*session.batch, *session.answers.entries()}
+    assert len(listed("doubtful")) == 60 - len(session.batch)
     first = session.batch[0]
     label(session, first)
-    assert listed() & {*session.batch} == {first}
+    assert listed("doubtful") & {*session.batch} == {first}
+    for name in CLASSES:
+        for order, sign in (("likeliest", -1), ("doubtful", 1)):
+            total, items = views.members(session, name, order, 0, 100)
+            sure = [sign * item["sure"] for item in items]
+            assert total == len(items)
+            assert sure == sorted(sure)
+            assert {class_of(item["id"]) for item in items} == {name}
     by_class = views.state(session)["by_class"]
     assert [row["name"] for row in by_class] == list(CLASSES)
     assert sum(row["labelled"] for row in by_class) == 21
     assert sum(row["predicted"] for row in by_class) == 60 - 21
-    session.close()
-
-
-def test_predictions_by_class_are_least_certain_first(tmp_path):
-    session = opened(tmp_path)
-    session.start()
-    label_batches(session, 1)
-    for name in CLASSES:
-        total, items = views.of_class(session, name, 0, 100)
-        assert total == len(items)
-        certain = [1 if item["label"] else item["probability"] for item in items]
-        assert certain == sorted(certain)
-        assert {class_of(item["id"]) for item in items} == {name}
+    session.answer("me", [Given(session.batch[1], 0, "none")])
+    assert [item["id"] for item in views.members(session, "", "likeliest", 0, 10)[1]] == [session.batch[1]]
     with pytest.raises(InputError, match="no class"):
-        views.of_class(session, "cow", 0, 10)
+        views.members(session, "cow", "likeliest", 0, 10)
     session.close()
 
 

@@ -47,7 +47,7 @@ def test_the_same_rows_come_out_with_clusters_and_a_page(fair, people, tmp_path)
     assert list(after.columns) == [*before.columns, "cluster"]
     assert fairness_error(after["cluster"], after["sex"]) < 0.01
     page = (tmp_path / "out.html").read_text()
-    assert "Of 100 rows of the whole table, 33 have sex = Female , 67 sex = Male ." in text(page)
+    assert "Of 100 rows of the whole table, 33 have sex = Female, 67 have sex = Male." in text(page)
     assert f"path={people}" in page
     assert (tmp_path / "out.html").as_uri() in seen.err
     (tmp_path / "out.html").unlink()
@@ -84,19 +84,21 @@ def test_one_weight_is_what_the_rows_come_with(fair, store):
     assert code == 0, seen.err
     (record,) = json.loads(seen.out)
     assert [point["fairness_weight"] for point in record["weights"]] == [0, 1e-6]
-    assert "This page shows 1e-06 ." in text((store.root / "clusters" / record["page"]).read_text())
+    assert "1e-06 *" in text((store.root / "clusters" / record["page"]).read_text())
     assert record["rows"].endswith(".csv")
 
 
+@pytest.mark.slow
 def test_a_method_without_a_weight_is_held_against_the_unfair_one(fair, store):
     code, seen = fair("n_clusters=2", "columns=income,age", "method=fair_lloyd,bera", "--json")
     assert code == 0, seen.err
     for record in json.loads(seen.out):
         seen = text((store.root / record["page"]).read_text())
-        assert "Without fairness, cluster" in seen
+        assert "Without fairness, the largest" in seen
         assert "has no fairness_weight" in seen
 
 
+@pytest.mark.slow
 def test_combinations_and_shares_that_were_asked_for(fair, store):
     several = ("n_clusters=2", "columns=income,age", "sensitive=sex,member", *WEIGHTS, "--json")
     code, seen = fair(*several, "intersectional=true")
@@ -106,7 +108,7 @@ def test_combinations_and_shares_that_were_asked_for(fair, store):
     code, seen = fair("n_clusters=2", "columns=income", "target=[Male: 0.5, Female: 0.5]", *WEIGHTS, "--json")
     assert code == 0, seen.err
     page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
-    assert "The target, of 100 rows of a cluster: 50 have sex = Female , 50 sex = Male ." in page
+    assert "The target, of 100 rows of a cluster: 50 have sex = Female, 50 have sex = Male." in page
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_what_to_type_next_writes_to_files_of_its_own(fair, tmp_path):
     code, seen = fair("n_clusters=2", "columns=income,age", *WEIGHTS, f"output={tmp_path / 'out.csv.gz'}")
     assert code == 0, seen.err
     page = text((tmp_path / "out.html").read_text())
-    advised = re.findall(r"(?:fairness|farther): (transduce fair .*?) fairness_weight=(\S+) output=(\S+)", page)
+    advised = re.findall(r"fairness: (transduce fair .*?) fairness_weight=(\S+) output=(\S+)", page)
     assert advised
     for _, weight, output in advised:
         assert output == str(tmp_path / f"out-{weight}.csv.gz")

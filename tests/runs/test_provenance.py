@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import RunRow, read_runs
-from runs.report.provenance import ListedRun, Provenance, config_yaml
+from runs.report.provenance import Provenance, config_yaml, fingerprints
+from runs.report.rendering import Renderer, Site
 from runs.track import Tracker
 
 NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)
@@ -42,14 +43,12 @@ def test_a_network_that_was_trained_here_is_an_entry_too(store, tracker, trained
     (training,) = [row for row in rows if row.tags["stage"] == "checkpoint"]
     provenance = Provenance(rows)
     place = provenance.href(run.run_id)
-    entries = {entry.run.run_id: entry for leaf in provenance.leaves() for entry in leaf.entries}
-    assert entries.keys() == {run.run_id, training.run_id}
-    assert entries[run.run_id].origins == (("network trained by", training.name, training.run_id),)
-    assert place == f"runs/evaluate-Tiny.html#run-{run.run_id}"
+    assert provenance.requested.keys() == {run.run_id, training.run_id}
+    assert list(provenance.origins(run)) == [("network trained by", training.name, training.run_id)]
+    assert place == f"{provenance.page_of('evaluate/Tiny')}#run-{run.run_id}"
     alone = Provenance([run])
     alone.href(run.run_id)
-    ((entry,),) = [leaf.entries for leaf in alone.leaves()]
-    assert entry.origins == (("network trained by", run.tags["training_key"], None),)
+    assert list(alone.origins(run)) == [("network trained by", run.tags["training_key"], None)]
     assert alone.href(training.run_id) is None
 
 
@@ -62,18 +61,18 @@ def test_a_long_chain_of_runs_that_name_each_other_has_an_entry_each():
     ]
     provenance = Provenance(rows)
     provenance.href(ids[0])
-    assert [entry.run.run_id for leaf in provenance.leaves() for entry in leaf.entries] == ids
+    assert list(provenance.requested) == ids
 
 
 @pytest.mark.parametrize(("stage", "word"), [("evaluation", "images"), ("clustering", "points")])
 def test_the_data_of_a_run_have_their_name(stage, word):
     run = RunRow("a" * 32, "r", "x", 0, 1, "FINISHED", {}, {}, {"stage": stage, "data": "57db"}, "")
-    assert ListedRun(run, "", "", (), None).fingerprints == {word: "57db"}
+    assert fingerprints(run) == {word: "57db"}
 
 
 def test_on_a_server_an_entry_leads_to_its_page(recorded, tracker):
     runs = read_runs(tracker, "evaluate/")
     provenance = Provenance(runs, "http://127.0.0.1:5000/")
     provenance.href(runs[0].run_id)
-    ((entry,),) = [leaf.entries for leaf in provenance.leaves()]
-    assert entry.link == f"http://127.0.0.1:5000/#/runs/{runs[0].run_id}"
+    pages = dict(provenance.pages(Renderer(Site(run=provenance.href))))
+    assert f"http://127.0.0.1:5000/#/runs/{runs[0].run_id}" in "".join(pages.values())

@@ -7,10 +7,10 @@ import pytest
 
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig, parse
+from runs.figures import xsdc_curves as xsdc
+from runs.figures import xsdc_maps
 from runs.figures.accuracy_along import ACCURACY, by_seed, differences, lines_figure
 from runs.figures.papers import DRAWN, drawing
-from runs.figures.xsdc import curves as xsdc
-from runs.figures.xsdc import eigengaps, maps
 from runs.stages.clustering.stage import clustering, points_of, recorded_clustering
 from runs.stages.clustering.trials import known_labels
 
@@ -50,53 +50,11 @@ def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
     assert caption.endswith(" of 2).")
 
 
-@pytest.mark.slow
-def test_pairs_and_other_assignments(store, tracker):
-    plain = [*SMALL, "steps=2", "supervised_steps=2", "labels=6,9"]
-    configs = [config for more in ([], ["coarse=1"], ["links=60"]) for config in parse(ClusterConfig, [*plain, *more])]
-    results = clustering(configs, store, tracker)
-    (axes,) = xsdc.BY_CONSTRAINTS.draw(results).axes
-    drawn = lines_of(axes)
-    assert list(drawn) == ["labels alone", "membership of {1}", "60 random pairs"]
-    for name, two in zip(drawn, (results[:2], results[2:4], results[4:]), strict=True):
-        assert drawn[name] == ([6, 9], pytest.approx([100 * by_seed(result)[0] for result in two]))
-    caption = xsdc.BY_CONSTRAINTS.caption(results)
-    assert all(f"{known} over labels alone: " in caption for known in ("membership of {1}", "60 random pairs"))
-    given = ["labels=9", "steps=2", "assignment=balancing,pseudo_labels"]
-    results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
-    (axes,) = xsdc.BY_ASSIGNMENT.draw(results).axes
-    assert set(lines_of(axes)) == {"balancing", "pseudo-labels"}
-    assert "pseudo-labels over balancing: " in xsdc.BY_ASSIGNMENT.caption(results)
-
-
-@pytest.mark.slow
-def test_k_means_from_the_same_labels(store, tracker):
-    given = [["method=xsdc", "steps=5", "supervised_steps=5"], ["method=seeded_kmeans", "metric=linear,gaussian"]]
-    plain = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null", "labels=6,9"]
-    results = clustering([one for more in given for one in parse(ClusterConfig, [*plain, *more])], store, tracker)
-    (axes,) = xsdc.BY_METRIC.draw(results).axes
-    assert set(lines_of(axes)) == {"XSDC", "K-means, linear", "K-means, gaussian"}
-    assert "K-means, gaussian over XSDC: " in xsdc.BY_METRIC.caption(results)
-
-
-@pytest.mark.slow
-def test_copies_are_a_line_of_their_own(store, tracker):
-    plain = ["dataset=digits_uneven", "points=200", "share=0.5", "method=xsdc", "steps=3", "supervised_steps=3"]
-    more = [["assignment=balancing,pseudo_labels"], ["copies=3"]]
-    fixed = [*plain, "starts=1", "selection=null", "labels=20", "batch_size=60"]
-    results = clustering([one for some in more for one in parse(ClusterConfig, [*fixed, *some])], store, tracker)
-    (axes,) = xsdc.BY_COPIES.draw(results).axes
-    assert set(lines_of(axes)) == {"balancing", "pseudo-labels", "balancing of copies"}
-    caption = xsdc.BY_COPIES.caption(results)
-    assert "balancing of copies over balancing: " in caption
-    assert "pseudo-labels over balancing: " in caption
-
-
 def test_eigengaps_are_those_of_the_runs(store, tracker):
     given = ["steps=4", "assignment=balancing,eigenvectors_kmeans", "penalty=0.25,0.1", "seed=1,2"]
     results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
     read = [recorded_clustering(result.config, tracker) for result in results]  # from the file of the run
-    figure = eigengaps.DRAWING.draw(read)
+    figure = xsdc_maps.EIGENGAPS.draw(read)
     assert [axes.get_title() for axes in figure.axes] == ["penalty 0.1", "penalty $2^{-2}$"]
     for axes, penalty in zip(figure.axes, (0.1, 0.25), strict=True):
         assert [line.get_label() for line in axes.get_lines()] == ["balancing", "eigenvectors with K-means"]
@@ -110,14 +68,14 @@ def test_eigengaps_are_those_of_the_runs(store, tracker):
             assert len(some) == 2
             assert line.get_xdata().tolist() == [1, 2, 3, 4]
             np.testing.assert_allclose(line.get_ydata(), np.sqrt(some[0] * some[1]))
-    caption = eigengaps.DRAWING.caption(read)
+    caption = xsdc_maps.EIGENGAPS.caption(read)
     assert "over 2 seeds" in caption
     assert f"at 0.1: balancing {line_end(figure.axes[0], 0)}" in caption
     longer = clustering(
         parse(ClusterConfig, [*SMALL, "steps=5", "penalty=0.1", "assignment=balancing"]), store, tracker
     )
     with pytest.raises(InputError, match="steps"):
-        eigengaps.DRAWING.draw([*results, *longer])
+        xsdc_maps.EIGENGAPS.draw([*results, *longer])
 
 
 def line_end(axes: Any, i: int) -> str:
@@ -127,15 +85,17 @@ def line_end(axes: Any, i: int) -> str:
 def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
     """Maps of all stages are of the same points, and a point stands where the run has put it."""
     plain = [*SMALL, "labels=9", "map_points=60", "supervised_steps=3,0", "steps=2,0"]
-    results = clustering([one for one in parse(ClusterConfig, plain) if maps.title(one) != "2 steps"], store, tracker)
+    results = clustering(
+        [one for one in parse(ClusterConfig, plain) if xsdc_maps.title(one) != "2 steps"], store, tracker
+    )
     read = [recorded_clustering(result.config, tracker) for result in results]
-    figure = maps.STAGES.draw(read[::-1])
+    figure = xsdc_maps.STAGES.draw(read[::-1])
     titles = [axes.get_title().splitlines() for axes in figure.axes]
     assert [title for title, _ in titles] == ["untrained", "3 supervised steps", "then 2 steps on all"]
     data = points_of(results[0].config)
     told = known_labels(results[0].config, data).known
     for axes, (_, accuracy) in zip(figure.axes, titles, strict=True):
-        (one,) = [result for result in read if maps.title(result.config) == axes.get_title().splitlines()[0]]
+        (one,) = [result for result in read if xsdc_maps.title(result.config) == axes.get_title().splitlines()[0]]
         assert accuracy == f"accuracy {100 * by_seed(one)[0]:.1f} %"
         drawn = [scatter.get_offsets() for scatter in axes.collections]
         assert len(drawn) == 3
@@ -146,11 +106,11 @@ def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
     assert classes[0] == classes[1] == classes[2]
     (whole,) = clustering([results[0].config.replace(map_points=90)], store, tracker)
     assert np.bincount(whole.trials.mapped_classes).tolist() == np.bincount(data.labels[~told]).tolist()
-    assert "features of 60 points" in maps.STAGES.caption(read)
+    assert "features of 60 points" in xsdc_maps.STAGES.caption(read)
     (without,) = clustering([results[0].config.replace(map_points=None)], store, tracker)
     assert without.trials.feature_map is None
     with pytest.raises(InputError, match="map_points"):
-        maps.STAGES.draw([without])
+        xsdc_maps.STAGES.draw([without])
 
 
 def test_a_map_of_nothing_is_refused_before_the_training(store, tracker, monkeypatch):

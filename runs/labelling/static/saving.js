@@ -1,70 +1,76 @@
-// Answers on their way to the server, one after the other, and the state that comes back. An answer counts when the
-// server has replied that it is on disk; until then it is kept here and in the storage of this tab.
+// Answers on their way to the server, one request after the other, and the state that comes back. An answer counts when
+// the server has replied that it is on disk; until then it is kept here and in the storage of this tab.
 
-import { $, count, say } from "./dom.js";
-import { focusCurrent, nodes, showPicture } from "./items.js";
-import { answers, conflicts, current, inWords, isOpen, items, know, lists, page, STATES } from "./model.js";
-import { asked, client, Refused } from "./server.js";
+import { $, answers, asked, client, conflicts, count, current, inWords, isOpen, items, know, lists, page } from "./model.js";
+import { Refused, say, STATES } from "./model.js";
 
 const BUSY = 700, IDLE = 4000, RETRY = 4000; // milliseconds between questions to the server
 
-const queue = [];
+const queue = []; // of { answers }, { name } of a new class, or { undo: number of answers }
+const done = []; // numbers of answers that were saved together, for undo
 let sending = false;
 let sent = 0; // so that an older reply to a poll does not undo what was seen since
 let polling = 0;
 
-export function add(job) {
-  queue.push(job);
-}
-
-// An answer that waits is replaced. One that is on its way is followed by this one.
-export function addAnswer(id, action, label) {
-  const waiting = queue.findIndex((job, place) => job.answer?.id === id && !(sending && place === 0));
-  if (waiting >= 0) queue.splice(waiting, 1);
-  const answer = { id, version: items.get(id).version, action, label, refused: "" };
-  answers.set(id, answer);
-  conflicts.delete(id);
-  add({ kind: "answer", answer });
+// Answers that wait are replaced. One that is on its way is followed by the new one.
+export function addAnswers(given) {
+  const made = given.map(({ id, action, label }) => ({ id, action, label, version: items.get(id).version, refused: "" }));
+  for (const job of queue.slice(sending ? 1 : 0)) {
+    if (job.answers) job.answers = job.answers.filter(({ id }) => !made.some((answer) => answer.id === id));
+  }
+  for (const answer of made) {
+    answers.set(answer.id, answer);
+    conflicts.delete(answer.id);
+  }
+  queue.push({ answers: made });
   keep();
   page.render();
-  schedule();
+  drain();
 }
 
-// Takes back the last answer if it is not on its way yet; its item, or null.
-export function withdraw() {
+export function addClass(name) {
+  queue.push({ name });
+  drain();
+}
+
+// Takes back the last answers: those that are not on their way yet at once, others by the server.
+export function undo() {
   const last = queue.at(-1);
-  if (last?.kind !== "answer" || (sending && queue.length === 1)) return null;
-  queue.pop();
-  drop(last.answer);
-  return last.answer.id;
+  if (last?.answers?.length && !(sending && queue.length === 1)) {
+    queue.pop();
+    last.answers.forEach(drop);
+    say("Undone: it was not saved yet.");
+    return;
+  }
+  queue.push({ undo: done.pop() ?? 1 });
+  drain();
 }
 
 export function sendAgain(answer) {
   answer.refused = "";
-  add({ kind: "answer", answer });
+  queue.push({ answers: [answer] });
   drain();
 }
 
 export function drop(answer) {
-  answers.delete(answer.id);
+  if (answers.get(answer.id) === answer) answers.delete(answer.id);
   keep();
+  page.render();
 }
 
 function keep() {
   const key = `unsaved ${page.state.name}`;
-  const left = [...answers.values()];
-  if (left.length) sessionStorage.setItem(key, JSON.stringify(left));
+  if (answers.size) sessionStorage.setItem(key, JSON.stringify([...answers.values()]));
   else sessionStorage.removeItem(key);
 }
 
 function restore(name) {
-  for (const answer of JSON.parse(sessionStorage.getItem(`unsaved ${name}`) ?? "[]")) {
-    answers.set(answer.id, { ...answer, refused: "" });
-    add({ kind: "answer", answer: answers.get(answer.id) });
-  }
+  const kept = JSON.parse(sessionStorage.getItem(`unsaved ${name}`) ?? "[]");
+  for (const answer of kept) answers.set(answer.id, { ...answer, refused: "" });
+  if (kept.length) queue.push({ answers: [...answers.values()] });
 }
 
-export async function drain() {
+async function drain() {
   if (sending) return;
   sending = true;
   try {
@@ -72,15 +78,15 @@ export async function drain() {
       const [job] = queue;
       sent += 1;
       try {
-        await JOBS[job.kind](job);
-        recovered();
+        await (job.answers ? sendAnswers(job) : job.name ? sendClass(job) : sendUndo(job));
+        page.trouble = "";
       } catch (error) {
         if (!(error instanceof Refused)) {
-          failed(error);
+          page.trouble = error.message;
           return;
         }
-        if (job.answer) job.answer.refused = error.message;
-        else say(error.message);
+        for (const answer of job.answers ?? []) answer.refused = error.message;
+        if (!job.answers) say(error.message);
       }
       queue.splice(queue.indexOf(job), 1);
       keep();
@@ -89,119 +95,108 @@ export async function drain() {
   } finally {
     sending = false;
     page.render();
+    schedule();
   }
 }
 
-export function failed(error) {
-  page.trouble = error.message;
-  schedule();
+async function sendAnswers(job) {
+  if (!job.answers.length) return;
+  const wanted = job.answers;
+  const body = wanted.map(({ id, version, action, label }) => ({ id, version, action, label }));
+  const reply = await asked("api/answers", { client, answers: body });
+  const refused = new Map(reply.conflicts.map((item) => [item.id, item]));
+  for (const answer of wanted) {
+    const { id, action, label } = answer;
+    const theirs = refused.get(id);
+    const state = STATES[action];
+    if (answers.get(id) === answer) answers.delete(id);
+    // A reply that was lost leaves the answer saved there and unknown here: the same answer is no conflict.
+    if (theirs && !(theirs.state === state && (theirs.label ?? null) === (label ?? null))) {
+      know(theirs);
+      if (!answers.has(id)) conflicts.set(id, { action, label });
+      continue;
+    }
+    const version = theirs?.version ?? answer.version + 1;
+    know({ ...items.get(id), id, state, label: label ?? null, version });
+    for (const later of queue.slice(1).flatMap((other) => other.answers ?? [])) if (later.id === id) later.version = version;
+    conflicts.delete(id);
+  }
+  done.push(reply.saved.length);
+  apply(reply.state);
+  const words = wanted.length > 1 ? `Saved ${count(reply.saved.length)} answers` : inWordsSaved(wanted[0]);
+  if (reply.saved.length) say(`${words}, ${count(page.state.labelled)} of ${count(page.state.total)}.`);
+  else say(`Not saved: ${inWords(wanted[0])}. It was answered in another window.`);
+}
+
+const inWordsSaved = (answer) => (answer.action === "clear" ? "Cleared" : `Saved as ${inWords(answer)}`);
+
+async function sendUndo(job) {
+  let undone = null;
+  for (let left = job.undo; left; left -= 1) {
+    const reply = await asked("api/undo", { client });
+    if (reply.undone) {
+      undone = reply.undone;
+      const id = know(undone);
+      conflicts.delete(id);
+      if (!reply.state.batch.some((item) => item.id === id) && !page.undone.includes(id)) page.undone.unshift(id);
+    }
+    apply(reply.state);
+    job.undo -= 1;
+  }
+  if (!undone) return say("There is nothing to undo in this window.");
+  if (!lists[page.view].includes(undone.id)) page.view = "one";
+  current[page.view] = undone.id;
+  page.shownAt = -Infinity;
   page.render();
+  return say(`Undone: ${undone.title} is ${inWords(items.get(undone.id))}.`);
 }
 
-function recovered() {
-  if (!page.trouble) return;
-  page.trouble = "";
-  for (const node of nodes.values()) if (node.lost) showPicture(node);
+async function sendClass(job) {
+  const before = new Set(page.state.classes);
+  apply(await asked("api/classes", { client, name: job.name }));
+  const name = page.state.classes.find((other) => !before.has(other));
+  $("new-class").value = "";
+  if (name === undefined) return say(`The class ${job.name} exists.`);
+  const key = page.keys && page.state.keys[name];
+  return say(`Added the class ${name}.${key ? ` Its key is ${key}.` : ""}`);
 }
-
-const focusIsFree = () => document.activeElement === document.body || $("items").contains(document.activeElement);
 
 function apply(next) {
-  const first = page.state === null;
-  if (first) restore(next.name);
+  if (page.state === null) restore(next.name);
   page.state = next;
   const ids = next.batch.map(know);
-  const open = (id) => items.get(id).state === "open" || answers.has(id);
-  const old = lists.label;
-  const changed = ids.some((id) => !old.includes(id));
-  if (changed) {
-    page.undone = page.undone.filter(open);
-    if (old.includes(current.label) && !ids.includes(current.label)) page.shownAt = performance.now();
-  }
-  lists.label = [...page.undone.filter((id) => !ids.includes(id)), ...ids];
-  if (!lists.label.includes(current.label)) current.label = null;
-  if (current.label === null || changed) {
-    const stays = current.label !== null && isOpen(current.label);
-    if (!stays) current.label = lists.label.find(isOpen) ?? null;
-    if (page.view === "label" && (first || focusIsFree())) queueMicrotask(focusCurrent);
+  const isNew = ids.some((id) => !lists.one.includes(id));
+  if (isNew) page.undone = page.undone.filter((id) => items.get(id).state === "open" || answers.has(id));
+  const replaced = current.one !== null && !ids.includes(current.one) && isOpen(current.one);
+  if (isNew && replaced) page.shownAt = performance.now();
+  lists.one = [...page.undone.filter((id) => !ids.includes(id)), ...ids];
+  if (!lists.one.includes(current.one) || isNew) {
+    const stays = lists.one.includes(current.one) && isOpen(current.one);
+    if (!stays) current.one = lists.one.find(isOpen) ?? lists.one.at(-1) ?? null;
   }
 }
-
-const JOBS = {
-  async answer(job) {
-    const { answer } = job;
-    const { id, version, action, label } = answer;
-    const reply = await asked("api/answers", { client, answers: [{ id, version, action, label }] });
-    const conflict = reply.conflicts[0];
-    const wanted = STATES[action];
-    const newest = answers.get(id) === answer;
-    if (newest) answers.delete(id);
-    // A reply that was lost leaves the answer saved here and unknown there: the same answer is no conflict.
-    if (conflict && !(conflict.state === wanted && (conflict.label ?? null) === (label ?? null))) {
-      know(conflict);
-      if (newest) conflicts.set(id, { action, label });
-      apply(reply.state);
-      say(`Not saved: ${inWords(answer)}. In another window, ${conflict.title} became ${inWords(conflict)}.`);
-      return;
-    }
-    const saved = conflict ?? { ...items.get(id), state: wanted, label: label ?? null, version: version + 1 };
-    if (items.has(id)) know(saved);
-    for (const other of queue) if (other.answer?.id === id) other.answer.version = saved.version;
-    conflicts.delete(id);
-    apply(reply.state);
-    const words = action === "clear" ? "Cleared" : `Saved as ${inWords(answer)}`;
-    say(`${words}, ${count(page.state.labelled)} of ${count(page.state.total)}.`);
-  },
-  async undo() {
-    const reply = await asked("api/undo", { client });
-    if (!reply.undone) {
-      apply(reply.state);
-      say("There is nothing to undo in this window.");
-      return;
-    }
-    const { id } = reply.undone;
-    know(reply.undone);
-    conflicts.delete(id);
-    if (!reply.state.batch.some((item) => item.id === id) && !page.undone.includes(id)) page.undone.unshift(id);
-    apply(reply.state);
-    if (!lists[page.view].includes(id)) page.view = "label";
-    current[page.view] = id;
-    page.shownAt = -Infinity;
-    page.render();
-    focusCurrent();
-    say(`Undone: ${reply.undone.title} is ${inWords(items.get(id))}.`);
-  },
-  async add(job) {
-    const before = new Set(page.state.classes);
-    apply(await asked("api/classes", { client, name: job.name }));
-    const name = page.state.classes.find((other) => !before.has(other));
-    $("new-class").value = "";
-    if (name === undefined) return say(`The class ${job.name} exists.`);
-    const key = page.keys && page.state.keys[name];
-    return say(`Added the class ${name}.${key ? ` Its key is ${key}.` : ""}`);
-  },
-};
 
 export async function poll() {
   clearTimeout(polling);
-  if (sending) return schedule();
   const before = sent;
-  try {
-    const next = await asked("api/state");
-    if (before === sent && !sending) {
-      recovered();
-      apply(next);
-      if (queue.length) drain();
+  if (!sending) {
+    try {
+      const next = await asked("api/state");
+      if (before === sent && !sending) {
+        page.trouble = "";
+        apply(next);
+      }
+    } catch (error) {
+      page.trouble = error.message;
     }
-  } catch (error) {
-    page.trouble = error.message;
+    page.render();
+    if (queue.length && !page.trouble) drain();
   }
-  page.render();
-  return schedule();
+  schedule();
 }
 
 function schedule() {
   clearTimeout(polling);
-  const waits = page.state && (page.state.working || !lists.label.some(isOpen));
+  const waits = page.state && (page.state.working || !lists.one.some(isOpen));
   polling = setTimeout(poll, page.trouble ? RETRY : waits ? BUSY : IDLE);
 }

@@ -1,4 +1,0 @@
-"""Figures of the paper on discriminative entropy clustering, one a file.
-
-What figures share lies in `runs.figures`.
-"""

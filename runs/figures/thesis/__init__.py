@@ -1,4 +1,0 @@
-"""Figures of the thesis, one a file.
-
-What figures share lies in `runs.figures`.
-"""

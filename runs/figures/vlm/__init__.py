@@ -1,1 +1,0 @@
-"""Figures of strategies with class names, which are of no paper."""

@@ -1,4 +1,0 @@
-"""Figures of the XSDC paper.
-
-What figures share lies in `runs.figures`.
-"""

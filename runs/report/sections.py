@@ -1,0 +1,81 @@
+"""What a page consists of, in the report and about a user's own data: sections of text, lists, tables and pictures.
+
+All text is escaped when it is rendered; `Markup` is kept.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+
+class Column(NamedTuple):
+    """A column of a table; numbers are aligned to the right."""
+
+    name: str
+    number: bool = True
+
+
+class Table(NamedTuple):
+    """A table on a page. With `folded`, the reader opens it by these words; with `sortable`, its headings sort it."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str | Markup]]
+    caption: str | Markup = ""
+    folded: str = ""
+    sortable: bool = False
+
+
+class Item(NamedTuple):
+    """A point of a list, and a command line to copy."""
+
+    words: str | Markup
+    command: str = ""
+
+
+class Shown(NamedTuple):
+    """A classified picture, or row of features.
+
+    Attributes:
+        source: its thumbnail as a data URL; empty if there is none.
+        name: its name.
+        certain: probability of the predicted class.
+        second: the second most likely class with its probability.
+        meant: the class of its folder, if different from the predicted one.
+    """
+
+    source: str
+    name: str
+    certain: str
+    second: str
+    meant: str
+
+
+class Section(NamedTuple):
+    """A section of a page: what is given of text, list, picture (an address, with words about it), tables, other HTML,
+    thumbnails of labelled examples, and classified pictures. `anchor` is its id; by default its number."""
+
+    heading: str
+    text: Sequence[str | Markup] = ()
+    items: Sequence[Item] = ()
+    picture: str = ""
+    about: str | Markup = ""
+    tables: Sequence[Table] = ()
+    body: Markup = Markup("")
+    examples: Sequence[str] = ()
+    gallery: Sequence[Shown] = ()
+    anchor: str = ""
+
+
+def table_of(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str | Markup]],
+    caption: str | Markup = "",
+    *,
+    folded: str = "",
+    sortable: bool = False,
+) -> Table:
+    """Return a table whose first column is text, like those whose heading starts with a star, and whose others are
+    numbers."""
+    columns = [Column(heading.removeprefix("*"), i > 0 and heading[:1] != "*") for i, heading in enumerate(headings)]
+    return Table(columns, rows, caption, folded, sortable)

@@ -1,0 +1,240 @@
+"""The pages about a person's own table: what they say is what counting gives, they load nothing, and trust no cell."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.datasets.table import Table
+from clustering.evaluation.profiles import Trait
+from fairness.datasets.table import Table as FairTable
+from fairness.groups import groups_of
+from runs.own_data.clusters import DOTS, Found, clusters_page
+from runs.own_data.fairness import FairClusters, fairness_page, other_weights
+from runs.own_data.page import Command, Page
+from runs.own_data.words import Kind, compared, farther, number, of_hundred, percent, weight_name
+from tests.runs.pages import text
+
+BAD = "<script>alert(1)</script>"
+
+
+def page(parts: dict, **changes) -> str:
+    given = {"title": "t", "method": "K-means", "command": Command("cluster", []), "facts": {}}
+    return Page(**given | parts | changes).html()
+
+
+def clusters(folder: Path, frame: pd.DataFrame, labels: list[int], command=("dataset=table",), **changes) -> dict:
+    path = folder / "rows.csv"
+    frame.to_csv(path, index=False)
+    own = np.array(labels)
+    known = {
+        "labels": own,
+        "confidence": np.linspace(0.4, 1, len(own)),
+        "others": [own] * 3,
+        "requested": len(set(own)),
+    }
+    contents = Table(path=str(path)).contents()
+    return clusters_page(contents, Found(**known | changes), Command("cluster", command), "other")
+
+
+def fair(folder: Path, frame: pd.DataFrame, labels, sensitive=("sex",), target=None, **changes) -> FairClusters:
+    """At weights 0, 10, 20 and so on."""
+    path = folder / "people.csv"
+    frame.to_csv(path, index=False)
+    table = FairTable(path=str(path), sensitive=sensitive)
+    groups = groups_of(table.read().sensitive, len(frame))
+    known = {
+        "contents": table.contents(),
+        "requested": 1 + max(map(max, labels)),
+        "groups": groups if target is None else replace(groups, target=np.array(target)),
+        "targeted": target is not None,
+        "points": table.read().values,
+        "weights": [10.0 * i for i in range(len(labels))],
+        "labels": np.array(labels, dtype=np.uint8),
+        "chosen": len(labels) - 1,
+    }
+    return FairClusters(**known | changes)
+
+
+def said(found: FairClusters) -> str:
+    return text(page(fairness_page(found, lambda weight: f"transduce fair fairness_weight={weight:g}")))
+
+
+@pytest.fixture
+def ages():
+    return pd.DataFrame({"who": list("abcdef"), "age": [20, 22, 24, 60, 62, 64], "member": [0, 0, 1, 1, 1, 1]})
+
+
+@pytest.fixture
+def people():
+    """Eight people, four of each sex, whose incomes tell these apart."""
+    return pd.DataFrame(
+        {"income": [1, 2, 3, 4, 11, 12, 13, 14], "age": [5, 1, 4, 2, 5, 1, 4, 2], "sex": list("ffffmmmm")}
+    )
+
+
+APART, HALF, MIXED = [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0, 1], [0, 0, 1, 1, 0, 0, 1, 1]
+
+
+def test_clusters_are_described_as_counting_gives(tmp_path, ages):
+    classes = np.array(["young"] * 3 + ["old"] * 3)
+    seen = text(page(clusters(tmp_path, ages, [0, 0, 0, 1, 1, 1], classes=classes)))
+    for words in (
+        "The 6 rows were divided into 2 groups of similar rows. The method used only these columns",
+        "age 22 62 ",
+        "member 33 % 100 %",
+        "4 times",
+        "100 % of the rows were in the same group",
+        "1 row below 50 %",
+        "old 0 3 young 3 0",
+        "Not used: who (text that differs in every row, such as names)",
+        "transduce cluster dataset=table n_clusters=3",
+    ):
+        assert words in seen, words
+    assert "method=other" not in seen
+
+
+def test_what_the_method_was_given_lost_groups_and_unstable_ones(tmp_path, ages):
+    told = {"given": ["the groups of 2 rows"], "names": ["<old>"], "confidence": np.full(6, np.nan), "requested": 3}
+    other = np.array([0, 1, 0, 1, 0, 1])
+    seen = text(page(clusters(tmp_path, ages, [0, 0, 0, 1, 1, 1], others=[other] * 3, **told)))
+    assert "The method was given the groups of 2 rows; for the other rows" in seen
+    assert "0 (<old>)" in seen
+    assert "3 groups were requested, but 1 of them have no rows" in seen
+    assert "This method does not report how clearly" in seen
+    assert "67 % of the rows" in seen
+    assert "not stable" in seen
+    assert "method=other" in seen
+    seen = text(page(clusters(tmp_path, ages, [0, 0, -1, 1, 1, 1], others=[])))
+    assert "1 row in no group" in seen
+    assert "The method was run once" in seen
+
+
+def test_categories_are_described_by_their_shares_and_dates_as_dates(tmp_path, ages):
+    frame = ages.assign(job=["cook"] * 3 + ["clerk"] * 3, since=["2020-01-01", "2020-01-03"] * 3)
+    frame.loc[3:, "since"] = ["2021-05-01", "2021-05-02", "2021-05-03"]
+    seen = text(page(clusters(tmp_path, frame, [0, 0, 0, 1, 1, 1])))
+    for words in (
+        "job much more often clerk",
+        "job: clerk 0 % 100 %",
+        "since 2020-01-01 2021-05-02",
+        "categories: job.",
+    ):
+        assert words in seen, words
+
+
+@pytest.mark.parametrize("labels", [[0] * 6, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 1]])
+def test_unusual_groups(tmp_path, ages, labels):
+    assert f"into {len(set(labels))} groups" in text(page(clusters(tmp_path, ages, labels)))
+
+
+def test_the_picture_of_many_rows_stays_small(tmp_path):
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(generator.normal(size=(5000, 3)), columns=list("abc"))
+    shown = page(clusters(tmp_path, frame, generator.integers(0, 9, 5000).tolist()))
+    assert len(shown) < 400_000
+    assert f"{DOTS:,} rows" in shown
+
+
+def test_fair_clusters_are_described_as_counting_gives(tmp_path, people):
+    seen = said(fair(tmp_path, people, [APART, MIXED]))
+    for words in (
+        "Of 100 rows of the whole table, 50 have sex = f, 50 have sex = m.",
+        "Without fairness, the largest difference from the whole table is in cluster 0: 100 of 100 rows have sex = f",
+        "With fairness, the largest difference from the whole table is in cluster 0: 50 of 100",
+        "4 rows (50 %) in another cluster than without fairness",
+        "More fairness of this kind is not possible",
+    ):
+        assert words in seen, words
+    assert "For less fairness" not in seen  # that were none
+    seen = said(fair(tmp_path, people, [APART, HALF]))  # clusters are called like those with most rows in common
+    assert "2 rows (25 %) in another cluster" in seen
+    assert "For more fairness: transduce fair fairness_weight=100" in seen
+    assert other_weights(fair(tmp_path, people, [APART, HALF, MIXED], chosen=1)) == {"more": 20}
+    assert other_weights(fair(tmp_path, people, [APART, HALF, MIXED])) == {"less": 10}
+
+
+@settings(max_examples=10)  # each is a file
+@given(
+    st.integers(4, 30).flatmap(
+        lambda n: st.tuples(
+            *[st.lists(st.integers(0, 3), min_size=n, max_size=n)] * 2,
+            st.lists(st.sampled_from("abc"), min_size=n, max_size=n).filter(lambda sex: len(set(sex)) > 1),
+        )
+    )
+)
+def test_shares_and_distances_are_those_of_loops(tmp_path_factory, drawn):
+    first, second, sex = drawn
+    frame = pd.DataFrame({"x": np.arange(len(sex)) ** 2, "sex": sex})
+    found = fair(tmp_path_factory.mktemp("page"), frame, [first, second], requested=4)
+    before = found.before
+    for row in found.shares.itertuples():
+        for labels, value in ((before, row.before_share), (np.array(second), row.share)):
+            inside = [s == row.group for s, k in zip(sex, labels, strict=True) if k == row.cluster]
+            assert value == pytest.approx(np.mean(inside)) if inside else np.isnan(value)
+        assert row.target == pytest.approx(sex.count(row.group) / len(sex))
+    assert len(set(zip(before, first, strict=True))) == len(set(first))  # other names for the same clusters
+    step = found.steps.iloc[1]
+    assert step["moved"] == (before != second).sum()
+    far = []
+    for labels in (first, second):
+        x, labels = found.points[:, 0], np.array(labels)
+        far.append(np.mean([abs(x[i] - x[labels == labels[i]].mean()) for i in range(len(x))]))
+    assert step["distance"] == pytest.approx(far[1] / far[0] if far[0] else 1 if not far[1] else np.inf)
+
+
+def test_what_is_wrong_with_fair_clusters_is_said(tmp_path, people):
+    seen = said(fair(tmp_path, people, [APART, APART], requested=3))
+    assert "Also with fairness, cluster 0 has no row with sex = m" in seen
+    assert "3 clusters were requested, but 1 of them have no rows" in seen
+    assert "none. No row is in another cluster" in seen
+    assert "None of the weights" in said(fair(tmp_path, people, [APART, MIXED], chosen=0))
+    assert "stopped at max_iter" in said(fair(tmp_path, people, [APART, HALF], settled=[True, False]))
+    labels = [0, 1, 2, 0, 1, 2, 0, 1]
+    seen = said(fair(tmp_path, people.assign(sex=list("ffffmmxx")), [labels, labels]))
+    assert "sex = x has 2 rows, which cannot be in each of 3 clusters" in seen
+    seen = said(fair(tmp_path, people, [APART, HALF], target=[0.25, 0.75]))
+    assert "The target, of 100 rows of a cluster: 25 have sex = f, 75 have sex = m." in seen
+    assert "Not all clusters can reach the target" in seen
+    seen = said(fair(tmp_path, people, [APART, MIXED], weights=[0.0, np.nan]))
+    assert "has no fairness_weight" in seen
+    assert "nan" not in seen
+    seen = said(fair(tmp_path, people.assign(old=[0, 0, 1, 1] * 2), [APART, MIXED], sensitive=("sex", "old")))
+    assert "Each of sex, old is considered separately" in seen
+
+
+def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages, people):
+    words = {"title": BAD, "method": BAD, "command": Command(BAD, [BAD]), "facts": {BAD: BAD}}
+    frame = ages.rename(columns={"age": BAD}).assign(who=[BAD] * 6)
+    own = clusters(tmp_path, frame, [0, 0, 0, 1, 1, 1], names=[BAD], given=[BAD], classes=np.array([BAD] * 6))
+    frame = people.rename(columns={"sex": BAD}).replace("f", BAD)
+    of_fair = fairness_page(fair(tmp_path, frame, [APART, MIXED], sensitive=(BAD,)), lambda _: BAD)
+    for shown in (page(own, **words), page(of_fair, **words)):
+        assert "<script" not in shown
+        assert "alert(1)" in shown
+        assert not re.search(r"(?:src|href)=\"(?!data:image)", shown)
+        assert "url(" not in shown
+        assert "@import" not in shown
+        assert "default-src 'none'" in shown
+
+
+@given(st.floats(-3, 3), st.floats(0, 1), st.floats(0.01, 50))
+def test_words_go_with_the_sign_and_the_size(difference, share, ratio):
+    words = compared(Trait("age", 2, 1, difference), Kind("age")).words
+    assert ("higher" in words) == (difference >= 0.2)
+    assert ("lower" in words) == (difference <= -0.2)
+    assert ("much" in words) == (abs(difference) >= 0.8)
+    assert (percent(share) == "0 %") == (share == 0)
+    assert (of_hundred(share) == "100") == (share == 1)
+    assert ("nearer" in farther(ratio)) == (ratio <= 0.995)
+    assert ("farther" in farther(ratio) or "times" in farther(ratio)) == (ratio >= 1.005)
+
+
+def test_numbers_are_short():
+    assert [number(v) for v in (0, 52_134.4, 2019.2, -3.14159, 0.00001)] == ["0", "52,134", "2019", "-3.14", "1.0e-05"]
+    assert [weight_name(weight) for weight in (0, 0.1234567, 12345, 8617.7)] == ["0", "0.1235", "12345", "8618"]
