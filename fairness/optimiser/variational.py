@@ -105,7 +105,7 @@ def unfair(points: Points, rule: Rule, penalty: Penalty, seeds: Tensor, course: 
     An empty cluster is reseeded at the point with the highest cost.
     """
     prototypes, history, converged, last = seeds, [], False, math.inf
-    labels: Tensor | None = None
+    labels = torch.empty(0)  # differs from any
     for _ in range(course.max_iterations):
         watch = Stopwatch()
         cost = rule.cost(prototypes)
@@ -113,7 +113,7 @@ def unfair(points: Points, rule: Rule, penalty: Penalty, seeds: Tensor, course: 
         objective = float(moments.costs.sum())
         empty = moments.counts.sum(dim=0) == 0
         history.append(Update(0.0, objective, objective, 0.0, 0.0, 1, 0, watch.lap()))
-        unchanged = labels is not None and torch.equal(new, labels)
+        unchanged = torch.equal(new, labels)
         labels = new
         if not empty.any() and (unchanged or last - objective <= course.tolerance * objective):
             converged = True

@@ -17,6 +17,7 @@ from typing import Annotated
 
 import typer
 
+from clustering.foundation.errors import InputError
 from clustering.foundation.usable_cores import set_up_threads
 
 from runs.cli import few_shot, own_data, clustering, results  # isort: skip - their verbs, in the order of the help
@@ -95,6 +96,8 @@ def _arranged(words: Sequence[str], console: Console) -> list[str]:
         console.error("-m is not needed: a key with several values starts one run for each")
     if not others or others[0] == "help":
         others[:1] = ["--help"]
+    if "=" in others[0]:
+        raise InputError(f"the verb must come first: transduce VERB {others[0]} ...")
     shown = next((word for word in others if word.partition("=")[0] == "--cfg"), None)
     if shown:
         at = others.index(shown)

@@ -5,18 +5,18 @@ any verb may be written as `key=value`, too.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.parameters import mismatch
 from runs.config import groups
 from runs.config.base import RunConfig, group_names, group_of, hints_of, top_level
 from runs.config.configs import parse
-from runs.config.groups import GROUPS
+from runs.config.groups import GROUPS, Choice
 from runs.config.overrides import write
 from runs.console.output import Console
 
@@ -30,27 +30,6 @@ KEYS = (
     "quotes, also for the shell: \"columns='null'\"."
 )
 F = TypeVar("F", bound=Callable[..., Any])
-Rows = list[tuple[str, str]]
-
-
-class Verbs(TyperGroup):
-    """A group of verbs, with a suggestion for a misspelt one."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(self.commands, key=lambda name: isinstance(self.commands[name], TyperGroup))
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args and ctx.parent is not None:
-            raise InputError("give an action: " + ", ".join(f"{ctx.command_path} {name}" for name in self.commands))
-        return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in self.commands:
-            return super().resolve_command(ctx, args)
-        if args[0].startswith("-") or "=" in args[0]:
-            verbs = ", ".join(self.commands)
-            raise InputError(f"the verb must come first: {ctx.command_path} VERB {args[0]} ...; verbs: {verbs}")
-        raise unknown("action" if ctx.parent else "verb", args[0], self.commands)
 
 
 Settings = Annotated[list[str] | None, typer.Argument(metavar="key=value", show_default=False, hidden=True)]
@@ -66,81 +45,71 @@ Results = Annotated[
 
 
 class Verb(TyperCommand):
-    """A verb whose flags may be written as settings, and the keys of its config as flags.
+    """A verb whose flags may be written as settings, and the keys of its config as flags."""
 
-    Attributes:
-        schema: class of the configs; None: it takes no config.
-        defaults: default options of groups, if the verb has its own.
-        positional: keys whose values may be given as words without a key, in this order.
-    """
-
-    schema: ClassVar[type[RunConfig] | None] = None
-    defaults: ClassVar[Mapping[str, str]] = {}
-    positional: ClassVar[tuple[str, ...]] = ()
+    schema: ClassVar[type[RunConfig] | None] = None  # class of the configs; None: it takes no config
+    positional: ClassVar[tuple[str, ...]] = ()  # keys whose values may be words without a key, in this order
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        words = list(self._words(args))
+        words = list(self._words(iter(args)))
         ctx.meta["words"] = [word for word in words if "=" in word and not word.startswith("-")]
         return super().parse_args(ctx, words)
 
-    def _words(self, args: Sequence[str]) -> Iterator[str]:
+    def _words(self, left: Iterator[str]) -> Iterator[str]:
         """Yield the arguments: flags that are keys as settings, settings that are flags as flags."""
         own = {option for parameter in self.params for option in parameter.opts} | {"-h", "--help"}
-        keys = [] if self.schema is None else [*group_names(self.schema), *(one.name for one in top_level(self.schema))]
-        settable = not own.isdisjoint(("settings", "kinds"))
-        places, left = iter(self.positional), iter(args)
+        hints = {} if self.schema is None else hints_of(self.schema)
+        places = iter(self.positional)
         for word in left:
             flag, equals, value = word.partition("=")
             key = flag.lstrip("-").replace("-", "_")
-            option, flags = f"--{key.replace('_', '-')}", [f"--{key.replace('_', '-')}" for key in keys]
+            option = f"--{key.replace('_', '-')}"
             if not equals and not word.startswith("-"):
                 place = next(places, "")
                 yield f"{place}={write(word)}" if place else word
             elif flag in own or option in own:
                 yield from [] if value.lower() in ("null", "none") else [f"{option}={value}" if equals else word]
-            elif self.schema is not None and word.startswith("-"):
-                if not equals and key not in keys:
-                    raise unknown("flag", flag, [*(one for one in own if one.startswith("--")), *flags])
+            elif hints and word.startswith("-"):
+                if not equals and key not in hints:
+                    raise unknown("flag", flag, [*own, *(f"--{name.replace('_', '-')}" for name in hints)])
                 value = value if equals else next(left, "")
                 if not value or value.startswith("--"):
                     raise InputError(f"{flag} needs a value: {flag} VALUE, or {key}=VALUE")
-                hint = hints_of(self.schema).get(key, bool)
-                is_text = key not in group_names(self.schema) and mismatch("", hint) is None and mismatch(("",), hint)
+                hint = hints.get(key, bool)
+                is_text = hint is not Choice and mismatch("", hint) is None and mismatch(("",), hint)
                 yield f"{key}={write(value) if is_text else value}"  # the commas of a path belong to it
-            elif settable or word.startswith("-"):
-                yield word
-            else:
+            elif own.isdisjoint(("settings", "kinds")) and not word.startswith("-"):
                 raise unknown("key", key, [one[2:].replace("-", "_") for one in own if one.startswith("--")])
+            else:
+                yield word
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
         if self.schema is not None:
-            for heading, rows in _sections(self.schema, ctx.meta.get("words", ()), self.defaults):
+            for heading, rows in _sections(self.schema, ctx.meta.get("words", ())):
                 with formatter.section(heading):
                     formatter.write_dl(rows, col_max=40)
             formatter.write_paragraph()
             formatter.write_text(KEYS)
 
 
-def _sections(
-    schema: type[RunConfig], settings: Sequence[str], defaults: Mapping[str, str]
-) -> Iterator[tuple[str, Rows]]:
+def _sections(schema: type[RunConfig], settings: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield the sections of a verb's help: groups, top-level keys, fields of the chosen options."""
-    rows = []
-    for key in group_names(schema):
-        name = group_of(schema, key)
-        default = TRAINING if name == "training" else defaults.get(key, GROUPS[name].default)
-        rows.append((key, f"{GROUPS[name].about}: {', '.join(groups.names(name))} (default: {default})"))
-    yield "Groups (GROUP=OPTION)", [*rows, ("experiment", EXPERIMENT)]
-    defined = [(one, {} if one.default_factory is dict else one.default) for one in top_level(schema)]
-    yield (
-        "Keys",
-        [
-            (f"{one.name}.KEY" if value == {} else f"{one.name}={write(value)}", one.metadata["about"])
-            for one, value in defined
-        ],
-    )
-    chosen = [choice for config in parse(schema, settings, defaults) for choice in config.choices().values()]
+    offered = [(key, GROUPS[group_of(schema, key)]) for key in group_names(schema)]
+    rows = [("experiment", EXPERIMENT)]
+    for key, group in reversed(offered):
+        default = TRAINING if key == "training" else schema.defaults.get(key, group.default)
+        rows.insert(0, (key, f"{group.about}: {', '.join(groups.names(group.name))} (default: {default})"))
+    yield "Groups (GROUP=OPTION)", rows
+    rows = [
+        (
+            f"{one.name}.KEY" if one.default_factory is dict else f"{one.name}={write(one.default)}",
+            one.metadata["about"],
+        )
+        for one in top_level(schema)
+    ]
+    yield "Keys", rows
+    chosen = [choice for config in parse(schema, settings) for choice in config.choices().values()]
     for choice in (choice for i, choice in enumerate(chosen) if choice.options and choice not in chosen[:i]):
         about = groups.comments(choice.group, choice.name)
         fields = [(f"{choice.key}.{key}={write(value)}", about.get(key, "")) for key, value in choice.options.items()]
@@ -148,20 +117,13 @@ def _sections(
 
 
 app = typer.Typer(
-    cls=Verbs,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "terminal_width": WIDTH},
 )
 
 
 def verb(name: str, *, group: typer.Typer = app, **attributes: Any) -> Callable[[F], F]:
-    """Register a function as a verb.
-
-    Args:
-        name: the verb; after the name of its group, if it has one.
-        group: the application, or a group of verbs.
-        attributes: those of `Verb`.
-    """
+    """Register a function as a verb, of the application or of a group of verbs, with attributes of `Verb`."""
 
     def register(function: F) -> F:
         text = inspect.cleandoc(function.__doc__ or "").replace("\nExamples:", "\n\b\nExamples:")

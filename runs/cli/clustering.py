@@ -1,7 +1,7 @@
 """The verbs that cluster: cluster and fair."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,22 +36,16 @@ def cluster(session: Session, results: "list[Clustered]") -> None:
 
     Each method is scored in three columns. Selected by labels: the best of 40 trials (seeds and settings, as in the
     papers), selected by the labels of a tenth of the points and scored on the others. Unsupervised: the best of ten
-    starts by the method's own objective. Over starts: mean and standard deviation over these.
-
-    n_init is the number of initialisations of each start, of which the method keeps the best. With network=, the method
-    trains one network per run; the same command resumes it. With labels=, the method is given the classes of some
-    points, and is scored on the others. Finished clusterings are reused.
+    starts by the method's own objective. Over starts: mean and standard deviation over these. With network=, the method
+    trains one network per run; the same command resumes it. Finished clusterings are reused.
 
     Examples:
       transduce cluster
       transduce cluster dataset=table path=people.csv columns=age,income n_clusters=3     (a table of your own)
-      transduce cluster dataset=usps root=FOLDER method=kmeans,slk_mean_shift,slk_byproduct normalize=l2
-      transduce cluster method=slk_mean_shift weight=0.25,0.5,1 selection=null
-      transduce cluster method=sklearn.cluster:HDBSCAN min_cluster_size=20
       transduce cluster dataset=folder root=FOLDER method=entropy labels=labels.csv     (own pictures, some labelled)
       transduce cluster dataset=mnist root=FOLDER method=entropy,sela network=small_cnn labels=0,50 seed=0,1,2
       transduce cluster method=slk_mean_shift --help             (the parameters of that method)
-      transduce cluster dataset=mypackage.mymodule:MyPoints method=mypackage.mymodule:MyMethod
+      transduce cluster dataset=mymodule:MyPoints method=sklearn.cluster:HDBSCAN min_cluster_size=20
     """
     from runs.own_data.picture_outputs import is_folder, write_clusters_file
     from runs.own_data.table_outputs import write_clusters
@@ -59,7 +53,7 @@ def cluster(session: Session, results: "list[Clustered]") -> None:
 
     written = _written(session, results, write_clusters)
     facts = [clustered.as_json(result, written.get(result.key)) for result in results]
-    for same in _by_points(results):
+    for same in _by_points(results).values():
         _show(session, clustered.title(same), clustered.rows(same, session.varying), "n_init")
     if session.console.as_json:
         session.console.json(facts)
@@ -80,16 +74,13 @@ def fair(session: Session, results: "list[FairResult]") -> None:
     missing from a cluster. A star marks the smallest weight with the least error. Finished paths are reused.
 
     Examples:
-      transduce fair
       transduce fair dataset=table path=people.csv sensitive=sex n_clusters=3     (a table of your own)
       transduce fair dataset=adult root=FOLDER method=fair_kmeans,fair_lloyd fairness_weight=0,10,100 n_clusters=10
       transduce fair dataset=adult root=FOLDER sensitive=race 'target=[0.2, 0.2, 0.2, 0.2, 0.2]'
-      transduce fair method=fair_kmedian,backurs,bera kind=kmedian delta=0.1,0.2 seed=0,1,2
       transduce fair method=fair_ncut --help             (the parameters of that method)
     """
     from runs.figures.logged import logged_figure
     from runs.figures.trade_off import DRAWING
-    from runs.own_data.table_checks import is_table
     from runs.own_data.table_outputs import write_fair_clusters
     from runs.stages.lineage import short_name
     from runs.tables import trade_off
@@ -99,15 +90,10 @@ def fair(session: Session, results: "list[FairResult]") -> None:
 
     written, facts, said = _written(session, results, partial(write_fair_clusters, fit=fit)), [], session.console
     pictures = []
-    for same in _by_points(results):
+    for points, same in _by_points(results).items():
         shown = hashlib.sha256(" ".join(result.key for result in same).encode()).hexdigest()[:6]
-        first = same[0].config
-        dataset = first.dataset
-        name, own = (
-            f"fair/{short_name(dataset.name)}",
-            dataset.options["path"] if is_table(same[0].config) else dataset.name,
-        )
-        files = f"fair/{short_name(Path(own).stem)}-{shown}"  # figures of other results are not overwritten
+        name = f"fair/{short_name(same[0].config.dataset.name)}"
+        files = f"fair/{short_name(Path(points).stem)}-{shown}"  # figures of other results are not overwritten
         figure = logged_figure(name, DRAWING, same, session.store, session.tracker, say=said.note, files_as=files)
         pictures.append(f"picture: {figure.files[0].with_suffix('')}.pdf, .svg and .png")
         facts += [trade_off.as_json(result, figure, written.get(result.key)) for result in same]
@@ -143,12 +129,12 @@ def _say(session: Session, written: "dict[str, Written]", what: str) -> None:
         session.console.note(f"{what} of the clusters: {files.page.resolve().as_uri()}")
 
 
-def _by_points(results: Sequence[Any]) -> Iterator[list[Any]]:
-    """Yield the results on each data set, or file of a user's own table."""
+def _by_points(results: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the results on each data set, or file of a user's own table."""
     from runs.own_data.table_checks import is_table
 
     by_points: dict[str, list[Any]] = {}
     for result in results:
         dataset = result.config.dataset
         by_points.setdefault(dataset.options["path"] if is_table(result.config) else dataset.name, []).append(result)
-    yield from by_points.values()
+    return by_points

@@ -31,8 +31,8 @@ def _quick(settings: Sequence[str]) -> list[EvaluateConfig]:
 def quickstart(session: Session, results: "list[Result]") -> None:
     """Train, evaluate and report on the embedded benchmark, in a few minutes.
 
-    On two cores: train a small backbone on the base classes, extract features, evaluate strategies on 1-shot and 5-shot
-    tasks, log every run to MLflow, and write a table, two figures and the report. Finished steps are reused.
+    On two cores: train a small backbone, extract features, evaluate strategies on 1-shot and 5-shot tasks, log every
+    run to MLflow, and write a table, two figures and the report. Finished steps are reused.
 
     Examples:
       transduce quickstart
@@ -72,12 +72,9 @@ def train(session: Session, entries: "list[Entry]") -> None:
     of a file, written by any program, and pretrained= published weights; neither trains.
 
     Examples:
-      transduce train
-      transduce train benchmark=omniglot root=FOLDER backbone=conv4
       transduce train benchmark=glyphs epochs=5 seed=0,1,2
       transduce train benchmark=mini root=FOLDER backbone=conv4 checkpoint=model_best.pth.tar
       transduce train backbone=./mynet.py:TinyNet trainer.precision=bf16-mixed callbacks.early_stopping.patience=10
-      transduce train backbone=resnet18 --dry-run
     """
     from runs.stages.checkpoints import CHECKPOINT
 
@@ -87,16 +84,13 @@ def train(session: Session, entries: "list[Entry]") -> None:
         known = {"checkpoint": file, "key": entry.key, "run": entry.run, "reused": entry.reused}
         facts.append({"config": config.as_json(), **known, **numbers})
         best, epochs = numbers.get("best_validation_accuracy"), numbers.get("epochs")
-        rows.append(
-            {
-                "training": "/".join(config.choices()[group].name for group in ("benchmark", "backbone")),
-                **session.varying(config),
-                "validation accuracy": "" if best is None else f"{100 * best:.2f} %",
-                "epochs": "" if epochs is None else f"{epochs:.0f}",
-                "": STATES[entry.reused],
-                "checkpoint": file,
-            }
-        )
+        scores = {
+            "validation accuracy": "" if best is None else f"{100 * best:.2f} %",
+            "epochs": "" if epochs is None else f"{epochs:.0f}",
+        }
+        trained = "/".join(config.choices()[group].name for group in ("benchmark", "backbone"))
+        state = {"": STATES[entry.reused], "checkpoint": file}
+        rows.append({"training": trained, **session.varying(config), **scores, **state})
     session.console.show(facts, rows, right=("validation accuracy", "epochs"))
 
 
@@ -110,11 +104,8 @@ def evaluate(session: Session, results: "list[Result]") -> None:
     reused.
 
     Examples:
-      transduce evaluate
       transduce evaluate shot=1,5 strategy=simpleshot,laplacianshot
-      transduce evaluate strategy=laplacianshot weight=0.1,0.3,1 split=validation
       transduce evaluate strategy=laplacianshot,slk_ms shot=1,5 tuning=papers
-      transduce evaluate benchmark=mini root=FOLDER checkpoint=model_best.pth.tar shot=1,5
       transduce evaluate benchmark=mini root=FOLDER backbone=timm:resnet50 pretrained=true
       transduce evaluate features=output.plk strategy=simpleshot,laplacianshot shot=1,5
       transduce evaluate strategy=laplacianshot --help            (the fields of that strategy)
@@ -137,16 +128,10 @@ def evaluate(session: Session, results: "list[Result]") -> None:
             scores["per class"] = f"{100 * classes.mean:.2f} ± {100 * classes.half_width:.2f} %"
         for name, accuracies in result.audits.items():
             scores[f"audit: {name.replace('_', ' ')}"] = f"{100 * accuracies.mean():.2f} %"
-        rows.append(
-            {
-                "strategy": short(result.config.strategy),
-                **session.varying(result.config, leave_out=("strategy",)),
-                **({} if tuned is None else {"tuned": spell(tuned.values)}),
-                **scores,
-                "ms/task": f"{1000 * result.seconds_per_task:.3g}",
-                "": STATES[result.reused],
-            }
-        )
+        row = {"strategy": short(result.config.strategy), **session.varying(result.config, leave_out=("strategy",))}
+        row |= {} if tuned is None else {"tuned": spell(tuned.values)}
+        state = {"ms/task": f"{1000 * result.seconds_per_task:.3g}", "": STATES[result.reused]}
+        rows.append({**row, **scores, **state})
     title = f"{in_common(results)}, 95 % interval over {' or '.join(units)}"
     session.console.show(facts, rows, title=title, right=(*scores, "ms/task"))
 
@@ -174,10 +159,9 @@ def tune(session: Session, tunings: "list[Tuning]") -> None:
     protocol's. transduce evaluate with the same keys uses the chosen values.
 
     Examples:
-      transduce tune strategy=laplacianshot,slk_ms shot=1,5
+      transduce tune strategy=laplacianshot,slk_ms shot=1,5 tuning=mine.yaml
       transduce tune strategy=laplacianshot novel_tasks=10000     (then compare with the best on novel classes)
       transduce tune strategy=tim_adm temperature=5,15,30
-      transduce tune strategy=laplacianshot tuning=mine.yaml --dry-run
     """
     from runs.stages.lineage import evaluate_name, short
     from runs.tables import tuned
@@ -215,7 +199,6 @@ def compare(
     seeds (Student's t). The verdict is "better" or "worse" if every interval excludes 0.
 
     Examples:
-      transduce compare strategy=simpleshot,laplacianshot,slk_ms shot=1,5
       transduce compare experiment=quickstart reference=laplacianshot
       transduce compare strategy=simpleshot,laplacianshot weight=0.3,0.7 reference="laplacianshot weight=0.7"
       transduce compare strategy=simpleshot,slk_ms seed=0,1,2

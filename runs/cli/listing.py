@@ -19,16 +19,13 @@ def _options(group: str) -> Rows:
     return [{"name": name, "about": groups.comment(group, name)} for name in groups.names(group) if name != nothing]
 
 
-def _strategies() -> Rows:
-    rows = []
-    for row in _options("strategy"):
-        try:
-            kind = groups.option("strategy", row["name"]).kind
-        except InputError as error:  # a package of a user that cannot be imported
-            kind, row["about"] = None, str(error)
-        declared = {name: getattr(kind, name, None) for name in ("transductive", "assumes_balance")}
-        rows.append({"name": row["name"], **declared, "needs": groups.needs(kind), "about": row["about"]})
-    return rows
+def _strategy(name: str, about: str) -> dict[str, Any]:
+    try:
+        kind = groups.option("strategy", name).kind
+    except InputError as error:  # a package of a user that cannot be imported
+        kind, about = None, str(error)
+    declared = {key: getattr(kind, key, None) for key in ("transductive", "assumes_balance")}
+    return {"name": name, **declared, "needs": groups.needs(kind), "about": about}
 
 
 def _trained() -> Rows:
@@ -36,10 +33,8 @@ def _trained() -> Rows:
     from runs.cache import Store
     from runs.own_data.trained_networks import trained_networks
 
-    return [
-        {"name": str(network.path), "about": f"{network.backbone}, trained on {network.benchmark}"}
-        for network in trained_networks(Store())
-    ]
+    found = trained_networks(Store())
+    return [{"name": str(one.path), "about": f"{one.backbone}, trained on {one.benchmark}"} for one in found]
 
 
 def _tables() -> Rows:
@@ -62,7 +57,7 @@ GROUPS_LISTED = (
     *("network", "selection", "experiment"),
 )
 KINDS: Mapping[str, Callable[[], Rows]] = {
-    "strategies": _strategies,
+    "strategies": lambda: [_strategy(**row) for row in _options("strategy")],
     **{f"{group}s": partial(_options, group) for group in GROUPS_LISTED},
     "objectives": lambda: [{"name": name, "about": groups.comment("method", name)} for name in OBJECTIVES.names()],
     "trained": _trained,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clustering.foundation.errors import InputError, unknown
-from runs.cli.app import Json, NoBrowser, Settings, Verbs, app, console, one, verb
+from runs.cli.app import Json, NoBrowser, Settings, app, console, one, verb
 from runs.cli.session import Session
 from runs.config import groups
 from runs.config.configs import TrainConfig, parse
@@ -21,29 +21,24 @@ from runs.own_data.classify_config import ClassifyConfig, without_shift
 if TYPE_CHECKING:
     from runs.own_data.picture_features import Pictures
 
-LAPLACIANSHOT, RIDGE = {"strategy": "laplacianshot"}, {"strategy": "smoothed_ridge"}
 THEN = {"benchmark": "data check benchmark", "dataset": "cluster dataset", "fair_dataset": "fair dataset"}
 """The beginning of the command that reads the files, by the group of the data."""
 PLACES = {"root": "FOLDER", "path": "FILE"}  # keys that name the files of data
 INCOMPLETE = 2
 
 
-@verb("classify", schema=ClassifyConfig, defaults=LAPLACIANSHOT)
+@verb("classify", schema=ClassifyConfig)
 def classify(settings: Settings = None, json: Json = False) -> int:
     """Classify your own pictures, from a few labelled ones of each class or class names.
 
-    support is a folder with one subfolder of pictures for each class; classes are class names, a,b,c or a text file;
-    query is a folder of pictures to classify. The backbone is a network of timm, a checkpoint of this project, or, for
-    class names, a network of open_clip; it is not trained. The predictions, with the probability of every class, are
-    written as a CSV file and as a page of thumbnails, least certain first. Several strategies are compared.
-
-    shift is false unless you set it, because your pictures may have other class proportions than the support. A
-    transductive strategy classifies all pictures jointly, so the label of one may depend on the others. A classifier
-    saved with --save classifies later pictures one by one, by the nearest prototype at the time of saving.
+    The backbone is a network of timm, a checkpoint of this project, or, for class names, a network of open_clip; it is
+    not trained. The predictions, with the probability of every class, are written as a CSV file and as a page of
+    thumbnails, least certain first. Several strategies are compared. shift is false unless you set it, because your
+    pictures may have other class proportions than the support. A transductive strategy classifies all pictures jointly;
+    a classifier saved with --save classifies later pictures one by one, by the nearest prototype at the time of saving.
 
     Examples:
       transduce classify --support labelled --query rest --backbone timm:vit_small_patch14_dinov2
-      transduce classify --support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5
       transduce classify --support labelled --query rest --backbone best.safetensors --strategy simpleshot,tim_adm
       transduce classify --query rest --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
       transduce classify --query-features pictures.parquet --text-features names.npy --classes names.txt
@@ -59,14 +54,14 @@ def classify(settings: Settings = None, json: Json = False) -> int:
     session = Session(configs, as_json=json)
     for config in configs:
         check_outputs(config)
-    results, found, console, where = [], [], session.console, (session.store, session.tracker)
-    other, known = any(split(word)[0] == "strategy" for word in words), dict[tuple[str, ...], "Pictures"]()
+    results, found, console = [], [], session.console
+    other, known = _names_strategy(words), dict[tuple[str, ...], "Pictures"]()
     for config in configs:
         since = time.perf_counter()
         replaces = other and config.classifier is not None
         result = classified(config, session.store, console, other=replaces, known=known)
         written = write_outputs(result, session.store, Command("classify", tuple(words)), console)
-        run_id, reused = record(result, written, *where, time.perf_counter() - since)
+        run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
         shared = {"key": result.key, "run": run_id, "reused": reused}
         found.append({**facts(result), **shared, **written.record()})
         results.append(result)
@@ -75,8 +70,7 @@ def classify(settings: Settings = None, json: Json = False) -> int:
         items = "thumbnails" if config.query is not None else "rows"
         saved = [] if config.save is None else [f"classifier: {config.save}"]
         page = f"{items} by class: {written.page.resolve().as_uri()}"
-        for line in (*said(result), f"predictions: {written.rows}", page, *saved):
-            console.note(line)
+        console.note("\n".join([*said(result), f"predictions: {written.rows}", page, *saved]))
     if json:
         console.json(found if len(found) > 1 else found[0])
     else:
@@ -86,23 +80,26 @@ def classify(settings: Settings = None, json: Json = False) -> int:
 
 def _of_pictures(words: Sequence[str]) -> list[ClassifyConfig]:
     """Read the settings as one config, or one for each strategy, and check the files."""
-    configs = [without_shift(config, words) for config in parse(ClassifyConfig, words, LAPLACIANSHOT)]
+    configs = [without_shift(config, words) for config in parse(ClassifyConfig, words)]
     first, names = configs[0], {config.strategy.name for config in configs}
     if len(names) < len(configs) or any(config.replace(strategy=first.strategy) != first for config in configs):
         raise InputError("classify accepts several strategies, but only one value of every other key")
     for name in ("save", "output"):
         if len(configs) > 1 and getattr(first, name) is not None:
             raise InputError(f"{name}= names one file, but there are several strategies; give one, or omit {name}=")
-    (default,) = (without_shift(config, []) for config in parse(ClassifyConfig, [], LAPLACIANSHOT))
-    changed = first.strategy != default.strategy and not any(split(word)[0] == "strategy" for word in words)
-    if first.classifier is not None and changed:
+    (default,) = (without_shift(config, []) for config in parse(ClassifyConfig, []))
+    if first.classifier is not None and first.strategy != default.strategy and not _names_strategy(words):
         raise InputError("a saved classifier already has its strategy's parameters; to change them, give strategy= too")
     for config in configs:
         config.check_places()
     return configs
 
 
-@verb("label", schema=LabelConfig, defaults=RIDGE, positional=("pile",))
+def _names_strategy(words: Sequence[str]) -> bool:
+    return any(split(word)[0] == "strategy" for word in words)
+
+
+@verb("label", schema=LabelConfig, positional=("pile",))
 def label(
     settings: Settings = None,
     finish: Annotated[bool, typer.Option("--finish", help="Record the session as a run, without the page.")] = False,
@@ -115,15 +112,14 @@ def label(
     shows a few items at a time, and one key gives a class. After each batch, the strategy labels the whole pile anew,
     and the page shows the predictions of each class, least certain first, their estimated accuracy, and the next items.
 
-    Every answer is on the disk before the page says so. The same command continues a session; several people can work
-    on one page. Ctrl-C ends the page and records the session as a run. The page listens on this machine only, and its
-    address contains a secret; with --host, other machines that know the address can read the pile and answer.
+    The same command continues a session; several people can work on one page. Ctrl-C ends the page and records the
+    session as a run. The page listens on this machine only, and its address contains a secret; with --host, other
+    machines that know the address can read the pile and answer.
 
     Examples:
       transduce label pictures --backbone timm:vit_small_patch14_dinov2
       transduce label pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
       transduce label table.parquet --features emb --show text,image --classes spam,ham
-      transduce label features.npy --pictures pictures
       transduce label pictures --backbone best.safetensors --finish
     """
     if json and not finish:
@@ -138,7 +134,7 @@ def label(
     return place.close()
 
 
-@verb("next", schema=NextConfig, defaults=RIDGE, positional=("pile", "labels"))
+@verb("next", schema=NextConfig, positional=("pile", "labels"))
 def next_items(
     settings: Settings = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Write the result as CSV.")] = False,
@@ -172,19 +168,18 @@ def next_items(
 
 def _of_pile(schema: Any, words: Sequence[str], name: str, takes: str) -> Any:
     """Return the config of a verb that takes a pile of unlabelled items, and check its files."""
-    _no_more_words(words, name, takes)
-    config = one([without_shift(config, words) for config in parse(schema, words, RIDGE)], name)
+    _no_words(words, name, takes)
+    config = one([without_shift(config, words) for config in parse(schema, words)], name)
     config.check_places()
     return config
 
 
-def _no_more_words(words: Sequence[str], name: str, takes: str) -> None:
-    for word in words:
-        if "=" not in word:
-            raise InputError(f"{word!r}: transduce {name} takes {takes}, and keys with =")
+def _no_words(words: Sequence[str], name: str, takes: str) -> None:
+    if word := next((word for word in words if "=" not in word), ""):
+        raise InputError(f"{word!r}: transduce {name} takes {takes}, and keys with =")
 
 
-data = typer.Typer(cls=Verbs, rich_markup_mode=None, help="Check a benchmark's files, or show where to get them.")
+data = typer.Typer(rich_markup_mode=None, help="Check a benchmark's files, or show where to get them.")
 app.add_typer(data, name="data")
 
 
@@ -192,21 +187,19 @@ app.add_typer(data, name="data")
 def check(settings: Settings = None, json: Json = False) -> int:
     """Read every picture of a benchmark; the exit code is 2 if some are missing, superfluous or broken.
 
-    Counts classes and pictures, and lists missing, superfluous and broken ones, and pictures that occur in two splits,
-    which are no error: some benchmarks were published with them. Prints a fingerprint of the pictures, which does not
-    depend on the file format, and names the published copy if the fingerprint is known.
+    Lists missing, superfluous and broken pictures, and those that occur in two splits, which are no error: some
+    benchmarks were published with them. Prints a fingerprint of the pictures, which does not depend on the file format.
 
     Examples:
       transduce data check benchmark=mini root=FOLDER
       transduce data check benchmark=cub root=CUB_200_2011 --json
     """
     keys = settings or []
-    _no_more_words(keys, "data check", "no words, but benchmark=NAME root=FOLDER")
+    _no_words(keys, "data check", "no words, but benchmark=NAME root=FOLDER")
     chosen = one(parse(TrainConfig, keys), "data check").benchmark
-    for key in keys:
-        name = split(key)[0].removeprefix("benchmark.")
-        if name not in ("benchmark", *chosen.options):
-            raise unknown("key", name, ("benchmark", *chosen.options))
+    known = ("benchmark", *chosen.options)
+    if wrong := next((name for key in keys if (name := split(key)[0].removeprefix("benchmark.")) not in known), ""):
+        raise unknown("key", wrong, known)
     from fsl.benchmarks.survey import survey
     from runs.cli.survey import as_json, show
 
@@ -230,12 +223,10 @@ def where(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = Fal
     if name not in known and ":" not in name:
         raise unknown("data set", name, known)
     group = known.get(name, "benchmark")
-    chosen = groups.option(group, name)
-    from fsl.benchmarks.listed import ListedBenchmark
-
-    about: dict[str, str] = {group: name, "about": groups.comment(group, name) or name}
-    if issubclass(chosen.kind, ListedBenchmark):
-        about |= {"from": chosen.kind.catalogue.home, "root": f"a folder with {chosen.kind.catalogue.wanted}"}
+    chosen, about = groups.option(group, name), {group: name, "about": groups.comment(group, name) or name}
+    catalogue = getattr(chosen.kind, "catalogue", None)
+    if catalogue is not None:
+        about |= {"from": catalogue.home, "root": f"a folder with {catalogue.wanted}"}
     elif place := next((key for key in PLACES if key in chosen.options), None):
         about[place] = groups.comments(group, name).get(place, "")
     else:
@@ -250,7 +241,6 @@ def where(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = Fal
 
 
 imports = typer.Typer(
-    cls=Verbs,
     rich_markup_mode=None,
     help="Convert features and weights written by other programs. No code in a file is executed; a pickle that "
     "requires it is rejected.\n\nImporting is optional for single files: transduce evaluate also accepts "
@@ -287,16 +277,14 @@ def features(
 ) -> int:
     """Convert features that another program extracted to a feature bank.
 
-    Reads SimpleShot's output.plk, the pickles of S2M2 and PT-MAP, and .npy, .npz, .pt, .safetensors and .parquet files.
-    An .npz, .pt or .safetensors has arrays features (N, D) and labels (N,), optionally with the split in the name, and
-    optionally class_names, text (K, D), logit_scale and base_mean. A .parquet has a column of lists, or columns of
-    floats, and a column of labels. A FOLDER with one subfolder of pictures per class is encoded by a network.
+    Reads the pickles of SimpleShot, S2M2 and PT-MAP, and .npy, .npz, .pt, .safetensors and .parquet files. An .npz,
+    .pt or .safetensors has arrays features (N, D) and labels (N,), optionally class_names, text (K, D), logit_scale and
+    base_mean. A .parquet has a column of lists, or columns of floats, and a column of labels. A FOLDER with one
+    subfolder of pictures per class is encoded by a network.
 
     Examples:
-      transduce import features output.plk
       transduce import features features.npz split=validation output=validation.safetensors
       transduce import features clip.parquet column=embedding label_column=category
-      transduce import features images.npy labels=labels.csv text_features=text.npy classes=names.txt
       transduce import features pictures --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
     """
     from runs.own_data.importing import import_features

@@ -33,16 +33,14 @@ def table(
 
     transduce table NAME [key=value ...] shows means over seeds, and checks the papers' claims on the same runs. NAME is
     an experiment (transduce list experiments), a YAML file of one, or a paper's table (transduce list tables), which
-    shows the printed values beside the measured ones with a verdict for each cell. thesis/4.4@glyphs is that table on
-    another benchmark with a small backbone. A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER
-    sets the folder of one benchmark's images. A run fills a cell only if all its keys match. Missing runs are started
-    with --run-missing only, several at once: parallel.n_jobs=4, parallel.backend=dask or submitit.
+    shows the printed values beside the measured ones with a verdict for each cell. A key replaces a value of the table,
+    as in tasks=2000. A run fills a cell only if all its keys match. Missing runs are started with --run-missing only,
+    several at once: parallel.n_jobs=4, parallel.backend=dask or submitit.
 
     Examples:
-      transduce table quickstart
       transduce table all_strategies tasks=1000 --run-missing -y
-      transduce table thesis/4.1 mini.root=FOLDER
-      transduce table thesis/4.4@glyphs --run-missing --limit-minutes 30
+      transduce table thesis/4.1 mini.root=FOLDER                              (the folder of one benchmark's images)
+      transduce table thesis/4.4@glyphs --run-missing --limit-minutes 30       (on another benchmark)
     """
     name, keys = named(settings, "table", f"names are {', '.join(names('experiment'))}; see transduce list tables")
     from runs.parallel import Parallel
@@ -78,14 +76,12 @@ def figure(
 
     transduce figure NAME[@BENCHMARK] [key=value ...] saves it as PDF, SVG and PNG with its caption, and logs it to
     MLflow with the runs it shows; transduce list figures shows the names. NAME@BENCHMARK draws it on another benchmark
-    with the backbone conv4; a figure of clustering takes NAME@DATASET. A key replaces the paper's value, as in
-    tasks=500; root=FOLDER is the folder of the data. Missing runs are started with --run-missing only.
+    with the backbone conv4; a figure of clustering takes NAME@DATASET. A key replaces the paper's value; root=FOLDER is
+    the folder of the data. Missing runs are started with --run-missing only.
 
     Examples:
-      transduce figure thesis/4.1@glyphs tasks=500 --run-missing -y
       transduce figure thesis/2.1 root=FOLDER --run-missing -y
-      transduce figure thesis/2.2@digits --run-missing -y
-      transduce figure thesis/4.2@mini root=FOLDER checkpoint=model_best.pth.tar --run-missing -y
+      transduce figure thesis/4.1@glyphs tasks=500 --run-missing -y
     """
     from runs.figures.papers import DRAWN, OWN, drawing
 
@@ -137,9 +133,7 @@ def report(
     """Write all tracked runs as a static site.
 
     The tables of each paper with the printed values beside those of the shipped runs and of your own, each method with
-    its results, and for every number a link to its run, in the folder report/ of the results. --counts prints how many
-    cells of the papers' tables have a printed number, shipped runs and runs of your own, and each verdict; with --json
-    also for each table.
+    its results, and for every number a link to its run, in the folder report/ of the results.
     """
     if results == "":
         raise InputError("results= is empty; give a folder, or omit it")

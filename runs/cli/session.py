@@ -1,6 +1,5 @@
 """What the verbs that run configs share: checked configs, the store, the record of runs, and the plan."""
 
-import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -20,21 +19,13 @@ SHOWN = 20  # lines of a plan, or jobs, that are shown; the others are counted
 
 
 class Session:
-    """Validated configs, with the store and the record they use.
-
-    Args:
-        configs: configs with the same `results`.
-        as_json: whether the verb prints JSON.
-        results: the folder of results if `configs` is empty.
-
-    Attributes:
-        settings: the settings that were typed.
+    """Validated configs with the same `results`, and the store and the record they use.
 
     Raises:
         InputError: a strategy, benchmark or training rejects a value.
     """
 
-    settings: Sequence[str] = ()
+    settings: Sequence[str] = ()  # as typed
 
     def __init__(self, configs: Sequence[RunConfig], *, as_json: bool = False, results: str | None = None) -> None:
         from runs.cache import Store
@@ -68,11 +59,7 @@ class Session:
         return 0
 
     def run(self, *, force: bool = False) -> list[Any]:
-        """Return the results of the configs, computed or reused; `close` raises the error of one that failed.
-
-        Raises:
-            Exception: the error of the first config, if all failed.
-        """
+        """Return the results of the configs, computed or reused; if all failed, raise the error of the first."""
         from runs.jobs import compute
 
         results, self.failed = compute(self.configs, self.tracker, self.console, force)
@@ -83,13 +70,7 @@ class Session:
     def run_missing(
         self, configs: Sequence[RunConfig], parallel: "Parallel", yes: bool, minutes: float = math.inf
     ) -> int:
-        """Run what is missing of some configs, after the user has confirmed the plan.
-
-        Args:
-            configs: the configs.
-            parallel: where they run.
-            yes: whether the plan is confirmed.
-            minutes: after which no job is started.
+        """Run what is missing of some configs, after the user has confirmed the plan; start no job after some minutes.
 
         Returns:
             The exit code of the first failure, else 0, also if time ran out or the user declined.
@@ -102,8 +83,7 @@ class Session:
 
         if minutes < math.inf and not (minutes > 0 and parallel.backend != "submitit"):
             raise InputError("--limit-minutes takes a number above 0; with submitit, set parallel.timeout_min instead")
-        said = self.console
-        batch = missing(configs, self.store)
+        said, batch = self.console, missing(configs, self.store)
         for kind in dict.fromkeys(map(type, batch.cached)):  # recorded, if they are not in MLflow
             compute([config for config in batch.cached if type(config) is kind], self.tracker, said)
         if batch.jobs:
@@ -124,10 +104,7 @@ class Session:
         return batch.code
 
     def varying(self, config: RunConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
-        """Return keys with different values among the configs, with this config's values as text.
-
-        A field does not vary if it only differs between different options of its group.
-        """
+        """Return keys whose values differ among configs with the same option, with this config's values as text."""
         values: dict[str, dict[str, set[str]]] = {}
         for flat in (other.shown() for other in self.configs):
             for key, value in flat.items():
@@ -139,11 +116,7 @@ class Session:
         return {key.rpartition(".")[2]: config.shown().get(key, "") for key in kept if key not in leave_out}
 
     def close(self) -> int:
-        """Print where the results are, and return the exit code.
-
-        Raises:
-            Exception: the error of the first config that failed.
-        """
+        """Print where the results are, and return the exit code; raise the error of the first config that failed."""
         place = self.store.root if self.tracker.own else self.tracker.place
         self.console.note(f"runs: {place} (open them with transduce ui)")
         if self.failed:
@@ -157,19 +130,15 @@ Show = Callable[[Session, list[Any]], None]
 def run_verb(
     name: str, schema: type[RunConfig], configs: Callable[[Sequence[str]], Sequence[RunConfig]] | None = None
 ) -> Callable[[Show], Show]:
-    """Register a function that shows results as a verb that runs configs, or plans them.
+    """Register a function that shows results as a verb that runs configs of a class, or plans them.
 
-    Args:
-        name: the verb.
-        schema: class of the configs.
-        configs: reads the settings and checks them; default: `parse`.
+    `configs` reads the settings and checks them; default: `parse`.
     """
 
     def register(show: Show) -> Show:
         def run(settings: Settings = None, dry_run: DryRun = False, force: Force = False, json: Json = False) -> int:
             words = settings or []
-            read = configs or functools.partial(parse, schema)
-            session = Session(read(words), as_json=json)
+            session = Session(configs(words) if configs else parse(schema, words), as_json=json)
             session.settings = words
             if dry_run:
                 return session.show_plan()

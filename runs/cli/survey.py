@@ -15,17 +15,13 @@ def show(checked: "Survey", console: Console) -> None:
     rows, listed = [], dict[str, list[str]]()
     for part in checked.splits:
         counts = {"classes": part.expected_classes, "pictures": part.expected_pictures}
-        found = {
-            name: f"{getattr(part, name):,}" + (f" of {count:,}" if count else "") for name, count in counts.items()
-        }
+        found = {name: f"{getattr(part, name):,}" + (f" of {n:,}" if n else "") for name, n in counts.items()}
         rows.append({"split": part.split, **found, "broken": f"{len(part.broken):,}"})
         listed |= {f"{part.split}: {kind}": list(getattr(part, kind)) for kind in ("missing", "extra", "broken")}
     for group in checked.twins:
-        kind = "the same picture twice in a class"
-        if len({spot.class_name for spot in group}) > 1:
-            kind = "the same picture in two classes"
-        if len({spot.split for spot in group}) > 1:
-            kind = "the same picture in two splits"
+        classes, splits = ({getattr(spot, name) for spot in group} for name in ("class_name", "split"))
+        where = "two splits" if len(splits) > 1 else "two classes" if len(classes) > 1 else "a class"
+        kind = f"the same picture {'in' if where != 'a class' else 'twice in'} {where}"
         same = (f"{_short(spot.name)} ({spot.split}, {spot.class_name})" for spot in group)
         listed.setdefault(kind, []).append("  =  ".join(same))
     title = f"{checked.layout}, fingerprint {checked.fingerprint}"

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -23,13 +23,10 @@ FILES = (*PLACES, "path")  # fields that say where the data of a choice are; a c
 
 
 def key(default: Any, about: str, *, execution: bool = False, counts: bool | None = True) -> Any:
-    """Define a top-level key. A key whose default is {} takes any keys below it, as `trainer.max_epochs=5`.
+    """Define a top-level key with its text in the help. A key whose default is {} takes any keys below it.
 
-    Args:
-        default: the default.
-        about: description for the help text.
-        execution: whether it sets how and where to run, and cannot change the result.
-        counts: whether it is a result key; None: only if it is set, since a result from before it has the same key.
+    `execution`: it sets how and where to run, and cannot change the result. `counts`: whether it is a result key; None:
+    only if it is set, since a result from before it has the same key.
     """
     metadata = {"about": about, "execution": execution, "counts": counts and not execution}
     given = {"default_factory": dict} if default == {} else {"default": default}
@@ -38,13 +35,10 @@ def key(default: Any, about: str, *, execution: bool = False, counts: bool | Non
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Base class of all configs. Fields that are not defined by `key` are groups.
+    """Base class of all configs. Fields that are not defined by `key` are groups."""
 
-    Attributes:
-        offered: the group of a field's options, if its name differs from the field.
-    """
-
-    offered: ClassVar[Mapping[str, str]] = {}
+    offered: ClassVar[Mapping[str, str]] = {}  # the group of a field's options, if its name differs from the field
+    defaults: ClassVar[Mapping[str, str]] = {}  # options of groups that are default here, if not those of the group
 
     seed: Annotated[int, AtLeast(0)] = key(0, "seed of all random numbers")
     device: str = key("auto", "auto, cpu, cuda or cuda:N", execution=True)
@@ -52,10 +46,9 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         hints = hints_of(type(self))
-        for field in top_level(type(self)):
-            value = getattr(self, field.name)
-            if problem := mismatch(value, hints[field.name]):
-                raise InputError(f"{field.name} must be {problem}, not {value!r}")
+        for name, value in self._values().items():
+            if problem := mismatch(value, hints[name]):
+                raise InputError(f"{name} must be {problem}, not {value!r}")
         if self.results == "":
             raise InputError("results= is empty; give a folder, or omit it")
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
@@ -65,17 +58,16 @@ class RunConfig:
         """Return the chosen option of each group."""
         return {name: getattr(self, name) for name in group_names(type(self))}
 
-    def flat(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return all keys in dotted form with their values: `{"strategy": "laplacianshot", "strategy.weight": 0.7}`.
 
-        Values are null, booleans, numbers and strings; a list is written as a string. `strategy.name` is added if the
-        option is a preset, and names the plug-in it builds.
+        `strategy.name` is added if the option is a preset, and names the plug-in it builds.
         """
-        return {name: write(value) if isinstance(value, (tuple, Mapping)) else value for name, value in self._items()}
-
-    def as_json(self) -> dict[str, Any]:
-        """Return `flat()` with lists as lists."""
         return dict(self._items())
+
+    def flat(self) -> dict[str, Any]:
+        """Return `as_json()` with lists as strings: all values are null, booleans, numbers or strings."""
+        return {name: write(value) if isinstance(value, (tuple, Mapping)) else value for name, value in self._items()}
 
     def shown(self) -> dict[str, str]:
         """Return `flat()` for display: values as strings, and `tuned` for the fields that tuning chooses."""
@@ -83,21 +75,21 @@ class RunConfig:
         return {name: "null" if value is None else str(value) for name, value in self.flat().items()} | chosen
 
     def result_keys(self) -> dict[str, Any]:
-        """Return `flat()` without the keys that cannot change the result, such as folders, whose content is hashed
-        separately.
+        """Return `flat()` without keys that cannot change the result, such as folders, whose content is hashed apart.
 
-        A group is represented by its plug-in and values, so that a preset and the same values given one by one are the
-        same run.
+        A group is its plug-in and values, so that a preset and the same values given one by one are the same run.
         """
-        counts = {field.name: field.metadata["counts"] for field in top_level(type(self))}
-        unset = {field.name for field in top_level(type(self)) if getattr(self, field.name) == field.default}
-        kept: dict[str, Any] = {}
+        left_out = {field.name for field in top_level(type(self)) if not self._counts(field)}
+        kept = {}
         for name, value in self.flat().items():
             first, _, below = name.partition(".")
-            how = counts.get(first, True)
-            if below not in (*PLACES, "name") and (how or (how is None and first not in unset)):
+            if first not in left_out and below not in (*PLACES, "name"):
                 kept[name] = value
         return kept | {group: dotted(choice.plugin) for group, choice in self.choices().items()}
+
+    def _counts(self, field: "dataclasses.Field[Any]") -> bool:
+        counts = field.metadata["counts"]
+        return getattr(self, field.name) != field.default if counts is None else bool(counts)
 
     def arguments(self) -> list[str]:
         """Return the command-line arguments from which `parse` returns this config."""
@@ -105,7 +97,7 @@ class RunConfig:
 
     def to_yaml(self) -> str:
         """Return the config as YAML text, readable with `OmegaConf.load` and with `experiment=FILE.yaml`."""
-        return dump(self.nested())
+        return to_yaml([self])
 
     def nested(self) -> dict[str, Any]:
         """Return all keys; a group with fields is a mapping of its name and its fields."""
@@ -113,19 +105,19 @@ class RunConfig:
             group: {"name": choice.name, **choice.options} if choice.options else choice.name
             for group, choice in self.choices().items()
         }
-        values = {field.name: getattr(self, field.name) for field in top_level(type(self))}
-        return chosen | {name: value for name, value in values.items() if value != {}}
+        return chosen | {name: value for name, value in self._values().items() if value != {}}
 
-    def _items(self) -> Iterable[tuple[str, Any]]:
+    def _values(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in top_level(type(self))}
+
+    def _items(self) -> Iterator[tuple[str, Any]]:
         for group, choice in self.choices().items():
             yield group, choice.name
             if choice.plugin != choice.name:
                 yield f"{group}.name", choice.plugin
-            for name, value in choice.options.items():
-                yield f"{group}.{name}", value
-        for field in top_level(type(self)):
-            value = getattr(self, field.name)
-            yield from _leaves(field.name, value) if isinstance(value, Mapping) else [(field.name, value)]
+            yield from ((f"{group}.{name}", value) for name, value in choice.options.items())
+        for name, value in self._values().items():
+            yield from _leaves(name, value) if isinstance(value, Mapping) else [(name, value)]
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with changed top-level keys."""
@@ -150,11 +142,6 @@ def hints_of(schema: Any) -> dict[str, Any]:
 def _hints(schema: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(schema, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(schema)}
-
-
-def mappings(schema: type[RunConfig]) -> list[str]:
-    """Return the top-level keys that take any keys below them."""
-    return [field.name for field in top_level(schema) if field.default_factory is dict]
 
 
 def group_names(schema: type[RunConfig]) -> list[str]:

@@ -96,11 +96,7 @@ class ClusterConfig(RunConfig):
         return share or None
 
     def result_keys(self) -> dict[str, Any]:
-        """Return the keys that can change the result.
-
-        A file of labels is represented by its content. The contents of the data set's files and of the selection are
-        added separately.
-        """
+        """Return the keys that can change the result; a file of labels is its content, other files are added apart."""
         kept = super().result_keys()
         kept.pop("dataset.path", None)
         if not self.learns:

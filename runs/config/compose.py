@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones.names import check_backbone
 from runs.config import groups, overrides
-from runs.config.base import RunConfig, group_names, group_of, hints_of, mappings, top_level
+from runs.config.base import RunConfig, group_names, group_of, hints_of, top_level
 from runs.config.groups import GROUPS, Choice
 from runs.config.schemas import SCHEMAS
 from runs.config.source import REQUIRED, is_mentioned
@@ -28,12 +28,11 @@ DEFAULTS = (
 
 
 class Setting(NamedTuple):
-    """One `key=text`: of the command line, or of an experiment, where the text may be a list in brackets."""
+    """One `key=text` of the command line, or of an experiment."""
 
     key: str
     text: str
     experiment: str = ""
-    is_list: bool = False
 
     def __str__(self) -> str:
         return f"experiment {self.experiment}: {self.key}" if self.experiment else self.key
@@ -44,12 +43,8 @@ def parse(schema: type[C], arguments: Sequence[str], under: Mapping[str, str] | 
 
     The order follows the keys as typed; the last key varies fastest. If only some of the chosen options have a field
     (`strategy=simpleshot,laplacianshot weight=0.1,1`), it is varied for these; equal configs are returned once. With
-    `tuning`, several values of a strategy's field do not create several configs: tuning chooses among them.
-
-    Args:
-        schema: the class of the configs.
-        arguments: settings of the form key=value.
-        under: values by key that the arguments override, like those of an experiment.
+    `tuning`, several values of a strategy's field do not create several configs: tuning chooses among them. The
+    arguments override the values `under` them, like those of an experiment.
 
     Raises:
         InputError: a key, option or value is invalid; the message names it and suggests the closest valid one.
@@ -59,10 +54,9 @@ def parse(schema: type[C], arguments: Sequence[str], under: Mapping[str, str] | 
     typed = [item for item in settings if item.key != "experiment"]
     if len(named) > 1:
         raise InputError("experiment is given twice; for several experiments, write experiment=a,b")
-    files = [name.text for item in named for name in overrides.values(item.key, item.text)]
-    below = [Setting(key, text) for key, text in (under or {}).items()]
+    overlays = [lines for item in named for name in _names(item) for lines in experiment(name, typed)]
     configs: list[C] = []
-    for overlay in [lines for name in files for lines in experiment(name, typed)] or [below]:
+    for overlay in overlays or [[Setting(key, text) for key, text in (under or {}).items()]]:
         for config in _product(schema, overlay, typed):
             configs += [] if config in configs else [config]
     return configs
@@ -72,29 +66,25 @@ def experiment(name: str, typed: Sequence[Setting] = ()) -> list[list[Setting]]:
     """Return the settings of an experiment: one list, or one for each entry of `each`, whose settings vary together.
 
     Raises:
-        InputError: the experiment does not exist; `each` is not a list of settings; or the command line sets some but
-            not all keys of `each`, which would combine unrelated settings.
+        InputError: the file is not valid, or the command line sets some but not all keys of `each`.
     """
     content = groups.experiment(name)
     each = content.pop("each", [{}])
-    if "defaults" in content:
-        raise InputError(f"experiment {name}: {DEFAULTS}")
-    if not (isinstance(each, list) and each and all(isinstance(line, dict) for line in each)):
-        raise InputError(f"experiment {name}: each must be a list of settings, as - {{shot: 1, tasks: 100}}")
     try:
+        if "defaults" in content:
+            raise InputError(DEFAULTS)
+        if not (isinstance(each, list) and each and all(isinstance(line, dict) for line in each)):
+            raise InputError("each must be a list of settings, as - {shot: 1, tasks: 100}")
         shared, *lines = [dict(_leaves(settings)) for settings in (content, *each)]
+        together = list(dict.fromkeys(key for line in lines for key in line))
+        present = {item.key.rpartition(".")[2] for item in typed}.intersection(together)
+        if 0 < len(present) < len(together):
+            given = ", ".join(sorted(present))
+            raise InputError(f"{', '.join(together)} vary together; give all of them or none, not only {given}")
     except InputError as error:
         raise InputError(f"experiment {name}: {error}") from error
-    together = list(dict.fromkeys(key for line in lines for key in line))
-    present = {item.key.rpartition(".")[2] for item in typed}.intersection(together)
-    if 0 < len(present) < len(together):
-        raise InputError(
-            f"experiment {name}: {', '.join(together)} vary together; give all of them or none, not only "
-            f"{', '.join(sorted(present))}"
-        )
     return [
-        [Setting(key, overrides.of_file(value).text, name, isinstance(value, list)) for key, value in settings.items()]
-        for settings in ({**shared, **line} for line in lines)
+        [Setting(key, overrides.of_file(value).text, name) for key, value in (shared | line).items()] for line in lines
     ]
 
 
@@ -115,18 +105,14 @@ def _leaves(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
 
 def accepts(schema: type[RunConfig], name: str) -> bool:
     """Return whether a verb, given by the class of its configs, accepts all keys and options of an experiment."""
-    for lines in experiment(name):
-        try:
-            candidates = _candidates(schema, lines)
-            if not all(_target(schema, item, candidates) for item in lines):
-                return False
-        except InputError:
-            return False
-    return True
+    try:
+        return all(_target(schema, item, _candidates(schema, lines)) for lines in experiment(name) for item in lines)
+    except InputError:
+        return False
 
 
 def _product(schema: type[C], overlay: Sequence[Setting], typed: Sequence[Setting]) -> Iterator[C]:
-    candidates = _candidates(schema, [*overlay, *typed])
+    candidates, of_overlay = _candidates(schema, [*overlay, *typed]), _candidates(schema, overlay)
     given = {item.key for item in (*overlay, *typed)}
     axes: dict[str, list[Any]] = {}
     for choice in candidates:
@@ -136,7 +122,7 @@ def _product(schema: type[C], overlay: Sequence[Setting], typed: Sequence[Settin
         first: dict[str, str] = {}
         for item in source:
             target = _target(schema, item, candidates)
-            if not target and item.experiment and _target(schema, item, _candidates(schema, overlay)):
+            if not target and item.experiment and _target(schema, item, of_overlay):
                 continue  # a field of the experiment's option, in whose place another one was typed
             if not target:
                 raise _unknown(schema, item, candidates)
@@ -168,18 +154,23 @@ def _candidates(schema: type[RunConfig], settings: Sequence[Setting]) -> list[Ch
             pairs = itertools.product(chosen["benchmark"], chosen["backbone"])
             chosen[group] = list(dict.fromkeys(groups.default(group, *pair) for pair in pairs))
         else:
-            chosen[group] = groups.default(group_of(schema, group)).split(",")
+            chosen[group] = schema.defaults.get(group, groups.default(group_of(schema, group))).split(",")
     return [groups.option(group_of(schema, key), name) for key, names in chosen.items() for name in names]
 
 
 def _names(item: Setting) -> list[str]:
-    return [value.text for value in overrides.values(item.key, item.text[1:-1] if item.is_list else item.text)]
+    return [name.text for one in overrides.values(item.key, item.text) for name in overrides.items(item.key, one)]
+
+
+def _mappings(schema: type[RunConfig]) -> list[str]:
+    """Return the top-level keys that take any keys below them."""
+    return [field.name for field in top_level(schema) if field.default_factory is dict]
 
 
 def _target(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice]) -> str:
     """Return the key with its group, as strategy.weight for weight; empty if there is no such key."""
     group, _, field = item.key.rpartition(".")
-    if item.key in hints_of(schema) or item.key.partition(".")[0] in mappings(schema):
+    if item.key in hints_of(schema) or item.key.partition(".")[0] in _mappings(schema):
         return item.key
     owners = {choice.key for choice in candidates if field in choice.options and group in ("", choice.key)}
     if len(owners) > 1:
@@ -193,30 +184,26 @@ def _values(schema: type[RunConfig], item: Setting, target: str, candidates: Seq
     group, dot, field = target.partition(".")
     if target in group_names(schema):
         return _names(item)
-    if target in mappings(schema):
-        found = [value.value for value in overrides.values(item.key, item.text)]
-        if not all(isinstance(value, dict) for value in found):
-            raise InputError(f"{item} takes keys below it, as {target}.KEY=value, not {item.text!r}")
-        return found
-    hint = hints_of(schema).get(target, Any)
+    hint = Any if group in _mappings(schema) else hints_of(schema).get(target, Any)
     if group in group_names(schema):
         choice = next(choice for choice in candidates if choice.key == group and field in choice.options)
         hint = groups.described(choice.group, choice.plugin).hints[field]
     others = [f"{choice.key}.{target}" for choice in candidates if target in choice.options and not dot]
     place = f"{item} (another key is {others[0]})" if others else str(item)
-    return overrides.of_field(place, item.text, hint, item.is_list)
+    found = overrides.of_field(place, item.text, hint)
+    if target in _mappings(schema) and not all(isinstance(value, dict) for value in found):
+        raise InputError(f"{item} takes keys below it, as {target}.KEY=value, not {item.text!r}")
+    return found
 
 
 def _config(schema: type[C], point: Mapping[str, Any]) -> C:
     """Return the config with one value of each key."""
     fields: dict[str, Any] = {field.name: point[field.name] for field in top_level(schema) if field.name in point}
-    for name in mappings(schema):
-        below = {key.removeprefix(f"{name}."): point[key] for key in point if key.startswith(f"{name}.")}
-        if below:
-            mapping = OmegaConf.create(fields.get(name, {}))
-            for key, value in below.items():
-                OmegaConf.update(mapping, key, value, force_add=True)
-            fields[name] = OmegaConf.to_container(mapping)
+    for name in _mappings(schema):
+        mapping = OmegaConf.create(fields.get(name, {}))
+        for key in (key for key in point if key.startswith(f"{name}.")):
+            OmegaConf.update(mapping, key.removeprefix(f"{name}."), point[key], force_add=True)
+        fields[name] = OmegaConf.to_container(mapping)
     for group in group_names(schema):
         name = point[group] if group in point else groups.default(group, point["benchmark"], point["backbone"])
         choice = groups.option(group_of(schema, group), name)
@@ -233,19 +220,21 @@ def _config(schema: type[C], point: Mapping[str, Any]) -> C:
 def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice]) -> InputError:
     """Return the error about an unknown key, with the nearest key, the verb that has it, or the option that has it."""
     group, _, field = item.key.rpartition(".")
-    dotted = [f"{choice.key}.{name}" for choice in candidates for name in choice.options]
     if group in group_names(schema):
         chosen = [choice for choice in candidates if choice.key == group]
         fields = [name for choice in chosen for name in choice.options]
         return unknown(f"field of {group} {', '.join(choice.name for choice in chosen)}:", field, fields or ["none"])
-    known = dotted if group else [*hints_of(schema), "experiment", *(name.partition(".")[2] for name in dotted)]
+    known = [f"{choice.key}.{name}" for choice in candidates for name in choice.options]
+    if not group:
+        known = [*hints_of(schema), "experiment", *(name.partition(".")[2] for name in known)]
     initials = [name for name in known if "_" in name and item.key == "".join(word[0] for word in name.split("_"))]
     if near := initials or difflib.get_close_matches(item.key.lower(), known, n=1, cutoff=0.8):
         return InputError(f"unknown key {str(item)!r}; did you mean {near[0]!r}?")
-    for verb, other in SCHEMAS.items():
-        if other is not schema and item.key.partition(".")[0] in hints_of(other):
-            verbs = [verb, *(one for one in SCHEMAS if item.experiment and accepts(SCHEMAS[one], item.experiment))]
-            return InputError(f"{item} is a key of `transduce {verbs[-1]}`, not of this verb")
+    verbs = [verb for verb, other in SCHEMAS.items() if item.key.partition(".")[0] in hints_of(other)]
+    if item.experiment:
+        verbs = [verb for verb in verbs if accepts(SCHEMAS[verb], item.experiment)] or verbs
+    if verbs:
+        return InputError(f"{item} is a key of `transduce {verbs[0]}`, not of this verb")
     for verb, other in ({"": schema, **SCHEMAS} if is_mentioned(item.key) else {}).items():
         for key in group_names(other):
             kind = GROUPS[group_of(other, key)]
@@ -253,5 +242,4 @@ def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice
                 if item.key in groups.described(kind.name, name).hints:
                     remedy = f"`transduce {verb}` has it" if verb else f"omit it, or add {key}={name}, which has it"
                     return InputError(f"unknown key {str(item)!r}; {remedy}")
-    place = f"experiment {item.experiment}: " if item.experiment else ""
-    return InputError(f"{place}{unknown('key', item.key, known, '--help')}")
+    return unknown("key", str(item), known, "--help")

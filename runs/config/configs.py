@@ -6,21 +6,12 @@
 line overrides them. Neither torch nor MLflow is imported here, except by `Choice.build`.
 """
 
-from runs.config.base import RunConfig
-from runs.config.cluster import ClusterConfig
-from runs.config.compose import parse
-from runs.config.fair import FairConfig
-from runs.config.groups import Choice
-from runs.config.schemas import SCHEMAS, EvaluateConfig, TrainConfig, TuneConfig
-
-__all__ = [
-    "SCHEMAS",
-    "Choice",
-    "ClusterConfig",
-    "EvaluateConfig",
-    "FairConfig",
-    "RunConfig",
-    "TrainConfig",
-    "TuneConfig",
-    "parse",
-]
+from runs.config.base import RunConfig as RunConfig
+from runs.config.cluster import ClusterConfig as ClusterConfig
+from runs.config.compose import parse as parse
+from runs.config.fair import FairConfig as FairConfig
+from runs.config.groups import Choice as Choice
+from runs.config.schemas import SCHEMAS as SCHEMAS
+from runs.config.schemas import EvaluateConfig as EvaluateConfig
+from runs.config.schemas import TrainConfig as TrainConfig
+from runs.config.schemas import TuneConfig as TuneConfig

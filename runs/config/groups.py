@@ -37,27 +37,16 @@ SAME = "same"
 
 @dataclass(frozen=True)
 class Group:
-    """One group of options.
-
-    Attributes:
-        name: name of the group.
-        default: the default option, in the syntax of the command line.
-        about: short description for the help text.
-        plugins: table of the option's classes, if each option has a class of its own.
-        builds: `package.module:Class`, if all options are settings of one class.
-        nothing: the option for "none", if there is one; it builds None.
-        decided: for estimators as in scikit-learn, the parameters that the stage sets; None: dataclasses.
-        files: folder of its presets in `configs/`; empty: the name.
-    """
+    """One group of options."""
 
     name: str
-    default: str
-    about: str
-    plugins: Plugins | None = None
-    builds: str = ""
-    nothing: str = ""
-    decided: tuple[str, ...] | None = None
-    files: str = ""
+    default: str  # the default option, in the syntax of the command line
+    about: str  # for the help text
+    plugins: Plugins | None = None  # table of the options' classes, if each has one of its own
+    builds: str = ""  # package.module:Class, if all options are settings of one class
+    nothing: str = ""  # the option for "none", which builds None
+    decided: tuple[str, ...] | None = None  # parameters of estimators that the stage sets; None: dataclasses
+    files: str = ""  # folder of its presets in configs/; empty: the name
 
     @property
     def key(self) -> str:
@@ -87,19 +76,12 @@ GROUPS: dict[str, Group] = {group.name: group for group in DEFINED}
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen option of a group, with all its fields.
+    """The chosen option of a group, with all its fields."""
 
-    Attributes:
-        group: name of the group.
-        name: name of the option, as typed.
-        options: all fields with their values; lists are tuples, and a `Grid` holds the values that tuning tries.
-        plugin: name of the plug-in to build; differs from `name` for a preset.
-    """
-
-    group: str
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    plugin: str = ""
+    group: str  # name of the group
+    name: str  # name of the option, as typed
+    options: Mapping[str, Any] = field(default_factory=dict)  # lists are tuples; a `Grid` has the values to be tried
+    plugin: str = ""  # name of the plug-in to build; differs from `name` for a preset
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plugin", self.plugin or self.name)
@@ -176,13 +158,8 @@ def folder() -> pathlib.Path:
     return root / "configs" if (root / "configs").is_dir() else root.parent / "configs"
 
 
-def options_folder(group: str) -> pathlib.Path:
-    """Return the folder with the presets of a group (or the experiments)."""
-    return folder() / ((GROUPS[group].files if group in GROUPS else "") or group)
-
-
 def file(group: str, name: str) -> pathlib.Path:
-    """Return the path of a file of `configs/` such as an experiment, or of a YAML file given by its path.
+    """Return the path of a file of `configs/`, such as a preset or an experiment, or the path of a file of one's own.
 
     Raises:
         InputError: the name is unknown; the message suggests the closest.
@@ -192,6 +169,11 @@ def file(group: str, name: str) -> pathlib.Path:
     if name not in names(group):
         raise unknown(group, name, names(group))
     return options_folder(group) / f"{name}.yaml"
+
+
+def options_folder(group: str) -> pathlib.Path:
+    """Return the folder with the presets of a group (or the experiments)."""
+    return folder() / ((GROUPS[group].files if group in GROUPS else "") or group)
 
 
 def names(group: str) -> list[str]:
@@ -231,13 +213,12 @@ def _option(group: str, name: str) -> Choice:
         return Choice(group, name)
     if group == "backbone" and 0 < len(name) < 200:
         return Choice(group, name, plugin=name.removeprefix(TIMM))
-    if ":" in name and kind.plugins:
-        return Choice(group, name, described(group, name).defaults)
     if ":" in name and group == "network":
         raise InputError(f"network={name}: your own network is an architecture: network=small_cnn architecture={name}")
-    if name not in names(group):
+    own = ":" in name and kind.plugins
+    if not own and name not in names(group):
         raise kind.plugins.unknown(name, names(group), kind.key) if kind.plugins else unknown(group, name, names(group))
-    if not (options_folder(group) / f"{name}.yaml").is_file():
+    if own or not (options_folder(group) / f"{name}.yaml").is_file():
         return Choice(group, name, described(group, name).defaults)
     return _file_option(group, name)
 

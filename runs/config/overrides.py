@@ -103,18 +103,17 @@ def _parts(key: str, text: str) -> list[str]:
 
 
 def _value(key: str, text: str) -> Value:
-    quoted = text[0] in "'\"" and text[-1] == text[0] and len(text) > 1
-    if quoted or (text[0] == "{" and text[-1] == "}"):
+    ends = text[0] + text[-1] if len(text) > 1 else ""
+    if ends in ("''", '""', "{}"):
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError as error:
-            if quoted:
+            if ends != "{}":
                 return Value(text[1:-1], text[1:-1])
             raise InputError(f"{key}={text}: {str(error).splitlines()[0]}; write it as {{a: 1, b: 2}}") from error
         return Value(value if isinstance(value, str) else text, value)
-    if text[0] == "[" and text[-1] == "]":
-        inner = text[1:-1].strip()
-        return Value(text, [item.value for item in values(key, inner)] if inner else [])
+    if ends == "[]":
+        return Value(text, [item.value for item in values(key, text[1:-1])] if text[1:-1].strip() else [])
     if text.lower() in WORDS or not NUMBER.fullmatch(text):
         return Value(text, WORDS.get(text.lower(), text))
     try:
@@ -123,20 +122,26 @@ def _value(key: str, text: str) -> Value:
         return Value(text, float(text))
 
 
-def of_field(place: str, text: str, hint: Any, is_list: bool = False) -> list[Any]:
+def items(key: str, typed: Value) -> list[Value]:
+    """Return the items of a list; another value by itself."""
+    return values(key, typed.text[1:-1]) if isinstance(typed.value, list) and typed.value else [typed]
+
+
+def of_field(place: str, text: str, hint: Any) -> list[Any]:
     """Return the values that a text gives a field.
 
-    In a field that holds a list, a,b is one list, and null is [] unless the field may be null. In another field, the
-    list of a file is several values.
+    In a field that holds a list, a,b is one list, and null is [] unless the field may be null. In another field, [a, b]
+    is several values, as a,b.
     """
     found = values(place, text)
-    if hint is not Any and mismatch((), hint) is None:
-        if [one.value for one in found] == [None]:
-            found = found if mismatch(None, hint) is None else [Value("[]", [])]
-        elif not all(one.value is None or isinstance(one.value, list) for one in found):
-            found = values(place, f"[{text}]")
-    elif is_list and hint is not Any:
-        found = values(place, text[1:-1])
+    if hint is Any:
+        pass
+    elif mismatch((), hint) is not None:
+        found = [item for one in found for item in items(place, one)]
+    elif [one.value for one in found] == [None]:
+        found = found if mismatch(None, hint) is None else [Value("[]", [])]
+    elif not all(one.value is None or isinstance(one.value, list) for one in found):
+        found = values(place, f"[{text}]")
     return [convert(place, one, hint) for one in found]
 
 
@@ -148,7 +153,7 @@ def convert(place: str, typed: Value, hint: Any) -> Any:
     """
     forms = [freeze(typed.value)]
     if isinstance(typed.value, list) and typed.value:
-        forms.append(tuple(part.text for part in values(place, typed.text[1:-1])))
+        forms.append(tuple(part.text for part in items(place, typed)))
     if typed.value is not None:
         forms.append(typed.text)
     for form in forms:
@@ -170,9 +175,9 @@ def _as_float(value: Any, hint: Any) -> Any:
 def write(value: Any) -> str:
     """Return the text that `values` reads as exactly this value; for a `Grid`, as exactly its values."""
     if isinstance(value, Grid):
-        return ",".join(write(item) for item in value)
+        return ",".join(map(write, value))
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(write(item) for item in value) + "]"
+        return f"[{', '.join(map(write, value))}]"
     if value is None or isinstance(value, (bool, Mapping)):
         return json.dumps(value, ensure_ascii=False)
     if not isinstance(value, str):

@@ -2,10 +2,10 @@
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.parameters import AtLeast, Within
@@ -17,6 +17,7 @@ from runs.config.fair import FairConfig
 from runs.config.groups import SAME, Choice
 from runs.config.source import parameter_names
 
+C = TypeVar("C", bound=RunConfig)
 CROSSING = ("target", "base_mean")  # keys that only matter if the tasks are of another benchmark
 # placeholders of the groups that are not used with given features
 GIVEN = {
@@ -33,6 +34,12 @@ NOT_RESULTS = (
     *("enable_progress_bar", "enable_model_summary", "enable_checkpointing", "log_every_n_steps", "plugins"),
 )
 """Arguments of the Trainer that set how and where to train, and cannot change the result beyond rounding."""
+
+
+def part_of(config: RunConfig, schema: type[C], **changed: Any) -> C:
+    """Return the config of a schema with the keys that it shares with another config, and some changed ones."""
+    names = [field.name for field in dataclasses.fields(schema) if hasattr(config, field.name)]
+    return schema(**{name: getattr(config, name) for name in names} | changed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +81,8 @@ class TrainConfig(RunConfig):
         if self.given and None not in (self.checkpoint, self.pretrained):
             raise InputError("checkpoint= and pretrained= (with timm's preprocessing) both give weights; omit one")
         known = parameter_names(TRAINER) if self.trainer else []
-        for name in self.trainer if known else ():
-            if name not in known:
-                raise InputError(f"trainer.{name}: {unknown('argument of the Trainer', name, known)}")
+        if known and (wrong := next((name for name in self.trainer if name not in known), None)):
+            raise InputError(f"trainer.{wrong}: {unknown('argument of the Trainer', wrong, known)}")
         for name, arguments in self.callbacks.items():
             if not isinstance(arguments, (Mapping, bool, NoneType)):
                 raise InputError(f"callbacks.{name}={arguments} must be true or false, or callbacks.{name}.KEY=value")
@@ -86,11 +92,7 @@ class TrainConfig(RunConfig):
             raise InputError(f"{name}= applies to given features; add features=FILE, or omit it")
 
     def _use_features(self, files: tuple[str, ...]) -> None:
-        """Put placeholders for the images and the network, of which nothing may be set.
-
-        Raises:
-            InputError: a key of them is set; the message names it.
-        """
+        """Put placeholders for the images and the network, of which nothing may be set."""
         if not files:
             raise InputError("features= names no file; give one, or omit it")
         object.__setattr__(self, "features", tuple(dict.fromkeys(files)))
@@ -125,11 +127,7 @@ class TrainConfig(RunConfig):
 
     @property
     def weights(self) -> str | None:
-        """Identity of the given weights, from the content of their file; None without given weights.
-
-        Raises:
-            InputError: the file does not exist.
-        """
+        """Identity of the given weights, from the content of their file; None without given weights."""
         if self.checkpoint is not None:
             return content("checkpoint", self.checkpoint, "a file of weights")
         if self.pretrained in (None, "true"):
@@ -138,14 +136,10 @@ class TrainConfig(RunConfig):
 
     def training_config(self) -> "TrainConfig":
         """Return the part of the config that determines the checkpoint."""
-        return TrainConfig(**{field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)})
+        return part_of(self, TrainConfig)
 
     def result_keys(self) -> dict[str, Any]:
-        """Return the keys that can change the result.
-
-        The content of a file of weights replaces the training. Given features are added separately, see
-        `runs.stages.lineage.Lineage.bank`.
-        """
+        """Return the keys that can change the result; given weights replace the training, features are added apart."""
         below = {f"trainer.{name}" for name in NOT_RESULTS}
         kept = {name: value for name, value in super().result_keys().items() if name not in below}
         if self.module is not None and "module" in kept:
@@ -157,7 +151,7 @@ class TrainConfig(RunConfig):
             kept["training"] = "training"  # all options are settings of the same class
         return kept
 
-    def _items(self) -> Iterable[tuple[str, Any]]:
+    def _items(self) -> Iterator[tuple[str, Any]]:
         for name, value in super()._items():
             if name.partition(".")[0] not in TRAINS or not self.given:  # with given weights there is no training
                 yield name, value
@@ -213,11 +207,7 @@ class EvaluateConfig(StrategyConfig):
             raise InputError("base_mean=target needs novel classes of another benchmark; add target=NAME, or omit it")
 
     def result_keys(self) -> dict[str, Any]:
-        """Return the keys that can change the result.
-
-        A file of tasks is represented by its content, and tasks=null by the number of tasks. The tuning is added
-        separately, see `runs.stages.lineage.Lineage.tuning`.
-        """
+        """Return the keys that can change the result; a file of tasks is its content, the tuning is added apart."""
         kept = super().result_keys()
         for field in FILES:
             if (path := self.sampler.options.get(field)) is not None:
@@ -238,8 +228,7 @@ class EvaluateConfig(StrategyConfig):
 
     def tuning_config(self) -> "TuneConfig":
         """Return the config of the tuning. With a target, tuning uses the benchmark of the training."""
-        names = [field.name for field in dataclasses.fields(TuneConfig) if hasattr(self, field.name)]
-        return TuneConfig(**{name: getattr(self, name) for name in names})
+        return part_of(self, TuneConfig)
 
     @property
     def crosses(self) -> bool:
@@ -274,9 +263,14 @@ class TuneConfig(StrategyConfig):
 
     def trial(self, strategy: Choice, split: str, tasks: int) -> EvaluateConfig:
         """Return the config that evaluates one choice of values."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(StrategyConfig)}
-        values |= {"strategy": strategy, "target": Choice("target", SAME), "split": split, "tasks": tasks}
-        return EvaluateConfig(**values)
+        changed = {
+            "strategy": strategy,
+            "target": Choice("target", SAME),
+            "split": split,
+            "tasks": tasks,
+            "tuning": None,
+        }
+        return part_of(self, EvaluateConfig, **changed)
 
 
 SCHEMAS: Mapping[str, type[RunConfig]] = {

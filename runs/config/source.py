@@ -108,21 +108,21 @@ def _documented(kind: type, names: tuple[str, ...]) -> dict[str, str]:
 def read_class(place: str) -> type | None:
     """Return "package.module:Class" of this project without its methods; None if it has to be imported."""
     module, _, name = place.partition(":")
-    kind = _named(module, name) if module.partition(".")[0] in PROJECT else None
+    kind = _names(module)[name] if module.partition(".")[0] in PROJECT else None
     return kind if isinstance(kind, type) else None
 
 
 def parameter_names(place: str) -> list[str]:
     """Return the parameters of a class, without importing its package; empty if its source is not found."""
     module, _, name = place.partition(":")
-    kind = _named(module, name)
+    kind = _names(module)[name]
     return list(inspect.signature(kind).parameters) if isinstance(kind, type) else []
 
 
 def about_function(place: str) -> str:
     """Return the first sentence of the docstring of a function of this project."""
     module, _, name = place.partition(":")
-    node = _statements(module).get(name)
+    node = _names(module).statements.get(name)
     return first_sentence(ast.get_docstring(node) or "") if isinstance(node, ast.FunctionDef) else ""
 
 
@@ -148,67 +148,73 @@ class _Unknown:
 UNKNOWN = _Unknown()
 
 
-@functools.cache
-def _statements(module: str) -> dict[str, ast.stmt]:
-    """Return the statements of a module by the names that they define."""
-    top, *rest = module.split(".")
-    spec = importlib.util.find_spec(top)
-    if spec is None or not spec.submodule_search_locations:
-        return {}
-    path = Path(next(iter(spec.submodule_search_locations)), *rest)
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    found: dict[str, ast.stmt] = {}
-    for node in ast.parse(path.read_text("utf-8")).body if path.is_file() else ():
+class _Names(dict[str, Any]):
+    """The names of a module, each read when it is needed: classes without methods, constants, and what is imported.
+
+    Attributes:
+        statements: the statements of the module by the names that they define.
+    """
+
+    def __init__(self, module: str) -> None:
+        super().__init__(__name__=module)
+        self.statements: dict[str, ast.stmt] = {}
+        top, *rest = module.split(".")
+        spec = importlib.util.find_spec(top)
+        path = Path(next(iter((spec and spec.submodule_search_locations) or []), "/nowhere"), *rest)
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        for node in ast.parse(path.read_text("utf-8")).body if path.is_file() else ():
+            match node:
+                case ast.Import() | ast.ImportFrom():
+                    self.statements |= {alias.asname or alias.name: node for alias in node.names}
+                case ast.ClassDef() | ast.FunctionDef():
+                    self.statements[node.name] = node
+                case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                    self.statements[name] = node
+
+    def __missing__(self, name: str) -> Any:
+        self[name] = UNKNOWN  # while it is read
+        self[name] = self._read(name, self.statements.get(name))
+        return self[name]
+
+    def _read(self, name: str, node: ast.stmt | None) -> Any:
         match node:
-            case ast.Import() | ast.ImportFrom():
-                found |= {alias.asname or alias.name: node for alias in node.names}
-            case ast.ClassDef() | ast.FunctionDef():
-                found[node.name] = node
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                found[name] = node
-    return found
+            case None:
+                return getattr(builtins, name, UNKNOWN)
+            case ast.ImportFrom(module=str(origin)):
+                original = next(alias.name for alias in node.names if name in (alias.name, alias.asname))
+                if origin == "clustering.foundation.parameters" or origin.partition(".")[0] in sys.stdlib_module_names:
+                    return getattr(importlib.import_module(origin), original)
+                return _names(origin)[original] if origin.partition(".")[0] in PROJECT else UNKNOWN
+            case ast.Import():
+                return importlib.import_module(name) if name in sys.stdlib_module_names else UNKNOWN
+            case ast.Assign() | ast.AnnAssign(value=ast.expr()):
+                node = ast.Assign([ast.Name(name, ast.Store())], node.value)  # type: ignore[arg-type]
+            case ast.ClassDef():
+                self._without_methods(node)
+            case _:
+                return UNKNOWN
+        found: dict[str, Any] = {"__builtins__": self}  # other names of the module are read from here
+        try:
+            exec(compile(ast.fix_missing_locations(ast.Module([node], [])), "", "exec"), found)
+        except Exception:  # such as arithmetic with what is not known
+            return UNKNOWN
+        return found[name]
+
+    def _without_methods(self, node: ast.ClassDef) -> None:
+        body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(node) or ""))]
+        for line in node.body:
+            if isinstance(line, ast.AnnAssign) and "ClassVar" not in ast.unparse(line.annotation):
+                if isinstance(line.annotation, ast.Constant):
+                    line.annotation = ast.parse(str(line.annotation.value), mode="eval").body
+                body.append(line)
+            if isinstance(line, ast.FunctionDef) and line.name == "__init__":
+                line.body, line.decorator_list = [ast.Pass()], []
+                body.append(line)
+        node.body, node.keywords = body, []
+        node.bases = [base for base in node.bases if isinstance(base, ast.Name) and self[base.id] is not UNKNOWN]
+        node.decorator_list = [one for one in node.decorator_list if "dataclass" in ast.unparse(one)]
 
 
 @functools.cache
-def _named(module: str, name: str) -> Any:
-    """Return what a name of a module means: a class without its methods, a constant, or what is imported."""
-    match node := _statements(module).get(name):
-        case ast.ImportFrom(module=str(origin)):
-            original = next(alias.name for alias in node.names if name in (alias.name, alias.asname))
-            if origin == "clustering.foundation.parameters" or origin.partition(".")[0] in sys.stdlib_module_names:
-                return getattr(importlib.import_module(origin), original)
-            return _named(origin, original) if origin.partition(".")[0] in PROJECT else UNKNOWN
-        case ast.Import() if name in sys.stdlib_module_names:
-            return importlib.import_module(name)
-        case ast.Assign() | ast.AnnAssign(value=ast.expr()):
-            return _run(module, ast.Assign([ast.Name(name, ast.Store())], node.value), name)  # type: ignore[arg-type]
-        case ast.ClassDef():
-            return _run(module, _without_methods(module, node), name)
-    return getattr(builtins, name, UNKNOWN) if node is None else UNKNOWN
-
-
-def _without_methods(module: str, node: ast.ClassDef) -> ast.ClassDef:
-    body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(node) or ""))]
-    for line in node.body:
-        if isinstance(line, ast.AnnAssign) and "ClassVar" not in ast.unparse(line.annotation):
-            if isinstance(line.annotation, ast.Constant):
-                line.annotation = ast.parse(str(line.annotation.value), mode="eval").body
-            body.append(line)
-        if isinstance(line, ast.FunctionDef) and line.name == "__init__":
-            line.body, line.decorator_list = [ast.Pass()], []
-            body.append(line)
-    node.body, node.keywords = body, []
-    node.bases = [base for base in node.bases if isinstance(base, ast.Name) and _named(module, base.id) is not UNKNOWN]
-    node.decorator_list = [one for one in node.decorator_list if "dataclass" in ast.unparse(one)]
-    return node
-
-
-def _run(module: str, line: ast.stmt, name: str) -> Any:
-    """Return what a statement assigns to a name; UNKNOWN if it needs more than other names of its module."""
-    names = {one.id for one in ast.walk(line) if isinstance(one, ast.Name)}
-    namespace = {one: _named(module, one) for one in names - {name}} | {"__name__": module}
-    try:
-        exec(compile(ast.fix_missing_locations(ast.Module([line], [])), module, "exec"), namespace)
-    except Exception:  # such as arithmetic with what is not known
-        return UNKNOWN
-    return namespace[name]
+def _names(module: str) -> _Names:
+    return _Names(module)

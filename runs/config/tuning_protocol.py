@@ -12,6 +12,7 @@ chooses. A preset with an empty list is not tuned, even if its strategy is. If t
 that no step names, the field joins the last step.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -32,28 +33,20 @@ FORM = {"tasks": Annotated[int, AtLeast(1)], "split": Tunable, "grid": dict, "at
 
 @dataclass(frozen=True)
 class TuningStep:
-    """One choice among values of some fields of a strategy.
+    """One choice among values of some fields of a strategy."""
 
-    Attributes:
-        split: the classes of the tasks.
-        tasks: number of tasks.
-        grids: the values of each field; all combinations are tried.
-        at: fixed values of fields that a later step chooses.
-    """
-
-    split: Tunable
-    tasks: int
-    grids: Mapping[str, Grid]
-    at: Mapping[str, Any]
+    split: Tunable  # the classes of the tasks
+    tasks: int  # number of tasks
+    grids: Mapping[str, Grid]  # the values of each field; all combinations are tried
+    at: Mapping[str, Any]  # fixed values of fields that a later step chooses
 
     def as_dict(self) -> dict[str, Any]:
         """Return the step as a dictionary, for identities and JSON."""
-        return {
-            "split": self.split,
-            "tasks": self.tasks,
-            "grids": {field: overrides.write(grid) for field, grid in self.grids.items()},
-            "at": {field: overrides.write(value) for field, value in self.at.items()},
+        texts = {
+            name: {field: overrides.write(value) for field, value in getattr(self, name).items()}
+            for name in ("grids", "at")
         }
+        return {"split": self.split, "tasks": self.tasks, **texts}
 
 
 def default_grids(protocol: str, strategy: Choice) -> dict[str, Grid]:
@@ -67,20 +60,20 @@ def default_grids(protocol: str, strategy: Choice) -> dict[str, Grid]:
 
 def steps_of(protocol: str, strategy: Choice) -> tuple[TuningStep, ...]:
     """Return the steps that choose those fields of a strategy that hold a `Grid`, from the values of the grids."""
-    grids = strategy.grids
-    steps: list[TuningStep] = []
     written, tasks = _read(protocol, strategy)
-    for i, step in enumerate(written):
-        values_by_field = {field: grids[field] for field in step.grids if field in grids}
-        later = {field for other in written[i + 1 :] for field in other.grids if field in grids}
-        fixed = {field: value for field, value in step.at.items() if field in later}
-        if values_by_field:
-            steps.append(TuningStep(step.split, step.tasks, values_by_field, fixed))
-    rest = {field: grid for field, grid in grids.items() if not any(field in step.grids for step in steps)}
-    if rest:
+    left, steps = strategy.grids, []
+    for step in written:
+        grids = {field: left.pop(field) for field in step.grids if field in left}
+        if grids:
+            steps.append(dataclasses.replace(step, grids=grids))
+    if left:
         last = steps.pop() if steps else TuningStep("validation", tasks, {}, {})
-        steps.append(TuningStep(last.split, last.tasks, {**last.grids, **rest}, last.at))
-    return tuple(steps)
+        steps.append(dataclasses.replace(last, grids={**last.grids, **left}))
+    later: list[TuningStep] = []
+    for step in reversed(steps):
+        chosen = {field for other in later for field in other.grids}
+        later.insert(0, dataclasses.replace(step, at={key: step.at[key] for key in step.at if key in chosen}))
+    return tuple(later)
 
 
 def _read(protocol: str, strategy: Choice) -> tuple[list[TuningStep], int]:
@@ -88,36 +81,37 @@ def _read(protocol: str, strategy: Choice) -> tuple[list[TuningStep], int]:
     path, known = groups.file("tuning", protocol), groups.names("strategy")
     content, place = {"tasks": TASKS, **read(path)}, str(path)
     name = strategy.name if strategy.name in content else strategy.plugin
-    hints = groups.described("strategy", strategy.plugin).hints
     try:
         if wrong := next((one for one in content if one not in known and one != "tasks" and ":" not in one), None):
             raise unknown("strategy", wrong, known)
-        tasks = _checked("tasks", content["tasks"])
+        _check({"tasks": content["tasks"]})
         written, place = content.get(name, []), f"{path}: {name}"
         if not isinstance(written, list) or not all(isinstance(step, dict) and step.get("grid") for step in written):
             raise InputError(f"must be a list of steps, each with a grid, such as {EXAMPLE}")
-        return [_step({"tasks": tasks, **step}, hints) for step in written], tasks
+        hints = groups.described("strategy", strategy.plugin).hints
+        default = {"tasks": content["tasks"], "split": "validation", "at": {}}
+        return [_step(default | step, hints) for step in written], content["tasks"]
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
 
 
-def _checked(key: str, value: Any) -> Any:
-    if FORM[key] is dict and not isinstance(value, dict):
-        raise InputError(f"{key} must map fields to values, as in {EXAMPLE}, not {value!r}")
-    if problem := mismatch(value, FORM[key]):
-        raise InputError(f"{key} must be {problem}, not {value!r}")
-    return value
+def _check(step: Mapping[str, Any]) -> None:
+    for key, value in step.items():
+        if key not in FORM:
+            raise unknown("key", key, FORM)
+        if FORM[key] is dict and not isinstance(value, dict):
+            raise InputError(f"{key} must map fields to values, as in {EXAMPLE}, not {value!r}")
+        if problem := mismatch(value, FORM[key]):
+            raise InputError(f"{key} must be {problem}, not {value!r}")
 
 
-def _step(written: Mapping[str, Any], hints: Mapping[str, Any]) -> TuningStep:
+def _step(step: Mapping[str, Any], hints: Mapping[str, Any]) -> TuningStep:
     def read_as(field: str, value: Any) -> Any:
         if field not in hints:
             raise unknown("field", field, hints)
         return overrides.convert(field, overrides.of_file(value), hints[field])
 
-    if wrong := next((key for key in written if key not in FORM), None):
-        raise unknown("key", wrong, FORM)
-    step = {key: _checked(key, value) for key, value in {"split": "validation", "at": {}, **written}.items()}
+    _check(step)
     grids = {
         field: grid_of(field, [read_as(field, value) for value in values] if isinstance(values, list) else values)
         for field, values in step["grid"].items()

@@ -46,7 +46,8 @@ def _of_machine(cause: BaseException) -> str:
 def _of_words(error: BaseException) -> str:
     """The message for an error in what was typed, or in its paths; else empty."""
     if hasattr(error, "format_message"):  # of the command line
-        return error.format_message() or type(error).__name__
+        context = getattr(error, "ctx", None)
+        return str(error.format_message()) + (f" (see {context.command_path} --help)" if context else "")
     if isinstance(error, ModuleNotFoundError) and (error.name or OWN[0]).partition(".")[0] not in OWN:
         return f"this command requires {error.name}, which is not installed; pip install 'transduce[all]'"
     if isinstance(error, OSError) and error.errno in PLACES and error.filename is not None:

@@ -93,9 +93,9 @@ class Console:
         from rich.table import Table
         from rich.text import Text
 
-        columns = list(dict.fromkeys(name for row in rows for name in row))
         if title:
             self.write(title)
+        columns = list(dict.fromkeys(name for row in rows for name in row))
         table, needed = Table(box=box.SIMPLE_HEAD), 1
         # Align headings of several lines at the bottom, but cells of several lines at the top.
         look: dict[str, Any] = {"vertical": "bottom" if any("\n" in name for name in columns) else "top"}
@@ -106,10 +106,12 @@ class Console:
             look["justify"] = "right" if name in right else "left"
             table.add_column(Text(name), min_width=least, no_wrap=whole, **look)
             needed += least + 3
+            if whole and max(map(len, cells[1:]), default=0) > self.width / 2:
+                needed = sys.maxsize
         for row in rows:
             table.add_row(*(Text(cell) if isinstance(cell := row.get(name, ""), str) else cell for name in columns))
-        if needed > self.width or any(len(str(row.get(columns[0], ""))) > self.width / 2 for row in rows):
-            self.write(_as_lines(rows, columns, self.width))
+        if needed > self.width:
+            self.write("\n".join(line for row in rows for line in _as_lines(row, columns, self.width)))
             return
         screen = RichConsole(file=sys.stdout, width=self.width, highlight=False)
         with screen.capture() as captured:
@@ -129,13 +131,16 @@ class Console:
 
         def advance(n: int = 1, **numbers: float | str) -> None:
             nonlocal done, latest, gap
-            done, latest, seconds = done + n, _spell(numbers) or latest, time.monotonic() - start
+            texts = {name: value if isinstance(value, str) else f"{value:.4g}" for name, value in numbers.items()}
+            latest = "  ".join(f"{name.replace('_', ' ')} {text}" for name, text in texts.items()) or latest
+            done, seconds = done + n, time.monotonic() - start
             if bars and bar is not None:
                 bars.update(bar, completed=done, numbers=latest)
             elif seconds >= gap and done < total:  # at doubling intervals, so that long logs stay short
-                gap = 2 * seconds
-                left = f", about {_clock(seconds * (total - done) / done)} left" if done else ""
-                self.error(f"{description}: {done:,} of {total:,} after {_clock(seconds)}{left}  {latest}".rstrip())
+                gap, clock = 2 * seconds, timedelta(seconds=round(seconds))
+                left = timedelta(seconds=round(seconds * (total - done) / done)) if done else None
+                about = "" if left is None else f", about {left} left"
+                self.error(f"{description}: {done:,} of {total:,} after {clock}{about}  {latest}".rstrip())
 
         try:
             yield advance
@@ -163,23 +168,10 @@ class Console:
         return self._bars
 
 
-def _as_lines(rows: "Sequence[Row]", columns: Sequence[str], width: int) -> str:
-    """Return each row as the first cell, then one line for each other cell."""
-    wrap = textwrap.TextWrapper(width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
-    lines: list[str] = []
-    for row in rows:
-        lines.append(str(row.get(columns[0], "")))
-        for name in columns[1:]:
-            if text := " ".join(str(row.get(name, "")).split()):
-                lines += wrap.wrap(f"{' '.join(name.split())}: {text}" if name else text)
-    return "\n".join(lines)
-
-
-def _spell(numbers: Mapping[str, float | str]) -> str:
-    """Return the numbers by name; text as it is."""
-    spelled = {name: value if isinstance(value, str) else f"{value:.4g}" for name, value in numbers.items()}
-    return "  ".join(f"{name.replace('_', ' ')} {value}" for name, value in spelled.items())
-
-
-def _clock(seconds: float) -> timedelta:
-    return timedelta(seconds=round(seconds))
+def _as_lines(row: "Row", columns: Sequence[str], width: int) -> Iterator[str]:
+    """Yield the first cell of a row, then lines for each other cell."""
+    yield str(row.get(columns[0], ""))
+    for name in columns[1:]:
+        if text := " ".join(str(row.get(name, "")).split()):
+            said = f"{' '.join(name.split())}: {text}" if name else text
+            yield from textwrap.wrap(said, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)

@@ -1,8 +1,9 @@
 """The configs of `transduce label` and `transduce next`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast
@@ -18,6 +19,8 @@ ARRAYS = (".npy", ".npz", ".pt", ".safetensors")
 @dataclass(frozen=True, kw_only=True)
 class PileConfig(RunConfig):
     """A pile of pictures or rows, and the strategy that labels it."""
+
+    defaults: ClassVar[Mapping[str, str]] = {"strategy": "smoothed_ridge"}
 
     strategy: Choice
     pile: str | None = key(None, "folder of pictures, table, or file of features")

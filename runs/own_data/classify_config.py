@@ -1,9 +1,9 @@
 """The config of `transduce classify`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above
@@ -25,6 +25,8 @@ PATHS = (
 @dataclass(frozen=True, kw_only=True)
 class ClassifyConfig(RunConfig):
     """Classification of a user's own pictures from a few labelled ones, or class names: `transduce classify`."""
+
+    defaults: ClassVar[Mapping[str, str]] = {"strategy": "laplacianshot"}
 
     strategy: Choice
     support: str | None = key(None, "folder with one subfolder of labelled pictures for each class")

@@ -251,7 +251,6 @@ def test_rows_do_not_replace_another_file(tmp_path):
 
 def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
     from clustering.files.tensors import write_tensors
-    from runs.cli.own_data import LAPLACIANSHOT as DEFAULTS
     from runs.config.configs import parse
     from runs.own_data.classify_config import ClassifyConfig
     from runs.own_data.picture_outputs import check_outputs
@@ -259,7 +258,7 @@ def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
 
     path = tmp_path / "kept.safetensors"
     (config,) = parse(
-        ClassifyConfig, [f"support={tmp_path}", f"query={tmp_path}", f"save={path}", "backbone=timm:resnet18"], DEFAULTS
+        ClassifyConfig, [f"support={tmp_path}", f"query={tmp_path}", f"save={path}", "backbone=timm:resnet18"]
     )
     for kind in (NETWORK, "transduce classifier 1"):  # as networks were called once
         write_tensors(path, {"a": torch.zeros(1)}, {"format": kind, "architecture": "small_cnn"})

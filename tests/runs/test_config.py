@@ -1,4 +1,4 @@
-"""From arguments to configs: keys, groups, products, result keys."""
+"""From arguments and files to configs: keys, groups, products, result keys, and messages."""
 
 import dataclasses
 import itertools
@@ -7,35 +7,32 @@ import re
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from clustering.foundation.errors import InputError
 from runs.config import groups, overrides
+from runs.config.base import to_yaml
 from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, parse
 
 TEXT = st.one_of(st.text(max_size=20), st.text(alphabet="${}\\\\:,[] #'\"0a", max_size=8)).filter(
     lambda text: "'" not in text or '"' not in text
 )
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(allow_nan=False),
-    TEXT,
-)
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXT)
+FILES = {
+    "benchmark/rotated": "name: omniglot\nsplit: background\n",
+    "training/default": "# the defaults of the class\n",
+    "training/omniglot": "epochs: 7\nmilestones: []\n",
+    "strategy/preset": "name: laplacianshot\nneighbours: 5\n",
+    "experiment/both": "strategy: simpleshot,laplacianshot\nshot: 1,5\nseed: 3\n",
+    "experiment/heavy": "strategy: laplacianshot\nstrategy.weight: 5\n",
+    "experiment/pairs": "strategy: simpleshot\nseed: 1,2\neach:\n- {shot: 1, query: 15}\n- {shot: 5, query: 10}\n",
+}
 
 
 @pytest.fixture
 def config_folder(tmp_path, monkeypatch):
     """A folder of presets and experiments, independent of those of the project."""
-    files = {
-        "benchmark/rotated": "name: omniglot\nsplit: background\n",
-        "training/default": "# the defaults of the class\n",
-        "training/omniglot": "epochs: 7\nmilestones: []\n",
-        "strategy/preset": "name: laplacianshot\nneighbours: 5\n",
-        "experiment/both": "strategy: simpleshot,laplacianshot\nshot: 1,5\nseed: 3\n",
-        "experiment/heavy": "strategy: laplacianshot\nstrategy.weight: 5\n",
-    }
-    for name, text in files.items():
+    for name, text in FILES.items():
         path = tmp_path / f"{name}.yaml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -45,19 +42,17 @@ def config_folder(tmp_path, monkeypatch):
     groups._option.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("lines", "verb"),
-    [
-        ("dataset: synthetic\nmethod: fair_kmeans,bera\nseed: 0,1\n", "fair"),
-        ("dataset: digits\nmethod: slk_means\nmethod.n_neighbors: 5\nstarts: 3\n", "cluster"),
-        ("dataset: synthetic\nfairness_weight: 0,10\n", "fair"),
-    ],
-)
-def test_an_experiment_of_another_verb_names_the_verb_that_takes_all_of_it(tmp_path, lines, verb):
-    path = tmp_path / "own.yaml"
-    path.write_text(lines)
-    with pytest.raises(InputError, match=f"`transduce {verb}`"):
-        parse(EvaluateConfig, [f"experiment={path}"])
+@pytest.fixture
+def written(tmp_path):
+    def write(text):
+        (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+        return f"experiment={tmp_path / 'mine.yaml'}"
+
+    return write
+
+
+def values_of(configs, *keys):
+    return [tuple(config.as_json().get(key) for key in keys) for config in configs]
 
 
 @pytest.mark.usefixtures("config_folder")
@@ -67,92 +62,43 @@ class TestResolution:
         assert (first.strategy.name, second.strategy.name) == ("simpleshot", "laplacianshot")
         assert first.benchmark == Choice("benchmark", "glyphs", {"samples": 30, "seed": 0})
         assert first.training.name == "default"
-        assert first.training.options["milestones"] == (45, 66)
         assert first.sampler == Choice("sampler", "balanced", {"way": 5, "shot": 1, "query": 15})
         assert (first.count(), first.split) == (10_000, "novel")
         assert len(parse(TrainConfig, [])) == 1
 
     @pytest.mark.parametrize(("benchmark", "training"), [("omniglot", "omniglot"), ("rotated", "omniglot")])
     def test_training_follows_the_benchmark(self, benchmark, training):
-        (config,) = parse(TrainConfig, [f"benchmark={benchmark}"])
-        assert config.training.name == training
         both = parse(TrainConfig, [f"benchmark=glyphs,{benchmark}"])
         assert [one.training.name for one in both] == ["default", training]
         (config,) = parse(TrainConfig, [f"benchmark={benchmark}", "training=default"])
         assert config.training.name == "default"
 
-    def test_the_last_typed_key_is_fastest(self):
-        found = parse(EvaluateConfig, ["shot=1,5", "strategy=laplacianshot", "seed=0,1"])
-        assert [(config.sampler.options["shot"], config.seed) for config in found] == [(1, 0), (1, 1), (5, 0), (5, 1)]
-
-    def test_fields_with_and_without_their_group(self):
-        bare, dotted = (
-            parse(EvaluateConfig, ["strategy=laplacianshot", f"{key}=2"]) for key in ("weight", "strategy.weight")
-        )
-        assert bare == dotted
-        assert bare[0].strategy.options["weight"] == 2.0
-        assert isinstance(bare[0].strategy.options["weight"], float)
-
-    def test_a_field_of_some_options_is_varied_for_those(self):
-        found = parse(EvaluateConfig, ["weight=0.1,1"])
-        assert [(c.strategy.name, c.strategy.options.get("weight")) for c in found] == [
-            ("simpleshot", None),
-            ("laplacianshot", 0.1),
-            ("laplacianshot", 1.0),
-        ]
-
-    def test_top_level_keys_come_before_fields_of_the_same_name(self):
-        (config,) = parse(TrainConfig, ["seed=4"])
-        assert (config.seed, config.benchmark.options["seed"]) == (4, 0)
-        (config,) = parse(TrainConfig, ["benchmark.seed=4"])
-        assert (config.seed, config.benchmark.options["seed"]) == (0, 4)
-
-    def test_lists_are_no_product(self):
-        for text in ("[1, 2]", "1,2"):
-            (config,) = parse(TrainConfig, [f"milestones={text}"])
-            assert config.training.options["milestones"] == (1, 2)
-        found = parse(TrainConfig, ["milestones=[1, 2],[3]"])
-        assert [config.training.options["milestones"] for config in found] == [(1, 2), (3,)]
-
-    def test_audits_are_one_set(self):
-        forms = {
-            "best_permutation": 1,
-            "[best_permutation]": 1,
-            "per_true_class,best_permutation": 2,
-            "[best_permutation, per_true_class, best_permutation]": 2,
-            "none": 0,
-            "null": 0,
-            "[]": 0,
-        }
-        for text, count in forms.items():
-            (config,) = parse(EvaluateConfig, ["strategy=simpleshot", f"audit={text}"])
-            assert config.audit == ("best_permutation", "per_true_class")[:count]
-        found = parse(EvaluateConfig, ["strategy=simpleshot", "audit=[],[per_true_class]"])
-        assert [config.audit for config in found] == [(), ("per_true_class",)]
-
-    def test_experiments_are_put_before_what_is_typed(self):
-        assert len(parse(EvaluateConfig, ["experiment=both"])) == 4
-        found = parse(EvaluateConfig, ["shot=10", "experiment=both"])
-        assert [(config.sampler.options["shot"], config.seed) for config in found] == [(10, 3)] * 2
-        (config,) = parse(EvaluateConfig, ["experiment=heavy", "weight=6"])
-        assert config.strategy.options["weight"] == 6
-        assert len(parse(EvaluateConfig, ["experiment=both,heavy"])) == 5
-
-    def test_settings_of_an_experiment_vary_together(self, config_folder):
-        path = config_folder / "experiment" / "pairs.yaml"
-        path.write_text("strategy: simpleshot\nseed: 1,2\neach:\n- {shot: 1, query: 15}\n- {shot: 5, query: 10}\n")
-        found = parse(EvaluateConfig, ["experiment=pairs"])
-        of = [(config.sampler.options["shot"], config.sampler.options["query"], config.seed) for config in found]
-        assert of == [(1, 15, 1), (1, 15, 2), (5, 10, 1), (5, 10, 2)]
-        assert len(parse(EvaluateConfig, ["experiment=pairs", "seed=7"])) == 2
-        assert len(parse(EvaluateConfig, ["experiment=pairs", "shot=2", "query=1,3"])) == 4
-        for typed in ("shot=2", "sampler.query=3"):
-            with pytest.raises(InputError, match="pairs: shot, query"):
-                parse(EvaluateConfig, ["experiment=pairs", typed])
-        for wrong in ("{shot: 1}", "[]", "[1, 5]"):
-            path.write_text(f"each: {wrong}\n")
-            with pytest.raises(InputError, match="pairs: each"):
-                parse(EvaluateConfig, ["experiment=pairs"])
+    @pytest.mark.parametrize(
+        ("arguments", "keys", "expected"),
+        [
+            ("shot=1,5 strategy=laplacianshot seed=0,1", "sampler.shot seed", [(1, 0), (1, 1), (5, 0), (5, 1)]),
+            ("strategy=laplacianshot strategy.weight=2", "strategy.weight", [(2.0,)]),
+            ("strategy=simpleshot,laplacianshot weight=0.1,1", "strategy.weight", [(None,), (0.1,), (1.0,)]),
+            ("strategy=simpleshot seed=4", "seed benchmark.seed", [(4, 0)]),
+            ("strategy=simpleshot benchmark.seed=4", "seed benchmark.seed", [(0, 4)]),
+            ("strategy=simpleshot milestones=1,2", "training.milestones", [((1, 2),)]),
+            ("strategy=simpleshot milestones=[1,2],[3]", "training.milestones", [((1, 2),), ((3,),)]),
+            ("strategy=simpleshot seed=7,range(2)", "seed", [(7,), (0,), (1,)]),
+            ("strategy=[simpleshot,laplacianshot] shot=[1]", "strategy", [("simpleshot",), ("laplacianshot",)]),
+            ("strategy=simpleshot audit=[per_true_class]", "audit", [(("per_true_class",),)]),
+            ("strategy=simpleshot audit=null", "audit", [((),)]),
+            ("strategy=simpleshot audit=[],[per_true_class]", "audit", [((),), (("per_true_class",),)]),
+            ("shot=10 experiment=both", "sampler.shot seed", [(10, 3), (10, 3)]),
+            ("experiment=heavy weight=6", "strategy.weight", [(6.0,)]),
+            ("experiment=heavy strategy=simpleshot", "strategy strategy.weight", [("simpleshot", None)]),
+            ("experiment=both,heavy seed=3", "sampler.shot", [(1,), (5,), (1,), (5,), (1,)]),
+            ("experiment=pairs", "sampler.shot sampler.query seed", [(1, 15, 1), (1, 15, 2), (5, 10, 1), (5, 10, 2)]),
+            ("experiment=pairs seed=7", "sampler.shot seed", [(1, 7), (5, 7)]),
+            ("strategy=simpleshot trainer.precision=a,b", "trainer.precision", [("a",), ("b",)]),
+        ],
+    )  # fmt: skip
+    def test_products(self, arguments, keys, expected):
+        assert values_of(parse(EvaluateConfig, arguments.split()), *keys.split()) == expected
 
     def test_a_preset_keeps_its_name_and_builds_its_plugin(self):
         (config,) = parse(EvaluateConfig, ["strategy=preset"])
@@ -165,47 +111,53 @@ class TestResolution:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["benchmark=glyfs"], ["benchmark", "'glyphs'"]),
-            (["strategy=laplaceshot"], ["strategy", "'laplacianshot'"]),
-            (["experiment=bothe"], ["experiment", "'both'"]),
-            (["shots=1"], ["'shots'", "'shot'"]),
-            (["weigth=1"], ["'weigth'", "'weight'"]),
-            (["strategy.weigth=1"], ["strategy", "'weigth'", "'weight'"]),
-            (["strategy.zzz=1"], ["zzz", "neighbours", "transform"]),
-            (["zzzzzz=1"], ["zzzzzz", "--help"]),
-            (["stratgy.weight=1"], ["stratgy.weight", "strategy.weight"]),
-            (["shot=one"], ["shot", "integer", "'one'"]),
-            (["shot=1.5"], ["shot", "integer"]),
-            (["shot=true"], ["shot", "integer"]),
-            (["shot=[1, 5]"], ["shot", "integer"]),
-            (["seed=-1"], ["seed", "at least 0"]),
-            (["split=test"], ["split", "novel"]),
-            (["audit=permutation"], ["audit", "best_permutation"]),
-            (["benchmark=omniglot", "split=background"], ["split", "benchmark.split"]),
-            (["device=gpu"], ["device", "cuda"]),
-            (["weight=much"], ["weight", "a number", "much"]),
-            (["neighbours=2.5"], ["neighbours", "an integer"]),
-            (["jitter=much"], ["jitter", "a number"]),
-            (["nesterov=1"], ["nesterov", "true or false"]),
-            (["milestones=[3, x]"], ["milestones", "an integer"]),
-            (["shot=1", "shot=5"], ["shot", "twice"]),
-            (["weight=1", "strategy.weight=5"], ["weight", "strategy.weight", "twice"]),
-            (["root=/x"], ["root", "benchmark=mini"]),
-            (["benchmark", "glyphs"], ["benchmark=glyphs"]),
-            (["shot=1", "benchmark"], ["benchmark=VALUE"]),
-            (["nonsense"], ["nonsense", "key=value"]),
-            (["shot="], ["shot", "no value"]),
-            (["shot=1,,5"], ["shot", "empty"]),
-            (["milestones=[1,2"], ["milestones", "]"]),
-            (["+shot=1"], ["shot=VALUE"]),
-            (["backbone.depth=3"], ["depth", "conv4"]),
-            (["strategy=no_module_here:Thing"], ["no_module_here", "import"]),
+            ("benchmark=glyfs", "benchmark 'glyphs'"),
+            ("strategy=laplaceshot", "strategy 'laplacianshot'"),
+            ("experiment=bothe", "experiment 'both'"),
+            ("experiment=pairs shot=2", "pairs: shot, query"),
+            ("experiment=pairs sampler.query=3", "pairs: shot, query"),
+            ("shots=1", "'shots' 'shot'"),
+            ("strategy.weigth=1", "strategy 'weigth' 'weight'"),
+            ("strategy.zzz=1", "zzz neighbours transform"),
+            ("zzzzzz=1", "zzzzzz --help"),
+            ("lr=0.1", "'learning_rate'"),
+            ("stratgy.weight=1", "stratgy.weight strategy.weight"),
+            ("shot=one", "shot integer 'one'"),
+            ("shot=1.5", "shot integer"),
+            ("shot=true", "shot integer"),
+            ("shot=[]", "shot integer"),
+            ("seed=-1", "seed at least 0"),
+            ("seed=range(5,0)", "seed range(0,5)"),
+            ("split=test", "split novel"),
+            ("audit=permutation", "audit best_permutation"),
+            ("benchmark=omniglot split=background", "split benchmark.split"),
+            ("device=gpu", "device cuda"),
+            ("jitter=much", "jitter a number"),
+            ("nesterov=1", "nesterov true or false"),
+            ("milestones=[3,x]", "milestones an integer"),
+            ("shot=1 shot=5", "shot twice"),
+            ("weight=1 strategy.weight=5", "weight strategy.weight twice"),
+            ("root=/x", "root benchmark=mini"),
+            ("benchmark glyphs", "benchmark=glyphs"),
+            ("nonsense", "nonsense key=value"),
+            ("shot=", "shot no value"),
+            ("shot=1,,5", "shot empty"),
+            ("milestones=[1,2", "milestones ]"),
+            ("+shot=1", "shot=VALUE"),
+            ("backbone.depth=3", "depth conv4"),
+            ("sampler=file", "add path=VALUE"),
+            ("strategy=no_module_here:Thing", "no_module_here import"),
+            ("strategy=''", "unknown strategy ''"),
+            ("training=''", "unknown training ''"),
+            ("trainer.max_epoch=5", "max_epochs"),
+            ("trainer=5", "trainer.KEY=value"),
+            ("callbacks.mine=3", "callbacks.mine.KEY=value"),
         ],
     )
     def test_mistakes_are_named_with_their_remedy(self, arguments, words):
         with pytest.raises(InputError) as caught:
-            parse(EvaluateConfig, arguments)
-        for word in words:
+            parse(EvaluateConfig, arguments.split())
+        for word in words.split():
             assert word in str(caught.value)
 
     def test_keys_of_another_verb_are_told_apart(self):
@@ -223,55 +175,93 @@ class TestResolution:
         (config,) = parse(EvaluateConfig, [name, "strategy.epochs=4"])
         assert config.training.options["epochs"] == 90
 
-    @pytest.mark.parametrize(
-        ("content", "named"), [("strategy:\n  laplacianshot:\n    weight: 1\n", "`strategy.FIELD: value`")]
+    @settings(max_examples=30, deadline=None)
+    @given(
+        seeds=st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True),
+        weights=st.lists(st.floats(0, 9), min_size=1, max_size=3, unique=True),
     )
-    def test_how_an_experiment_file_names_its_choices(self, tmp_path, content, named):
-        path = tmp_path / "mine.yaml"
-        path.write_text(content)
-        with pytest.raises(InputError, match=rf"mine\.yaml: strategy .*{re.escape(named)}"):
-            parse(EvaluateConfig, [f"experiment={path}"])
+    def test_the_size_of_a_product(self, seeds, weights):
+        arguments = [f"{key}={','.join(map(repr, found))}" for key, found in (("seed", seeds), ("weight", weights))]
+        found = parse(EvaluateConfig, ["strategy=laplacianshot", *arguments])
+        assert values_of(found, "seed", "strategy.weight") == list(itertools.product(seeds, weights))
 
-    def test_an_experiment_file_that_is_not_there(self, tmp_path):
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        ("text", "keys", "expected"),
+        [
+            (
+                "strategy: [simpleshot, laplacianshot]\nseed: [0, 1]\ntraining: {epochs: 4, milestones: [2, 3]}\n",
+                "strategy seed training.milestones",
+                [(s, i, (2, 3)) for s in ("simpleshot", "laplacianshot") for i in (0, 1)],
+            ),
+            ("strategy: {name: laplacianshot, weight: 0.5}\n", "strategy strategy.weight", [("laplacianshot", 0.5)]),
+            ("strategy: simpleshot\ntraining: {epochs: 4}\nseed: ${training.epochs}\n", "seed", [(4,)]),
+        ],
+    )  # fmt: skip
+    def test_an_experiment_as_users_of_hydra_write_it(self, written, text, keys, expected):
+        assert values_of(parse(EvaluateConfig, [written(text)]), *keys.split()) == expected
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            *(
+                (f"tasks: 3\nresults: '{value}'\n", r"mine\.yaml: results")
+                for value in ("${oc.env:HOME}", r"\\${oc.env:HOME}", "${oc.env:HOME,x}", "${${tasks}:HOME}", "${no}")
+            ),
+            ("defaults:\n- strategy: simpleshot\n", "strategy: laplacianshot"),
+            ("strategy:\n  laplacianshot:\n    weight: 1\n", r"mine\.yaml: strategy .*`strategy\.FIELD: value`"),
+            ("shot: one\n", r"mine\.yaml: shot"),
+            ("shot: [1\n", r"(?s)mine\.yaml: .*line"),
+            ("each: {shot: 1}\n", r"mine\.yaml: each"),
+            ("each: []\n", r"mine\.yaml: each"),
+            ("dataset: synthetic\nmethod: fair_kmeans,bera\nseed: 0,1\n", "`transduce fair`"),
+            ("dataset: digits\nmethod: slk_means\nmethod.n_neighbors: 5\nstarts: 3\n", "`transduce cluster`"),
+        ],
+    )
+    def test_mistakes_in_a_file(self, written, text, words):
+        with pytest.raises(InputError, match=words):
+            parse(EvaluateConfig, [written(text)])
+
+    def test_a_file_that_is_not_there(self, tmp_path):
         with pytest.raises(InputError, match=r"mine\.yaml: no such file$"):
             parse(EvaluateConfig, [f"experiment={tmp_path / 'mine.yaml'}"])
 
-    def test_experiment_files_name_themselves_in_mistakes(self, config_folder):
-        (config_folder / "experiment" / "wrong.yaml").write_text("shot: one\n")
-        with pytest.raises(InputError, match="experiment wrong: shot"):
-            parse(EvaluateConfig, ["experiment=wrong"])
-        (config_folder / "experiment" / "torn.yaml").write_text("shot: [1\n")
-        with pytest.raises(InputError, match=r"torn\.yaml"):
-            parse(EvaluateConfig, ["experiment=torn"])
-
-    def test_a_value_that_must_be_given(self):
-        with pytest.raises(InputError, match="add path=VALUE"):
-            parse(EvaluateConfig, ["sampler=file"])
-        (config, _) = parse(EvaluateConfig, ["sampler=file", "path=x"])
-        assert config.sampler.options == {"path": "x"}
-
-    def test_a_plugin_without_a_file_gets_its_fields_from_its_class(self):
-        name = "fsl.strategies.simpleshot:SimpleShot"
-        (config,) = parse(EvaluateConfig, [f"strategy={name}", "beta=2"])
-        assert config.strategy.build().beta == 2.0
-        assert config.strategy.options["transform"] == "CL2N"
-
-    @settings(max_examples=40, deadline=None)
-    @given(
-        seeds=st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True),
-        shots=st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True),
-        weights=st.lists(st.floats(0, 9), min_size=1, max_size=3, unique=True),
+    @pytest.mark.parametrize(
+        ("key", "base", "field", "value"),
+        [("training", "glyphs", "epochs", 5), ("strategy", "laplacianshot", "weight", 0.25)],
     )
-    def test_the_size_of_a_product(self, seeds, shots, weights):
-        arguments = [
-            f"{key}={','.join(map(repr, found))}"
-            for key, found in (("seed", seeds), ("shot", shots), ("weight", weights))
-        ]
-        found = parse(EvaluateConfig, ["strategy=laplacianshot", *arguments])
-        assert [(c.seed, c.sampler.options["shot"], c.strategy.options["weight"]) for c in found] == list(
-            itertools.product(seeds, shots, weights)
+    def test_a_file_of_a_group_of_ones_own(self, tmp_path, key, base, field, value):
+        (tmp_path / "own.yaml").write_text(f"base: {base}\n{field}: {value}\n")
+        chosen, same = (
+            parse(EvaluateConfig, typed)[-1].choices()[key]
+            for typed in ([f"{key}={tmp_path / 'own.yaml'}"], [f"{key}={base}", f"{key}.{field}={value}"])
         )
+        assert chosen.options[field] == value
+        assert chosen.build() == same.build()
+        (tmp_path / "own.yaml").write_text(f"base: {base}\n{field}s: {value}\n")
+        with pytest.raises(InputError, match=rf"own\.yaml: .*{field}"):
+            parse(EvaluateConfig, [f"{key}={tmp_path / 'own.yaml'}", "seed=1"])
 
+    @pytest.mark.parametrize(
+        ("schema", "typed"),
+        [
+            (TrainConfig, "seed=3 trainer.max_epochs=5 callbacks.mine._target_=mine.py:Mine milestones=[1,2]"),
+            (EvaluateConfig, "strategy=laplacianshot shot=1,5 results='a,b' audit=best_permutation"),
+            (ClusterConfig, "method=slk_means,kmeans seed=0,1 weight=0.5"),
+        ],
+    )
+    def test_the_resolved_yaml_repeats_the_runs_with_the_same_keys(self, written, tmp_path, schema, typed):
+        found = parse(schema, typed.split())
+        again = parse(schema, [written(to_yaml(found))])
+        assert again == found
+        assert [config.result_keys() for config in again] == [config.result_keys() for config in found]
+        if schema is TrainConfig:
+            loaded = OmegaConf.load(tmp_path / "mine.yaml")
+            assert (loaded.training.milestones, loaded.trainer.max_epochs) == ([1, 2], 5)
+
+
+class TestReadBack:
     @settings(max_examples=40, deadline=None)
     @given(
         root=st.none() | TEXT,
@@ -279,20 +269,11 @@ class TestResolution:
         milestones=st.lists(st.integers(1, 99)),
         seed=st.integers(0, 2**63 - 1),
     )
-    def test_a_config_is_read_back_from_its_arguments_and_its_yaml(
-        self, tmp_path_factory, root, rate, milestones, seed
-    ):
+    def test_a_config(self, tmp_path_factory, root, rate, milestones, seed):
         (config,) = parse(TrainConfig, ["benchmark=omniglot"])
-        options = {**config.training.options, "learning_rate": rate, "milestones": tuple(milestones)}
-        config = config.replace(
-            training=dataclasses.replace(config.training, options=options),
-            benchmark=dataclasses.replace(config.benchmark, options={"root": root, "split": "vinyals"}),
-            seed=seed,
-        )
-        assert parse(TrainConfig, config.arguments()) == [config]
-        file = tmp_path_factory.mktemp("yaml") / "config.yaml"
-        file.write_text(config.to_yaml(), encoding="utf-8")
-        assert parse(TrainConfig, [f"experiment={overrides.write(str(file))}"]) == [config]
+        training = config.training.at({"learning_rate": rate, "milestones": tuple(milestones)})
+        benchmark = config.benchmark.at({"root": root, "split": "vinyals"})
+        self.check(tmp_path_factory, config.replace(training=training, benchmark=benchmark, seed=seed))
 
     @settings(max_examples=40, deadline=None)
     @given(
@@ -301,14 +282,45 @@ class TestResolution:
         )
     )
     @example(classes=["4", "9"])
-    def test_a_list_of_texts_is_read_back(self, tmp_path_factory, classes):
+    def test_a_list_of_texts(self, tmp_path_factory, classes):
         (config,) = parse(ClusterConfig, ["dataset=digits", "method=xsdc", "labels=50"])
-        config = config.replace(coarse=tuple(classes))
-        assert parse(ClusterConfig, config.arguments()) == [config]
+        self.check(tmp_path_factory, config.replace(coarse=tuple(classes)))
+
+    @staticmethod
+    def check(tmp_path_factory, config):
+        assert parse(type(config), config.arguments()) == [config]
         file = tmp_path_factory.mktemp("yaml") / "config.yaml"
         file.write_text(config.to_yaml(), encoding="utf-8")
-        assert parse(ClusterConfig, [f"experiment={overrides.write(str(file))}"]) == [config]
+        assert parse(type(config), [f"experiment={overrides.write(str(file))}"]) == [config]
 
+    @given(st.lists(SCALARS, max_size=4) | SCALARS)
+    def test_what_is_written(self, value):
+        (found,) = overrides.values("key", overrides.write(value))
+        assert found.value == value
+        assert type(found.value) is type(value)
+
+    @pytest.mark.parametrize(
+        ("text", "columns"),
+        [
+            ("Temp [C],b", ("Temp [C]", "b")),
+            ("[Temp [C], b]", ("Temp [C]", "b")),
+            ("'null'", ("null",)),
+            ("'a,b',c", ("a,b", "c")),
+            ("2024,1e3", ("2024", "1e3")),
+            ('"it\'s, so",c', ("it's, so", "c")),
+        ],
+    )
+    def test_names_of_columns(self, text, columns):
+        (config,) = parse(ClusterConfig, ["dataset=table", "path=a.csv", f"columns={text}", "method=kmeans"])
+        assert config.dataset.options["columns"] == columns
+        assert parse(ClusterConfig, config.arguments()) == [config]
+
+    def test_values_between_commas(self):
+        found = [value.value for value in overrides.values("key", "1, 0.5,1e-4,true,null,text,'a,b',[1, 2],007")]
+        assert found == [1, 0.5, 1e-4, True, None, "text", "a,b", [1, 2], 7]
+
+
+class TestResultKeys:
     def test_flat_is_complete_and_of_scalars(self):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot"])
         flat = config.flat()
@@ -317,18 +329,33 @@ class TestResolution:
         assert expected | {field.name for field in dataclasses.fields(config)} - below == set(flat)
         assert all(value is None or isinstance(value, (bool, int, float, str)) for value in flat.values())
 
-    def test_result_keys_ignore_how_and_where(self):
-        (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "benchmark=omniglot"])
-        for argument in ("device=cpu", "devices=2", "batch=7", "results=elsewhere", "root=/elsewhere"):
-            (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", "benchmark=omniglot", argument])
-            assert other != config
-            assert other.result_keys() == config.result_keys()
+    @pytest.mark.parametrize(
+        "argument",
+        [
+            *("device=cpu", "devices=2", "batch=7", "results=elsewhere", "root=/elsewhere"),
+            *("trainer.devices=2", "trainer.accelerator=cpu", "logger.log_model=false"),
+        ],
+    )
+    def test_how_and_where_do_not_count(self, argument):
+        typed = ["strategy=laplacianshot", "benchmark=omniglot"]
+        (config,), (other,) = parse(EvaluateConfig, typed), parse(EvaluateConfig, [*typed, argument])
+        assert other != config
+        assert other.result_keys() == config.result_keys()
 
-    @pytest.mark.parametrize("argument", ["shot=5", "seed=1", "weight=0.8", "split=base", "epochs=3", "tasks=9"])
-    def test_result_keys_heed_everything_else(self, argument):
-        (config,) = parse(EvaluateConfig, ["strategy=laplacianshot"])
-        (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", argument])
+    @pytest.mark.parametrize(
+        "argument",
+        [
+            *("shot=5", "seed=1", "weight=0.8", "split=base", "epochs=3", "tasks=9"),
+            *("trainer.max_epochs=5", "callbacks.early_stopping.patience=2", "module=mine.py:Mine"),
+        ],
+    )
+    def test_everything_else_counts(self, argument):
+        (config,), (other,) = (parse(EvaluateConfig, ["strategy=laplacianshot", *more]) for more in ([], [argument]))
         assert other.result_keys() != config.result_keys()
+
+    def test_the_place_of_a_module_does_not_count(self):
+        first, second = (parse(TrainConfig, [f"module={place}/mine.py:Mine"])[0] for place in ("a", "b"))
+        assert first.result_keys() == second.result_keys()
 
     def test_only_training_keys_decide_the_checkpoint(self):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "shot=5", "seed=2"])
@@ -337,63 +364,41 @@ class TestResolution:
 
     def test_a_file_of_tasks_counts_by_its_content(self, tmp_path):
         first, second = tmp_path / "a", tmp_path / "b"
+
+        def keys(path):
+            return parse(EvaluateConfig, ["strategy=laplacianshot", "sampler=file", f"path={path}"])[0].result_keys()
+
         first.write_bytes(b"tasks")
         second.write_bytes(b"tasks")
-        keys = [
-            parse(EvaluateConfig, ["strategy=laplacianshot", "sampler=file", f"path={path}"])[0].result_keys()
-            for path in (first, second)
-        ]
-        assert keys[0] == keys[1]
+        assert keys(first) == keys(second)
         second.write_bytes(b"other tasks")
-        (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "sampler=file", f"path={second}"])
-        assert config.result_keys() != keys[0]
+        assert keys(first) != keys(second)
         second.unlink()
         with pytest.raises(InputError, match=r"sampler\.path"):
-            config.result_keys()
+            keys(second)
 
 
-@given(st.lists(SCALARS, max_size=4) | SCALARS)
-def test_what_is_written_is_read_back(value):
-    (found,) = overrides.values("key", overrides.write(value))
-    assert found.value == value
-    assert type(found.value) is type(value)
+class TestEstimators:
+    def test_a_number_in_the_place_of_a_word_is_a_number(self):
+        (config,) = parse(ClusterConfig, ["method=slk_mean_shift", "bandwidth=0.4"])
+        assert config.method.build().bandwidth == 0.4
+        with pytest.raises(InputError, match=r"bandwidth .*estimate, published"):
+            parse(ClusterConfig, ["method=slk_mean_shift", "bandwidth=wide"])
 
+    def test_an_estimator_of_another_package_is_a_method(self):
+        (config,) = parse(ClusterConfig, ["method=sklearn.cluster:HDBSCAN", "min_cluster_size=7"])
+        assert config.method.build().min_cluster_size == 7
+        with pytest.raises(InputError, match="json:JSONDecoder"):
+            parse(ClusterConfig, ["method=json:JSONDecoder"])
+        with pytest.raises(InputError, match=r"get_params.*method=softmax objective=clustering.deep.objectives:IMSAT"):
+            parse(ClusterConfig, ["method=clustering.deep.objectives:IMSAT"])[0].method.build()
+        with pytest.raises(InputError, match=re.escape("network=small_cnn architecture=own:convs")):
+            parse(ClusterConfig, ["network=own:convs"])
 
-def test_values_between_commas():
-    found = [value.value for value in overrides.values("key", "1, 0.5,1e-4,true,null,text,'a,b',[1, 2],007")]
-    assert found == [1, 0.5, 1e-4, True, None, "text", "a,b", [1, 2], 7]
-    assert overrides.values("key", "007")[0].text == "007"
-
-
-def test_a_number_in_the_place_of_a_word_is_a_number():
-    (config,) = parse(ClusterConfig, ["method=slk_mean_shift", "bandwidth=0.4"])
-    assert config.method.build().bandwidth == 0.4
-    with pytest.raises(InputError, match=r"bandwidth .*estimate, published"):
-        parse(ClusterConfig, ["method=slk_mean_shift", "bandwidth=wide"])
-
-
-def test_an_estimator_of_another_package_is_a_method():
-    (config,) = parse(ClusterConfig, ["method=sklearn.cluster:HDBSCAN", "min_cluster_size=7"])
-    assert config.method.build().min_cluster_size == 7
-    with pytest.raises(InputError, match="json:JSONDecoder"):
-        parse(ClusterConfig, ["method=json:JSONDecoder"])
-    with pytest.raises(InputError, match=r"get_params.*method=softmax objective=clustering.deep.objectives:IMSAT"):
-        parse(ClusterConfig, ["method=clustering.deep.objectives:IMSAT"])[0].method.build()
-    # A network is given likewise, but it is no option of its own.
-    with pytest.raises(InputError, match="network=small_cnn architecture=own:convs"):
-        parse(ClusterConfig, ["network=own:convs"])
-
-
-def test_each_verb_decides_its_own_parameters_and_no_others():
-    typed = ["method=fairness.fair_kmeans:FairKMeans"]
-    (config,) = parse(ClusterConfig, [*typed, "fairness_weight=3.0"])
-    assert config.method.build().fairness_weight == 3
-    (config,) = parse(FairConfig, [*typed, "fairness_weight=3.0"])
-    assert config.fairness_weight == (3,)
-    assert "fairness_weight" not in config.method.options
-
-
-@pytest.mark.parametrize("group", ["benchmark", "backbone", "strategy", "sampler", "target", "training"])
-def test_an_empty_name_is_no_option(group):
-    with pytest.raises(InputError, match=f"unknown {group} ''"):
-        parse(EvaluateConfig, [f"{group}=''"])
+    def test_each_verb_decides_its_own_parameters_and_no_others(self):
+        typed = ["method=fairness.fair_kmeans:FairKMeans", "fairness_weight=3.0"]
+        (config,) = parse(ClusterConfig, typed)
+        assert config.method.build().fairness_weight == 3
+        (config,) = parse(FairConfig, typed)
+        assert config.fairness_weight == (3,)
+        assert "fairness_weight" not in config.method.options

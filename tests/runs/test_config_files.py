@@ -61,27 +61,15 @@ def test_as_published_is_the_preset_of_the_code(name):
     assert built == type(built).as_published()
 
 
-@pytest.mark.parametrize(
-    ("name", "preset"),
-    [
-        ("slk_mean_shift_as_published", "slk2018-ms"),
-        ("slk_byproduct_as_published", "slk2018-bo"),
-        ("slk_means_as_published", "journal-means"),
-    ],
-)
-def test_methods_as_published_are_the_presets_of_the_code(name, preset):
+def test_the_presets_of_slk_are_those_of_the_code():
     from clustering import SLK
 
-    assert groups.option("method", name).build().get_params() == SLK.preset(preset).get_params()
-
-
-@pytest.mark.parametrize("kind", ["mean_shift", "byproduct", "means", "medoid"])
-def test_the_kinds_of_slk_differ_in_their_prototypes_alone(kind):
-    from clustering import SLK
-
-    built = groups.option("method", f"slk_{kind}").build()
-    prototypes = {"means": "mean"}.get(kind, kind)
-    assert built.get_params() == SLK(prototypes=prototypes).get_params()
+    published = {"mean_shift": "slk2018-ms", "byproduct": "slk2018-bo", "means": "journal-means"}
+    kinds = {"mean_shift": "mean_shift", "byproduct": "byproduct", "means": "mean", "medoid": "medoid"}
+    same = {f"slk_{kind}_as_published": SLK.preset(preset) for kind, preset in published.items()}
+    same |= {f"slk_{kind}": SLK(prototypes=prototypes) for kind, prototypes in kinds.items()}
+    for name, model in same.items():
+        assert groups.option("method", name).build().get_params() == model.get_params()
 
 
 @pytest.mark.parametrize("name", groups.names("experiment"))

@@ -33,6 +33,9 @@ def test_bars_move_on_a_terminal_only(monkeypatch):
     assert "train loss 1.5" in text
     assert "a [bold] note" in text
     assert "\x1b" in text
+    with pytest.raises(ZeroDivisionError), screen.track("training", 3):
+        raise ZeroDivisionError
+    assert screen._bars is None
 
 
 def test_what_takes_long_says_how_far_it_is_where_no_bar_moves(monkeypatch, capsys):
@@ -49,15 +52,6 @@ def test_a_name_cannot_control_the_terminal(capsys):
     """The name of an imported run may hold an escape sequence, which could clear the screen."""
     console.Console().note("run \x1b[2Ja\x9b1m\r of\t\n  two lines")
     assert capsys.readouterr().err == "run ?[2Ja?1m? of\t\n  two lines\n"
-
-
-def test_a_bar_ends_with_an_error(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    screen = console.Console()
-    with pytest.raises(ZeroDivisionError), screen.track("training", 3):
-        raise ZeroDivisionError
-    assert screen._bars is None
 
 
 def test_a_table_on_a_screen_that_is_too_narrow(monkeypatch, capsys):

@@ -96,26 +96,6 @@ def test_everything_that_is_wrong_is_named(folder):
     ]
 
 
-def write_list(folder, split, rows):
-    lines = [f"{name}/{name[4:]}_{number}.png,{name}" for name in NAMES[split] for number in rows.get(name, (1, 2))]
-    (folder / f"{split}.csv").write_text("\n".join(["filename,label", *lines]))
-
-
-def test_pictures_that_a_list_names_and_that_are_not_there_are_missing_by_name(folder):
-    gone, few = NAMES["base"][:2]
-    for split in NAMES:
-        write_list(folder, split, {few: range(1, 9)})
-    shutil.rmtree(folder / gone)
-    found = survey(Cub(str(folder)))
-    assert not any(part.broken for part in found.splits)
-    stem = few[4:]
-    assert of(found, "base").missing == (
-        f"6 of 2 pictures of class {few}: {', '.join(f'{stem}_{i}.png' for i in range(3, 8))} and 1 more",
-        f"2 of 2 pictures of class {gone}: {gone[4:]}_1.png, {gone[4:]}_2.png",
-    )
-    assert (of(found, "base").classes, of(found, "base").pictures) == (99, 198)
-
-
 def test_pictures_of_mini_imagenet_are_missing_or_too_many_by_their_authors_names(tmp_path):
     """One picture has the name of another: it lacks, and the other one is too much."""
     called = {name: sorted(MiniImageNet.catalogue.pictures(name)) for name in MiniImageNet.catalogue.classes["novel"]}
@@ -174,62 +154,40 @@ def test_a_benchmark_that_says_nothing_about_itself_is_counted():
 
 
 class TestVerb:
-    def test_check_shows_and_ends_with_2_where_something_is_wrong(self, folder, capsys):
+    def test_check_shows_what_is_wrong_and_ends_with_2(self, folder, capsys):
         arguments = ["data", "check", "benchmark=cub", f"root={folder}"]
-        assert main(arguments) == 0
-        said = capsys.readouterr()
-        assert "100 of 100" in said.out
-        name = NAMES["novel"][0]
-        shutil.rmtree(folder / name)
-        assert main(arguments) == 2
-        said = capsys.readouterr()
-        assert f"novel: missing (1)\n  class {name}" in said.out
-        assert "not complete and correct" in said.err
-
-    def test_a_picture_in_two_splits_is_said_to_be_no_error(self, folder, capsys):
         base, novel = NAMES["base"][0], NAMES["novel"][0]
         shutil.copy(folder / base / f"{base[4:]}_1.png", folder / novel / f"{novel[4:]}_1.png")
-        assert main(["data", "check", "benchmark=cub", f"root={folder}"]) == 0
+        assert main(arguments) == 0
         said = capsys.readouterr().out
+        assert "100 of 100" in said
         assert "the same picture in two splits (1)" in said
         assert said.splitlines()[-1] == "duplicate pictures are no error"
-
-    def test_json(self, folder, capsys):
-        assert main(["data", "check", "benchmark=cub", f"root={folder}", "--json", "-q"]) == 0
+        assert main([*arguments, "--json", "-q"]) == 0
         found = json.loads(capsys.readouterr().out)
-        assert found["sound"] is True
-        assert [part["pictures"] for part in found["splits"]] == [200, 100, 100]
-
-    @pytest.mark.parametrize("name", ["mini", "tiered", "cub", "inat", "cifar_fs", "fc100", "omniglot"])
-    def test_where_names_the_folder(self, capsys, name):
-        assert main(["data", "where", name]) == 0
-        assert f"transduce data check benchmark={name} root=FOLDER" in capsys.readouterr().out
+        assert [found["sound"], *(part["pictures"] for part in found["splits"])] == [True, 200, 100, 100]
+        shutil.rmtree(folder / novel)
+        assert main(arguments) == 2
+        said = capsys.readouterr()
+        assert f"novel: missing (1)\n  class {novel}" in said.out
+        assert "not complete and correct" in said.err
 
     @pytest.mark.parametrize(
-        ("name", "file", "then"),
+        ("name", "words"),
         [
-            ("labelme", "labelme_alexnet.npz", "transduce cluster dataset=labelme root=FOLDER"),
-            ("census", "USCensus1990raw.data.txt", "transduce fair dataset=census root=FOLDER"),
-            ("table", "CSV", "transduce cluster dataset=table path=FILE"),
+            *(
+                (name, f"transduce data check benchmark={name} root=FOLDER")
+                for name in ("mini", "tiered", "cub", "inat", "cifar_fs", "fc100", "omniglot")
+            ),
+            ("labelme", "then: transduce cluster dataset=labelme root=FOLDER"),
+            ("census", "USCensus1990raw.data.txt"),
+            ("table", "then: transduce cluster dataset=table path=FILE"),
+            ("glyphs", "it is made here, and needs no files"),
         ],
     )
-    def test_where_names_the_files_of_clusterings(self, capsys, name, file, then):
+    def test_where_names_the_files_and_the_command_that_reads_them(self, capsys, name, words):
         assert main(["data", "where", name]) == 0
-        said = capsys.readouterr().out
-        assert file in said
-        assert f"then: {then}" in said
-
-    def test_of_an_unknown_data_set_the_closest_is_named(self, capsys):
-        assert main(["data", "where", "labelmee"]) == 2
-        assert "did you mean 'labelme'?" in capsys.readouterr().err
-
-    def test_where_without_a_name_says_that_one_is_missing(self, capsys):
-        assert main(["data", "where"]) == 2
-        assert "Missing argument 'NAME'" in capsys.readouterr().err
-
-    def test_where_it_needs_no_files(self, capsys):
-        assert main(["data", "where", "glyphs", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["from"] == "it is made here, and needs no files"
+        assert words in capsys.readouterr().out
 
 
 @pytest.mark.slow

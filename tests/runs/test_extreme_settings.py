@@ -51,14 +51,6 @@ def test_no_other_file_of_settings_does(tmp_path):
         selection_of(config)
 
 
-def test_the_command_line_takes_them_as_they_are():
-    (config,) = parse(EvaluateConfig, ["strategy=simpleshot", "tuning=${oc.env:SECRET}.yaml", "tasks=null"][:1])
-    assert "hunter2" not in config.to_yaml()
-    with pytest.raises(InputError) as caught:
-        parse(EvaluateConfig, ["strategy=simpleshot", "tuning=${oc.env:SECRET}.yaml"])
-    assert "hunter2" not in str(caught.value)
-
-
 @given(st.text(alphabet="${}\\ab:'", min_size=1, max_size=10).filter(lambda text: "'" not in text or '"' not in text))
 def test_what_a_config_writes_is_read_back(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("written") / "own.yaml"
@@ -77,17 +69,16 @@ def test_brackets_without_end_are_a_mistake(tmp_path, opened, closed):
         parse(EvaluateConfig, [f"shot={opened * 5000}{closed * 5000}"])
 
 
-@pytest.mark.parametrize("value", ["1e300", "-1e300", "1e-300", "5e-324", "1e16", "9" * 400, "9" * 5000])
-def test_a_number_of_an_impossible_size(value):
-    with pytest.raises(InputError, match="weight"):
-        build(*parse(EvaluateConfig, ["strategy=laplacianshot", f"weight={value}"]))
-
-
-@pytest.mark.parametrize("value", ["9" * 20, "9" * 400, "9" * 5000])
-def test_an_integer_of_an_impossible_size(value):
-    for setting in (f"neighbours={value}", f"seed={value}", f"tasks={value}"):
-        with pytest.raises(InputError, match=setting[:4]):
-            build(*parse(EvaluateConfig, ["strategy=laplacianshot", setting]))
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *(f"weight={value}" for value in ("1e300", "-1e300", "1e-300", "5e-324", "1e16", "9" * 5000)),
+        *(f"{key}={value}" for key in ("neighbours", "seed", "tasks") for value in ("9" * 20, "9" * 5000)),
+    ],
+)
+def test_a_number_of_an_impossible_size(setting):
+    with pytest.raises(InputError, match=setting[:4]):
+        build(*parse(EvaluateConfig, ["strategy=laplacianshot", setting]))
 
 
 @pytest.mark.parametrize(
@@ -107,12 +98,6 @@ def test_more_than_the_memory_holds(group, name, options):
     text, code = explain(caught.value)
     assert code == 2
     assert "memory" in text.lower() or "allocate" in text
-
-
-def test_what_is_not_known_before_is_a_mistake_as_well():
-    text, code = explain(MemoryError("Unable to allocate 1 TiB"))
-    assert code == 2
-    assert "1 TiB" in text
 
 
 @pytest.mark.parametrize("schema", [EvaluateConfig, TuneConfig])

@@ -17,13 +17,10 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import dotted
 from fsl.backbones import create_backbone
 from fsl.benchmarks.encoded import open_rgb
-from fsl.strategies import STRATEGIES
 from fsl.weights.checkpoints import save_backbone
-from runs.cache import Store
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.output import Console
-from runs.own_data.classify_config import ClassifyConfig
 from runs.own_data.trained_networks import FILE, networks_here, trained_networks
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.preflight import tasks_of
@@ -61,17 +58,6 @@ def test_no_table_cuts_a_word(columns, monkeypatch, capsys):
     assert set(re.findall(r"[a-z_]{2,}\d?", said)) <= words | {"name", "needs", "about"}
 
 
-@pytest.mark.parametrize("columns", [60, 80])
-def test_lists_on_a_narrow_screen(columns, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    assert main(["list", "samplers", "objectives", "networks", "backbones"]) == 0
-    narrow = capsys.readouterr().out
-    monkeypatch.setenv("COLUMNS", "1000")
-    main(["list", "samplers", "objectives", "networks", "backbones"])
-    assert set(re.findall(r"\w+", narrow)) >= set(re.findall(r"\w+", capsys.readouterr().out)) - {"name", "about"}
-    assert max(map(len, narrow.splitlines())) <= columns
-
-
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """A strategy in a file of a folder that is not the working one."""
@@ -94,30 +80,24 @@ def test_a_file_is_a_plugin_of_one_name(own, tmp_path, monkeypatch):
     assert dotted("/a/b.c/mine.py:Own") == "mine:Own"
 
 
-@pytest.mark.parametrize("kind", ["strategy", "benchmark", "sampler"])
-def test_a_file_that_is_none(own, kind, tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.py"):
-        parse(EvaluateConfig, [f"{kind}=./nowhere.py:Thing"])
-    with pytest.raises(InputError, match=r"mystrat\.py:CLASS"):
-        parse(EvaluateConfig, [f"{kind}=code/mystrat.py"])
-    (tmp_path / "json.py").write_text(OWN)
-    with pytest.raises(InputError, match="json"):
-        STRATEGIES.load("json.py:SoftMeans")
-
-
 @pytest.mark.parametrize(
-    ("code", "kind", "line"),
+    ("code", "typed", "message"),
     [
-        ("class X\n", "SyntaxError", 1),
-        ("\nx = nothing\n", "NameError", 2),
-        ("\n\nraise OSError(5, 'x')\n", "OSError", 3),
+        (None, "strategy=./nowhere.py:Thing", r"nowhere\.py"),
+        (None, "benchmark=./nowhere.py:Thing", r"nowhere\.py"),
+        (None, "sampler=code/mystrat.py", r"mystrat\.py:CLASS"),
+        ("class X\n", "strategy=./fails_a.py:X", r"fails_a\.py, line 1: SyntaxError"),
+        ("\nx = nothing\n", "strategy=./fails_b.py:X", r"fails_b\.py, line 2: NameError"),
+        ("\n\nraise OSError(5, 'x')\n", "strategy=./fails_c.py:X", r"fails_c\.py, line 3: OSError"),
+        (OWN, "strategy=./json.py:SoftMeans", "json"),
     ],
 )
-def test_a_file_whose_code_fails(own, tmp_path, code, kind, line):
-    name = f"fails_{kind.lower()}"
-    (tmp_path / f"{name}.py").write_text(code)
-    with pytest.raises(InputError, match=rf"{name}\.py, line {line}: {kind}"):
-        parse(EvaluateConfig, [f"strategy=./{name}.py:X"])
+@pytest.mark.usefixtures("own")
+def test_a_file_that_is_none_or_whose_code_fails(tmp_path, code, typed, message):
+    if code is not None:
+        (tmp_path / typed.split("/")[1].split(":")[0]).write_text(code)
+    with pytest.raises(InputError, match=message):
+        parse(EvaluateConfig, [typed])
 
 
 def test_a_seed_of_the_tasks_alone():
@@ -223,19 +203,6 @@ def test_strategies_side_by_side(pictures, store, no_heif, tmp_path, capsys):
     assert re.search(r"2 of 5 pictures.*0\.heic.*transduce\[heif\]", capsys.readouterr().err)
     assert main([*words, "--strategy", "simpleshot", "broken=skip"]) == 0
     assert "2 of 5 pictures were skipped" in capsys.readouterr().err
-
-
-def test_lists_are_lists_in_json():
-    (config,) = parse(EvaluateConfig, ["strategy=simpleshot", "audit=best_permutation"])
-    assert config.as_json()["audit"] == ("best_permutation",)
-    (config,) = parse(EvaluateConfig, ["strategy=simpleshot"])
-    assert json.loads(json.dumps(config.as_json()))["audit"] == []
-    assert ClassifyConfig.as_json is EvaluateConfig.as_json
-
-
-def test_an_unfinished_results_folder_has_no_networks(tmp_path):
-    assert trained_networks(Store(tmp_path / "nowhere")) == []
-    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_damaged_header_is_no_network_and_the_others_are_named_by_their_folder(store):
