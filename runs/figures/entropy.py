@@ -179,7 +179,7 @@ LABEL_NOISE = drawing(
 
 WHEN = {"batch": "for each batch", "epoch": "once an epoch"}
 METHODS = {"entropy": "entropy clustering", "miadm": "MIADM"}
-UPDATES = experiment("entropy_updates")
+AT_LENGTHS = experiment("entropy_updates")
 
 
 def epochs(result: Clustered) -> float:
@@ -210,6 +210,6 @@ UPDATES = drawing(
         over="starts",
         logarithmic=True,
     ),
-    (UPDATES,),
-    (UPDATES | {"max_iter": "7,35,70,175,350"},),
+    (AT_LENGTHS,),
+    (AT_LENGTHS | {"max_iter": "7,35,70,175,350"},),
 )

@@ -1,7 +1,7 @@
 """The state of every item of a pile, as the answers given so far leave it."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 State = Literal["open", "labelled", "none", "skipped"]
@@ -72,10 +72,6 @@ class Answers:
     def entries(self) -> Mapping[str, Entry]:
         """The items with an answer."""
         return self._entries
-
-    def states(self, ids: Sequence[str]) -> list[State]:
-        """State of each item."""
-        return [self[item].state for item in ids]
 
     def apply(self, line: Mapping[str, Any]) -> Entry:
         """Apply an answer, given as a line of the journal."""

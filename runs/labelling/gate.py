@@ -115,12 +115,12 @@ def _is_number(name: str) -> bool:
 
 async def _body(receive: Receive) -> bytes | None:
     """The body; None if it is too large: no more than `LARGEST_BODY` of it is kept."""
-    body = b""
+    body: bytes = b""
     while True:
         message = await receive()
         if message["type"] != "http.request":  # the client is gone
             return b""
-        body += message.get("body", b"")
+        body += bytes(message.get("body", b""))
         if len(body) > LARGEST_BODY:
             return None
         if not message.get("more_body"):

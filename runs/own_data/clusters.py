@@ -232,7 +232,8 @@ def scatter(plane: NDArray[np.floating], labels: NDArray[np.integer], clusters: 
         axes.plot(*members.T, **series(place) | {"linestyle": "none"}, alpha=0.7, markersize=3.5)
         if len(members):
             box = {"boxstyle": "round", "facecolor": "white", "alpha": 0.8, "linewidth": 0.5}
-            axes.text(*np.median(members, axis=0), str(cluster), weight="bold", ha="center", va="center", bbox=box)
+            x, y = np.median(members, axis=0).tolist()
+            axes.text(x, y, str(cluster), weight="bold", ha="center", va="center", bbox=box)
     axes.plot(*plane[labels < 0].T, ".", color="0.6", markersize=3)
     axes.set(xticks=[], yticks=[])
     return figure

@@ -179,7 +179,7 @@ def _group(share: Any) -> str:
 
 
 def _shares(own: pd.DataFrame, which: str) -> str:
-    texts = [f"{of_hundred(getattr(share, which))} have {_group(share)}" for share in own.itertuples()]
+    texts = [f"{of_hundred(getattr(share, which))} have {_group(share)}" for share in _rows(own)]
     more = f", and {len(texts) - NAMED} other values" if len(texts) > NAMED else ""
     return ", ".join(texts[:NAMED]) + more
 
@@ -222,11 +222,11 @@ def _warnings(found: FairClusters, whole: pd.DataFrame) -> list[str]:
     shares = found.shares
     lacking = shares[(shares["members"] == 0) & (shares["size"] > 0)].sort_values("cluster", kind="stable")
     if len(lacking):
-        texts = [f"cluster {one.cluster} has no row with {_group(one)}" for one in lacking[:NAMED].itertuples()]
+        texts = [f"cluster {one.cluster} has no row with {_group(one)}" for one in _rows(lacking[:NAMED])]
         more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
         lines.append(f"{'Also with fairness, ' * (found.aware and bool(chosen['weight']))}{', '.join(texts)}{more}.")
     rare = lacking[lacking["total"] < found.requested].drop_duplicates(["attribute", "group"])
-    for one in rare[:NAMED].itertuples():
+    for one in _rows(rare[:NAMED]):
         lines.append(
             f"{_group(one)} has {rows_in(one.total)}, which cannot be in each of {found.requested} clusters, whatever "
             "the weight: merge groups, or ask for fewer clusters."
@@ -242,7 +242,7 @@ def _groups(found: FairClusters) -> Section:
     largest = shares[["away", "before_away"]].max(axis=1).sort_values(ascending=False, kind="stable").index[:DRAWN]
     kept = "without", "with"
     rows = []
-    for one in shares.itertuples():
+    for one in _rows(shares):
         around = f"{100 * one.low:.0f} to {100 * one.high:.0f}"
         now = (of_hundred(one.before_share), of_hundred(one.share)) if found.aware else (of_hundred(one.share),)
         chance = "may be" if one.p_value >= CHANCE else "no"
@@ -270,7 +270,7 @@ def bars(shares: pd.DataFrame, aware: bool) -> "Figure":
         axes.hlines(places, 100 * shares["before_share"], 100 * shares["share"], color="0.7")
         axes.plot(100 * shares["before_share"], places, "o", markerfacecolor="white", markeredgecolor="0.35")
     axes.plot(100 * shares["share"], places, "o", color=COLOURS[0])
-    names = [f"cluster {one.cluster}, {_group(one)[:40]}".replace("$", r"\$") for one in shares.itertuples()]
+    names = [f"cluster {one.cluster}, {_group(one)[:40]}".replace("$", r"\$") for one in _rows(shares)]
     axes.set(xlim=(-2, 102), xlabel="of 100 rows of the cluster", yticks=places, yticklabels=names)
     return figure
 
@@ -314,7 +314,7 @@ def _weights(found: FairClusters, command_at: Callable[[float], str]) -> Section
             f"{step.moved:,}",
             "yes" if step.settled else "no",
         )
-        for step in steps.itertuples()
+        for step in _rows(steps)
     ]
     headings = [
         "fairness_weight",
@@ -349,6 +349,10 @@ def other_weights(found: FairClusters) -> dict[str, float]:
     if chosen["farthest"] > NOTICED and not larger.any():
         advised["more"] = [MORE * found.weights[-1]]
     return {name: weights[0] for name, weights in advised.items() if weights}
+
+
+def _rows(frame: pd.DataFrame) -> list[Any]:
+    return list(frame.itertuples())
 
 
 def _worst(shares: pd.DataFrame, prefix: str) -> Any:

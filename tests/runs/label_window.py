@@ -10,7 +10,7 @@ import urllib.request
 from tests.runs.servers import free_port
 
 CODES = {"Enter": 13, " ": 32, "Backspace": 8, "Delete": 46, "ArrowLeft": 37, "ArrowRight": 39, "Tab": 9, "End": 35}
-LIMIT = 60  # seconds until the page must show what is awaited
+LIMIT = 180  # seconds until the page must show what is awaited
 CHOSEN = "document.querySelector('.item[aria-selected=true]')"
 OPEN = f"{CHOSEN}?.classList.contains('open')"
 SAVED = "!document.querySelector('.saving, .unsaved')"
@@ -24,7 +24,11 @@ class Server:
         self.command = [sys.executable, "-m", "runs.cli", "label", *words, "--no-browser"]
         self.command += ["--port", str(self.port), f"results={folder / 'results'}"]
         self.log, self.environment, self.folder = folder / "server.log", environment, folder
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
 
     def start(self):
         with self.log.open("ab") as log:
