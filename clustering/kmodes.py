@@ -21,7 +21,8 @@ from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Alternation, Outcome, alternate
-from clustering.optimiser.centres import Modes, Rows, nearest_centres
+from clustering.optimiser.points import Rows, nearest_centres
+from clustering.optimiser.prototypes import Modes
 from clustering.seeding import first_seeds, prototypes_about
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 
@@ -116,7 +117,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         return self
 
-    def _alternate(self, rule: Modes, modes: Tensor) -> Alternation:
+    def _alternate(self, rule: Modes[Rows], modes: Tensor) -> Alternation:
         return alternate(
             rule,
             modes,

@@ -21,7 +21,8 @@ from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.row_search import nearest_to
 from clustering.graphs.smoothing import Smoothness, smoothed
 from clustering.numbering import numbered
-from clustering.optimiser.centres import Modes, Rows, mean_shift, nearest_centres
+from clustering.optimiser.points import Rows, nearest_centres
+from clustering.optimiser.prototypes import Modes
 from clustering.optimiser.simplex import project
 from clustering.seeding import first_seeds
 from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
@@ -144,13 +145,13 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         assignments = project(mean - cost / (2 * self.weight * near.shape[1]))
         return assignments[0].max(dim=0).indices.cpu().numpy()
 
-    def _alternate(self, rule: Modes, smoothness: Smoothness, modes: Tensor, assignments: Tensor) -> "_End":
+    def _alternate(self, rule: Modes[Rows], smoothness: Smoothness, modes: Tensor, assignments: Tensor) -> "_End":
         """Alternate between modes (1, K, D) and assignments (1, K, N) of one start."""
         trace, sweeps, moved = [], 0, True
         for _ in range(self.max_iter):
             empty = assignments.amax(dim=2)[:, :, None] == 0
             # Any finite weights will do where a mode has none.
-            new = mean_shift(rule.rows, modes, torch.where(empty, 1.0, assignments), rule.variance)
+            new = rule.rows.mean_shift(modes, torch.where(empty, 1.0, assignments), rule.variance)
             new = torch.where(empty, modes, new)
             moved = bool((new - modes).norm() > self.tol * new.norm())
             modes = new
@@ -163,7 +164,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 break
         return _End(modes[0], assignments[0], trace, sweeps, not moved)
 
-    def _keep(self, ends: Sequence["_End"], rule: Modes) -> None:
+    def _keep(self, ends: Sequence["_End"], rule: Modes[Rows]) -> None:
         """Store the best start in the fitted attributes."""
         labels = torch.stack([end.assignments.max(dim=0).indices for end in ends])
         modes = torch.stack([end.modes for end in ends])

@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 
 from clustering.files.arrays import read_arrays
 from clustering.files.regular import fingerprint_of_files, open_regular
-from clustering.foundation import memory
 from clustering.foundation.errors import InputError
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -78,27 +76,19 @@ def open_bytes(path: Path) -> bytes:
     if path.suffix not in (".gz", ".bz2"):
         with open_regular(path) as file:
             return file.read()
-    parts, size = [], 0
     with open_regular(path) as file, gzip.open(file) if path.suffix == ".gz" else bz2.open(file) as packed:
-        while piece := packed.read(1 << 22):
-            size += len(piece)
-            # A small compressed file can expand to a huge array.
-            memory.require(f"{path}: unpacking it", {"contents": size}, "use a smaller file")
-            parts.append(piece)
-    return b"".join(parts)
+        return packed.read()
 
 
 def arrays_of(path: Path) -> Arrays:
     """The arrays of a .npz or .mat file."""
     if path.suffix == ".mat":
-        from scipy.io import loadmat, whosmat
+        from scipy.io import loadmat
         from scipy.io.matlab import MatReadError
 
         try:
             with open_regular(path) as file:
-                sizes = {name: 8 * math.prod(shape) for name, shape, _ in whosmat(file)}
-            memory.require(f"{path}: unpacking it", sizes, "use a smaller file")
-            return {key: value for key, value in loadmat(path).items() if not key.startswith("__")}
+                return {key: value for key, value in loadmat(file).items() if not key.startswith("__")}
         except MatReadError as error:
             raise ValueError(error) from error
         except NotImplementedError as error:

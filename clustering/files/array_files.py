@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from clustering.files.arrays import ArrayKind, NamedArrays, array_kinds, native, read_array, read_arrays
 from clustering.files.regular import head_of
-from clustering.foundation import memory
 from clustering.foundation.errors import InputError, reason
 
 if TYPE_CHECKING:
@@ -48,8 +47,8 @@ def open_arrays(path: str | Path) -> NamedArrays:
     of numbers or text in a dict of torch.save are arrays, too.
 
     Raises:
-        InputError: the file is missing, empty, truncated, damaged, or of another format; its arrays exceed the free
-            memory; it contains objects that require executing code. The message names the file. `read` raises it, too.
+        InputError: the file is missing, empty, truncated, damaged, or of another format, or it contains objects that
+            require executing code. The message names the file. `read` raises it, too.
         ImportError: pyarrow is not installed, which .parquet requires.
     """
     path = Path(path)
@@ -192,15 +191,13 @@ def array_of_tensor(tensor: "Tensor") -> NDArray[Any]:
     """The values of a tensor on the CPU, without gradient; bfloat16 and 8-bit floats become float32.
 
     Raises:
-        InputError: the tensor is sparse, quantized or without values, or would exceed the free memory.
+        InputError: the tensor is sparse, quantized or without values.
     """
     import torch
 
     if _kind(tensor).letter == "O":
         raise InputError("a tensor is sparse, quantized or without values; save tensor.to_dense() or its dequantize()")
     tensor = tensor.detach()
-    if not tensor.is_contiguous():  # a small file can expand to a huge tensor
-        memory.require("its tensors", {"values": tensor.numel() * tensor.itemsize}, "use a smaller file")
     if tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64):
         tensor = tensor.float()
     array: NDArray[Any] = tensor.cpu().resolve_conj().resolve_neg().contiguous().numpy()

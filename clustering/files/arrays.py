@@ -1,9 +1,7 @@
-"""Arrays of .npy and .npz files, whose sizes are checked before anything is read or decompressed."""
+"""Arrays of .npy and .npz files, and arrays by name whose values are read when they are needed."""
 
 import contextlib
 import lzma
-import math
-import os
 import tokenize
 import zipfile
 import zlib
@@ -17,12 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.files.regular import open_regular
-from clustering.foundation import memory
 
-_HEADERS: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 _DAMAGED = (
     *(EOFError, LookupError, NotImplementedError, RuntimeError, SyntaxError, TypeError, OverflowError),
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError),
@@ -67,11 +60,7 @@ def read_array(path: Path) -> NDArray[Any]:
         OSError, ValueError: as in `read_arrays`.
     """
     with _opened(path) as file:
-        size = _checked_size(file, "it", os.fstat(file.fileno()).st_size)
-        memory.require(f"{path}: reading it", {"the array": size}, "use a smaller file")
-        file.seek(0)
-        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-        return array
+        return _array(file, "it")
 
 
 def array_kinds(path: Path) -> dict[str, ArrayKind]:
@@ -85,7 +74,7 @@ def array_kinds(path: Path) -> dict[str, ArrayKind]:
         for name, member in members.items():
             try:
                 with archive.open(member) as stream:
-                    shape, dtype = _header(stream, name)
+                    shape, dtype = _header(stream)
                 kinds[name] = ArrayKind("O" if dtype.hasobject else dtype.kind, shape)
             except UNREADABLE:
                 kinds[name] = ArrayKind("?", ())
@@ -95,28 +84,21 @@ def array_kinds(path: Path) -> dict[str, ArrayKind]:
 def read_arrays(path: Path, select: Callable[[str], bool] = lambda name: True) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file by name; object arrays, which can run code, are rejected.
 
-    Names, dtypes and shapes are read first, since a few kilobytes can decompress to more than the memory.
-
     Args:
         path: the file.
         select: selects arrays by name.
 
     Raises:
         OSError: the file does not exist, or cannot be opened.
-        ValueError: the file is damaged, is not an archive of arrays, or exceeds the free memory.
+        ValueError: the file is damaged, or is not an archive of arrays.
     """
     arrays = {}
     with _members(path) as (archive, members):
-        chosen = {name: member for name, member in members.items() if select(name)}
-        sizes = {}
-        for name, member in chosen.items():
-            with archive.open(member) as stream:
-                sizes[name] = _checked_size(stream, member.filename, member.file_size)
-        memory.require(f"{path}: unpacking it", sizes, "use a smaller file")
-        for name, member in chosen.items():
-            with archive.open(member) as stream:
-                arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
-                stream.read(1)  # the checksum is verified at the end
+        for name, member in members.items():
+            if select(name):
+                with archive.open(member) as stream:
+                    arrays[name] = _array(stream, member.filename)
+                    stream.read(1)  # the checksum is verified at the end
     return arrays
 
 
@@ -155,24 +137,22 @@ def _members(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.Zi
         yield archive, {member.filename.removesuffix(".npy"): member for member in members}
 
 
-def _checked_size(stream: IO[bytes], name: str, stored: int) -> int:
-    """Bytes of an array according to its header, at most the number of stored bytes."""
-    shape, dtype = _header(stream, name)
+def _array(stream: IO[bytes], name: str) -> NDArray[Any]:
+    shape, dtype = _header(stream)
     if dtype.hasobject:
         raise ValueError(f"{name} contains pickled objects, which are not loaded")
-    count: int = math.prod(shape)
-    if not dtype.itemsize and count:
+    if not dtype.itemsize and np.prod(shape, dtype=object):
         raise ValueError(f"{name} has items of zero bytes, whose number is unlimited")
-    size = count * dtype.itemsize
-    if size > stored or min(shape, default=0) < 0:
-        raise ValueError(f"{name} is truncated: it has {stored:,} of {size:,} bytes")
-    return size
+    stream.seek(0)
+    array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
 
 
-def _header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and type of the array that a stream begins with."""
     version = np.lib.format.read_magic(stream)
-    if version not in _HEADERS:
-        raise ValueError(f"{name} is an array of an unsupported version")
-    shape, _, dtype = _HEADERS[version](stream)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read:
+        raise ValueError("it is an array of an unsupported version")
+    shape, _, dtype = read[version](stream)
     return tuple(shape), dtype

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.files.arrays import ArrayKind, NamedArrays
-from clustering.foundation import memory
 from clustering.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,16 +19,13 @@ def open_parquet(path: Path) -> NamedArrays:
     """The columns of a Parquet file, which are read at once.
 
     Raises:
-        InputError: two columns have the same name, or the file exceeds the free memory. `read` raises it if lists of a
+        InputError: two columns have the same name. `read` raises it if lists of a
             column have unequal lengths, or values are missing.
         ImportError: pyarrow is not installed.
     """
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
-        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-        values = sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
-        memory.require("reading it", {"values": 16.0 * values}, "use a smaller file, or the .npy format")
         return of_arrow(file.read())
 
 

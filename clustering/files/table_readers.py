@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 from numpy.typing import NDArray
 
 from clustering.files.arrays import array_names, read_arrays
-from clustering.foundation import memory
 from clustering.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -95,7 +94,6 @@ def _headers(file: TextIO) -> Iterator[str]:
 
 def _delimiter(path: Path) -> str:
     """The most frequent delimiter in the header; a file that is not text is rejected."""
-    memory.require("reading it", {"rows": 2 * _size(path)}, "use a smaller file")
     with open_text(path) as file:
         line = 1
         while block := file.read(1 << 20):
@@ -125,17 +123,6 @@ def delimiter_of(header: str, delimiters: str) -> str:
 def is_separator_line(line: str) -> bool:
     """Whether a line says how the values of the next ones are separated."""
     return re.fullmatch(r"sep=[,;\t|]", line.strip("\r\n \ufeff")) is not None
-
-
-def _size(path: Path) -> int:
-    """Bytes of a CSV; for a compressed one, decompressed bytes, counted until they exceed the free memory."""
-    if not path.name.lower().endswith(".gz"):
-        return path.stat().st_size
-    size, limit = 0, memory.free() or 1 << 62
-    with gzip.open(path) as file:
-        while size <= limit and (piece := file.read(1 << 20)):
-            size += len(piece)
-    return size
 
 
 def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, int]":

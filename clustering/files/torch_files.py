@@ -1,14 +1,12 @@
 """Reading of files that `torch.save` wrote, without executing code in them."""
 
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from clustering.files.regular import open_regular
-from clustering.foundation import memory
 from clustering.foundation.errors import InputError, reason
 
 TORCH = (".pth", ".pt", ".tar", ".ckpt", ".bin")  # file name suffixes
@@ -23,16 +21,11 @@ def read_torch(path: Path, what: str, remedy: str) -> Any:
         remedy: advice if it contains objects that require executing code.
 
     Raises:
-        InputError: the file is missing or damaged, its content exceeds the free memory, or it contains objects that
-            require executing code; the message names the file.
+        InputError: the file is missing or damaged, or it contains objects that require executing code; the message
+            names the file.
     """
     try:
         with open_regular(path) as file:
-            if zipfile.is_zipfile(file):  # PyTorch unpacks the archive as a whole
-                with zipfile.ZipFile(file) as archive:
-                    sizes = {member.filename: member.file_size for member in archive.infolist()}
-                memory.require(f"{path}: unpacking it", sizes, "give another file")
-            file.seek(0)
             return torch.load(file, map_location="cpu", weights_only=True)
     except InputError:
         raise

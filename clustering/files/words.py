@@ -6,7 +6,6 @@ from pathlib import Path
 
 from clustering.files.regular import open_regular
 from clustering.files.table_readers import delimiter_of, is_separator_line
-from clustering.foundation import memory
 from clustering.foundation.errors import InputError, unknown
 
 _CSV = (".csv", ".tsv")
@@ -55,7 +54,6 @@ def read_words(path: Path, headers: Sequence[str], column: str | None = None, op
 def _text(path: Path) -> str:
     try:
         with open_regular(path) as file:
-            memory.require(f"{path}: reading it", {"text": 8.0 * path.stat().st_size}, "use a smaller file")
             text = file.read().decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give an existing file") from error

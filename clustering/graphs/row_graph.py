@@ -12,7 +12,7 @@ from clustering.foundation.errors import InputError
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbours import NeighbourGraph, neighbours
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.centres import Rows
+from clustering.optimiser.points import Rows
 
 Bandwidth = Literal["estimate", "published"] | float
 """sigma of the kernel, see `graph_and_variance`."""

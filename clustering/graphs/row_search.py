@@ -20,7 +20,7 @@ from torch import Tensor
 
 from clustering.foundation.streams import stream
 from clustering.graphs.knn import nearest_among, nearest_neighbours
-from clustering.optimiser.centres import Rows
+from clustering.optimiser.points import Rows
 
 Method = Literal["auto", "exact", "hnsw"]
 Search = Literal["tree", "blocks", "hnsw"]

@@ -1,22 +1,27 @@
-"""Prototypes of the classes (means, mean-shift modes and by-product modes) and the costs of points at them.
+"""Prototypes of the classes (means, mean-shift modes, by-product modes and medoids) and the costs of points at them.
 
-A prototype is a weighted mean of the points and is represented by its weights, a row of (B, K, N) coefficients that sum
-to one, so that everything here needs only inner products (see `clustering.optimiser.points`).
-`clustering.optimiser.centres` represents the prototypes of one large data set by coordinates instead.
-`clustering.optimiser.alternation` alternates prototypes and assignments.
+A rule works on `clustering.optimiser.points`: on `Rows`, where a prototype is a row of D coordinates, or on `Points`,
+where it is a row of coefficients over the points. `clustering.optimiser.alternation` alternates prototypes and
+assignments.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
-from clustering.optimiser.points import Points, squared_distances, squared_distances_by_block
+from clustering.optimiser.points import Rows
+
+_BLOCK = 1 << 20
+"""Number of points of a class that are ranked at a time."""
 
 Logits = Callable[[], Tensor]
 """(B, K, N) logits of the assignments without clamping; computed on demand."""
+
+Kind = Literal["mean", "mean_shift", "byproduct", "medoid"]
+"""The function F of an objective, as in `clustering.SLK`."""
 
 
 class Prototypes(Protocol):
@@ -27,20 +32,41 @@ class Prototypes(Protocol):
         ...
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
-        """New coefficients (B, K, N) from the current ones and the weights (B, K, N) of points in classes, none of
-        which is empty.
+        """New prototypes (B, K, *) from the current ones and the weights (B, K, N) of points in classes, none of which
+        is empty.
 
         `logits` is None if the weights do not come from an assignment step.
         """
         ...
 
     def at(self, points: Tensor) -> Tensor:
-        """Coefficients (B, K, N) of prototypes located at the points with indices (B, K)."""
+        """Prototypes (B, K, *) located at the points with indices (B, K)."""
         ...
 
     def select(self, problems: Tensor) -> "Prototypes":
         """The rule for a subset of the problems, given by indices."""
         ...
+
+
+class Space(Protocol):
+    """Points and the prototypes among them, see `Rows` and `Points`."""
+
+    def squared_distances(self, coefficients: Tensor, /) -> Tensor: ...
+
+    def means(self, weights: Tensor, /) -> Tensor: ...
+
+    def at(self, indices: Tensor, /) -> Tensor: ...
+
+    def densest(self, weights: Tensor, members: Tensor, variance: float | Tensor, /) -> Tensor: ...
+
+    def mean_shift(
+        self, start: Tensor, weights: Tensor, variance: float | Tensor, /, *, max_iterations: int = 1000
+    ) -> Tensor: ...
+
+    def select(self, problems: Tensor, /) -> Any: ...
+
+
+S = TypeVar("S", bound=Space)
 
 
 @dataclass(frozen=True)
@@ -69,146 +95,120 @@ class WithCost:
 
 
 @dataclass(frozen=True)
-class Means:
+class _Rule(Generic[S]):
+    rows: S
+
+    def at(self, points: Tensor) -> Tensor:
+        return self.rows.at(points)
+
+    def select(self, problems: Tensor) -> Self:
+        return replace(self, rows=self.rows.select(problems))
+
+
+@dataclass(frozen=True)
+class Means(_Rule[S]):
     """Weighted means, which minimise sum_pk s_pk beta ||x_p - m_k||^2 (journal eq. 20)."""
 
-    points: Points
     beta: float = 1.0
 
     def cost(self, coefficients: Tensor) -> Tensor:
-        return squared_distances(self.points, coefficients).mul_(self.beta)
+        return self.rows.squared_distances(coefficients).mul_(self.beta)
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
-        return weighted_means(weights)
-
-    def at(self, points: Tensor) -> Tensor:
-        return one_hot(points, self.points)
-
-    def select(self, problems: Tensor) -> "Means":
-        return replace(self, points=self.points.select(problems))
+        return self.rows.means(weights)
 
 
 @dataclass(frozen=True)
-class Modes:
-    """Modes of the kernel densities of the classes, stationary points of -sum_pk s_pk beta w(x_p, m_k) (journal eq.
-    14).
+class Modes(_Rule[S]):
+    """Modes of the kernel densities of the classes, stationary points of -sum_pk s_pk beta w(x_p, m_k) (thesis eq. 2.9,
+    journal eq. 14).
 
     Attributes:
-        points: the points.
-        variance: (B, 1, 1) sigma^2 of w(x, m) = exp(-||x - m||^2 / (2 sigma^2)); infinite if all w are 1.
+        rows: the points.
+        variance: sigma^2 > 0 of w(x, m) = exp(-||x - m||^2 / (2 sigma^2)); (B, 1, 1) if it differs between problems,
+            and infinite if all w are 1.
         beta: factor of the cost.
+        steps: maximum number of mean-shift steps per update; a single step from the means already lowers the objective.
     """
 
-    points: Points
-    variance: Tensor
+    variance: float | Tensor
     beta: float = 1.0
+    steps: int = 1000
 
     def cost(self, coefficients: Tensor) -> Tensor:
-        return gaussian(squared_distances(self.points, coefficients), self.variance).mul_(-self.beta)
+        return self.rows.squared_distances(coefficients).mul_(-0.5 / self.variance).exp_().mul_(-self.beta)
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
-        return mean_shift(self.points, coefficients, weights, self.variance)
+        return self.rows.mean_shift(coefficients, weights, self.variance, max_iterations=self.steps)
 
-    def at(self, points: Tensor) -> Tensor:
-        return one_hot(points, self.points)
-
-    def select(self, problems: Tensor) -> "Modes":
-        return replace(self, points=self.points.select(problems), variance=self.variance[problems])
+    def select(self, problems: Tensor) -> Self:
+        variance = self.variance[problems] if isinstance(self.variance, Tensor) else self.variance
+        return replace(super().select(problems), variance=variance)
 
 
 @dataclass(frozen=True)
-class ByProductModes(Modes):
+class ByProductModes(Modes[S]):
     """Modes that are points: for each class the member with the best assignment (thesis eq. 2.11).
 
-    Before there are assignments, it is the member of highest density within the class. Clamped rows are ranked by the
-    assignment that they would have without clamping. This is not a descent step: the density at the mode may fall.
+    Before there are assignments, it is the densest member of the class, see `Rows.densest`. Clamped points are ranked
+    by the assignment that they would have without clamping. Among `Rows`, a new mode is accepted only if the density
+    sum_p s_pk w(x_p, m) is not lower there, so that the objective cannot rise. The papers, and so the rule of small
+    tasks, have no such condition, and their modes may cycle.
     """
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
-        members = (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
+        members = members_of(weights)
         if logits is None:
-            return best_members(densities(self.points, weights, self.variance), members)
-        return best_members(log_odds(logits(), members), members)
+            return self.at(self.rows.densest(weights, members, self.variance))
+        new = self.at(best_assigned(logits(), members))
+        if not isinstance(self.rows, Rows):
+            return new
+        better = self._density(new, weights) >= self._density(coefficients, weights)
+        return torch.where(better[:, :, None], new, coefficients)
 
-    def select(self, problems: Tensor) -> "ByProductModes":
-        return replace(self, points=self.points.select(problems), variance=self.variance[problems])
-
-
-def one_hot(indices: Tensor, points: Points) -> Tensor:
-    """(B, K, N) coefficients of the points with indices (B, K)."""
-    norms = points.squared_norms
-    return norms.new_zeros(*indices.shape, norms.shape[1]).scatter_(2, indices[:, :, None], 1.0)
-
-
-def gaussian(squared_distances: Tensor, variance: Tensor) -> Tensor:
-    """w = exp(-d^2 / (2 sigma^2)), in a new tensor."""
-    return torch.mul(squared_distances, -0.5 / variance).exp_()
+    def _density(self, modes: Tensor, weights: Tensor) -> Tensor:
+        kernel = self.rows.squared_distances(modes).mul_(-0.5 / self.variance).exp_()
+        density: Tensor = torch.linalg.vecdot(kernel, weights)
+        return density
 
 
-def densities(points: Points, weights: Tensor, variance: Tensor) -> Tensor:
-    """(B, K, N) kernel densities sum_p z_kp w(x_p, x_q) of every class at every point."""
-    parts = [torch.bmm(weights, gaussian(squared, variance)) for squared in squared_distances_by_block(points)]
-    return torch.cat(parts, dim=2)
+@dataclass(frozen=True)
+class Medoids(_Rule[Rows]):
+    """The rows with the lowest sum of distances to the members of their class, sum_pk s_pk ||x_p - m_k||.
 
-
-def weighted_means(weights: Tensor) -> Tensor:
-    """(B, K, N) coefficients of the means of points weighted by `weights` (B, K, N); no class may be empty."""
-    return weights / weights.sum(dim=2, keepdim=True)
-
-
-def mean_shift(
-    points: Points,
-    start: Tensor,
-    weights: Tensor,
-    variance: Tensor,
-    *,
-    tolerance: float = 1e-5,
-    max_iterations: int = 1000,
-) -> Tensor:
-    """Iterate m <- sum_p z_p w(x_p, m) x_p / sum_p z_p w(x_p, m), for all classes together.
-
-    No step lowers the density sum_p z_p w(x_p, m). The limit is a stationary point that depends on the start. Each step
-    takes one product of the coefficients with the points.
-
-    Args:
-        points: the points.
-        start: (B, K, N) coefficients of the initial m.
-        weights: (B, K, N) z >= 0, not all 0 for any class.
-        variance: (B, 1, 1) sigma^2 of w.
-        tolerance: a problem stops when no m moves by more than this share of the largest initial norm (in the public
-            code: 1e-5 of the largest coordinate).
-        max_iterations: maximum number of steps.
-
-    Returns:
-        (B, K, N) coefficients of the modes.
+    A new medoid is accepted only if this sum does not rise, so that the objective cannot rise.
     """
-    # ||m||^2 is the same for all points, so it cancels in the softmax over points.
-    offset = torch.where(weights > 0, weights.clamp_min(torch.finfo(weights.dtype).tiny).log_(), -torch.inf)
-    offset.addcdiv_(points.squared_norms[:, None], variance, value=-0.5)
-    coefficients, inner = start, points.inner(start)
-    allowed = tolerance**2 * torch.linalg.vecdot(coefficients, inner).amax(1)
-    moving = torch.ones_like(variance, dtype=torch.bool)
-    for _ in range(max_iterations):
-        new = torch.softmax(torch.addcdiv(offset, inner, variance), dim=2)
-        new_inner = points.inner(new)
-        moved = (new - coefficients).mul_(new_inner - inner).sum(2).amax(1)
-        coefficients, inner = torch.where(moving, new, coefficients), new_inner
-        moving = moving & (moved > allowed)[:, None, None]
-        if not moving.any():
-            break
-    return coefficients
+
+    def cost(self, coefficients: Tensor) -> Tensor:
+        return self.rows.squared_distances(coefficients).sqrt_()
+
+    def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
+        new = self.at(self.rows.central(members_of(weights), lambda squared: -squared.sqrt()))
+        if logits is None:
+            return new
+        old_sum, new_sum = (torch.linalg.vecdot(self.cost(values), weights) for values in (coefficients, new))
+        return torch.where((new_sum <= old_sum)[:, :, None], new, coefficients)
 
 
-def log_odds(logits: Tensor, members: Tensor) -> Tensor:
-    """(B, 1, N) log s_pk / (1 - s_pk) of each point in its class, from the logits (B, K, N).
-
-    It still ranks the points whose assignments have saturated at one.
-    """
-    largest = torch.where(members, logits, -torch.inf).amax(dim=1, keepdim=True)
-    return largest - torch.logsumexp(logits.masked_fill(members, -torch.inf), dim=1, keepdim=True)
+Rule = Means[Rows] | Modes[Rows] | Medoids
+"""A rule for one large data set."""
 
 
-def best_members(scores: Tensor, members: Tensor) -> Tensor:
-    """(B, K, N) one-hot coefficients of the member with the highest score in each class, ties to the lowest index."""
-    best = torch.where(members, scores, -torch.inf).max(dim=2, keepdim=True).indices
-    return torch.zeros(members.shape, dtype=scores.dtype, device=scores.device).scatter_(2, best, 1.0)
+def members_of(weights: Tensor) -> Tensor:
+    """(B, K, N) bool, the class in which each point has its largest weight, from weights (B, K, N)."""
+    return (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
+
+
+def best_assigned(logits: Tensor, members: Tensor) -> Tensor:
+    """(B, K) for each class the member with the highest log s_pk / (1 - s_pk), ties to the lowest index, from logits
+    (B, K, N). It still ranks the points whose assignments have saturated at one."""
+    best = logits.new_full(members.shape[:2], -torch.inf)
+    indices = torch.zeros_like(best, dtype=torch.int64)
+    for first in range(0, members.shape[2], _BLOCK):
+        block, inside = logits[:, :, first : first + _BLOCK], members[:, :, first : first + _BLOCK]
+        largest = torch.where(inside, block, -torch.inf).amax(dim=1, keepdim=True)
+        odds = largest - torch.logsumexp(block.masked_fill(inside, -torch.inf), dim=1, keepdim=True)
+        values, places = torch.where(inside, odds, -torch.inf).max(dim=2)
+        higher = values > best
+        best, indices = torch.where(higher, values, best), torch.where(higher, places + first, indices)
+    return indices

@@ -20,7 +20,7 @@ from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.numbering import numbered
-from clustering.optimiser.centres import Rows, best_by_members
+from clustering.optimiser.points import Rows
 from clustering.seeding import first_seeds
 from clustering.starts import entropy_of, indicators, warn_of_uniform
 from clustering.trials import cut
@@ -214,7 +214,7 @@ def _prototypes(problem: _Problem, M: Tensor, S: Tensor, *, first: bool) -> Tens
         return _mean_shift(problem, M, members[0])
     if first:
         density = functools.partial(_kernel, variance=problem.variance)
-        return problem.rows.at(best_by_members(problem.rows, members > 0, density, references=_EXACT))[0]
+        return problem.rows.at(problem.rows.central(members > 0, density, references=_EXACT))[0]
     return problem.rows.at(S.argmax(dim=1))
 
 

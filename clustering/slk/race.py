@@ -17,7 +17,7 @@ from torch import Tensor
 
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.alternation import Alternation, Clamp
-from clustering.optimiser.centres import Rule
+from clustering.optimiser.prototypes import Rule
 from clustering.seeding import prototypes_about
 from clustering.slk.split_merge import Ends, split_and_merged
 from clustering.starts import Ranking, Select, cluster_sizes, compared

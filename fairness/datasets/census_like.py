@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.memory import require
 from clustering.foundation.parameters import AtLeast, validate
 from clustering.foundation.streams import stream
 from fairness.datasets.dataset import FairDataset, Preprocess, preprocessed
@@ -46,11 +45,6 @@ class CensusLike:
         return fingerprint(self.name, RECIPE)
 
     def read(self) -> FairDataset:
-        require(
-            f"dataset census_like, points={self.points} dimensions={self.dimensions} components={self.components}",
-            {"values": 12 * (self.points + self.components) * (self.dimensions + 2)},
-            "give fewer",
-        )
         drawn = stream(self.seed, "census_like")
         centres = drawn.normal(size=(self.components, self.dimensions)).astype(np.float32)
         spreads = drawn.uniform(0.3, 1.0, self.components).astype(np.float32)

@@ -15,7 +15,6 @@ from clustering.files import words
 from clustering.files.array_files import ENDINGS, FORMATS, array_of_tensor, open_arrays
 from clustering.files.arrays import ArrayKind, NamedArrays, native
 from clustering.files.columns import of_arrow, of_frame
-from clustering.foundation import memory
 from clustering.foundation.errors import InputError, unknown
 
 FEATURES = ("features", "feats", "feature", "embeddings", "images", "x", "X", "data")
@@ -222,8 +221,6 @@ def _side_by_side(arrays: NamedArrays, names: Sequence[str]) -> NDArray[Any]:
     other = [name for name in names if arrays.kinds[name].letter not in "fiu"]
     if other:
         raise InputError(f"{_some(other)} cannot be features, because they are not numbers; choose other columns")
-    rows = arrays.kinds[names[0]].shape[0]
-    memory.require("reading it", {"features": 16.0 * rows * len(names)}, "use a smaller file")
     return np.column_stack(list(arrays.read(names).values()))
 
 

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from clustering.files.arrays import read_arrays
 from clustering.files.tensors import read_any_tensors
 from clustering.files.torch_files import TORCH, read_torch
-from clustering.foundation import memory
 from clustering.foundation.errors import InputError, reason
 from fsl.backbones import create_backbone
 
@@ -194,8 +193,6 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise
     except Exception as error:  # what these three raise for a damaged file cannot be listed
         raise InputError(f"{path}: damaged, or not a file of weights ({reason(error)}); download it again") from error
-    sizes = {key: 4 * tensor.numel() for key, tensor in weights.items() if tensor.dtype != torch.float32}
-    memory.require(f"{path}: its weights", sizes, "give another file")  # a small file can expand to a huge tensor
     return {key: tensor.float() if tensor.is_floating_point() else tensor for key, tensor in weights.items()}
 
 

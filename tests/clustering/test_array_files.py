@@ -11,9 +11,6 @@ import pytest
 
 from clustering.files.arrays import array_names, read_arrays
 from clustering.files.regular import open_regular
-from clustering.foundation import memory
-from clustering.foundation.errors import InputError
-from fsl.features.foreign import import_features
 
 
 def archive(path: Path, **members: bytes) -> Path:
@@ -36,23 +33,6 @@ def test_arrays_come_back(tmp_path: Path) -> None:
     assert list(found) == array_names(tmp_path / "a.npz") == list(arrays)
     assert all(np.array_equal(found[name], array) for name, array in arrays.items())
     assert list(read_arrays(tmp_path / "a.npz", "x".__eq__)) == ["x"]
-
-
-def test_packed_zeros_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody asked for may be of any size; what is asked for is held against the memory first."""
-    np.savez_compressed(tmp_path / "bomb.npz", x=np.ones(3), zeros=np.zeros(200_000, np.uint64))
-    monkeypatch.setattr(memory, "_UNNOTICED", 1000)
-    monkeypatch.setattr(memory, "free", lambda: 10**6)
-    read = np.lib.format.read_array
-    monkeypatch.setattr("numpy.lib.format.read_array", lambda stream, **given: _small(read(stream, **given)))
-    assert read_arrays(tmp_path / "bomb.npz", "x".__eq__)["x"].sum() == 3
-    with pytest.raises(ValueError, match="memory"):
-        read_arrays(tmp_path / "bomb.npz")
-
-
-def _small(array: np.ndarray) -> np.ndarray:
-    assert array.size < 10
-    return array
 
 
 @pytest.mark.parametrize(
@@ -114,13 +94,3 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
             open_regular(path)
         with pytest.raises(OSError, match=r"."):
             read_arrays(path)
-
-
-def test_a_file_that_memory_does_not_hold_is_named_and_not_called_damaged(tmp_path, monkeypatch) -> None:
-    np.savez_compressed(tmp_path / "large.npz", features=np.zeros((300, 4)), labels=np.zeros(300, np.int64))
-    monkeypatch.setattr(memory, "_UNNOTICED", 1000)
-    monkeypatch.setattr(memory, "free", lambda: 2000)
-    for read in (read_arrays, import_features):
-        with pytest.raises(InputError, match=r"large\.npz: unpacking it would need") as error:
-            read(tmp_path / "large.npz")
-        assert "again" not in str(error.value)

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.foundation.streams import stream
-from clustering.optimiser import centres, prototypes
-from clustering.optimiser.centres import Rows
-from clustering.optimiser.points import Features
+from clustering.optimiser import prototypes
+from clustering.optimiser.points import Features, Rows
 from clustering.seeding import plus_plus
 
 
@@ -36,8 +35,8 @@ def test_they_are_the_rules_of_small_tasks(seed: int, shift: float) -> None:
     assert (rows.origin is not None) == (shift > 0)
     variance = torch.full((2, 1, 1), 1.5, dtype=torch.float64)
     pairs: list[tuple[Any, Any]] = [
-        (centres.Means(rows), prototypes.Means(points)),
-        (centres.Modes(rows, 1.5), prototypes.Modes(points, variance)),
+        (prototypes.Means(rows), prototypes.Means(points)),
+        (prototypes.Modes(rows, 1.5), prototypes.Modes(points, variance)),
     ]
     coefficients = weights / weights.sum(dim=2, keepdim=True)
     coordinates = coefficients @ points.values
@@ -59,7 +58,7 @@ def test_no_mean_shift_step_lowers_the_density(seed: int, variance: float) -> No
         return (torch.exp(rows.squared_distances(at) / (-2 * variance)) * weights).sum(dim=2)
 
     for _ in range(5):
-        after = centres.mean_shift(rows, modes, weights, variance, max_iterations=1)
+        after = rows.mean_shift(modes, weights, variance, max_iterations=1)
         assert bool((density(after) >= density(modes) - 1e-12).all())
         modes = after
 
@@ -67,7 +66,7 @@ def test_no_mean_shift_step_lowers_the_density(seed: int, variance: float) -> No
 def test_medoids_against_all_pairs() -> None:
     rows, _, weights = both(1)
     labels = weights.argmax(dim=1)
-    found = centres.Medoids(rows).update(rows.at(labels[:, :3]), weights, None)
+    found = prototypes.Medoids(rows).update(rows.at(labels[:, :3]), weights, None)
     for b in range(2):
         for k in range(3):
             own = rows.values[labels[b] == k]

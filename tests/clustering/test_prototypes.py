@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clustering.optimiser.points import Features, Gram
-from clustering.optimiser.prototypes import (
-    best_members,
-    log_odds,
-    mean_shift,
-    weighted_means,
-)
+from clustering.optimiser.prototypes import best_assigned
 
 DOUBLE = torch.float64
 
@@ -30,8 +25,8 @@ def density(x: Tensor, coefficients: Tensor, weights: Tensor, variance: float) -
 @given(seed=st.integers(0, 10_000), variance=st.floats(0.02, 5), steps=st.integers(1, 30))
 def test_no_step_of_mean_shift_lowers_the_density(seed: int, variance: float, steps: int) -> None:
     x, weights = 3 * random(seed, 2, 12, 3), random(seed + 1, 2, 3, 12)
-    start, widths = weighted_means(weights**4), torch.full((2, 1, 1), variance, dtype=DOUBLE)
-    run = lambda n: mean_shift(Gram(x @ x.mT), start, weights, widths, tolerance=0, max_iterations=n)  # noqa: E731
+    start, widths = weights**4 / (weights**4).sum(2, keepdim=True), torch.full((2, 1, 1), variance, dtype=DOUBLE)
+    run = lambda n: Gram(x @ x.mT).mean_shift(start, weights, widths, tolerance=0, max_iterations=n)  # noqa: E731
     before, after = run(steps), run(steps + 1)
     assert bool((density(x, after, weights, variance) >= density(x, before, weights, variance) - 1e-12).all())
     torch.testing.assert_close(after.sum(2), torch.ones(2, 3, dtype=DOUBLE))
@@ -43,12 +38,13 @@ def test_modes_are_fixed_points_alike_by_features_and_products_alone_and_in_a_ba
     x, weights = 3 * random(seed, 3, 9, 3), (random(seed + 1, 3, 2, 9) - 0.4).relu()
     weights[:, :, 0] = 1  # uneven, or the start may be a stationary point that rounding leaves either way
     widths = random(seed + 2, 3, 1, 1) + 0.3
-    found = mean_shift(Features(x), weighted_means(weights), weights, widths, tolerance=1e-9)
-    again = mean_shift(Features(x), found, weights, widths, tolerance=0, max_iterations=1)
+    means = Features(x).means(weights)
+    found = Features(x).mean_shift(means, weights, widths, tolerance=1e-9)
+    again = Features(x).mean_shift(found, weights, widths, tolerance=0, max_iterations=1)
     torch.testing.assert_close(again @ x, found @ x, atol=1e-6, rtol=0)
-    gram = mean_shift(Gram(x @ x.mT), weighted_means(weights), weights, widths, tolerance=1e-9)
+    gram = Gram(x @ x.mT).mean_shift(means, weights, widths, tolerance=1e-9)
     torch.testing.assert_close(gram @ x, found @ x, atol=1e-6, rtol=0)
-    alone = mean_shift(Features(x[1:2]), weighted_means(weights[1:2]), weights[1:2], widths[1:2], tolerance=1e-9)
+    alone = Features(x[1:2]).mean_shift(means[1:2], weights[1:2], widths[1:2], tolerance=1e-9)
     torch.testing.assert_close(alone[0], found[1])
 
 
@@ -56,7 +52,5 @@ def test_by_product_modes_rank_saturated_assignments() -> None:
     logits = torch.tensor([[[60.0, 90.0, 70.0, 0.0], [0.0, 0.0, 0.0, 5.0]]])
     members = torch.tensor([[[True, True, True, False], [False, False, False, True]]])
     assert float(torch.softmax(logits, 1)[0, 0, 0]) == 1.0
-    best = best_members(log_odds(logits, members), members)
-    assert best.tolist() == [[[0, 1, 0, 0], [0, 0, 0, 1]]]
-    tied = best_members(log_odds(torch.zeros_like(logits), members), members)
-    assert tied.tolist() == [[[1, 0, 0, 0], [0, 0, 0, 1]]]
+    assert best_assigned(logits, members).tolist() == [[1, 3]]
+    assert best_assigned(torch.zeros_like(logits), members).tolist() == [[0, 3]]

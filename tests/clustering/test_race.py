@@ -11,7 +11,8 @@ import clustering.slk.race
 from clustering import SLK
 from clustering.foundation.streams import stream
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.centres import Means, Rows
+from clustering.optimiser.points import Rows
+from clustering.optimiser.prototypes import Means
 from clustering.seeding import plus_plus, prototypes_about
 from clustering.slk.race import race
 from clustering.starts import Ranking

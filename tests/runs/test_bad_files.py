@@ -1,11 +1,9 @@
 """Files that are no files, that are damaged, or that ask for more than they hold: exit code 2."""
 
-import gzip
 import os
 import pickle
 import struct
 import sys
-import zipfile
 import zlib
 from pathlib import Path
 
@@ -13,15 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from clustering.datasets.files import arrays_of, open_bytes
-from clustering.files.arrays import read_arrays
 from clustering.files.tables import RowFile
-from clustering.foundation import memory
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.encoded import open_rgb, read_bytes
 from fsl.features.bank import FeatureBank
 from fsl.features.foreign import import_features
-from fsl.weights.foreign import read_weights
 from fsl.weights.pickles import read_pickle
 from runs.cli import main
 from runs.config.base import content
@@ -167,47 +161,6 @@ def test_pickles_of_every_protocol_are_read(protocol, tmp_path):
     value = {"a": [1, 2**70, "text" * 100, None, True, b"x" * 300], "b": rows, "c": [*range(400)]}
     (tmp_path / "good.plk").write_bytes(pickle.dumps(value, protocol))
     assert read_pickle(tmp_path / "good.plk") == value
-
-
-@pytest.fixture
-def little_memory(monkeypatch):
-    monkeypatch.setattr(memory, "_UNNOTICED", 1000)
-    monkeypatch.setattr(memory, "free", lambda: 10**6)
-
-
-def test_features_beside_packed_zeros_are_read(tmp_path, little_memory):
-    path = tmp_path / "f.npz"
-    np.savez_compressed(path, features=np.eye(4), labels=np.arange(4), other=np.zeros(10**6))
-    assert import_features(path).dimension == 4
-    np.savez_compressed(path, features=np.zeros((10**6, 1)), labels=np.arange(4))
-    with pytest.raises(InputError, match="memory"):
-        import_features(path)
-    np.savez_compressed(path, other=np.zeros(10**6))
-    with pytest.raises(InputError, match="other"):
-        import_features(path)
-
-
-def test_packed_zeros_are_refused(tmp_path, little_memory):
-    from scipy.io import savemat
-
-    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(10**7)))
-    savemat(tmp_path / "a.mat", {"x": np.zeros((1000, 1000))}, do_compression=True)
-    np.savez_compressed(tmp_path / "a.npz", x=np.zeros(10**6))
-    with zipfile.ZipFile(tmp_path / "a.pth", "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("archive/data.pkl", bytes(10**7))
-    torch.save({"w": torch.zeros(1, dtype=torch.float64).expand(10**9)}, tmp_path / "b.pth")
-    with gzip.open(tmp_path / "t.csv.gz", "wb") as file:
-        file.write(b"a,b\n" + b"1,2\n" * 10**6)
-    for read, name in (
-        (open_bytes, "a.gz"),
-        (arrays_of, "a.mat"),
-        (read_arrays, "a.npz"),
-        (read_weights, "a.pth"),
-        (read_weights, "b.pth"),
-        (RowFile.read, "t.csv.gz"),
-    ):
-        with pytest.raises(InputError, match="memory"):
-            read(tmp_path / name)
 
 
 @pytest.mark.parametrize(
