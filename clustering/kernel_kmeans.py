@@ -18,7 +18,7 @@ from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.point_moves import single_moves
 from clustering.graphs.relaxed_cut import relaxed_cut
-from clustering.graphs.row_graph import graph_and_variance, scipy_graph, weight_matrix
+from clustering.graphs.row_graph import graph_and_variance, scipy_graph
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
@@ -100,7 +100,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         else:
             labels = rows.squared_distances(first_seeds(seeds, rows, K, self.n_init, seed)).min(dim=1).indices
         seeding_seconds = watch.lap()
-        matrix, ones = weight_matrix(self.graph_).astype(np.float64), np.ones(points)
+        matrix, ones = self.graph_.matrix().astype(np.float64), np.ones(points)
         moved = [single_moves(matrix, ones, start, K, self.max_iter) for start in labels.cpu().numpy()]
         objectives = torch.tensor(
             [graph_objectives(one.labels, matrix).average_association for one in moved], dtype=torch.float64

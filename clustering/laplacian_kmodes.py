@@ -17,8 +17,8 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import NARROWEST, AtLeast, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.neighbours import nearest_to
 from clustering.graphs.row_graph import graph_and_variance
-from clustering.graphs.row_search import nearest_to
 from clustering.graphs.smoothing import Smoothness, smoothed
 from clustering.numbering import numbered
 from clustering.optimiser.points import Rows, nearest_centres

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
+from clustering.graphs.neighbours import nearest_to
 from clustering.graphs.point_moves import single_moves
-from clustering.graphs.row_search import nearest_to
 from clustering.graphs.spectrum import leading_eigenvectors
 from clustering.optimiser.points import Rows
 

@@ -6,7 +6,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from scipy import sparse
-from torch import Tensor
 
 from clustering.foundation.errors import InputError
 from clustering.graphs.dense_graph import Symmetry
@@ -66,13 +65,7 @@ def variance_above_rounding(squared: float, dtype: torch.dtype, largest: float, 
 
 def mean_squared_length(graph: SparseGraph, rows: Rows) -> float:
     """Weighted mean of ||x_p - x_q||^2 over the arcs; symmetrisation by the average does not change it."""
-    total, mass = arc_lengths(graph, rows.values)
-    return total / mass if mass else 0.0
-
-
-def arc_lengths(graph: SparseGraph, values: Tensor) -> tuple[float, float]:
-    """sum_pq |w_pq| ||x_p - x_q||^2 between the rows of `values` (N, D), and sum_pq |w_pq|."""
-    sources = torch.repeat_interleave(graph.pointers.diff())
+    sources, values = torch.repeat_interleave(graph.pointers.diff()), rows.values
     total = mass = 0.0
     at_once = max(1, _GATHERED // max(1, values.shape[1]))
     parts = (torch.split(part, at_once) for part in (sources, graph.columns, graph.weights))
@@ -80,7 +73,7 @@ def arc_lengths(graph: SparseGraph, values: Tensor) -> tuple[float, float]:
         lengths = (values[source] - values[column]).square().sum(dim=1)
         total += float((lengths * weight.abs()).sum(dtype=torch.float64))
         mass += float(weight.abs().sum(dtype=torch.float64))
-    return total, mass
+    return total / mass if mass else 0.0
 
 
 def given_graph(graph: Any, points: int, *, directed: bool = False) -> SparseGraph:
@@ -104,7 +97,7 @@ def given_graph(graph: Any, points: int, *, directed: bool = False) -> SparseGra
             raise InputError(
                 f"graph has {len(graph.pointers) - 1} points, but X has {points}; pass the graph of these rows"
             )
-        return graph if graph.symmetric or directed else _of_matrix(_both_ways(weight_matrix(graph)))
+        return graph if graph.symmetric or directed else _both_ways(graph.matrix())
     try:
         matrix = sparse.csr_matrix(graph)
     except (TypeError, ValueError) as error:
@@ -123,32 +116,16 @@ def given_graph(graph: Any, points: int, *, directed: bool = False) -> SparseGra
     asymmetry = abs(matrix - matrix.T)
     symmetric = not asymmetry.nnz or asymmetry.max() <= _ASYMMETRY * abs(matrix).max()
     if not symmetric and not directed:
-        return _of_matrix(_both_ways(matrix))
-    return _of_matrix(matrix, symmetric=bool(symmetric))
-
-
-def _both_ways(matrix: Any) -> Any:
-    warnings.warn("graph is not symmetric; (W + W^T) / 2 is used, which has the same objective", stacklevel=4)
-    return (matrix + matrix.T) / 2
-
-
-def _of_matrix(matrix: Any, *, symmetric: bool = True) -> SparseGraph:
-    matrix = matrix.tocsr()
+        return _both_ways(matrix)
     matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return SparseGraph(
-        torch.from_numpy(matrix.indptr.astype(np.int32)),
-        torch.from_numpy(matrix.indices.astype(np.int32)),
-        torch.from_numpy(matrix.data),
-        matrix.shape[0],
-        symmetric=symmetric,
-    )
+    return SparseGraph.of_matrix(matrix, symmetric=bool(symmetric))
 
 
-def weight_matrix(graph: SparseGraph) -> sparse.csr_array:
-    """(N, N) weights of a graph of one problem."""
-    weights, columns, pointers = (part.cpu().numpy() for part in (graph.weights, graph.columns, graph.pointers))
-    return sparse.csr_array((weights, columns, pointers), shape=(graph.points, graph.points))
+def _both_ways(matrix: Any) -> SparseGraph:
+    warnings.warn("graph is not symmetric; (W + W^T) / 2 is used, which has the same objective", stacklevel=4)
+    both = sparse.csr_array((matrix + matrix.T) / 2)
+    both.eliminate_zeros()
+    return SparseGraph.of_matrix(both)
 
 
 def scipy_graph(graph: SparseGraph) -> sparse.csr_array:
@@ -159,4 +136,4 @@ def scipy_graph(graph: SparseGraph) -> sparse.csr_array:
     """
     if (graph.weights < 0).any():
         raise InputError("graph has negative weights, which are not affinities; remove these arcs")
-    return weight_matrix(graph).astype(np.float64)
+    return graph.matrix().astype(np.float64)

@@ -1,8 +1,11 @@
 """Sparse neighbour graphs of many points."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
@@ -62,6 +65,19 @@ class SparseGraph:
         counts = torch.bincount(keys // size, minlength=size)
         pointers = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
         return cls(pointers.int(), (keys % size).int(), values, points, symmetric=symmetry != "directed")
+
+    @classmethod
+    def of_matrix(cls, matrix: Any, *, symmetric: bool = True) -> "SparseGraph":
+        """The graph of one problem with these weights, a sparse matrix (N, N) of scipy."""
+        matrix = sparse.csr_array(matrix)
+        matrix.sort_indices()
+        parts = matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False), matrix.data
+        return cls(*map(torch.from_numpy, parts), matrix.shape[0], symmetric=symmetric)
+
+    def matrix(self) -> sparse.csr_array:
+        """(N, N) weights of one problem."""
+        weights, columns, pointers = (part.cpu().numpy() for part in (self.weights, self.columns, self.pointers))
+        return sparse.csr_array((weights, columns, pointers), shape=(self.points, self.points))
 
     def __matmul__(self, assignments: Tensor) -> Tensor:
         # The optimiser stores classes before points. With a few classes at a time the summed rows stay in the cache,

@@ -18,7 +18,7 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Count, NonNegative, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.graphs.row_search import nearest_to
+from clustering.graphs.neighbours import nearest_to
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Members, Outcome
 from clustering.optimiser.points import Rows

@@ -9,7 +9,7 @@ from torch import Tensor
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.low_pass import low_pass
-from clustering.graphs.similarity import similarity_graph
+from clustering.graphs.neighbourhood import similarity_graph
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.lengths import unit_rows
 from clustering.optimiser.points import Features

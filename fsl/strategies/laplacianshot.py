@@ -9,8 +9,7 @@ from torch import Tensor
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.dense_graph import Symmetry
-from clustering.graphs.neighbourhood import neighbour_graph
-from clustering.graphs.similarity import similarity_graph
+from clustering.graphs.neighbourhood import neighbour_graph, similarity_graph
 from clustering.optimiser.descent import Step, descend
 from clustering.optimiser.points import Points, squared_distances
 from clustering.optimiser.terms import Graph, Laplacian

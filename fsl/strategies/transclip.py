@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.parameters import AtLeast, Within
-from clustering.graphs.similarity import similarity_graph
+from clustering.graphs.neighbourhood import similarity_graph
 from clustering.lengths import unit_rows
 from clustering.optimiser.descent import Step
 from clustering.optimiser.points import Features, Gram

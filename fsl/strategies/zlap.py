@@ -10,8 +10,8 @@ from torch import Tensor
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast
 from clustering.graphs.knn import nearest_neighbours
+from clustering.graphs.neighbourhood import cosine_of
 from clustering.graphs.propagation import SparsePropagation
-from clustering.graphs.similarity import cosine_of
 from clustering.graphs.sparse_graph import SparseGraph
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.method import Method

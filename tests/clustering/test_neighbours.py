@@ -14,10 +14,9 @@ from sklearn.base import clone
 
 from clustering import SLK
 from clustering.foundation.errors import InputError
-from clustering.graphs import row_search
+from clustering.graphs import neighbours as module
 from clustering.graphs.dense_graph import Symmetry
-from clustering.graphs.neighbours import NeighbourGraph, neighbours
-from clustering.graphs.row_search import Search, nearest_rows, nearest_to
+from clustering.graphs.neighbours import NeighbourGraph, Search, nearest_rows, nearest_to, neighbours
 from tests.oracles import nearest_loops as oracle
 
 SEARCHES: tuple[Search, ...] = ("tree", "blocks", "hnsw")
@@ -31,7 +30,7 @@ def draw(points: int = 400, columns: int = 6, seed: int = 0) -> NDArray[np.float
 def dense(near: NeighbourGraph) -> NDArray[np.float32]:
     graph = near.graph
     parts = (graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())
-    return np.asarray(sparse.csr_array(parts, shape=(near.points, near.points)).toarray())
+    return np.asarray(sparse.csr_array(parts, shape=(graph.points, graph.points)).toarray())
 
 
 @settings(deadline=None, max_examples=25)
@@ -49,8 +48,8 @@ def test_exact_searches_agree_with_a_loop(
     x = oracle.draw(seed, points, integers, pad=False)[0][:1]
     k = min(k, points - 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_search, "_AT_ONCE", at_once)
-        patch.setattr(row_search, "_SPARE", points)  # ties of any number are told apart
+        patch.setattr(module, "_AT_ONCE", at_once)
+        patch.setattr(module, "_SPARE", points)  # ties of any number are told apart
         found = nearest_rows(x[0], k, search)
     expected = oracle.nearest(x, k, torch.ones(1, points, dtype=torch.bool))[0]
     np.testing.assert_allclose(found.squared_distances, [[far for far, _ in row] for row in expected], atol=1e-12)
@@ -93,21 +92,17 @@ def test_small_worlds_do_not_depend_on_threads_and_leave_them_as_they_were() -> 
     points=st.integers(1, 9),
     k=st.integers(1, 12),
     symmetry=st.sampled_from(SYMMETRIES),
-    weights=st.sampled_from(["binary", "gaussian"]),
-    bandwidth=st.sampled_from([None, 0.7]),
 )
-def test_arcs_become_weights(
-    seed: int, points: int, k: int, symmetry: Symmetry, weights: Any, bandwidth: float | None
-) -> None:
+def test_arcs_become_weights(seed: int, points: int, k: int, symmetry: Symmetry) -> None:
     x = oracle.draw(seed, points, integers=False, pad=False)[0][:1]
-    near = neighbours(x[0], k, symmetry=symmetry, weights=weights, bandwidth=bandwidth)
+    near = neighbours(x[0], k, symmetry=symmetry)
     arcs, lengths = np.zeros((points, points)), []
     rows = oracle.nearest(x, min(k, points - 1), torch.ones(1, points, dtype=torch.bool))[0]
     lengths = [far for row in rows for far, _ in row]
     mean = float(np.mean(lengths)) if lengths else 0.0
     for p, row in enumerate(rows):
-        for far, q in row:
-            arcs[p, q] = 1 if weights == "binary" else np.exp(-far / (2 * (bandwidth**2 if bandwidth else mean)))
+        for _, q in row:
+            arcs[p, q] = 1
     combined = {
         "directed": arcs,
         "average": (arcs + arcs.T) / 2,
@@ -118,7 +113,7 @@ def test_arcs_become_weights(
     np.testing.assert_allclose(near.mean_squared_distance, mean, rtol=1e-9)
     assert near.graph.columns.dtype == near.graph.pointers.dtype == torch.int32
     assert near.graph.symmetric == (symmetry != "directed")
-    assert (near.k, near.points, near.recall) == (min(k, points - 1), points, 1)
+    assert (near.graph.points, near.recall) == (points, 1)
     for row in range(points):
         assert (near.graph.columns[near.graph.pointers[row] : near.graph.pointers[row + 1]].diff() > 0).all()
 
@@ -153,9 +148,6 @@ def test_estimators_take_it_with_its_bandwidth() -> None:
         (draw(), {"k": 0}, "k must be"),
         (draw(), {"symmetry": "both"}, "symmetry"),
         (draw(), {"method": "flann"}, "method"),
-        (draw(), {"weights": "heat"}, "weights"),
-        (draw(), {"bandwidth": -1.0}, "bandwidth"),
-        (draw(), {"bandwidth": "wide"}, "bandwidth"),
         (sparse.csr_array(draw()), {}, "sparse"),
         (draw() + 1j, {}, "complex"),
         (draw() * 1e30, {}, "squares"),
