@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from clustering.optimiser.entropies import deformed_log
+from clustering.optimiser.terms import deformed_log
 
 _LOWEST = math.log(1e-12)
 

@@ -12,8 +12,7 @@ from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
 from clustering.optimiser.points import squared_distances
-from clustering.optimiser.scatter import Scatter
-from clustering.optimiser.terms import Laplacian
+from clustering.optimiser.terms import Laplacian, Scatter
 from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.method import Method

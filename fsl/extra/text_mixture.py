@@ -9,11 +9,9 @@ from torch import Tensor
 from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.optimiser.descent import descend
-from clustering.optimiser.mixture import MixtureEvidence
 from clustering.optimiser.objective import Term
 from clustering.optimiser.points import Features, Gram, Points
-from clustering.optimiser.scatter import Scatter
-from clustering.optimiser.terms import Laplacian
+from clustering.optimiser.terms import Laplacian, MixtureEvidence, Scatter
 from fsl.episodes import LARGEST_GRAM, Episodes, Predictions, TextUse
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform, unit_features
@@ -40,7 +38,7 @@ class TextMixture(Method):
         w_k||^2) - weight / 2 <Y, W Y> + <Y, log Y> + f(n),
 
     where W is the kNN graph of support and queries, and f(n) is the evidence of the class sizes n_k with a Dirichlet
-    prior (`clustering.optimiser.mixture`), which makes classes with few queries less likely. The method therefore suits
+    prior (`clustering.optimiser.terms`), which makes classes with few queries less likely. The method therefore suits
     batches with few of the named classes. `adaptive` does not need to know.
 
     Attributes:

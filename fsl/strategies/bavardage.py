@@ -8,9 +8,8 @@ import torch
 
 from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.descent import descend
-from clustering.optimiser.mixture import MixtureEvidence
 from clustering.optimiser.objective import Term
-from clustering.optimiser.scatter import Scatter
+from clustering.optimiser.terms import MixtureEvidence, Scatter
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.paddle import SoftKMeans, beta_by_shots
 from fsl.strategies.shared.method import Method

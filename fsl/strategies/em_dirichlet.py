@@ -13,7 +13,7 @@ from torch import Tensor
 from clustering.foundation.parameters import Above, AtLeast, Within
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
-from clustering.optimiser.proportions import ProportionEntropy
+from clustering.optimiser.terms import ProportionEntropy
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform, unit_features

@@ -12,8 +12,7 @@ from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
 from clustering.optimiser.points import squared_distances
-from clustering.optimiser.proportions import ProportionEntropy
-from clustering.optimiser.scatter import Scatter
+from clustering.optimiser.terms import ProportionEntropy, Scatter
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.method import PublishedMethod
 from fsl.strategies.shared.scaling import min_max_points

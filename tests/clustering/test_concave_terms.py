@@ -6,11 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.optimiser.mixture import MixtureEvidence
 from clustering.optimiser.objective import Term
 from clustering.optimiser.points import Features, Gram
-from clustering.optimiser.proportions import ProportionEntropy
-from clustering.optimiser.scatter import Scatter
+from clustering.optimiser.terms import MixtureEvidence, ProportionEntropy, Scatter
 
 B, N, K, SUPPORT = 3, 6, 3, 4
 

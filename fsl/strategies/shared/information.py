@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from clustering.optimiser.adam import Adam
-from clustering.optimiser.entropies import deformed_log
 from clustering.optimiser.points import Gram
+from clustering.optimiser.terms import deformed_log
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform
 
