@@ -1,8 +1,6 @@
 """Gaussian K-modes: clusters around modes of a kernel density."""
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -10,11 +8,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from clustering.estimator_input import Device, checked_rows
 from clustering.foundation.cores import shared_if_large
-from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import NARROWEST, AtLeast, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.dense_graph import Symmetry
@@ -43,8 +39,6 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_clusters : number of clusters K.
     bandwidth : sigma >= 1e-15. "estimate" sets sigma^2 to the mean squared distance to the `n_neighbors` nearest other
         points (thesis section 2.4); "published" sets it to k / (k + 1) of that.
-    bandwidth_path : falling factors of sigma, above 1, for continuation; each starts from the modes of the previous one
-        (the homotopy of the original method).
     n_neighbors, symmetry : parameters of the graph from which sigma is estimated.
     init : "k-means++", or (K, D) initial modes, in which case there is a single start.
     n_init : number of starts; the one with the lowest objective is kept.
@@ -58,7 +52,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     labels_ : (N,) int, index of the nearest mode.
     cluster_centers_ : (K, D) modes, in the space of the normalised rows if `normalize` is set.
     objective_ : -sum_p g(x_p, m_{l_p}). start_objectives_ : (n_init,) objective of each start.
-    n_iter_ : number of updates of the modes, including those of the path. converged_ : whether the fit stopped before
+    n_iter_ : number of updates of the modes. converged_ : whether the fit stopped before
         max_iter.
     n_reseeded_ : number of times an empty cluster was reseeded. n_empty_ : number of empty clusters in the result.
     bandwidth_ : sigma. graph_ : the graph, if one was given or needed.
@@ -69,7 +63,6 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_clusters: Annotated[int, AtLeast(1)] = 8
     _: KW_ONLY
     bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate"
-    bandwidth_path: Sequence[float] | None = None
     n_neighbors: Annotated[int, AtLeast(1)] = 5
     symmetry: Symmetry = "average"
     init: str | ArrayLike = "k-means++"
@@ -91,11 +84,6 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X or the graph is invalid, or there are fewer distinct points than clusters.
         """
         validate_signature(self)
-        path = tuple(float(factor) for factor in (self.bandwidth_path if self.bandwidth_path is not None else ()))
-        if not all(high > low > 0 for high, low in pairwise((*path, 1.0))):
-            raise InputError(
-                f"GaussianKModes: bandwidth_path must be decreasing numbers above 1, not {self.bandwidth_path!r}"
-            )
         rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
         watch = Stopwatch()
         if graph is not None or isinstance(self.bandwidth, str):
@@ -106,29 +94,21 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         graph_seconds = watch.lap()
         seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state)
         seeding_seconds = watch.lap()
-        factors = (*path, 1.0)
-        modes = prototypes_about(seeds, rows, Modes(rows, variance * factors[0] ** 2))
-        iterations = reseeded = torch.zeros(len(seeds), dtype=torch.int64, device=seeds.device)
-        for factor in factors:
-            result = self._alternate(Modes(rows, variance * factor**2), modes)
-            modes = result.coefficients
-            iterations, reseeded = iterations + result.iterations, reseeded + result.reseeded
-        self._keep(result, iterations, reseeded, rows)
-        self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
-        return self
-
-    def _alternate(self, rule: Modes[Rows], modes: Tensor) -> Alternation:
-        return alternate(
+        rule = Modes(rows, variance)
+        result = alternate(
             rule,
-            modes,
+            prototypes_about(seeds, rows, rule),
             temperature=_COLD,
             members="hard",
             empty="reseed",
             max_iterations=self.max_iter,
             tolerance=self.tol,
         )
+        self._keep(result, rows)
+        self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
+        return self
 
-    def _keep(self, result: Alternation, iterations: Tensor, reseeded: Tensor, rows: Rows) -> None:
+    def _keep(self, result: Alternation, rows: Rows) -> None:
         """Store the best start in the fitted attributes."""
         nearest = rows.squared_distances(result.coefficients).min(dim=1)
         densities = nearest.values.mul_(-0.5 / self.bandwidth_**2).exp_()
@@ -138,7 +118,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         modes = result.coefficients[best][order]
         self.cluster_centers_ = (modes if rows.origin is None else modes + rows.origin).cpu().numpy()
         self.objective_, self.start_objectives_ = float(objectives[best]), objectives.cpu().numpy()
-        self.n_iter_, self.n_reseeded_ = int(iterations[best]), int(reseeded[best])
+        self.n_iter_, self.n_reseeded_ = int(result.iterations[best]), int(result.reseeded[best])
         self.converged_ = bool(result.outcome[best] == Outcome.CONVERGED)
         self.n_empty_ = empty_clusters(nearest.indices[best], self.n_clusters)
 

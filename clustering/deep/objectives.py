@@ -62,15 +62,30 @@ class Objective(Protocol):
         ...
 
 
-class _Validated:
+class _Method:
+    """A loss that is a value of its own, the error of the rows with known class, and the disagreement of views."""
+
     takes_prior: ClassVar[bool] = True
+    agreement: float
 
     def __post_init__(self) -> None:
         validate(self)
 
+    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor | None:
+        return None
+
+    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        value = self._value(views, targets, prior, known) + error_of_known(views, known)
+        return value + self.agreement * disagreement(views)
+
+    def _value(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None) -> Tensor:
+        """(…) value of its own; by default the cross-entropy with the pseudo-labels of the rows of unknown class."""
+        assert targets is not None
+        return losses.cross_entropy(views[0], targets, unknown(views, known))
+
 
 @dataclass(frozen=True)
-class Entropy(_Validated):
+class Entropy(_Method):
     """Entropy clustering (Zhang and Boykov, eq. 42): reverse cross-entropy with pseudo-labels close to the predictions
     and without empty classes.
 
@@ -108,14 +123,13 @@ class Entropy(_Validated):
             )
         return solution.labels
 
-    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+    def _value(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None) -> Tensor:
         assert targets is not None
-        value = losses.reverse_cross_entropy(views[0], targets, unknown(views, known))
-        return value + error_of_known(views, known) + self.agreement * disagreement(views)
+        return losses.reverse_cross_entropy(views[0], targets, unknown(views, known))
 
 
 @dataclass(frozen=True)
-class MutualInformation(_Validated):
+class MutualInformation(_Method):
     """MIGD (Bridle et al. 1991; RIM, Krause et al. 2010): gradient descent on the mean entropy and the divergence of
     the mean from the prior, without pseudo-labels.
 
@@ -129,17 +143,13 @@ class MutualInformation(_Validated):
     order: Annotated[float, Above(0)] = 1.0
     agreement: Annotated[float, AtLeast(0)] = 1.0
 
-    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> None:
-        return None
-
-    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+    def _value(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None) -> Tensor:
         spread = losses.tolerant_fairness(views[0].exp().mean(-2), prior)
-        value = losses.mean_entropy(views[0], self.order) + self.fairness * spread
-        return value + error_of_known(views, known) + self.agreement * disagreement(views)
+        return losses.mean_entropy(views[0], self.order) + self.fairness * spread
 
 
 @dataclass(frozen=True)
-class IMSAT(_Validated):
+class IMSAT(_Method):
     """Information maximising self-augmented training (Hu et al. 2017), with views instead of adversarial perturbations.
 
     The loss is agreement + weight (mean entropy + marginal KL(pbar || u)).
@@ -152,17 +162,14 @@ class IMSAT(_Validated):
 
     weight: Annotated[float, AtLeast(0)] = 1.0
     marginal: Annotated[float, AtLeast(0)] = 4.0
+    agreement: ClassVar[float] = 1.0  # type: ignore[misc]
 
-    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> None:
-        return None
-
-    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        information = MutualInformation(fairness=self.marginal, agreement=0).loss(views, None, prior)
-        return self.weight * information + error_of_known(views, known) + disagreement(views)
+    def _value(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None) -> Tensor:
+        return self.weight * MutualInformation(fairness=self.marginal)._value(views, None, prior, known)
 
 
 @dataclass(frozen=True)
-class IIC(_Validated):
+class IIC(_Method):
     """Invariant information clustering (Ji et al. 2019): mutual information between the classes of a point and of its
     views.
 
@@ -170,9 +177,6 @@ class IIC(_Validated):
     """
 
     takes_prior: ClassVar[bool] = False
-
-    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> None:
-        return None
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         if len(views) < 2:
@@ -182,7 +186,7 @@ class IIC(_Validated):
 
 
 @dataclass(frozen=True)
-class SeLa(_Validated):
+class SeLa(_Method):
     """Self-labelling (Asano et al. 2020): cross-entropy with the labels of an optimal transport to classes with the
     sizes of the prior.
 
@@ -209,14 +213,9 @@ class SeLa(_Validated):
             plan = torch.zeros_like(plan).scatter_(-1, plan.argmax(-1, keepdim=True), 1.0)
         return plan if known is None else torch.where(known[0][..., None], known_rows, plan)
 
-    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        assert targets is not None
-        value = losses.cross_entropy(views[0], targets, unknown(views, known))
-        return value + error_of_known(views, known) + self.agreement * disagreement(views)
-
 
 @dataclass(frozen=True)
-class MIADM(_Validated):
+class MIADM(_Method):
     """Mutual information by the alternating direction method (Jabi et al. 2019), the pseudo-labels of TIM-ADM:
     cross-entropy with `clustering.optimiser.pseudo_labels.adm`.
 
@@ -241,23 +240,15 @@ class MIADM(_Validated):
             corrections=self.corrections,
         )
 
-    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        assert targets is not None
-        value = losses.cross_entropy(views[0], targets, unknown(views, known))
-        return value + error_of_known(views, known) + self.agreement * disagreement(views)
-
 
 @dataclass(frozen=True)
-class _LabelsAlone(_Validated, ABC):
+class _LabelsAlone(_Method, ABC):
     """An error of the points with known class, and the agreement of views; a baseline for the benefit of the other
     points."""
 
     takes_prior: ClassVar[bool] = False
 
     agreement: Annotated[float, AtLeast(0)] = 1.0
-
-    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> None:
-        return None
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         value = 0 * views[0].sum((-2, -1))  # keeps a gradient for batches without known classes

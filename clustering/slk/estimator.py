@@ -108,7 +108,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         of the graph, but at most 1, and two thirds of that if the assignments remain blurred: at much higher
         temperatures neighbours cannot agree on one of K clusters, and assignments become almost uniform.
     on_empty : how to treat an empty cluster. "reseed" moves its prototype to the point farthest from its own prototype,
-        at most ten times; "keep" keeps the prototype; "drop" also removes the cluster from the result.
+        at most ten times; "keep" keeps the prototype.
     max_iter, tol : maximum number of updates of the prototypes; relative change of R below which they stop.
     max_sweeps, sweep_tol : the same for the sweeps over S between two updates.
 
@@ -126,7 +126,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         last entry is for the update that was not taken.
     n_iter_ : number of updates of the prototypes, including those of the path.
     n_reseeded_ : number of times an empty cluster was reseeded.
-    n_empty_ : number of empty clusters in the result, or removed from it.
+    n_empty_ : number of empty clusters in the result.
     start_objectives_ : (n_init,) E of each start when it stopped, scaled by N / n on a sample of n points; after a race
         of medoids with the F of modes. Their spread shows how much the start matters.
     converged_ : whether the fit stopped before max_iter.
@@ -284,12 +284,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         assert trials.movements is not None
         self.mode_movements_ = trials.movements[valid, best].cpu().numpy()[:, order]
         labels = assignments.mT.max(dim=0).indices
-        nonempty = torch.bincount(labels, minlength=self.n_clusters) > 0
-        self.n_empty_ = int((~nonempty).sum())
-        if self.n_empty_ and self.on_empty == "drop":
-            assignments, centres, labels = assignments[:, nonempty], centres[nonempty], (nonempty.cumsum(0) - 1)[labels]
-            assignments = assignments / assignments.sum(dim=1, keepdim=True)
-            self.mode_movements_ = self.mode_movements_[:, nonempty.cpu().numpy()]
+        self.n_empty_ = int((torch.bincount(labels, minlength=self.n_clusters) == 0).sum())
         self.labels_ = labels.cpu().numpy()
         self.assignments_ = assignments.contiguous().cpu().numpy()
         coordinates = centres if fitted.origin is None else centres + fitted.origin
@@ -307,8 +302,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Warn of nearly uniform assignments, given their mean entropy, and of empty clusters."""
         remedy = "a lower temperature or, if there are outliers, a bandwidth of the scale of the clusters"
         warn_of_uniform(entropy, self.n_clusters, stacklevel=5, remedy=remedy)
-        if self.on_empty != "drop":
-            remedy = "a smaller weight, fewer clusters or more starts"
-            if self.n_neighbors > 1:  # clusters with fewer points are joined to others
-                remedy = f"n_neighbors below {self.n_neighbors}, {remedy}"
-            warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
+        remedy = "a smaller weight, fewer clusters or more starts"
+        if self.n_neighbors > 1:  # clusters with fewer points are joined to others
+            remedy = f"n_neighbors below {self.n_neighbors}, {remedy}"
+        warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)

@@ -49,7 +49,7 @@ Bandwidth = Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWES
 Temperature = Literal["auto"] | Annotated[float, Above(0)]
 """T, the weight of the entropy, or its choice by the mean degree of the graph."""
 
-OnEmpty = Literal["reseed", "keep", "drop"]
+OnEmpty = Literal["reseed", "keep"]
 """How to treat an empty cluster."""
 
 Path = Sequence[float] | None

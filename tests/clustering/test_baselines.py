@@ -155,8 +155,6 @@ def test_data_that_cannot_be(name: str) -> None:
 
 def test_parameters_that_cannot_be() -> None:
     X, _ = blobs()
-    with pytest.raises(InputError, match="bandwidth_path"):
-        GaussianKModes(3, bandwidth_path=[1.5, 3]).fit(X)
     with pytest.raises(InputError, match="k-means"):
         KMeans(3, init="random").fit(X)
     with (

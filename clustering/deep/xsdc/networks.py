@@ -312,10 +312,8 @@ class KernelMap(nn.Module):
     usual_step = 1.0
     bandwidth: Tensor
 
-    def __init__(self, dimension: int, landmarks: int = 32, *, unit_landmarks: bool = False) -> None:
-        """With `unit_landmarks`, initial landmarks are scaled to unit norm, as in the authors' code."""
+    def __init__(self, dimension: int, landmarks: int = 32) -> None:
         super().__init__()
-        self.unit_landmarks = unit_landmarks
         self.landmarks = nn.Parameter(torch.zeros(landmarks, dimension))
         self.register_buffer("bandwidth", torch.ones(()))
 
@@ -325,8 +323,6 @@ class KernelMap(nn.Module):
     def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
         points, count = len(inputs), len(self.landmarks)
         drawn = inputs[torch.from_numpy(generator.choice(points, count, replace=points < count)).to(inputs.device)]
-        if self.unit_landmarks:
-            drawn = nn.functional.normalize(drawn, dim=1)
         distances = torch.nn.functional.pdist(inputs[:_POINTS])
         typical = float(distances.median()) if len(distances) else 1.0
         with torch.no_grad():
