@@ -26,15 +26,6 @@ def header(shape: str, kind: str = "<f4") -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
-def test_arrays_come_back(tmp_path: Path) -> None:
-    arrays = {"x": np.eye(3), "names": np.array(["a", "bc"]), "one": np.float64(2), "none": np.empty((0, 4))}
-    np.savez_compressed(tmp_path / "a.npz", **arrays)
-    found = read_arrays(tmp_path / "a.npz")
-    assert list(found) == array_names(tmp_path / "a.npz") == list(arrays)
-    assert all(np.array_equal(found[name], array) for name, array in arrays.items())
-    assert list(read_arrays(tmp_path / "a.npz", "x".__eq__)) == ["x"]
-
-
 @pytest.mark.parametrize(
     "content",
     [

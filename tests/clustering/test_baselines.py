@@ -104,16 +104,6 @@ def test_eigenvectors_are_those_of_the_dense_matrix(seed: int, count: int, regul
             np.testing.assert_allclose(found @ found.T, space @ space.T, atol=1e-4)
 
 
-@pytest.mark.parametrize("regularization", [0.0, 0.05])
-def test_components_are_cut_from_each_other(regularization: float) -> None:
-    X = np.random.default_rng(0).normal(size=(105, 2))
-    graph = components(40, 35, 30)
-    model = Ncut(3, regularization=regularization, random_state=0).fit(X, graph=graph)
-    assert {tuple(set(part)) for part in np.split(model.labels_, [40, 75])} == {(0,), (1,), (2,)}
-    assert model.objective_ == 0
-    np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1)
-
-
 def test_of_more_components_than_clusters_those_are_joined_and_points_without_arcs_follow_their_neighbours() -> None:
     X = np.r_[np.random.default_rng(0).normal(size=(60, 2)), [[50.0, 50.0]], [[50.0, 51.0]]]
     X[:20] += 49

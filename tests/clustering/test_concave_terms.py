@@ -50,18 +50,3 @@ def test_the_gradient_is_the_slope_and_tangents_lie_above(kind: str, masked: boo
     assert bool((other <= value + slope + 1e-9).all())
     if masked:
         assert float(gradient[0, 4:].abs().max()) == 0
-
-
-@kinds
-def test_some_problems_are_chosen(kind: str) -> None:
-    term, (state, _) = draw(1, kind, masked=True)
-    chosen = torch.tensor([2, 0])
-    found, expected = term.select(chosen).value_and_gradient(state[chosen]), term.value_and_gradient(state)
-    for mine, whole in zip(found, expected, strict=True):
-        torch.testing.assert_close(mine, whole[chosen])
-
-
-def test_features_and_products_agree() -> None:
-    (by_features, (state, _)), (by_products, _) = draw(2, "scatter", gram=False), draw(2, "scatter")
-    for mine, other in zip(by_features.value_and_gradient(state), by_products.value_and_gradient(state), strict=True):
-        torch.testing.assert_close(mine, other)

@@ -18,7 +18,6 @@ REAL = Path(os.environ.get("TRANSDUCE_DATA", "")) / "clustering"
 needs_data = pytest.mark.skipif(not (REAL / "mnist.npz").is_file(), reason="TRANSDUCE_DATA is not set")
 FIELDS = {name: DATASETS.load(name).__dataclass_fields__ for name in DATASETS.table}
 FROM_FILES = [name for name, fields in FIELDS.items() if "root" in fields]
-EMBEDDED = [name for name, fields in FIELDS.items() if not {"root", "path"} & set(fields)]
 
 
 @pytest.mark.parametrize("name", FROM_FILES)
@@ -38,15 +37,6 @@ def test_without_its_files_it_says_what_to_put_where(name, tmp_path):
 @pytest.fixture(scope="module")
 def mnist():
     return check("mnist", DATASETS.load("mnist")(root=str(REAL)).read())
-
-
-@pytest.mark.slow
-@needs_data
-def test_mnist(mnist):
-    assert mnist.values.shape == (70_000, 784)
-    assert len(mnist.class_names) == 10
-    assert mnist.values.min() == 0
-    assert 0.9 < mnist.values.max() <= 1
 
 
 @needs_data
@@ -186,21 +176,6 @@ def test_features_of_others_are_read_from_one_file(ending, tmp_path):
     found = check("reuters_code", DATASETS.load("reuters_code")(root=str(tmp_path)).read())
     assert found.values == pytest.approx(x.astype(np.float32))
     assert (found.labels == y - 1).all()
-
-
-@pytest.mark.parametrize(
-    ("arrays", "words"),
-    [
-        ({"x": np.zeros((4, 9)), "y": np.arange(4)}, r"not \(N, 10\)"),
-        ({"x": np.zeros((4, 10)), "y": np.arange(3)}, r"\(N,\)"),
-        ({"x": np.zeros((4, 10)), "y": np.zeros(4)}, "1 classes"),
-        ({"pixels": np.zeros((4, 10))}, "pixels"),
-    ],
-)
-def test_features_of_another_kind_are_refused(arrays, words, tmp_path):
-    np.savez(tmp_path / "reuters_code.npz", **arrays)
-    with pytest.raises(InputError, match=words):
-        DATASETS.load("reuters_code")(root=str(tmp_path)).read()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clustering.graphs.dense_graph import DenseGraph
-from clustering.optimiser.descent import Descent, descend
+from clustering.optimiser.descent import descend
 from clustering.optimiser.guard import Status
 from clustering.optimiser.points import Features
 from clustering.optimiser.terms import Laplacian
@@ -69,42 +69,6 @@ def test_it_stops_at_stationary_points(seed: int, weight: float) -> None:
     assert bool((residual < 1e-3).all())
 
 
-def two_nodes(step: str, weight: float) -> Descent:
-    """fewshot.md 3.4: two nodes, one edge, no unary."""
-    graph = DenseGraph(torch.tensor([[[0.0, 1.0], [1.0, 0.0]]], dtype=DOUBLE))
-    start = torch.tensor([[[0.9, 0.1], [0.1, 0.9]]], dtype=DOUBLE)
-    return descend(
-        torch.zeros(1, 2, 2, dtype=DOUBLE),
-        [Laplacian(graph, weight)],
-        start=start,
-        step=step,  # type: ignore[arg-type]
-        max_iterations=500,
-        tolerance=0.0 if step == "published" else 1e-12,
-        gap_tolerance=1e-10,
-        trace=True,
-    )
-
-
-def test_the_two_node_cycle() -> None:
-    """Beyond weight 2 the published step swaps two states for ever, the guarded one converges."""
-    cycling, guarded = two_nodes("published", 2.5), two_nodes("monotone", 2.5)
-    first, second = cycling.assignments[0, 0, 0], cycling.assignments[0, 1, 0]
-    torch.testing.assert_close(
-        torch.stack([first, second]).sort().values, torch.tensor([0.1448, 0.8552]).double(), atol=1e-3, rtol=0
-    )
-    odd = descend(
-        torch.zeros(1, 2, 2, dtype=DOUBLE),
-        [Laplacian(DenseGraph(torch.tensor([[[0.0, 1.0], [1.0, 0.0]]], dtype=DOUBLE)), 2.5)],
-        start=cycling.assignments,
-        step="published",
-        max_iterations=1,
-    )
-    torch.testing.assert_close(odd.assignments, cycling.assignments.flip(1))
-    assert bool(guarded.converged.all())
-    torch.testing.assert_close(guarded.assignments, torch.full((1, 2, 2), 0.5, dtype=DOUBLE), atol=1e-4, rtol=0)
-    assert not rises(guarded.trace, torch.tensor(1e-12))  # type: ignore[arg-type]
-
-
 @settings(deadline=None, max_examples=12)
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 5))
 def test_a_problem_alone_equals_the_same_in_a_batch(seed: int, weight: float) -> None:
@@ -130,12 +94,6 @@ def test_clamped_rows_stay_one_hot(seed: int, weight: float) -> None:
     fixed = torch.softmax(-cost + weight * (graph @ found.assignments), dim=-1)
     torch.testing.assert_close(found.assignments[~mask], fixed[~mask], atol=2e-2, rtol=0)
     torch.testing.assert_close(found.objective, objective(found.assignments, cost, graph.weights, weight))
-
-
-def test_without_terms_it_is_the_softmax() -> None:
-    cost = random_cost(3, 2, 5, 4)
-    found = descend(cost, temperature=0.5)
-    torch.testing.assert_close(found.assignments, torch.softmax(-2 * cost, -1))
 
 
 def test_brute_force_on_a_tiny_problem() -> None:

@@ -2,12 +2,11 @@
 
 import typing
 
-import pytest
 import torch
 from hypothesis import given, settings
 
 from clustering.graphs.dense_graph import DenseGraph, Symmetry, nearest
-from clustering.optimiser.points import Features, Gram, squared_pairwise
+from clustering.optimiser.points import Features
 from tests.oracles import nearest_loops as oracle
 
 SYMMETRIES: tuple[Symmetry, ...] = typing.get_args(Symmetry)
@@ -23,25 +22,6 @@ def test_nearest_agrees_with_a_loop(seed: int, points: int, k: int, integers: bo
         for p, others in enumerate(problem):
             expected[b, p, [q for _, q in others]] = 1
     assert torch.equal(found, expected)
-
-
-@pytest.mark.parametrize("pad", [False, True])
-def test_a_problem_among_many_equals_the_same_alone(pad: bool) -> None:
-    """Many are worked on in parts that fit the cache."""
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(40, 75, 3, generator=generator)
-    valid = torch.rand(40, 75, generator=generator) < 0.8 if pad else None
-    points = Gram(x @ x.mT)
-    together = DenseGraph.of_points(points, 3, first=5, valid=None if valid is None else valid[:, 5:]).weights
-    squared = squared_pairwise(points)
-    listed = nearest(squared, 3, valid=valid)
-    for i in range(40):
-        mask = None if valid is None else valid[i : i + 1]
-        one = Gram(points.values[i : i + 1])
-        alone = DenseGraph.of_points(one, 3, first=5, valid=None if mask is None else mask[:, 5:]).weights
-        assert torch.equal(alone[0], together[i])
-        assert torch.equal(nearest(squared[i : i + 1], 3, valid=mask)[0], listed[i])
-    assert torch.equal(squared, squared_pairwise(points)), "the dissimilarities stay as they are"
 
 
 def test_symmetries() -> None:

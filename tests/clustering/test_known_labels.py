@@ -55,20 +55,6 @@ def test_coarse_labels_are_of_a_half_and_of_what_is_known() -> None:
     assert (found != drawn_coarse_labels(of, ["owl", "dog"], known, 1)).any()
 
 
-@pytest.mark.parametrize(
-    ("names", "classes", "said"),
-    [
-        (["cow"], True, r"coarse: .*'cow'"),
-        (["cat", "dog", "owl"], True, "coarse"),
-        ([], True, "coarse"),
-        (["cat"], False, "coarse"),
-    ],
-)
-def test_coarse_labels_that_cannot_be(names: list[str], classes: bool, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        drawn_coarse_labels(data(classes=classes), names, np.zeros(30, dtype=bool), 0)
-
-
 def write(folder: Path, text: str) -> Path:
     path = folder / "labels.csv"
     path.write_text(text)

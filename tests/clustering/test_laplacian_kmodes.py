@@ -98,22 +98,6 @@ def test_the_objective_never_rises(seed: int, weight: float, k: int) -> None:
     np.testing.assert_array_equal(model.labels_, S.argmax(axis=1))
 
 
-def test_a_new_point_goes_where_the_objective_of_all_is_lowest() -> None:
-    X, _ = blobs()
-    model = LaplacianKModes(3, weight=0.3, n_neighbors=4, bandwidth=3.0, random_state=0).fit(X)
-    new = np.random.default_rng(1).normal(size=(15, 4)) * 4 + 3
-    near = np.argsort(((new[:, None] - X) ** 2).sum(axis=2), axis=1)[:, :4]
-    kernel = np.exp(-((new[:, None] - model.cluster_centers_) ** 2).sum(axis=2) / 18)
-    for p, label in enumerate(model.predict(new)):
-
-        def objective(z: Any, p: int = p) -> float:
-            return float(0.3 * ((z - model.assignments_[near[p]]) ** 2).sum() - z @ kernel[p])
-
-        grid = [np.array([i, j, 60 - i - j]) / 60 for i in range(61) for j in range(61 - i)]
-        best = min(grid, key=objective)
-        assert best[label] >= best.max() - 2 / 60
-
-
 def test_data_that_cannot_be() -> None:
     X, _ = blobs()
     broken = X.copy()

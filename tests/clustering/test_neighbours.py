@@ -72,20 +72,6 @@ def test_searches_agree(columns: int, offset: float) -> None:
     assert not (np.diff(worlds.squared_distances, axis=1) < 0).any()
 
 
-def test_small_worlds_do_not_depend_on_threads_and_leave_them_as_they_were() -> None:
-    x = torch.from_numpy(draw(2000, 12))
-    before = torch.get_num_threads()
-    found = []
-    try:
-        for count in (1, 2):
-            torch.set_num_threads(count)
-            found.append(nearest_rows(x, 5, "hnsw"))
-            assert torch.get_num_threads() == count
-    finally:
-        torch.set_num_threads(before)
-    np.testing.assert_array_equal(found[0].indices, found[1].indices)
-
-
 @settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 10_000),

@@ -11,7 +11,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 
 from clustering.foundation import cores
-from clustering.foundation.cores import on_each_core, one_core, shared_if_large
+from clustering.foundation.cores import one_core, shared_if_large
 
 
 def numbers() -> list[int]:
@@ -37,12 +37,6 @@ def test_every_pool_keeps_to_one_and_is_set_back():
         assert set(numbers()) == {1}
     with pytest.raises(ZeroDivisionError), one_core():
         _ = 1 // 0
-
-
-def test_work_on_each_core_is_of_one_thread_in_every_pool():
-    before = numbers()
-    assert all(set(seen) == {1} for _, seen in on_each_core(lambda _: numbers(), range(4)))
-    assert numbers() == before
 
 
 class Clusterer:

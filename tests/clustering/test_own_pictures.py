@@ -77,31 +77,3 @@ def test_a_bank_is_points_with_the_classes_that_are_in_it(tmp_path: Path) -> Non
     assert found.labels.tolist() == [0, 1, 1, 0, 1]
     FeatureBank(features, labels, ("a", "b", "c"), None, {"labels": "clusters found"}).save(path)
     assert Features(str(path)).read().labels is None
-
-
-def test_a_bank_that_was_changed_is_noticed(tmp_path: Path) -> None:
-    from fsl.features.bank import FeatureBank
-
-    path, features = tmp_path / "bank.safetensors", torch.randn(5, 4)
-    FeatureBank(features, torch.arange(5), tuple("abcde")).save(path)
-    content = bytearray(path.read_bytes())
-    content[content.index(features.numpy().tobytes()) + 7] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"bank\.safetensors: .*changed"):
-        Features(str(path)).read()
-
-
-def test_files_that_are_no_bank(tmp_path: Path) -> None:
-    path = tmp_path / "bank.safetensors"
-    for built, message in ((Features(), "path=FILE"), (Features(str(path)), "no file")):
-        for ask in (built.source, built.read):
-            with pytest.raises(InputError, match=message):
-                ask()
-    path.write_bytes(b"no tensors")
-    with pytest.raises(InputError, match=r"bank\.safetensors"):
-        Features(str(path)).read()
-    from safetensors.torch import save_file
-
-    save_file({"weights": torch.zeros(2)}, path)
-    with pytest.raises(InputError, match="another program's file"):
-        Features(str(path)).read()

@@ -72,14 +72,6 @@ def test_what_cannot_be_used_says_why(table, text, fields, words):
         Table(path=table(text), **fields).read()
 
 
-def test_no_file(tmp_path):
-    for ask in ("source", "read"):
-        with pytest.raises(InputError, match="path=FILE"):
-            getattr(Table(), ask)()
-        with pytest.raises(InputError, match=r"none\.csv"):
-            getattr(Table(path=str(tmp_path / "none.csv")), ask)()
-
-
 def column(frame: dict, tmp_path: Path, **fields) -> tuple:
     """The columns used and the contents of a table with one column of numbers besides."""
     path = tmp_path / "t.csv"
@@ -184,12 +176,3 @@ def test_missing_values_are_dropped_or_filled(tmp_path):
         assert found.values[3, 2:].tolist() == [1, 0]  # the most frequent word
         assert found.filled == {"a": 1, "b": 1, "word": 1}
         assert len(found.rows) == 5
-
-
-def test_what_a_row_has_that_is_left_out_does_not_matter(table):
-    """Neither a gap nor an infinite value."""
-    built = Table(path=table("a,b\n1,5\n2,inf\n3,\n4,8\n6,1\n"))
-    leave = np.array([False, True, True, False, False])
-    assert built.contents(leave=leave).values.tolist() == [[1, 5], [4, 8], [6, 1]]
-    with pytest.raises(InputError, match="row 3"):
-        built.contents(leave=leave & [True, True, False, True, True])

@@ -1,22 +1,12 @@
 """Cuts and associations that no move of a point lowers, by loops, and beside scikit-learn's spectral clustering."""
 
-import warnings
-from typing import Any
-
 import numpy as np
-import pytest
-import torch
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.cluster import SpectralClustering
 
-from clustering import KernelKMeans, Ncut
-from clustering.graphs.neighbours import neighbours
 from clustering.graphs.point_moves import single_moves
-from clustering.graphs.row_graph import given_graph, scipy_graph
-from clustering.metrics import graph_objectives
 
 
 def by_loops(A: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.int64], K: int) -> float:
@@ -56,40 +46,3 @@ def test_no_move_of_a_point_lowers_the_objective_further(seed: int, K: int, cons
                 other = moved.labels.copy()
                 other[p] = k
                 assert by_loops(whole, weights, other, K) >= objective - 1e-8
-
-
-def of_scikit_learn(W: Any, K: int, assign: str) -> NDArray[np.int64]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of graphs in parts
-        model = SpectralClustering(K, affinity="precomputed", assign_labels=assign, random_state=0)
-        return np.asarray(model.fit_predict(W))
-
-
-@settings(deadline=None, max_examples=6)
-@given(
-    seed=st.integers(0, 10_000),
-    K=st.integers(2, 6),
-    k=st.integers(3, 8),
-    symmetry=st.sampled_from(["average", "union"]),
-    assign=st.sampled_from(["kmeans", "cluster_qr"]),
-)
-def test_labels_of_scikit_learn_are_no_better(seed: int, K: int, k: int, symmetry: Any, assign: str) -> None:
-    X = np.random.default_rng(seed).normal(size=(50, 2))
-    W = scipy_graph(given_graph(neighbours(torch.from_numpy(X), k, symmetry=symmetry), 50))
-    other = of_scikit_learn(W, K, assign)
-    assume(len(set(other)) == K)
-    expected = graph_objectives(other, W)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*components")
-        assert Ncut(K, random_state=seed).fit(X, graph=W).objective_ <= expected.normalised_cut + 1e-9
-    assert KernelKMeans(K, random_state=seed).fit(X, graph=W).objective_ <= expected.average_association + 1e-9
-
-
-def test_where_the_cut_says_nothing_kernel_k_means_begins_at_seeds() -> None:
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.warns(UserWarning, match="negative"):
-        model = KernelKMeans(2, random_state=0).fit(X, graph=-np.ones((20, 20)))
-    assert len(model.start_objectives_) == 8
-    few = np.zeros((20, 20))
-    few[0, 1] = few[1, 0] = 1.0
-    assert KernelKMeans(3, random_state=0).fit(X, graph=few).n_empty_ == 0

@@ -1,10 +1,9 @@
 """Which trials are made, whose labels choose, and what is said of the result."""
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.evaluation.protocol import Selection, chooses, lowest, schedule
+from clustering.evaluation.protocol import Selection, chooses, schedule
 
 SETTINGS = st.lists(st.sampled_from([{}, {"a": 1}, {"a": 2}, {"a": 3}]), min_size=1, max_size=4).map(tuple)
 
@@ -33,18 +32,3 @@ def test_some_points_choose_and_some_are_left(points, share, seed):
     assert 1 <= found.sum() <= points - 1
     assert abs(found.sum() - share * points) <= 1
     assert (found == chooses(points, share, seed)).all()
-
-
-def test_most_clusters_come_before_the_lowest_criterion():
-    for criterion, clusters, expected in (
-        ([1.0, 2.0, 3.0], [2, 3, 3], 1),
-        ([2.0, 2.0], [3, 3], 0),
-        ([np.nan, 2.0], [3, 3], 1),
-        ([np.nan, np.nan], [3, 3], 0),
-    ):
-        assert lowest(criterion, criterion, clusters, 10) == expected
-
-
-def test_the_criterion_counts_among_nearly_the_lowest_objectives():
-    assert lowest([-9.0, -1.0, -2.0], [20.0, 0.0, 3.6], [3, 3, 3], 100) == 2
-    assert lowest([-9.0, -1.0, -2.0], [20.0, 0.0, 4.4], [3, 3, 3], 100) == 1

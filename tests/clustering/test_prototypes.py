@@ -15,23 +15,6 @@ def random(seed: int, *shape: int) -> Tensor:
     return torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)
 
 
-def density(x: Tensor, coefficients: Tensor, weights: Tensor, variance: float) -> Tensor:
-    """(B, K) sum_p z_p w(x_p, m)."""
-    squares = ((x[:, None] - (coefficients @ x)[:, :, None]) ** 2).sum(-1)
-    return (weights * torch.exp(-squares / (2 * variance))).sum(-1)
-
-
-@settings(deadline=None, max_examples=15)
-@given(seed=st.integers(0, 10_000), variance=st.floats(0.02, 5), steps=st.integers(1, 30))
-def test_no_step_of_mean_shift_lowers_the_density(seed: int, variance: float, steps: int) -> None:
-    x, weights = 3 * random(seed, 2, 12, 3), random(seed + 1, 2, 3, 12)
-    start, widths = weights**4 / (weights**4).sum(2, keepdim=True), torch.full((2, 1, 1), variance, dtype=DOUBLE)
-    run = lambda n: Gram(x @ x.mT).mean_shift(start, weights, widths, tolerance=0, max_iterations=n)  # noqa: E731
-    before, after = run(steps), run(steps + 1)
-    assert bool((density(x, after, weights, variance) >= density(x, before, weights, variance) - 1e-12).all())
-    torch.testing.assert_close(after.sum(2), torch.ones(2, 3, dtype=DOUBLE))
-
-
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10_000))
 def test_modes_are_fixed_points_alike_by_features_and_products_alone_and_in_a_batch(seed: int) -> None:

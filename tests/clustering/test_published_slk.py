@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from clustering import SLK, PublishedSLK
@@ -47,11 +46,3 @@ def test_an_update_that_empties_a_cluster_is_taken_back_and_is_the_last(preset: 
     assert not model.converged_
     assert model.n_iter_ == updates
     assert len(np.unique(model.labels_)) == 6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize(("weight", "seed"), [(0.5, 0), (1.0, 1), (2.0, 2)])
-def test_digits(preset: str, weight: float, seed: int) -> None:
-    X = normalize(load_digits().data)
-    agree(preset, X, X[np.random.default_rng(seed).choice(len(X), 10, replace=False)], weight)

@@ -15,7 +15,6 @@ from clustering.optimiser.points import Rows
 from clustering.optimiser.prototypes import Means
 from clustering.seeding import plus_plus, prototypes_about
 from clustering.slk.race import race
-from clustering.starts import Ranking
 from clustering.trials import Course, run_trials
 
 WEIGHT = 0.3
@@ -62,13 +61,6 @@ def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypa
     assert float(energies.std()) > 1  # or there was nothing to choose
 
 
-def test_sound_trials_of_most_clusters_come_first_and_rounding_decides_nothing() -> None:
-    clusters, sound = torch.tensor([3, 2, 3, 3, 3]), torch.tensor([True, True, True, False, True])
-    criteria = torch.tensor([-1.0, -9.0, -2.0, -8.0, -2.0 - 1e-14], dtype=torch.float64)
-    none = torch.zeros(5, dtype=torch.float64)
-    assert Ranking(criteria, criteria, none, clusters, sound).order(torch.float64).tolist() == [2, 4, 0, 1, 3]
-
-
 @pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct", "medoid"])
 def test_a_race_on_a_sample_finds_the_groups_of_all(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering.slk.race, "_SAMPLE", 60)
@@ -88,13 +80,3 @@ def test_a_race_on_a_sample_finds_the_groups_of_all(rule: Any, monkeypatch: pyte
     SLK(4, prototypes=rule, n_init=6, random_state=0).fit(X, graph=sparse.csr_array(parts))
     SLK(4, prototypes=rule, n_init=6, random_state=0).fit(X, partial_labels=np.where(y == 0, 0, -1))
     assert raced == [60, 60, 300, 300]
-
-
-def test_a_sample_of_too_few_distinct_rows_is_left_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering.slk.race, "_SAMPLE", 20)
-    monkeypatch.setattr(clustering.slk.race, "_MEMBERS", 1)
-    X = np.repeat([[0.0, 0.0], [9.0, 0.0]], 500, axis=0)
-    X[3] = 0, 9
-    X[600] = 9, 9
-    model = SLK(4, bandwidth=1.0, weight=0.01, n_init=3, random_state=0).fit(X)
-    assert len(model.cluster_centers_) == 4

@@ -4,14 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sklearn.cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustering import SeededKMeans
 from clustering.foundation.errors import InputError
-from clustering.metrics import accuracy
 
 METRICS = ("linear", "inverse_covariance", "gaussian")
 
@@ -72,21 +70,6 @@ def test_labels_stay_and_name_the_clusters(metric: Any) -> None:
     assert (model.labels_ == classes).mean() > 0.9
     fresh, truth = blobs(1)
     assert (model.predict(fresh) == truth).mean() > 0.95
-
-
-def test_without_labels_it_is_k_means_on_standardised_rows() -> None:
-    X, classes = blobs(3, spread=1.5)
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    model = SeededKMeans(3, random_state=0).fit(X)
-    means = np.stack([Z[model.labels_ == k].mean(axis=0) for k in range(3)])
-    again = sklearn.cluster.KMeans(3, init=means, n_init=1).fit(Z)
-    np.testing.assert_array_equal(again.labels_, model.labels_)
-    assert model.objective_ == pytest.approx(again.inertia_)
-    assert model.n_iter_ <= 100
-    assert accuracy(classes, model.labels_) > 0.8
-    # Shift and scale of columns change nothing.
-    moved = SeededKMeans(3, random_state=0).fit(X * [1, 10, 0.1, 3, 5] + 100)
-    np.testing.assert_array_equal(moved.labels_, model.labels_)
 
 
 @pytest.mark.parametrize(

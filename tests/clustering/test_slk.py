@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import check_estimator
 
 from clustering import SLK
 from clustering.foundation.errors import InputError
@@ -63,18 +62,6 @@ def energy(model: SLK, X: NDArray[Any]) -> float:
     return float(total)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("rule", ["mean", "byproduct", "medoid"])
-def test_the_contract_of_scikit_learn(rule: Any) -> None:
-    """Of the default, modes by mean-shift, tests/test_estimators.py has it."""
-    with warnings.catch_warnings():
-        # What a check needs that this process was not started with (SCIPY_ARRAY_API) is skipped with a warning.
-        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
-        warnings.filterwarnings("ignore", message="y is ignored")
-        check_estimator(SLK(prototypes=rule, n_init=3))
-
-
 @settings(deadline=None, max_examples=8)
 @given(
     seed=st.integers(0, 10_000),
@@ -112,25 +99,6 @@ def test_objectives_against_sums_over_pairs(rule: Any) -> None:
     np.testing.assert_allclose(
         (hot * cost).sum() - 0.4 * (hot * (W @ hot)).sum(), model.objective_ - 0.4 * W.sum(), rtol=1e-6
     )
-
-
-def test_a_lower_temperature_follows_where_assignments_are_blurred(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, _ = blobs()
-    options: dict[str, Any] = {"weight": 0.1, "n_init": 2, "random_state": 0}
-    monkeypatch.setattr("clustering.slk.fit._BLURRED", 1.0)
-    first = SLK(3, **options).fit(X)
-    monkeypatch.setattr("clustering.slk.fit._BLURRED", 0.0)
-    last = SLK(3, **options).fit(X)
-    assert last.temperature_ == pytest.approx(first.temperature_ / 1.5)
-    assert last.seconds_.optimise > 0
-    given = SLK(3, temperature=first.temperature_, **options).fit(X)
-    np.testing.assert_array_equal(given.labels_, first.labels_)
-
-
-def test_nearly_uniform_assignments_are_warned_of() -> None:
-    X, _ = blobs()
-    with pytest.warns(ConvergenceWarning, match="uniform"):
-        SLK(6, weight=0.01, temperature=100.0, random_state=0).fit(X)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -233,13 +201,6 @@ def test_presets_and_names_of_columns() -> None:
         np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1, atol=0.2)
     with pytest.raises(InputError, match="slk2018-ms"):
         SLK.preset("slk")
-
-
-def test_one_cluster_one_point_and_more_neighbours_than_points() -> None:
-    X = draw(0, 6)
-    assert (SLK(1).fit(X).labels_ == 0).all()
-    assert SLK(1, random_state=0).fit(X[:1]).labels_.tolist() == [0]
-    assert set(SLK(2, n_neighbors=50, weight=0.01, random_state=0).fit(X).labels_) == {0, 1}
 
 
 @pytest.mark.parametrize(

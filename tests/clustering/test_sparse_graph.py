@@ -2,7 +2,6 @@
 
 import typing
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,16 +64,3 @@ def test_it_is_the_dense_graph(
     assert torch.equal(as_matrix(sparse.select(some)), weights[some])
     factors = S[:, :, 0]
     torch.testing.assert_close(as_matrix(sparse.scaled(factors)), weights * factors[:, :, None] * factors[:, None])
-
-
-@pytest.mark.parametrize("symmetry", SYMMETRIES)
-def test_weights_of_arcs_both_ways_are_joined(symmetry: Symmetry) -> None:
-    arcs = torch.tensor([[0.0, 2.0, 0.0], [3.0, 0.0, 5.0], [7.0, 0.0, 0.0]])
-    indices, weights = torch.tensor([[[1, -1], [0, 2], [0, -1]]]), torch.tensor([[[2.0, 9.0], [3.0, 5.0], [7.0, 9.0]]])
-    expected = {
-        "directed": arcs,
-        "average": (arcs + arcs.T) / 2,
-        "union": torch.maximum(arcs, arcs.T),
-        "mutual": torch.minimum(arcs, arcs.T),
-    }
-    assert torch.equal(as_matrix(SparseGraph.of_arcs(indices, weights, symmetry))[0], expected[symmetry])

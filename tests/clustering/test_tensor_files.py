@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from clustering.datasets.features import Features
-from clustering.files.atomic import ABANDONED, replacing
-from clustering.files.tensor_headers import read_header
+from clustering.files.atomic import replacing
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.files.training_state import load_state, save_state
 from clustering.foundation.errors import InputError
@@ -84,16 +83,6 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes) -> None
         read_tensors(path, FORMAT, "make it again")
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    for path in (tmp_path, tmp_path / "pipe", tmp_path / "loop", tmp_path / "none", Path("/dev/zero")):
-        with pytest.raises(InputError, match=f"{path}"):
-            read_tensors(path, FORMAT, "make it again")
-        with pytest.raises(InputError, match=f"{path}"):
-            read_header(path, "make it again")
-
-
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_files_have_the_permissions_of_any_other(tmp_path: Path, mask: int) -> None:
     before = os.umask(mask)
@@ -124,19 +113,6 @@ def test_what_stops_a_writer_leaves_the_old_file_alone(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         stopped(path)
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"a.csv": "old"}
-
-
-def test_what_a_killed_writer_left_is_removed_after_a_day(tmp_path: Path) -> None:
-    path = tmp_path / ("x" * 240 + ".csv")
-    for name in (".0000000a", ".0000000b"):  # all that is drawn: an equal name would be removed
-        with pytest.raises(KeyboardInterrupt):
-            stopped(path, Path(name))
-    old, new = sorted(tmp_path.iterdir())
-    changed = old.stat().st_mtime - ABANDONED - 60
-    os.utime(old, (changed, changed))
-    with replacing(path) as partial:
-        partial.write_text("whole")
-    assert sorted(tmp_path.iterdir()) == sorted([path, new])
 
 
 def test_a_damaged_state_is_none(tmp_path: Path) -> None:

@@ -5,13 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
-from clustering.lengths import unit_rows
 from clustering.methods import METHODS
-from fairness.methods import METHODS as FAIR
 
 DAYS = np.datetime64("2020-01-01") + np.arange(60).reshape(20, 3).astype("timedelta64[D]")
 ONE_COLUMN = pd.DataFrame({"a": np.arange(20.0), "when": pd.date_range("2020", periods=20, tz="UTC")})
@@ -36,12 +33,6 @@ def test_dates_are_refused(name: str) -> None:
             made(METHODS.load(name)).fit(X)
 
 
-@pytest.mark.parametrize("name", list(FAIR.table))
-def test_dates_are_refused_by_fair_methods(name: str) -> None:
-    with pytest.raises(InputError, match="datetime64"):
-        made(FAIR.load(name)).fit(DAYS, sensitive_features=np.arange(20) % 2)
-
-
 def blobs() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     generator = np.random.default_rng(0)
     truth = np.repeat([0, 1], 15)
@@ -56,11 +47,3 @@ def test_a_column_without_squares_changes_nothing_and_nothing_else_is_refused(na
         assert len(set(zip(labels, truth, strict=True))) == 2
     with pytest.raises(InputError, match="only values whose squares"):
         made(METHODS.load(name)).fit(1e-320 * X)
-
-
-def test_rows_without_squares_have_length_one_after_normalising() -> None:
-    rows = np.array([[3e-320, 4e-320, 0.0], [0.0, 0.0, 0.0], [3.0, 4.0, 0.0], [1e-200, 0.0, 1.0]])
-    expected = np.array([[0.6, 0.8, 0.0], [0.0, 0.0, 0.0], [0.6, 0.8, 0.0], [1e-200, 0.0, 1.0]])
-    np.testing.assert_allclose(unit_rows(torch.from_numpy(rows)).numpy(), expected, rtol=1e-3)
-    thirty_two = unit_rows(torch.tensor([[3e-42, 4e-42], [3.0, 4.0]]))
-    np.testing.assert_allclose(thirty_two.numpy(), [[0.6, 0.8]] * 2, rtol=1e-3)

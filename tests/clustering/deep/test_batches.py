@@ -60,21 +60,6 @@ def test_no_batch_has_more_of_a_class_than_its_bound(share: float, size: int, un
             assert np.abs(counts - parts).max() <= over + 1
 
 
-def test_of_a_class_with_more_labels_than_it_may_have_there_are_fewer() -> None:
-    known = constraints(3000, labels=np.repeat([0, 1, 2, -1], [700, 40, 10, 2250]))
-    for size, numbers in ((64, (22, 33, 10)), (2000, (700, 40, 10))):
-        for batch in draw(known, size, max_share=1 / 3):
-            counts = np.bincount(known.labels[batch.known])
-            assert counts.max() <= max(numbers) + 1
-            assert counts.max() <= len(batch.points) / 3
-            assert counts[2] == (10 if size == 2000 else counts[2])
-    # With few labels in all a batch would hold them, but not of one cluster.
-    known = constraints(3000, labels=np.repeat([0, -1], [60, 2940]))
-    drawn = draw(known, 64, max_share=1 / 3)
-    assert {len(batch.known) for batch in drawn} <= {31, 32}
-    assert len(set(np.concatenate([batch.known for batch in drawn]).tolist())) == 60
-
-
 @settings(max_examples=12, deadline=None)
 @given(
     labelled=st.integers(0, 40), pairs=st.integers(0, 400), size=st.integers(4, 60), seed=st.integers(0, 1000),
@@ -109,10 +94,3 @@ def test_links_never_push_labels_out_and_linked_points_have_partners(
                 assert len(told) > size
             else:
                 assert of_its.sum() > 1 or beside.any()
-
-
-def test_copies_take_the_room_of_others() -> None:
-    known = constraints(300, labels=np.where(np.arange(300) < 10, 0, -1))
-    for batch in draw(known, 50, copies=4):
-        assert (len(batch.known), len(batch.others)) == (10, 12)
-        assert len(batch.copied(4).points) == 58

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from clustering.deep.xsdc.discriminative import (
     discriminative_objective,
     dissimilarity,
-    feature_scale,
     left_out_error,
-    normalised_features,
     ridge,
     ridge_objective,
 )
@@ -61,16 +59,6 @@ def test_gradients_are_those_of_differences_and_of_the_paper(seed: int, penalty:
     np.testing.assert_allclose(found, oracle.gradient(features.detach().numpy(), symmetric, penalty), atol=1e-9)
 
 
-def test_penalties_of_the_paper_at_float32_features() -> None:
-    """2^-40 at normalised features, which span a dimension less than they have."""
-    features, targets = draw(1, points=200, dimension=32)
-    scaled = normalised_features(features.float())
-    A = dissimilarity(scaled, 2.0**-40)
-    assert float(torch.linalg.eigvalsh(A).min()) > -1e-9
-    expected = oracle.ridge(scaled.double().numpy(), targets.numpy(), 2.0**-40)[2]
-    assert float(ridge_objective(scaled, targets, 2.0**-40)) == pytest.approx(expected, rel=1e-4)
-
-
 @settings(max_examples=10)
 @given(seed=SEEDS, penalty=PENALTIES)
 def test_errors_of_points_left_out(seed: int, penalty: float) -> None:
@@ -78,20 +66,3 @@ def test_errors_of_points_left_out(seed: int, penalty: float) -> None:
     found = left_out_error(features, targets, torch.tensor([penalty, 1.0]))
     expected = [oracle.left_out_error(features.numpy(), targets.numpy(), value) for value in (penalty, 1.0)]
     np.testing.assert_allclose(found, expected, rtol=1e-8)
-
-
-def test_normalised_features() -> None:
-    features, _ = draw(0)
-    found = normalised_features(features)
-    torch.testing.assert_close(found.sum(1), torch.zeros(12).double())
-    assert float(found.norm(dim=1).mean()) == pytest.approx(1)
-    torch.testing.assert_close(normalised_features(features[:5], feature_scale(features)), found[:5])
-    assert bool(normalised_features(torch.ones(3, 4)).isfinite().all())
-    # To gradients, the scale is a constant.
-    free = features.requires_grad_()
-    slope = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)).double()
-    by_itself, given_ = (
-        torch.autograd.grad((normalised_features(free, scale) * slope).sum(), free)[0]
-        for scale in (None, feature_scale(free.detach()))
-    )
-    torch.testing.assert_close(by_itself, given_)

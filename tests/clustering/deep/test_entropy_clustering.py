@@ -1,13 +1,11 @@
 """The estimator: planted clusters, priors, known labels, what is said."""
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from clustering.deep import OBJECTIVES, EntropyClustering, SoftmaxClustering
 from clustering.deep.linear import fit_heads, log_probabilities
@@ -46,18 +44,6 @@ def test_shift_and_scale_change_nothing() -> None:
     assert one.objective_ == pytest.approx(other.objective_)
 
 
-@pytest.mark.slow
-def test_unequal_clusters_want_their_prior() -> None:
-    X, truth = blobs((300, 60, 30))
-    fit = {"n_clusters": 3, "n_init": 4, "max_iter": 200, "random_state": 0}
-    told = EntropyClustering(prior=[300, 60, 30], **fit).fit(X)
-    assert accuracy(truth, told.labels_) > 0.98
-    np.testing.assert_allclose(told.prior_, np.array([300, 60, 30]) / 390, rtol=1e-6)
-    even = EntropyClustering(**{**fit, "n_init": 1, "max_iter": 100}).fit(X)
-    assert even.cluster_sizes_.min() > 60  # cut and joined until they are alike
-    assert accuracy(truth, even.labels_) < 0.8
-
-
 def test_known_labels_are_kept_and_name_the_clusters() -> None:
     X, truth = blobs()
     known = np.where(np.arange(len(truth)) % 6 == 0, truth, -1)
@@ -65,23 +51,6 @@ def test_known_labels_are_kept_and_name_the_clusters() -> None:
     found = EntropyClustering(3, n_init=1, max_iter=150, random_state=0).fit(X, partial_labels=known)
     assert found.labels_[0] == 2
     assert (found.labels_ == truth).mean() > 0.97
-
-
-def test_sizes_that_the_prior_does_not_expect_are_said() -> None:
-    X, truth = blobs((120, 30, 30))
-    known = np.where(np.arange(len(truth)) % 2 == 0, truth, -1)
-    with pytest.warns(UserWarning, match=r"\[60, 15, 15\].*prior"):
-        EntropyClustering(3, n_init=1, max_iter=5).fit(X, partial_labels=known)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        EntropyClustering(3, n_init=1, max_iter=30, prior=[4, 1, 1]).fit(X, partial_labels=known)
-
-
-def test_a_lost_cluster_is_said() -> None:
-    with pytest.warns(ConvergenceWarning, match="no points"):
-        found = EntropyClustering(4, n_init=1, max_iter=3, fairness_weight=0, init_norm=20).fit(np.eye(4)[:, :1])
-    assert found.n_empty_ > 0
-    assert (found.cluster_sizes_ == 0).sum() == found.n_empty_
 
 
 @pytest.mark.parametrize("objective", [name for name in OBJECTIVES.table if name != "iic"])

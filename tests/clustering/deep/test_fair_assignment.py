@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.deep.fair_assignment import FairAssignment, em_steps
-from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels, fair_objective
+from clustering.deep.fair_assignment import FairAssignment
+from clustering.deep.fair_pseudo_labels import exact_pseudo_labels, fair_objective
 from clustering.foundation.errors import InputError
 
 SOLVERS = ("em", "exact", "newton")
@@ -40,23 +40,6 @@ def test_every_solver_comes_so_near(points, classes, weight, tolerance, solver, 
     assert made.assignments_.sum(1) == pytest.approx(np.ones(points))
     assert (made.assignments_ > 0).all()
     np.testing.assert_array_equal(made.labels_, made.assignments_.argmax(1))
-
-
-def test_the_number_of_steps_is_the_least_that_will_do():
-    log_p = torch.log_softmax(torch.from_numpy(scores(40, 5)), 1)
-    prior = torch.full((5,), 0.2, dtype=torch.float64)
-    least = float(fair_objective(exact_pseudo_labels(log_p, 100.0, prior).labels, log_p, 100.0, prior))
-
-    def gap(steps: int) -> float:
-        found = em_pseudo_labels(log_p, 100.0, prior, tolerance=0, max_iterations=steps).labels
-        return float(fair_objective(found, log_p, 100.0, prior)) - least
-
-    steps = em_steps(log_p, 100.0, prior, 1e-5, 10_000)
-    assert steps is not None
-    assert steps > 1
-    assert gap(steps) <= 101e-5 < gap(steps - 1)
-    assert em_steps(log_p, 100.0, prior, 1e-5, steps) == steps
-    assert em_steps(log_p, 100.0, prior, 1e-5, steps - 1) is None
 
 
 @pytest.mark.parametrize(

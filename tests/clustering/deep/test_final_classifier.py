@@ -60,17 +60,3 @@ def test_nearest_points_where_labels_are_few_and_labelled_ones_where_clusters_ov
     alone = final_classifier(torch.from_numpy(mixed[:200]), classes[:200], 3, "auto", 0.1)
     assert alone.penalty == many.penalty
     assert torch.equal(alone.classifier.weights, many.classifier.weights)
-
-
-def test_what_is_asked_for_is_fitted() -> None:
-    values, labels = draw(0, 40, 9)
-    rows, told = torch.from_numpy(values), labels >= 0
-    one_hot = torch.eye(3, dtype=torch.float64)
-    nearest = final_classifier(rows, labels, 3, "nearest", 0.01)
-    full = np.where(told, labels, nearest_labels(values, values[told], labels[told]))
-    torch.testing.assert_close(nearest.classifier, ridge(rows, one_hot[torch.from_numpy(full)], 0.01))
-    labelled = final_classifier(rows, labels, 3, "labelled", 0.01)
-    torch.testing.assert_close(labelled.classifier, ridge(rows[told], one_hot[torch.from_numpy(labels[told])], 0.01))
-    assert nearest.penalty == labelled.penalty == 0.01
-    one = final_classifier(rows, np.where(np.arange(40) == 3, 0, -1), 1, "auto", 0.01)
-    assert (one.classifier.scores(rows).argmax(1) == 0).all()

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clustering.deep import OBJECTIVES, losses
-from clustering.foundation.errors import InputError
 from tests.oracles import entropy_loops as oracle
 
 
@@ -85,8 +84,3 @@ def test_targets_are_distributions_keep_what_is_known_and_do_not_see_the_batch(n
         own = (known[0][i], known[1][i])
         alone = objective.loss(views[:, i], None if targets is None else targets[i], prior, own)
         torch.testing.assert_close(together[i], alone)
-
-
-def test_iic_needs_views() -> None:
-    with pytest.raises(InputError, match="views"):
-        of("iic").loss(draw(1, (1, 8, 3)), None, torch.ones(3))

@@ -13,10 +13,8 @@ from clustering.deep.xsdc.discriminative import discriminative_objective, normal
 from clustering.deep.xsdc.networks import (
     KernelLayer,
     KernelMap,
-    SphereDescent,
     gradient_kernel_network,
     gradient_map,
-    inverse_square_root,
     lenet5_kernel_network,
 )
 from tests.oracles import kernel_layers_loops as oracle
@@ -26,17 +24,6 @@ SEEDS = st.integers(0, 100_000)
 
 def images(seed: int, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-@settings(max_examples=10)
-@given(seed=SEEDS, size=st.integers(1, 8), rank=st.integers(1, 8))
-def test_inverse_square_roots(seed: int, size: int, rank: int) -> None:
-    """Of a Gram matrix of directions, few of them independent."""
-    directions = torch.nn.functional.normalize(images(seed, size, rank), dim=1)
-    gram = directions @ directions.T
-    found = inverse_square_root(gram)
-    np.testing.assert_allclose(found, oracle.power_of_minus_half(gram.numpy() + 0.001 * np.eye(size)), atol=1e-6)
-    torch.testing.assert_close(inverse_square_root(torch.stack([gram, 2 * gram]))[0], found)
 
 
 @settings(max_examples=15)
@@ -81,22 +68,6 @@ def test_networks_of_the_paper(kind: str) -> None:
             assert 0 < float(angles.max()) <= np.arcsin(0.1) + 1e-6
         else:
             assert torch.equal(filters, before[name])
-
-
-def test_steps_do_not_see_the_scale_and_stay_where_there_is_no_slope() -> None:
-    directions = torch.nn.functional.normalize(images(0, 3, 4), dim=1)
-    slope = images(1, 3, 4)
-    slope[1] = 0
-    moved = []
-    for scale in (1.0, 1e-200):
-        rows = directions.clone().requires_grad_()
-        rows.grad = scale * slope
-        SphereDescent([rows], 0.5).step()
-        moved.append(rows.detach())
-    torch.testing.assert_close(moved[0], moved[1])
-    torch.testing.assert_close(moved[0][1], directions[1])
-    expected = directions[0] - 0.5 * slope[0] / slope[0].norm()
-    torch.testing.assert_close(moved[0][0], expected / expected.norm())
 
 
 @settings(max_examples=10)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.constraints import constraints
-from clustering.deep.xsdc.assignments import by_eigenvectors, by_pseudo_labels
+from clustering.deep.xsdc.assignments import by_eigenvectors
 from clustering.deep.xsdc.discriminative import dissimilarity
 from tests.oracles import xsdc_dense as oracle
 
@@ -38,23 +38,3 @@ def test_eigenvectors_are_those_of_the_dissimilarities(seed: int, clusters: int)
     assert float(spectrum.min()) > -1e-9
     assert float(M.trace()) == pytest.approx(20)
     assert float((spectrum / least).clamp(0, 1).sum()) == pytest.approx(clusters, abs=1e-6)
-
-
-@settings(max_examples=20)
-@given(seed=st.integers(0, 1000), labelled=st.integers(3, 12))
-def test_pseudo_labels_obey_links(seed: int, labelled: int) -> None:
-    """Of the points of a batch, in any order, and of points that stand in it twice, as copies do."""
-    generator = np.random.default_rng(seed)
-    features, classes = draw(seed, 30)
-    drawn = generator.integers(30, size=(20, 2))
-    drawn = drawn[drawn[:, 0] != drawn[:, 1]]
-    same = classes[drawn[:, 0]] == classes[drawn[:, 1]]
-    labels = np.where(np.arange(30) < labelled, classes, -1)
-    known = constraints(30, labels=labels, must_link=drawn[same], cannot_link=drawn[~same][:2])
-    points = np.concatenate([np.arange(labelled), generator.integers(30, size=25)])
-    changed = features[points] + torch.from_numpy(generator.normal(size=(len(points), 5)))
-    M = by_pseudo_labels(changed, known.only(points), 3).numpy()
-    pairs = known.among(points)
-    told = pairs.mask.numpy()
-    np.testing.assert_array_equal(M[told], pairs.values.numpy()[told])
-    np.testing.assert_array_equal(M @ M, M * M.sum(1))

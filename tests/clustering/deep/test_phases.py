@@ -67,25 +67,6 @@ def run(
     return train(training, phases, folder=folder, **watch, **settings)
 
 
-@pytest.mark.parametrize(
-    "stop", [10, pytest.param(30, marks=pytest.mark.slow), 50]
-)  # before a state is written, between the phases, and within one
-def test_it_goes_on_where_it_was_interrupted(tmp_path: Path, stop: int) -> None:
-    whole, _ = blobs()
-    expected = run(whole)
-    first, _ = blobs()
-    with pytest.raises(Stopped):
-        run(first, tmp_path, Recorder(stop))
-    again, _ = blobs()
-    found = run(again, tmp_path)
-    assert found.resumed_at == {10: 0, 30: 20, 50: 40}[stop]
-    np.testing.assert_array_equal(found.trace, expected.trace)
-    np.testing.assert_array_equal(found.residuals, expected.residuals)
-    assert all(torch.equal(one, expected.before[name]) for name, one in found.before.items())
-    for one, other in zip(again.network.parameters(), whole.network.parameters(), strict=True):
-        assert torch.equal(one, other)
-
-
 @pytest.mark.parametrize("stop", [40, 50])
 def test_labels_of_deep_clustering_are_kept_with_the_state(tmp_path: Path, stop: int) -> None:
     """K-means is repeated every seven steps, and a state is written every twenty and after each phase."""
@@ -102,38 +83,6 @@ def test_labels_of_deep_clustering_are_kept_with_the_state(tmp_path: Path, stop:
     np.testing.assert_array_equal(found.eigengaps, expected.eigengaps)
     with pytest.raises(InputError, match="another training"):
         run(dataclasses.replace(deep(), deep=DeepClustering(6, 7, seed=0)), tmp_path)
-
-
-def test_the_penalty_is_chosen_once_a_phase_and_kept(tmp_path: Path) -> None:
-    """A network that goes on would choose another one."""
-    asked: list[int] = []
-
-    def choose() -> float:
-        asked.append(len(asked))
-        return 0.1 / len(asked)
-
-    whole, _ = blobs()
-    expected = run(whole, penalty=choose)
-    assert len(asked) == 2
-    first, _ = blobs()
-    asked.clear()
-    with pytest.raises(Stopped):
-        run(first, tmp_path, Recorder(50), penalty=choose)
-    again, _ = blobs()
-    np.testing.assert_array_equal(run(again, tmp_path, penalty=choose).trace, expected.trace)
-
-
-@pytest.mark.parametrize(
-    "other", [{"penalty": 0.1}, {"seed": 1}, {"batch_size": 30}, {"decay": 0.1}, {"phases": PHASES[:1]}]
-)
-def test_the_state_of_another_training_is_left_alone(tmp_path: Path, other: dict[str, Any]) -> None:
-    run(blobs()[0], tmp_path)
-    content = (tmp_path / STATE).read_bytes()
-    with pytest.raises(InputError, match=r"last\.ckpt: .*another training"):
-        run(blobs()[0], tmp_path, **other)
-    with pytest.raises(InputError, match="another training"):
-        run(blobs(labelled=15)[0], tmp_path)
-    assert (tmp_path / STATE).read_bytes() == content
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustering.constraints import constraints
-from clustering.deep.xsdc.assignments import constrained_labels, spectral_labels
+from clustering.deep.xsdc.assignments import constrained_labels
 from clustering.deep.xsdc.discriminative import ridge_objective
-from clustering.deep.xsdc.networks import KernelMap, LinearMap
+from clustering.deep.xsdc.networks import LinearMap
 from clustering.deep.xsdc.training import Reversal
-from clustering.foundation.errors import InputError
-from clustering.metrics import accuracy
 
 TOY_NOISE = 30
 
@@ -52,31 +50,6 @@ def test_with_all_labels_it_is_the_loss_of_the_classes() -> None:
         moved.append([trained.network.weights.detach().clone(), *(step.objective for step in islice(steps, 30))])
     torch.testing.assert_close(moved[0][0], moved[1][0])
     assert moved[0][-1] < 0.5 * moved[0][1]
-
-
-def test_training_that_leaves_the_range_of_numbers_breaks_off_with_the_last_good_weights() -> None:
-    inputs, classes = toy(0)
-    network = KernelMap(35, 8).double()
-    network.begin(inputs, np.random.default_rng(0))
-    trained = Reversal(network, inputs, constraints(300, labels=classes), 3, 1 / 3, 1 / 3)
-    steps = trained.supervised(0.1, network.optimizer(1e-3), 300, np.random.default_rng(0))
-    next(steps)
-    good = network.landmarks.detach().clone()
-    network.landmarks.register_hook(lambda slope: slope * torch.nan)
-    with pytest.raises(InputError, match=r"not finite at step 2;"):
-        next(steps)
-    assert torch.equal(network.landmarks, good)
-
-
-@settings(max_examples=15)
-@given(sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4), seed=st.integers(0, 1000))
-def test_spectral_labels_of_planted_blocks(sizes: list[int], seed: int) -> None:
-    """Whatever the sizes, and with some weight between clusters; M need not be symmetric."""
-    generator = np.random.default_rng(seed)
-    classes = generator.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    M = (classes[:, None] == classes) + 1e-3 * generator.random((len(classes), len(classes)))
-    np.fill_diagonal(M, 1)
-    assert accuracy(classes, spectral_labels(M, len(sizes), generator)) == 1
 
 
 @settings(max_examples=20)

@@ -47,30 +47,6 @@ def test_any_share_of_labels(each: int) -> None:
     assert model.get_feature_names_out().tolist() == [f"xsdc{i}" for i in range(6)]  # so that set_output works
 
 
-def test_probabilities_are_distributions_and_agree_with_predictions() -> None:
-    X, classes = blobs(spread=2.0)
-    model = small().fit(X, partial_labels=partly(classes, 5))
-    P = model.predict_proba(X)
-    assert P.min() >= 0
-    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
-    assert (P.argmax(axis=1) == model.predict(X)).all()
-    assert ((P > 0.01) & (P < 0.99)).any()
-    # Of scores that are no distribution, the nearest one.
-    scores = model._scores(X).numpy()
-    away = scores.min(axis=1) >= 0
-    np.testing.assert_allclose(P[away], scores[away], atol=1e-9)
-
-
-def test_the_same_seed_gives_the_same_and_another_not() -> None:
-    X, classes = blobs(spread=2.0)
-    first, again, other = (
-        small(steps=10, random_state=seed).fit(X, partial_labels=partly(classes, 2)) for seed in (0, 0, 1)
-    )
-    assert np.array_equal(first.transform(X), again.transform(X))
-    assert not np.array_equal(first.transform(X), other.transform(X))
-    assert first.objective_ == again.objective_
-
-
 def test_links_instead_of_labels() -> None:
     """Correct links of every third pair of some points help where clusters overlap."""
     X, classes = blobs(2, spread=2.5)
@@ -127,18 +103,6 @@ def pictures(seed: int, points: int = 60) -> tuple[NDArray[np.float32], NDArray[
         down, right = [(bar, np.full(12, place)), (np.full(12, place), bar), (bar, (bar + place) % 12)][kind]
         picture[down, right] = 1
     return found.reshape(points, 144), classes
-
-
-def test_pictures() -> None:
-    """Grey values are shifted alike: what is black stays so."""
-    X, classes = pictures(0)
-    model = small(representation="lenet5", supervised_steps=10, steps=10, step_size=0.05)
-    model.fit(X, partial_labels=partly(classes, 5))
-    assert (model.labels_ == classes).mean() > 0.6
-    fresh, truth = pictures(1)
-    assert (model.predict(fresh) == truth).mean() > 0.6
-    assert model.transform(fresh).shape == (60, 6)
-    assert np.isfinite(model.trace_).all()
 
 
 def test_it_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
