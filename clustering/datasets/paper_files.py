@@ -1,6 +1,6 @@
-"""Data sets of papers in files that a user provides: which files, what they hold, and how to read them."""
+"""Data sets of papers in files that a user provides: which files, what they hold, and how to read them. Those of
+pictures are in `clustering.datasets.picture_files`."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,6 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, validate
 from clustering.foundation.streams import stream
 
-RECIPE = 1  # increase it when the same files would give other points
-
 
 @dataclass(frozen=True)
 class PaperFiles:
@@ -28,6 +26,8 @@ class PaperFiles:
     """
 
     name: ClassVar[str]
+    recipe: ClassVar[int] = 1
+    """Increased when the same files would give other points."""
     wanted: ClassVar[str]
     """The files in words, for messages."""
     forms: ClassVar[tuple[tuple[str, ...], ...]]
@@ -37,6 +37,7 @@ class PaperFiles:
     classes: ClassVar[int | tuple[str, ...]]
     """Names of the classes in the order of their numbers in the files, or how many there are."""
     picture: ClassVar[tuple[int, int] | None] = None
+    channels: ClassVar[int] = 1
 
     root: str | None = None
 
@@ -44,11 +45,11 @@ class PaperFiles:
         validate(self)
 
     def source(self) -> str:
-        return fingerprint_of(self.name, RECIPE, self._files())
+        return fingerprint_of(self.name, self.recipe, self._files())
 
     def read(self) -> Dataset:
         values, labels, names = self._checked()
-        return Dataset(values.astype(np.float32), labels, names, picture=self.picture)
+        return Dataset(values.astype(np.float32), labels, names, picture=self.picture, channels=self.channels)
 
     def _files(self) -> list[Path]:
         return files_of(self.name, self.root, self.wanted, *self.forms)
@@ -105,42 +106,6 @@ class Shuttle(PaperFiles):
 
 
 @dataclass(frozen=True)
-class USPS(PaperFiles):
-    """9,298 hand-written digits of postal codes, 256 grey values in [0, 1] (Hull 1994), training images first.
-
-    Attributes:
-        root: folder with usps.npz, with zip.train and zip.test (compressed or not), or with LIBSVM's usps.bz2 and
-            usps.t.bz2.
-    """
-
-    name = "usps"
-    wanted = "usps.npz, or zip.train.gz and zip.test.gz, or usps.bz2 and usps.t.bz2 of LIBSVM"
-    forms = (("usps.npz",), ("zip.train", "zip.test"), ("usps.bz2", "usps.t.bz2"), ("usps", "usps.t"))
-    shape, classes, picture = (9298, 256), 10, (16, 16)
-
-    def _rows(self, paths: Sequence[Path]) -> Part:
-        """Values in [0, 1], from integers in [0, 2000], as is usual for USPS, or from floats in [-1, 1]."""
-        values, classes = super()._rows(paths)
-        if np.issubdtype(values.dtype, np.integer):
-            values = values / 2000
-        elif values.min(initial=0) < 0:
-            values = (values + 1) / 2
-        return values, classes.astype(np.int64)
-
-    @staticmethod
-    def _part(path: Path) -> Part:
-        """Lines with a digit and 256 numbers; LIBSVM's have a digit plus one, and column:value pairs."""
-        if path.name.startswith("usps"):
-            from sklearn.datasets import load_svmlight_file
-
-            with io.BytesIO(open_bytes(path)) as file:
-                values, classes = load_svmlight_file(file, n_features=256)
-            return values.toarray(), classes - 1
-        table = np.loadtxt(open_bytes(path).decode().splitlines())
-        return table[:, 1:], table[:, 0]
-
-
-@dataclass(frozen=True)
 class MAGIC(PaperFiles):
     """Particle showers in a Cherenkov telescope (UCI), 10 standardised measurements; 12,332 gammas and 6,688 hadrons.
 
@@ -154,8 +119,7 @@ class MAGIC(PaperFiles):
     name = "magic"
     wanted = "magic04.csv, or UCI's magic04.data, plain or compressed (.gz)"
     forms = (("magic04.csv",), ("magic04.data",))
-    shape = (19_020, 10)
-    classes = ("gamma", "hadron")
+    shape, classes = (19_020, 10), ("gamma", "hadron")
 
     balanced: bool = True
     seed: Annotated[int, AtLeast(0)] = 0
@@ -191,7 +155,7 @@ class R8(PaperFiles):
         components: number of latent components; fewer if there are fewer words.
     """
 
-    name = "r8"
+    name, recipe = "r8", 2
     wanted = "r8-train.txt.gz and r8-test.txt.gz (or r8-train-all-terms.txt and r8-test-all-terms.txt): topic<TAB>text"
     forms = tuple((f"r8-train{kind}.txt", f"r8-test{kind}.txt") for kind in ("", "-all-terms", "-stemmed"))
 
@@ -212,15 +176,11 @@ class R8(PaperFiles):
         except ValueError as error:
             raise InputError(f"dataset r8: no word is left ({error}); lower min_documents") from error
         labels, names = numbered(topics)
-        components = min(self.components, *counted.shape)
-        reduced = (
-            TruncatedSVD(components, algorithm="arpack", random_state=0) if components < min(counted.shape) else None
-        )
-        values = counted.toarray() if reduced is None else reduced.fit_transform(counted)
+        if self.components < min(counted.shape):
+            values = TruncatedSVD(self.components, algorithm="arpack", random_state=0).fit_transform(counted)
+        else:
+            values = counted.toarray()
         return Dataset(normalize(values).astype(np.float32), labels, names)
-
-    def source(self) -> str:
-        return fingerprint_of(self.name, RECIPE + 1, self._files())  # sparse rows before
 
     def _rows(self, paths: Sequence[Path]) -> Part:
         """Topics and texts."""
@@ -242,24 +202,20 @@ class R8(PaperFiles):
 
 
 class StoredFeatures(PaperFiles):
-    """Published features that cannot be computed here: x (N, D) and y (N,) in one file NAME.npz or NAME.mat."""
+    """Published features that cannot be computed here: x (N, D) and y (N,) in one file STEM.npz or STEM.mat.
 
-    features_are: ClassVar[str]
-    """The features in words, for messages."""
+    Attributes:
+        root: folder with the file.
+    """
+
+    @property
+    def stem(self) -> str:
+        """Name of the file without suffix."""
+        return self.name
 
     def _files(self) -> list[Path]:
-        stem, wanted = self._stem()
-        return files_of(
-            self.name,
-            self.root,
-            f"{stem}.npz or {stem}.mat: {wanted}, as x (N, D), and y (N,)",
-            (f"{stem}.npz",),
-            (f"{stem}.mat",),
-        )
-
-    def _stem(self) -> tuple[str, str]:
-        """Name of the file without suffix, and the features in words."""
-        return self.name, self.features_are
+        files = f"{self.stem}.npz or {self.stem}.mat: {self.wanted}, as x (N, D), and y (N,)"
+        return files_of(self.name, self.root, files, (f"{self.stem}.npz",), (f"{self.stem}.mat",))
 
     def _rows(self, paths: Sequence[Path]) -> Part:
         arrays = arrays_of(paths[0])
@@ -274,49 +230,33 @@ class StoredFeatures(PaperFiles):
 
 
 class MNISTCode(StoredFeatures):
-    """MNIST (code): 70,000 points of 10 outputs of an auto-encoder (SpectralNet, Shaham et al. 2018), 10 classes.
-
-    Attributes:
-        root: folder with mnist_code.npz or mnist_code.mat, which contains x (N, 10) and y (N,).
-    """
+    """MNIST (code): 70,000 points of 10 outputs of an auto-encoder (SpectralNet, Shaham et al. 2018), 10 classes."""
 
     name, shape, classes = "mnist_code", (None, 10), 10
-    features_are = "codes of the auto-encoder of variational deep embedding that SpectralNet uses"
+    wanted = "codes of the auto-encoder of variational deep embedding that SpectralNet uses"
 
 
 class MNISTGAN(StoredFeatures):
-    """MNIST (GAN): 70,000 points of 256 features of a discriminator (Ziko, Granger and Ben Ayed 2018), 10 classes.
-
-    Attributes:
-        root: folder with mnist_gan.npz or mnist_gan.mat, which contains x (N, 256) and y (N,).
-    """
+    """MNIST (GAN): 70,000 points of 256 features of a discriminator (Ziko, Granger and Ben Ayed 2018), 10 classes."""
 
     name, shape, classes = "mnist_gan", (None, 256), 10
-    features_are = (
+    wanted = (
         "features of the discriminator of a GAN trained on MNIST (data/mnist_gan.npz of the authors' repository SLK)"
     )
 
 
 class ReutersCode(StoredFeatures):
-    """Reuters (code): 685,071 news of RCV1 as 10 outputs of an auto-encoder (Shaham et al. 2018), 4 topics.
-
-    Attributes:
-        root: folder with reuters_code.npz or reuters_code.mat, which contains x (N, 10) and y (N,).
-    """
+    """Reuters (code): 685,071 news of RCV1 as 10 outputs of an auto-encoder (Shaham et al. 2018), 4 topics."""
 
     name, shape, classes = "reuters_code", (None, 10), 4
-    features_are = "codes of the 685,071 documents with a single root topic, by the auto-encoder of SpectralNet"
+    wanted = "codes of the 685,071 documents with a single root topic, by the auto-encoder of SpectralNet"
 
 
 class YTF(StoredFeatures):
-    """YouTube Faces (Wolf, Hassner and Maoz 2011; thesis, Table 2.1): 10,036 crops of 9,075 raw values, 40 people.
-
-    Attributes:
-        root: folder with ytf.npz or ytf.mat, which contains x (N, 9075) and y (N,).
-    """
+    """YouTube Faces (Wolf, Hassner and Maoz 2011; thesis, Table 2.1): 10,036 crops of 9,075 raw values, 40 people."""
 
     name, shape, classes = "ytf", (None, 9075), 40
-    features_are = "10,036 faces of 40 people, 55 x 55 x 3 values each"
+    wanted = "10,036 faces of 40 people, 55 x 55 x 3 values each"
 
 
 @dataclass(frozen=True)
@@ -336,5 +276,10 @@ class LabelMe(StoredFeatures):
     def shape(self) -> tuple[None, int]:  # type: ignore[override]
         return None, {"alexnet": 4096, "gist": 44_604}[self.features]
 
-    def _stem(self) -> tuple[str, str]:
-        return f"labelme_{self.features}", f"2,688 scenes of 8 kinds, {self.shape[1]:,} {self.features} features each"
+    @property
+    def stem(self) -> str:
+        return f"labelme_{self.features}"
+
+    @property
+    def wanted(self) -> str:  # type: ignore[override]
+        return f"2,688 scenes of 8 kinds, {self.shape[1]:,} {self.features} features each"

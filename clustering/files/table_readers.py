@@ -2,10 +2,11 @@
 
 import csv
 import gzip
+import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
@@ -23,7 +24,6 @@ ENDINGS = {
     "NumPy": (".npz",),
 }
 MAX_COLUMNS = 10_000  # maximum number of columns; pandas takes minutes to read ten times as many
-_DELIMITERS = ",;\t|"
 _MAX_LINE = 1 << 24  # maximum length of the header line in characters
 
 
@@ -37,9 +37,7 @@ def read_rows(path: Path, *, blank_lines: bool) -> "tuple[pd.DataFrame, str, int
     """
     kind = kind_of(path)
     if kind == "CSV":
-        delimiter = _delimiter(path)
-        rows, first_line = _csv(path, delimiter, blank_lines)
-        return rows, delimiter, first_line
+        return _csv(path, blank_lines)
     return {"Parquet": _parquet, "NumPy": _npz}[kind](path), "", 0
 
 
@@ -79,37 +77,7 @@ def column_names(path: Path, delimiter: str) -> list[str]:
 
         return [str(name) for name in parquet.read_schema(path).names]
     with open_text(path) as file:
-        header: list[str] = next(csv.reader(_headers(file), delimiter=delimiter), [])
-        return header
-
-
-def _headers(file: TextIO) -> Iterator[str]:
-    """Lines that may contain the header, which can span several."""
-    left = _MAX_LINE
-    while left and (line := file.readline(left)):
-        left -= len(line)
-        if not is_separator_line(line):
-            yield line
-
-
-def _delimiter(path: Path) -> str:
-    """The most frequent delimiter in the header; a file that is not text is rejected."""
-    with open_text(path) as file:
-        line = 1
-        while block := file.read(1 << 20):
-            if (place := block.find("\0")) >= 0:
-                line += block.count("\n", 0, place)
-                raise InputError(f"{path}: line {line} has a NUL byte, so the file is not text; save it as CSV UTF-8")
-            line += block.count("\n")
-    first = "\n"
-    with open_text(path) as file:
-        while first and not first.strip():
-            first = file.readline(_MAX_LINE)
-    if len(first) == _MAX_LINE:
-        raise InputError(
-            f"{path}: its first line exceeds {_MAX_LINE:,} characters; check that it is a table with one line per row"
-        )
-    return delimiter_of(first, _DELIMITERS)
+        return _header(file, delimiter)[1]
 
 
 def delimiter_of(header: str, delimiters: str) -> str:
@@ -125,14 +93,29 @@ def is_separator_line(line: str) -> bool:
     return re.fullmatch(r"sep=[,;\t|]", line.strip("\r\n \ufeff")) is not None
 
 
-def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, int]":
-    """The rows, and the line number of the first of them."""
+def _header(file: TextIO, delimiter: str) -> tuple[int, list[str]]:
+    """Number of lines above the header, and the names in it."""
+    lines = enumerate(csv.reader(file, delimiter=delimiter))
+    headers = ((above, row) for above, row in lines if any(row) and not is_separator_line(delimiter.join(row)))
+    return next(headers, (0, []))
+
+
+def _csv(path: Path, blank_lines: bool) -> "tuple[pd.DataFrame, str, int]":
+    """The rows, the delimiter, and the line number of the first row."""
     import pandas as pd
 
     with open_text(path) as file:
-        lines = enumerate(csv.reader(file, delimiter=delimiter))
-        headers = ((above, row) for above, row in lines if any(row) and not is_separator_line(delimiter.join(row)))
-        above, names = next(headers, (0, []))
+        text = file.read()
+    if (place := text.find("\0")) >= 0:
+        line = text.count("\n", 0, place) + 1
+        raise InputError(f"{path}: line {line} has a NUL byte, so the file is not text; save it as CSV UTF-8")
+    first = next((line for line in io.StringIO(text, newline="") if line.strip()), "")
+    if len(first) >= _MAX_LINE:
+        raise InputError(
+            f"{path}: its first line exceeds {_MAX_LINE:,} characters; check that it is a table with one line per row"
+        )
+    delimiter = delimiter_of(first, ",;\t|")
+    above, names = _header(io.StringIO(text, newline=""), delimiter)
     _check_names(path, names)
     if not names:
         raise InputError(f"{path}: has no rows")
@@ -140,11 +123,11 @@ def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, 
         raise InputError(
             f"{path}: the first line has numbers instead of names; add a header line with the names of the columns"
         )
-    with open_text(path) as file, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # it warns if values are truncated
         try:
             rows = pd.read_csv(
-                file,
+                io.StringIO(text, newline=""),
                 sep=delimiter,
                 dtype=str,
                 keep_default_na=False,
@@ -160,7 +143,7 @@ def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, 
             ) from error
     rows.columns = pd.Index(names)
     _check_quotes(path, rows, delimiter, above + 2)
-    return rows, above + 2
+    return rows, delimiter, above + 2
 
 
 def _check_quotes(path: Path, rows: "pd.DataFrame", delimiter: str, first_line: int) -> None:

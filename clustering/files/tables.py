@@ -21,8 +21,6 @@ from clustering.foundation.errors import InputError, unknown
 if TYPE_CHECKING:
     import pandas as pd
 
-_CELLS = 1 << 16  # maximum number of CSV cells converted at a time, to reduce the overhead of calls
-
 GROUPED = "values such as {}, whose point may group thousands or begin decimals; write them without it"
 
 
@@ -156,22 +154,14 @@ class RowFile:
         return str(points.iloc[0]) if len(points) and grouped.all() else ""
 
     def parsed(self, name: str) -> Numbers:
-        """A column as numbers, and a mask of the cells with text. Columns of a CSV are parsed in groups and cached.
+        """A column as numbers, and a mask of the cells with text. It is cached.
 
         Raises:
             InputError: there is no such column.
         """
         column = self.column(name)
-        if name not in self._known and self.delimiter:
-            width = max(1, _CELLS // len(self.rows))
-            first = self._places[name] // width * width
-            names = self.names[first : first + width]
-            cells = self.rows.iloc[:, first : first + width].to_numpy(dtype=object).ravel(order="F")
-            values, text = numbers_of(_strings(cells), comma=self.delimiter != ",")
-            shape = (len(names), -1)
-            self._known.update(zip(names, zip(values.reshape(shape), text.reshape(shape), strict=True), strict=True))
-        elif name not in self._known:
-            self._known[name] = numbers_of(column, comma=False)
+        if name not in self._known:
+            self._known[name] = numbers_of(column, comma=self.delimiter not in ("", ","))
         return self._known[name]
 
     def words(self, name: str) -> tuple[NDArray[np.int64], list[str]] | None:
@@ -310,12 +300,6 @@ class _Lines:
 
     def write(self, line: str) -> int:
         return self.file.write(line.removesuffix("\r\n") + "\n")
-
-
-def _strings(cells: NDArray[Any]) -> "pd.Series[Any]":
-    import pandas as pd
-
-    return pd.Series(cells, dtype="str")
 
 
 def _cells(values: Any) -> NDArray[Any]:
