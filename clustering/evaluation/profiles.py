@@ -159,17 +159,15 @@ def principal_plane(
     Returns:
         (N, 2) coordinates, 0 in a missing direction; and the share of the variance that they preserve, in [0, 1].
     """
+    from sklearn.decomposition import PCA
+
     centred = np.asarray(values, dtype=np.float64) - values.mean(axis=0, dtype=np.float64)
     spread = centred.std(axis=0) if column_of is None else spreads(centred, column_of)
     centred /= np.where(spread > 0, spread, 1.0)
-    if values.shape[1] <= max(values.shape[0], 2):
-        strength, directions = np.linalg.eigh(centred.T @ centred)
-        best = directions[:, ::-1][:, :2]
-    else:  # uses the inner products of rows, which are fewer than columns
-        strength, coordinates = np.linalg.eigh(centred @ centred.T)
-        best = centred.T @ coordinates[:, ::-1][:, :2]
-        best /= np.maximum(np.linalg.norm(best, axis=0), np.finfo(np.float64).tiny)
+    if not centred.any():
+        return np.zeros((len(values), 2)), 1.0
+    model = PCA(min(2, *centred.shape), svd_solver="full").fit(centred)
+    best = model.components_.T
     best = best * np.where(best[np.abs(best).argmax(axis=0), np.arange(best.shape[1])] < 0, -1.0, 1.0)
     plane = centred @ best
-    kept = float(strength[::-1][:2].sum() / strength.sum()) if strength.sum() > 0 else 1.0
-    return np.pad(plane, ((0, 0), (0, 2 - plane.shape[1]))), kept
+    return np.pad(plane, ((0, 0), (0, 2 - plane.shape[1]))), float(model.explained_variance_ratio_.sum())

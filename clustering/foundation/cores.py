@@ -25,44 +25,34 @@ WORTH_SHARING = 1 << 22
 """Number of elementary operations from which on a step is shared between cores: a few milliseconds on one core."""
 
 _LOCK = threading.Lock()
-_in_use = 0
-_blas: Any = None
-_loaded: tuple[int, Any] = (0, None)
+_BLAS: list[Any] = []
+"""For each context in which BLAS uses one thread, what restores its number, which is that of the process."""
+
+
+@functools.lru_cache(maxsize=1)
+def _controller(modules: int) -> ThreadpoolController:
+    """The loaded BLAS and OpenMP libraries; searched again after imports, which takes milliseconds."""
+    return ThreadpoolController()
 
 
 @contextmanager
 def one_core() -> Iterator[None]:
     """Context in which torch, OpenMP and BLAS use one thread for calls from this Python thread; contexts can be
     nested."""
-    threads = torch.get_num_threads()
-    openmp = _controller().select(user_api="openmp").limit(limits=1)
+    threads, controller = torch.get_num_threads(), _controller(len(sys.modules))
+    openmp = controller.select(user_api="openmp").limit(limits=1)
+    with _LOCK:  # the first of concurrent contexts knows the number of BLAS, and the last one restores it
+        _BLAS.append(_BLAS[0] if _BLAS else controller.select(user_api="blas").limit(limits=1))
     try:
-        with _one_core_of_blas():  # inside, since a BLAS built with OpenMP also sets the number of OpenMP
-            torch.set_num_threads(1)
-            yield
-    finally:
-        openmp.restore_original_limits()
-        torch.set_num_threads(threads)
-
-
-@contextmanager
-def _one_core_of_blas() -> Iterator[None]:
-    """Context in which BLAS uses one thread, for calls from any Python thread.
-
-    Its number of threads is that of the process, so it is restored when the last of concurrent contexts ends.
-    """
-    global _in_use, _blas
-    with _LOCK:
-        if not _in_use:
-            _blas = _controller().select(user_api="blas").limit(limits=1)
-        _in_use += 1
-    try:
+        torch.set_num_threads(1)
         yield
     finally:
         with _LOCK:
-            _in_use -= 1
-            if not _in_use:
-                _blas.restore_original_limits()
+            blas = _BLAS.pop()
+            if not _BLAS:
+                blas.restore_original_limits()
+        openmp.restore_original_limits()
+        torch.set_num_threads(threads)
 
 
 def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T, R]]:
@@ -80,7 +70,7 @@ def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T
         with one_core():
             return work(item)
 
-    with _one_core_of_blas(), ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(cores) as pool:
         waiting: deque[tuple[T, Future[R]]] = deque()
         for item in items:
             waiting.append((item, pool.submit(alone, item)))
@@ -116,11 +106,3 @@ def _operations(estimator: Any, X: Any) -> float:
     (rows, columns), batch = shape, getattr(estimator, "batch_size", None)
     share = min(1.0, batch / rows) if isinstance(batch, Integral) and rows else 1.0
     return float(max(rows * columns * share * int(clusters), rows**2 if hasattr(estimator, "n_neighbors") else 0))
-
-
-def _controller() -> ThreadpoolController:
-    """The loaded BLAS and OpenMP libraries; searched again after imports, which takes milliseconds."""
-    global _loaded
-    if _loaded[0] != len(sys.modules):
-        _loaded = len(sys.modules), ThreadpoolController()
-    return _loaded[1]
