@@ -53,6 +53,7 @@ def check_objective(objective: str, *, known: bool, views: int) -> None:
         )
 
 
+@dataclass(eq=False, repr=False)
 class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A linear softmax trained on an objective of `clustering.deep`; subclasses choose the objective and its
     parameters.
@@ -71,17 +72,18 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         in scikit-learn.
     """
 
-    n_clusters: int
-    margin_weight: float
-    prior: str | ArrayLike
-    pseudo_labels: Relabel
-    init_norm: float
-    n_init: int
-    max_iter: int
-    batch_size: int
-    learning_rate: float
-    device: Device
-    random_state: Any
+    n_clusters: Annotated[int, AtLeast(1)] = 8
+    _: KW_ONLY
+    margin_weight: Annotated[float, AtLeast(0)] = 3e-4
+    prior: str | ArrayLike = "balanced"
+    pseudo_labels: Relabel = "batch"
+    init_norm: Annotated[float, Above(0)] = 0.1
+    n_init: Annotated[int, AtLeast(1)] = 8
+    max_iter: Annotated[int, AtLeast(1)] = 300
+    batch_size: Annotated[int, AtLeast(2)] = 500
+    learning_rate: Annotated[float, Above(0)] = 0.3
+    device: Device = "cpu"
+    random_state: Any = None
 
     @abstractmethod
     def network_objective(self) -> Objective:
@@ -222,20 +224,9 @@ class EntropyClustering(LinearSoftmax):
     For the fitted attributes see `LinearSoftmax`.
     """
 
-    n_clusters: Annotated[int, AtLeast(1)] = 8
     _: KW_ONLY
     fairness_weight: Annotated[float, AtLeast(0)] = 100.0
-    margin_weight: Annotated[float, AtLeast(0)] = 3e-4
-    prior: str | ArrayLike = "balanced"
     solver: Solver = "em"
-    pseudo_labels: Relabel = "batch"
-    init_norm: Annotated[float, Above(0)] = 0.1
-    n_init: Annotated[int, AtLeast(1)] = 8
-    max_iter: Annotated[int, AtLeast(1)] = 300
-    batch_size: Annotated[int, AtLeast(2)] = 500
-    learning_rate: Annotated[float, Above(0)] = 0.3
-    device: Device = "cpu"
-    random_state: Any = None
 
     def network_objective(self) -> Entropy:
         """See `LinearSoftmax`."""
@@ -262,21 +253,11 @@ class SoftmaxClustering(LinearSoftmax):
     For the fitted attributes see `LinearSoftmax`.
     """
 
-    n_clusters: Annotated[int, AtLeast(1)] = 8
     _: KW_ONLY
     objective: str = "sela"
     order: Annotated[float, Above(0)] = 1.0
     smoothing: Annotated[float, Within(0, 1)] | None = None
     margin_weight: Annotated[float, AtLeast(0)] = 1e-3
-    prior: str | ArrayLike = "balanced"
-    pseudo_labels: Relabel = "batch"
-    init_norm: Annotated[float, Above(0)] = 0.1
-    n_init: Annotated[int, AtLeast(1)] = 8
-    max_iter: Annotated[int, AtLeast(1)] = 300
-    batch_size: Annotated[int, AtLeast(2)] = 500
-    learning_rate: Annotated[float, Above(0)] = 0.3
-    device: Device = "cpu"
-    random_state: Any = None
 
     def _check_learns(self, known: bool) -> None:
         check_objective(self.objective, known=known, views=0)

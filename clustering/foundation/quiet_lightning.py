@@ -1,11 +1,12 @@
 """Training with Lightning without its messages and progress bars, and with checkpoints that are never half-written."""
 
+import contextlib
 import inspect
 import logging
 import multiprocessing
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -105,20 +106,18 @@ def started_from_here(options: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     return {**options, **spawned}, count
 
 
-class silent_lightning:
+@contextlib.contextmanager
+def silent_lightning() -> Iterator[None]:
     """Context without the messages and warnings of Lightning, which are meant for authors of its modules."""
-
-    def __enter__(self) -> None:
-        self._warnings = warnings.catch_warnings()
-        self._warnings.__enter__()
+    loggers = [n for n in logging.root.manager.loggerDict if n.startswith(("pytorch_lightning", "lightning"))]
+    levels = {name: logging.getLogger(name).level for name in loggers}
+    with warnings.catch_warnings():
         for module in ("pytorch_lightning", "lightning_fabric"):
             warnings.filterwarnings("ignore", module=rf"{module}\b.*")
-        names = [n for n in logging.root.manager.loggerDict if n.startswith(("pytorch_lightning", "lightning"))]
-        self._levels = {name: logging.getLogger(name).level for name in names}
-        for name in names:
+        for name in levels:
             logging.getLogger(name).setLevel(logging.ERROR)
-
-    def __exit__(self, *exception: object) -> None:
-        for name, level in self._levels.items():
-            logging.getLogger(name).setLevel(level)
-        self._warnings.__exit__(*exception)  # type: ignore[arg-type]
+        try:
+            yield
+        finally:
+            for name, level in levels.items():
+                logging.getLogger(name).setLevel(level)
