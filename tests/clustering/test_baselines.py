@@ -121,7 +121,7 @@ def test_of_more_components_than_clusters_those_are_joined_and_points_without_ar
     assert (Ncut(1).fit(X, graph=sparse.csr_array((62, 62))).labels_ == 0).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "SLK", "PublishedSLK", "LaplacianKModes"])
 def test_data_that_cannot_be(name: str) -> None:
     X, _ = blobs()
     broken = X.copy()

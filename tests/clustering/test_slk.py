@@ -226,30 +226,15 @@ def test_parameters_that_cannot_be(change: dict[str, Any], message: str) -> None
 
 def test_data_that_cannot_be() -> None:
     X, _ = blobs()
-    broken = X.copy()
-    broken[7, 1] = np.nan
-    with pytest.raises(InputError, match="row 7"):
-        SLK(3).fit(broken)
-    with (
-        pytest.warns(UserWarning, match="bandwidth 1"),
-        pytest.raises(InputError, match="2 distinct points"),
-    ):
-        SLK(3).fit(np.repeat(X[:2], 20, axis=0))
-    with pytest.warns(UserWarning, match="bandwidth 1"), pytest.raises(InputError, match="1 distinct points"):
-        SLK(3).fit(np.ones((30, 2)))
     for scale in (1e-20, 1e18):
         with pytest.raises(InputError, match="rescale"):
             SLK(3).fit((X * scale).astype(np.float32))
-    with pytest.raises(InputError, match=r"\(5, 5\).*120 rows"):
-        SLK(3).fit(X, graph=sparse.eye(5))
     with pytest.raises(InputError, match="NaN"):
         SLK(3).fit(X, graph=sparse.csr_array(np.full((120, 120), np.nan)))
     with pytest.raises(InputError, match="120 integers"):
         SLK(3).fit(X, partial_labels=[0, 1])
     with pytest.raises(InputError, match=r"0\.\.2, not -1\.\.9"):
         SLK(3).fit(X, partial_labels=np.r_[np.full(119, -1), 9])
-    with pytest.raises(InputError, match="rescale"):
-        SLK(3).fit(X.astype(np.float32) * 1e30)
 
 
 @pytest.mark.parametrize("prototypes", RULES)

@@ -68,6 +68,9 @@ _GAIN = 0.03
 
 Assignment = Literal["balancing", "pseudo_labels", "deep_clustering", "eigenvectors", "eigenvectors_kmeans"]
 
+Kind = Literal["supervised", "assigned"]
+"""Steps on labelled points only, or on all points."""
+
 _BLOCK = 1024
 """Number of inputs whose features are computed at a time."""
 
@@ -151,8 +154,9 @@ class Reversal:
         labels = torch.from_numpy(self.known.labels[points]).to(self.inputs.device)
         return torch.nn.functional.one_hot(labels, self.clusters).double()
 
-    def supervised(
+    def steps(
         self,
+        kind: Kind,
         penalty: float,
         optimizer: torch.optim.Optimizer,
         size: int,
@@ -160,27 +164,17 @@ class Reversal:
         *,
         done: int = 0,
     ) -> Iterator[BatchStep]:
-        """Infinite sequence of steps on batches of at most `size` labelled points, without the first `done` steps."""
-        drawn = labelled_points(self.known.labels, size, generator)
-        for number, points in enumerate(islice(drawn, done, None), start=done + 1):
-            features = self._features(self._of(points), number)
-            value = ridge_objective(features, self.targets(points), penalty)
-            self._move(value, optimizer, number)
-            yield BatchStep(float(value.detach()), 0.0, points, features.detach())
-
-    def assigned(
-        self,
-        penalty: float,
-        optimizer: torch.optim.Optimizer,
-        size: int,
-        generator: np.random.Generator,
-        *,
-        done: int = 0,
-    ) -> Iterator[BatchStep]:
-        """Infinite sequence of steps on batches of points with labels or links and of other points, without the first
-        `done` steps. A batch has at most 2 `size` points, including copies."""
-        drawn = self.batches(size, generator)
-        for number, drawing in enumerate(islice(drawn, done, None), start=done + 1):
+        """Infinite sequence of steps, without the first `done`: "supervised" ones on batches of at most `size` labelled
+        points, or "assigned" ones on batches of at most 2 `size` points with labels or links and of others, including
+        copies."""
+        if kind == "supervised":
+            for number, points in enumerate(islice(labelled_points(self.known.labels, size, generator), done, None)):
+                features = self._features(self._of(points), done + number + 1)
+                value = ridge_objective(features, self.targets(points), penalty)
+                self._move(value, optimizer, done + number + 1)
+                yield BatchStep(float(value.detach()), 0.0, points, features.detach())
+            return
+        for number, drawing in enumerate(islice(self.batches(size, generator), done, None), start=done + 1):
             if self.deep is not None:
                 self.deep.at(number, lambda: self.raw_features(self.inputs))
                 free = np.flatnonzero(~self.known.constrained)
@@ -227,16 +221,11 @@ class Reversal:
             found = eigenvector_labels if self.assignment == "eigenvectors_kmeans" else deep_labels
             return by_labels(found(features.detach(), self.clusters, stream(self.seed, self.assignment)), known), 0.0
         sums, fully_known = known.values.sum(1), known.mask.all(1)
-        high = max(self.max_share * count, float(sums.max()))
-        low = (
-            min(self.min_share * count, float(sums[fully_known].min()))
-            if bool(fully_known.any())
-            else self.min_share * count
-        )
-        balanced = balance(
-            dissimilarity(features, penalty), known.mask, known.values, low, high, rounds=self.rounds,
-            reference=1 / self.clusters,
-        )  # fmt: skip
+        high, low = max(self.max_share * count, float(sums.max())), self.min_share * count
+        if bool(fully_known.any()):
+            low = min(low, float(sums[fully_known].min()))
+        A, reference = dissimilarity(features, penalty), 1 / self.clusters
+        balanced = balance(A, known.mask, known.values, low, high, rounds=self.rounds, reference=reference)
         return balanced.equivalence, float(balanced.residual)
 
     def loss(self, points: NDArray[np.int64], penalty: float) -> float:
@@ -319,7 +308,7 @@ class Phase(NamedTuple):
             the last; else it is constant.
     """
 
-    kind: Literal["supervised", "assigned"]
+    kind: Kind
     steps: int
     step_size: float
     falling: bool = False
@@ -412,8 +401,8 @@ def train(
                 weight = float(state["penalty"])
             else:
                 weight = penalty() if callable(penalty) else penalty
-            kind = training.supervised if phase.kind == "supervised" else training.assigned
-            steps = kind(weight, optimizer, batch_size, stream(seed, "batches", number), done=completed)
+            drawn = stream(seed, "batches", number)
+            steps = training.steps(phase.kind, weight, optimizer, batch_size, drawn, done=completed)
             while len(trace) < last:
                 for group, size in zip(optimizer.param_groups, sizes, strict=True):
                     group["lr"] = size * phase.size(len(trace) - before)

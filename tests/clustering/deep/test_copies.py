@@ -16,7 +16,7 @@ def test_copies_of_a_point_are_a_block_of_ones() -> None:
     network.begin(torch.from_numpy(X), np.random.default_rng(0))
     known = constraints(60, labels=partly(classes, 4))
     training = Reversal(network, torch.from_numpy(X), known, 3, 1 / 3, 1 / 3, copies=Copies(3, 12, 0))
-    steps = training.assigned(0.01, network.optimizer(1e-3), 30, np.random.default_rng(0))
+    steps = training.steps("assigned", 0.01, network.optimizer(1e-3), 30, np.random.default_rng(0))
     step = next(steps)
     assert len(step.points) == 12 + 30
     others = step.points[12:].reshape(10, 3)

@@ -43,7 +43,7 @@ def test_with_all_labels_it_is_the_loss_of_the_classes() -> None:
     for kind in ("supervised", "assigned"):
         trained = training(inputs, classes)
         before = ridge_objective(trained.features(inputs), trained.targets(np.arange(300)), 0.1)
-        steps = getattr(trained, kind)(0.1, trained.network.optimizer(0.1), 300, np.random.default_rng(0))
+        steps = trained.steps(kind, 0.1, trained.network.optimizer(0.1), 300, np.random.default_rng(0))
         first = next(steps)
         assert first.residual == 0
         assert first.objective == pytest.approx(float(before))
