@@ -238,7 +238,18 @@ class CIFAR10(PaperFiles):
     parts: ClassVar = {"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)}
     label_bytes: ClassVar[int] = 1
     """Bytes before the pixels of a picture in these files; the first one is its class."""
-    classes: ClassVar = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+    classes: ClassVar[tuple[str, ...]] = (
+        "airplane",
+        "automobile",
+        "bird",
+        "cat",
+        "deer",
+        "dog",
+        "frog",
+        "horse",
+        "ship",
+        "truck",
+    )
     shape, picture, channels = (None, PIXELS), (32, 32), 3
 
     part: Literal["all", "train", "test"] = "all"
@@ -303,7 +314,7 @@ class CIFAR100(CIFAR10):
 
     name, folder, label_bytes = "cifar100", "cifar-100-binary", 2
     parts: ClassVar = {"train": ("train.bin",), "test": ("test.bin",)}
-    classes: ClassVar = (
+    classes: ClassVar[tuple[str, ...]] = (
         *("aquatic mammals", "fish", "flowers", "food containers", "fruit and vegetables"),
         *("household electrical devices", "household furniture", "insects", "large carnivores"),
         *("large man-made outdoor things", "large natural outdoor scenes", "large omnivores and herbivores"),

@@ -71,8 +71,9 @@ class SparseGraph:
         """The graph of one problem with these weights, a sparse matrix (N, N) of scipy."""
         matrix = sparse.csr_array(matrix)
         matrix.sort_indices()
-        parts = matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False), matrix.data
-        return cls(*map(torch.from_numpy, parts), matrix.shape[0], symmetric=symmetric)
+        pointers, columns = (part.astype(np.int32, copy=False) for part in (matrix.indptr, matrix.indices))
+        parts = torch.from_numpy(pointers), torch.from_numpy(columns), torch.from_numpy(matrix.data)
+        return cls(*parts, matrix.shape[0], symmetric=symmetric)
 
     def matrix(self) -> sparse.csr_array:
         """(N, N) weights of one problem."""
