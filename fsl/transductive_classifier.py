@@ -25,7 +25,7 @@ from fsl.extra.ridge import Labels, Ridge
 from fsl.extra.smoothed_ridge import SmoothedPoints, SmoothedRidge, lifted
 from fsl.features.arrays import as_rows
 from fsl.few_shot_classifier import FewShotClassifier
-from fsl.labelling.prediction_sets import PredictionSets, Score, check_unseen, predict_set
+from fsl.labelling.prediction_sets import PredictionSets, predict_set
 from fsl.named_strategies import name_of, named
 
 UNKNOWN = -1
@@ -207,47 +207,11 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return probabilities
 
     def predict_set(
-        self,
-        calibration: ArrayLike,
-        labels: ArrayLike,
-        *,
-        alpha: float = 0.1,
-        score: Score = "lac",
-        by_class: bool = False,
+        self, calibration: ArrayLike, labels: ArrayLike, *, alpha: float = 0.1, by_class: bool = False
     ) -> PredictionSets:
-        """Sets of classes of all points of the pile, each with the true class with probability 1 - alpha.
-
-        That holds for points of `classes_` that `fit` saw without a label (split conformal prediction, Vovk et al.
-        2005). `fsl.labelling.prediction_sets.predict_set` does the same with the probabilities of any classifier.
-
-        Args:
-            calibration: (n,) indices of points of the pile, a random sample of those that `fit` saw without a label,
-                such as the audit (`fsl.labelling.audit`).
-            labels: (n,) their labels, among `classes_`. Leave out points of other classes.
-            alpha: probability that a set lacks the true class, in (0, 1).
-            score: "lac", "aps" or "raps".
-            by_class: a threshold for each class with at least 1 / alpha - 1 labels.
-
-        Returns:
-            The sets; their columns are in the order of `classes_`.
-
-        Raises:
-            InputError: `fit` has seen a label of the calibration, an index or label is out of range, or alpha is.
-        """
-        check_is_fitted(self, "label_distributions_")
-        points, given = np.asarray(calibration), column_or_1d(labels)
-        if points.ndim != 1 or points.dtype.kind not in "iu" or len(points) != len(given):
-            raise InputError("calibration must be a list of indices of points, with one label for each of them")
-        if len(points) and not 0 <= points.min() <= points.max() < len(self.label_distributions_):
-            raise InputError(f"calibration must be indices of the {len(self.label_distributions_)} points of the pile")
-        check_unseen(points, self.labelled_)
-        columns = {label: column for column, label in enumerate(self.classes_.tolist())}
-        other = next((label for label in given.tolist() if label not in columns), None)
-        if other is not None:
-            raise InputError(f"the calibration label {other!r} is none of classes_; leave out points of other classes")
-        own = np.array([columns[label] for label in given.tolist()], dtype=np.int64)
-        p = self.label_distributions_
-        return predict_set(p[points], own, p, alpha=alpha, score=score, by_class=by_class)
+        """Sets of classes of all points of the pile, each with the true class with probability 1 - alpha; see
+        `fsl.labelling.prediction_sets.predict_set`."""
+        return predict_set(self, calibration, labels, alpha=alpha, by_class=by_class)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of `predict` on the points with known label; those with unknown label are ignored.
