@@ -178,10 +178,7 @@ class Episodes:
     @cached_property
     def points(self) -> Points:
         """Support and query, support first; as inner products (see `Gram`) if that is cheaper."""
-        features = self.features
-        if features.shape[1] > LARGEST_GRAM:
-            return Features(features)
-        return Gram(torch.bmm(features, features.mT))
+        return points_of(self.features)
 
     @property
     def support_size(self) -> int:
@@ -410,6 +407,13 @@ class Episodes:
                 raise InputError(
                     f"prior of task {task}, query {row}: class probabilities must be at least 0 and sum to 1"
                 )
+
+
+def points_of(features: Tensor) -> Points:
+    """Points given by features (B, M, D), as their inner products if there are few."""
+    if features.shape[1] > LARGEST_GRAM:
+        return Features(features)
+    return Gram(torch.bmm(features, features.mT))
 
 
 class Strategy(Protocol):
