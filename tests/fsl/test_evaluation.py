@@ -207,7 +207,7 @@ def episode_parts() -> dict[str, object]:
     [
         ({"support": torch.rand(4, 3)}, "leading dimension"),
         ({"query": torch.rand(2, 5, 4)}, "4"),
-        ({"query": torch.rand(3, 5, 3)}, "do not agree"),
+        ({"query": torch.rand(3, 5, 3)}, r"support must be .*\(3, 4, 3\)"),
         ({"query": torch.rand(2, 0, 3)}, "queries .* is 0"),
         ({"query_mask": torch.tensor([[True] * 5, [False] * 5])}, "task 1"),
         ({"support": torch.rand(2, 0, 3), "support_labels": torch.zeros(2, 0).long()}, "support.* 0"),
