@@ -43,16 +43,19 @@ class Catalogue:
 @cache
 def class_lists(name: str) -> dict[Split, tuple[str, ...]]:
     """The authors' classes of each split, sorted, from the file `classes/<name>.csv`."""
-    rows = _rows(name)
+    rows = rows_of(name)
     return {split: tuple(sorted(row["class"] for row in rows if row["split"] == split)) for split in SPLITS}
 
 
 def known_copy(name: str, fingerprint: str) -> str:
     """Description of the published copy with this fingerprint, from the file `classes/copies.csv`; empty if unknown."""
-    copies = (row["about"] for row in _rows("copies") if (row["benchmark"], row["fingerprint"]) == (name, fingerprint))
+    copies = (
+        row["about"] for row in rows_of("copies") if (row["benchmark"], row["fingerprint"]) == (name, fingerprint)
+    )
     return next(copies, "")
 
 
-def _rows(name: str) -> list[dict[str, str]]:
+def rows_of(name: str) -> list[dict[str, str]]:
+    """The rows of the file `classes/<name>.csv`."""
     text = (resources.files("fsl.benchmarks") / "classes" / f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
