@@ -5,16 +5,13 @@ The score of a class is 1 minus its probability (LAC, Sadinle et al. 2019), whic
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from clustering.foundation.errors import InputError
-
-if TYPE_CHECKING:
-    from fsl.transductive_classifier import TransductiveClassifier
 
 Matrix = NDArray[np.float64]
 
@@ -42,7 +39,7 @@ class PredictionSets:
 
 
 def predict_set(
-    classifier: "TransductiveClassifier",
+    classifier: Any,
     calibration: ArrayLike,
     labels: ArrayLike,
     *,
@@ -56,7 +53,7 @@ def predict_set(
     calibration points and point together, for points of `classes_` that `fit` saw without a label.
 
     Args:
-        classifier: after `fit`.
+        classifier: a `TransductiveClassifier` after `fit`.
         calibration: (n,) indices of points of the pile, a random sample of those that `fit` saw without a label, such
             as the audit (`fsl.labelling.audit`), not points that a selection asked for.
         labels: (n,) their labels, among `classes_`. Leave out points of other classes.

@@ -36,7 +36,7 @@ class Given(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def sets(p: NDArray[np.float64], y: NDArray[np.int64], n: int, **settings: Any) -> PredictionSets:
-    return predict_set(Given().fit(p, y), np.arange(n), y[:n], **settings)  # type: ignore[arg-type]
+    return predict_set(Given().fit(p, y), np.arange(n), y[:n], **settings)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
