@@ -332,7 +332,7 @@ class Episodes:
             "support_labels": (torch.int64, (tasks, shots)),
             "support_mask": (torch.bool, (tasks, shots)),
             "query_mask": (torch.bool, (tasks, queries)),
-            "base_mean": (kind, (dimension,)),
+            "base_mean": (getattr(self.base_mean, "dtype", None), (dimension,)),
             "text": (kind, (tasks, self.way, dimension)),
             "prior": (kind, (tasks, queries, self.way)),
         }
