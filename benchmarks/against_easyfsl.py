@@ -30,7 +30,7 @@ from turns import take_turns, timed
 
 from fsl.episodes import Strategy
 from fsl.evaluation.episodic import evaluate
-from fsl.features.gathering import GatheredEpisodes
+from fsl.features.gathering import gathered
 from fsl.machine import keep_freed_memory
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.bd_cspn import BDCSPN
@@ -121,7 +121,7 @@ def main() -> None:
         }
         best = {side: min(seconds) for side, seconds in take_turns(sides, options.rounds).items()}
         slow, fast = best["easyfsl"], best["here"]
-        here = match.ours.predict(GatheredEpisodes(own, tasks[:few], transform)).labels
+        here = match.ours.predict(gathered(own, tasks[:few], transform)).labels
         same = float((theirs(match, given, tasks[:few]) == here).double().mean())
         goal = f"{match.goal:g} {'met' if slow >= match.goal * fast else 'missed'}"
         note = "settings differ" if not match.agree else "" if same >= AGREEMENT else f"less than {AGREEMENT:.1%}"

@@ -2,8 +2,8 @@
 
     python benchmarks/labelling_quality.py $TRANSDUCE_DATA
 
-Prints three tables: the coverage of the estimated accuracy in sessions whose selection asks for uncertain points; the
-AUROC of suspicious labels with 5 % planted errors; and that of points of held-out classes. `--only audit` prints one.
+Prints two tables: the coverage of the estimated accuracy in sessions whose selection asks for uncertain points; and the
+AUROC of suspicious labels with 5 % planted errors. `--only audit` prints one.
 """
 
 import argparse
@@ -16,7 +16,6 @@ from sklearn.metrics import roc_auc_score
 from fsl.extra.smoothed_ridge import SmoothedRidge
 from fsl.labelling.audit import audit_order, estimated_accuracy
 from fsl.labelling.suspicious import suspicious_labels
-from fsl.labelling.unknown import none_of_these
 from fsl.transductive_classifier import TransductiveClassifier
 
 Pile = tuple[np.ndarray, np.ndarray]
@@ -103,37 +102,10 @@ def suspicious(data: dict[str, Pile], draws: int) -> None:
             print(f"| {name} | 1/{share} |", " | ".join(f"{cell:.3f}" for cell in cells), "|", flush=True)
 
 
-def unknown(data: dict[str, Pile], draws: int) -> None:
-    """A fifth of the classes held out; the AUROC, and the differences paired over draws with twice their errors."""
-    print("\n| pile | labels a class | AUROC | minus maximum probability | minus distance | true share | estimated |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name, (X, y) in data.items():
-        classifier = TransductiveClassifier().prepare(X)
-        plain = TransductiveClassifier(SmoothedRidge(smoothing=0.0, penalty=0.3)).prepare(X)
-        for shots in (5, 20):
-            rows = []
-            for seed in range(draws):
-                random = np.random.default_rng(seed)
-                held = random.permutation(y.max() + 1)[: round((y.max() + 1) / 5)]
-                labels = np.full(len(y), -1)
-                for k in np.setdiff1d(np.arange(y.max() + 1), held):
-                    own = random.permutation(np.flatnonzero(y == k))
-                    labels[own[: min(shots, max(1, len(own) // 2))]] = k
-                result = none_of_these(classifier.fit(X, labels))
-                known, outside = labels >= 0, np.isin(y[result.points], held)
-                top = plain.fit(X, labels).label_distributions_[result.points].max(axis=1)
-                ours = roc_auc_score(outside, -result.inlier)
-                others = [roc_auc_score(outside, -s) for s in (top, (X[result.points] @ X[known].T).max(axis=1))]
-                rows.append([ours, ours - others[0], ours - others[1], outside.mean(), result.share])
-            mean, error = np.mean(rows, axis=0), 2 * np.std(rows, axis=0, ddof=1) / np.sqrt(draws)
-            differences = " | ".join(f"{mean[i]:+.3f} ± {error[i]:.3f}" for i in (1, 2))
-            print(f"| {name} | {shots} | {mean[0]:.3f} | {differences} | {mean[3]:.2f} | {mean[4]:.2f} |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", choices=["audit", "suspicious", "unknown"])
+    parser.add_argument("--only", choices=["audit", "suspicious"])
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--sessions", type=int, default=200, help="of the audit, for each pile and size")
     given = parser.parse_args()
@@ -141,7 +113,6 @@ def main() -> None:
     tables = {
         "audit": (audit, given.sessions),
         "suspicious": (suspicious, given.draws),
-        "unknown": (unknown, given.draws),
     }
     for part in [given.only] if given.only else tables:
         table, draws = tables[part]

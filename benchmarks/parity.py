@@ -30,7 +30,7 @@ import fairness.methods
 from fsl.backbones import create_backbone
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.features.bank import FeatureBank
-from fsl.features.gathering import BankText, GatheredEpisodes
+from fsl.features.gathering import BankText, gathered
 from fsl.features.pictures import Pictures
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.dirichlet import Dirichlet
@@ -89,9 +89,7 @@ def few_shot(name: str, bank: FeatureBank, count: int, sides: list[Side]) -> Ite
                 features = transform_features(bank.features, strategy.transform, bank.base_mean).to(device)
                 mean = None if bank.base_mean is None else bank.base_mean.to(device)
                 with threads(cores):
-                    given = GatheredEpisodes(
-                        features, tasks, strategy.transform, mean, pictures, BankText.of(bank, device)
-                    )
+                    given = gathered(features, tasks, strategy.transform, mean, pictures, BankText.of(bank, device))
                     out = strategy.predict(given)
                 found.append(Found(out.labels.flatten().cpu(), out.probabilities.flatten(0, 1).float().cpu()))
             yield f"{name}, {sampler.__name__.lower()}, {shot}-shot", compare(*found)

@@ -178,10 +178,7 @@ class Episodes:
     @cached_property
     def points(self) -> Points:
         """Support and query, support first; as inner products (see `Gram`) if that is cheaper."""
-        features = self.features
-        if features.shape[1] > LARGEST_GRAM:
-            return Features(features)
-        return Gram(torch.bmm(features, features.mT))
+        return points_of(self.features)
 
     @property
     def support_size(self) -> int:
@@ -324,50 +321,43 @@ class Episodes:
                 f"support and query must be (B, S, D) and (B, Q, D), not {tuple(self.support.shape)} and "
                 f"{tuple(self.query.shape)}; add a leading dimension for a single task"
             )
-        if self.support.shape[2] != self.query.shape[2]:
-            raise InputError(
-                f"support features have {self.support.shape[2]} dimensions, but queries have {self.query.shape[2]}"
-            )
-        if self.support.shape[0] != self.query.shape[0] or self.support_labels.shape != self.support.shape[:2]:
-            raise InputError(
-                f"support {tuple(self.support.shape)}, support_labels {tuple(self.support_labels.shape)} and query "
-                f"{tuple(self.query.shape)} do not agree in B and S"
-            )
-        sizes = {
-            "tasks (B)": len(self.query),
-            "support examples (S)": self.support_size,
-            "queries (Q)": self.query_size,
-        }
-        for kind, size in sizes.items():
-            if size == 0 and not (self.named and kind.startswith("support")):
-                raise InputError(f"the number of {kind} is 0; it must be at least 1")
         if self.support.dtype not in (torch.float32, torch.float64) or self.query.dtype != self.support.dtype:
             raise InputError(
                 f"features must all be float32, or all float64: support is {self.support.dtype}, query "
                 f"{self.query.dtype}; convert with .float()"
             )
-        masks = {"support_mask": (self.support_mask, self.support), "query_mask": (self.query_mask, self.query)}
-        for name, (mask, features) in masks.items():
-            if mask is not None and (mask.dtype != torch.bool or mask.shape != features.shape[:2]):
-                raise InputError(f"{name} must be bool of shape {tuple(features.shape[:2])}, not {tuple(mask.shape)}")
+        (tasks, queries, dimension), shots, kind = self.query.shape, self.support.shape[1], self.query.dtype
+        wanted = {
+            "support": (kind, (tasks, shots, dimension)),
+            "support_labels": (torch.int64, (tasks, shots)),
+            "support_mask": (torch.bool, (tasks, shots)),
+            "query_mask": (torch.bool, (tasks, queries)),
+            "base_mean": (getattr(self.base_mean, "dtype", None), (dimension,)),
+            "text": (kind, (tasks, self.way, dimension)),
+            "prior": (kind, (tasks, queries, self.way)),
+        }
+        for name, (dtype, shape) in wanted.items():
+            tensor = getattr(self, name)
+            if tensor is not None and (tensor.dtype, tuple(tensor.shape)) != (dtype, shape):
+                raise InputError(
+                    f"{name} must be {dtype} of shape {shape}, to agree with query of shape {tuple(self.query.shape)} "
+                    f"and way={self.way}, not {tensor.dtype} of shape {tuple(tensor.shape)}"
+                )
+        sizes = {"tasks (B)": tasks, "support examples (S)": shots, "queries (Q)": queries}
+        for size_of, size in sizes.items():
+            if size == 0 and not (self.named and size_of.startswith("support")):
+                raise InputError(f"the number of {size_of} is 0; it must be at least 1")
         if self.query_mask is not None and not bool(self.query_mask.any(dim=1).all()):
             task = int((~self.query_mask.any(dim=1)).nonzero()[0])
             raise InputError(f"task {task} has no query: all of them are masked")
-        shape = (len(self.query), self.support_size + self.query_size)
-        if self.pictures is not None and tuple(self.pictures.rows.shape) != shape:
-            raise InputError(f"pictures must have rows of shape {shape}, not {tuple(self.pictures.rows.shape)}")
-        if self.base_mean is not None and self.base_mean.shape != self.support.shape[2:]:
-            raise InputError(
-                f"base_mean must be of shape {tuple(self.support.shape[2:])}, like a feature, not "
-                f"{tuple(self.base_mean.shape)}"
-            )
+        if self.pictures is not None and tuple(self.pictures.rows.shape) != (tasks, shots + queries):
+            rows = tuple(self.pictures.rows.shape)
+            raise InputError(f"pictures must have rows of shape {(tasks, shots + queries)}, not {rows}")
 
     def _check_labels(self) -> None:
         if self.way < 1:
             raise InputError(f"way must be at least 1, not {self.way}")
         labels = self.support_labels
-        if labels.dtype != torch.int64:
-            raise InputError(f"support_labels must be int64, not {labels.dtype}; convert with .long()")
         if labels.numel() and (labels.min() < 0 or labels.max() >= self.way):
             raise InputError(
                 f"support labels must be 0..{self.way - 1}, found {int(labels.min())}..{int(labels.max())}"
@@ -382,26 +372,14 @@ class Episodes:
 
     def _check_text(self) -> None:
         """Check text, logit scale and prior."""
-        shape = (len(self.query), self.way, self.query.shape[2])
         if self.text is not None:
-            if self.text.shape != shape or self.text.dtype != self.query.dtype:
-                raise InputError(
-                    f"text must be {self.query.dtype} of shape {shape}, one row per task and class, not "
-                    f"{self.text.dtype} of shape {tuple(self.text.shape)}"
-                )
             bad = ~self.text.square().sum(dim=-1).isfinite() | (self.text == 0).all(dim=-1)
             if bad.any():
                 task, label = (int(i) for i in bad.nonzero()[0])
                 raise InputError(f"text of task {task}, class {label}, is zero, NaN, infinite, or too large")
         if not 0 < self.logit_scale < torch.inf:
             raise InputError(f"logit_scale must be positive and finite, not {self.logit_scale!r}; CLIP's is 100")
-        shape = (len(self.query), self.query_size, self.way)
         if self.prior is not None:
-            if self.prior.shape != shape or self.prior.dtype != self.query.dtype:
-                raise InputError(
-                    f"prior must be {self.query.dtype} of shape {shape}, one row per query, not {self.prior.dtype} of "
-                    f"shape {tuple(self.prior.shape)}"
-                )
             bad = ~((self.prior.amin(2) >= 0) & ((self.prior.sum(2) - 1).abs() <= 1e-3))  # also true for NaN
             if self.query_mask is not None:
                 bad = bad & self.query_mask
@@ -410,6 +388,13 @@ class Episodes:
                 raise InputError(
                     f"prior of task {task}, query {row}: class probabilities must be at least 0 and sum to 1"
                 )
+
+
+def points_of(features: Tensor) -> Points:
+    """Points given by features (B, M, D), as their inner products if there are few."""
+    if features.shape[1] > LARGEST_GRAM:
+        return Features(features)
+    return Gram(torch.bmm(features, features.mT))
 
 
 class Strategy(Protocol):

@@ -3,10 +3,10 @@
 import dataclasses
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -25,8 +25,8 @@ from fsl.extra.ridge import Labels, Ridge
 from fsl.extra.smoothed_ridge import SmoothedPoints, SmoothedRidge, lifted
 from fsl.features.arrays import as_rows
 from fsl.few_shot_classifier import FewShotClassifier
-from fsl.labelling.prediction_sets import PredictionSets, Score, check_unseen, predict_set
-from fsl.named_strategies import name_of, named
+from fsl.labelling.prediction_sets import PredictionSets, predict_set
+from fsl.named_strategies import named
 
 UNKNOWN = -1
 """Label of a point without label, as in `sklearn.semi_supervised`."""
@@ -59,7 +59,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Parameters
     ----------
     strategy : name of a strategy, or a strategy object such as LaplacianShot(weight=0.3). A name stands for the
-        defaults, except for shift=False. Fields of the strategy are parameters, too: `strategy__penalty`.
+        defaults, except for shift=False.
 
     Attributes
     ----------
@@ -77,32 +77,6 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def __init__(self, strategy: str | Strategy = "smoothed_ridge") -> None:
         self.strategy = strategy
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters, with `deep` also the fields of the strategy as `strategy__FIELD`."""
-        params: dict[str, Any] = super().get_params(deep=False)
-        if deep:
-            with suppress(InputError):  # `fit` refuses the strategy
-                params |= {f"strategy__{name}": value for name, value in _fields_of(named(self.strategy)).items()}
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set the strategy, or fields of it as `strategy__FIELD`.
-
-        Raises:
-            InputError: the strategy has no such field, or does not accept the value.
-        """
-        fields = {name: params.pop(name) for name in list(params) if name.startswith("strategy__")}
-        super().set_params(**params)
-        if fields:
-            changes = {name.removeprefix("strategy__"): value for name, value in fields.items()}
-            strategy: Any = named(self.strategy)
-            known = _fields_of(strategy)
-            wrong = next((name for name in changes if name not in known), None)
-            if wrong is not None:
-                raise InputError(f"{name_of(strategy)} has no field {wrong!r}; its fields are {', '.join(known)}")
-            self.strategy = dataclasses.replace(strategy, **changes)
-        return self
 
     def fit(
         self,
@@ -207,47 +181,11 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return probabilities
 
     def predict_set(
-        self,
-        calibration: ArrayLike,
-        labels: ArrayLike,
-        *,
-        alpha: float = 0.1,
-        score: Score = "lac",
-        by_class: bool = False,
+        self, calibration: ArrayLike, labels: ArrayLike, *, alpha: float = 0.1, by_class: bool = False
     ) -> PredictionSets:
-        """Sets of classes of all points of the pile, each with the true class with probability 1 - alpha.
-
-        That holds for points of `classes_` that `fit` saw without a label (split conformal prediction, Vovk et al.
-        2005). `fsl.labelling.prediction_sets.predict_set` does the same with the probabilities of any classifier.
-
-        Args:
-            calibration: (n,) indices of points of the pile, a random sample of those that `fit` saw without a label,
-                such as the audit (`fsl.labelling.audit`).
-            labels: (n,) their labels, among `classes_`. Leave out points of other classes.
-            alpha: probability that a set lacks the true class, in (0, 1).
-            score: "lac", "aps" or "raps".
-            by_class: a threshold for each class with at least 1 / alpha - 1 labels.
-
-        Returns:
-            The sets; their columns are in the order of `classes_`.
-
-        Raises:
-            InputError: `fit` has seen a label of the calibration, an index or label is out of range, or alpha is.
-        """
-        check_is_fitted(self, "label_distributions_")
-        points, given = np.asarray(calibration), column_or_1d(labels)
-        if points.ndim != 1 or points.dtype.kind not in "iu" or len(points) != len(given):
-            raise InputError("calibration must be a list of indices of points, with one label for each of them")
-        if len(points) and not 0 <= points.min() <= points.max() < len(self.label_distributions_):
-            raise InputError(f"calibration must be indices of the {len(self.label_distributions_)} points of the pile")
-        check_unseen(points, self.labelled_)
-        columns = {label: column for column, label in enumerate(self.classes_.tolist())}
-        other = next((label for label in given.tolist() if label not in columns), None)
-        if other is not None:
-            raise InputError(f"the calibration label {other!r} is none of classes_; leave out points of other classes")
-        own = np.array([columns[label] for label in given.tolist()], dtype=np.int64)
-        p = self.label_distributions_
-        return predict_set(p[points], own, p, alpha=alpha, score=score, by_class=by_class)
+        """Sets of classes of all points of the pile, each with the true class with probability 1 - alpha; see
+        `fsl.labelling.prediction_sets.predict_set`."""
+        return predict_set(self, calibration, labels, alpha=alpha, by_class=by_class)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of `predict` on the points with known label; those with unknown label are ignored.
@@ -354,33 +292,22 @@ def given_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     Raises:
         InputError: the labels are not one-dimensional, or of several types.
     """
-    y = as_array(y)
-    values = column_or_1d(np.array(y, dtype=object) if isinstance(y, (list, tuple)) else y, warn=True)
-    if values.dtype.kind == "O":
-        missing = np.array([_is_missing(value) for value in values], dtype=bool)
-        labels = [value.item() if isinstance(value, np.generic) else value for value in values[~missing]]
+    values = as_array(y)
+    values = column_or_1d(np.array(values, dtype=object) if isinstance(values, (list, tuple)) else values, warn=True)
+    missing = np.asarray(pd.isna(values))
+    for unknown in (UNKNOWN, str(UNKNOWN), "", b""):
+        missing[~missing] = [value == unknown for value in values[~missing].tolist()]
+    known = values[~missing]
+    if known.dtype.kind == "O":
+        labels = [value.item() if isinstance(value, np.generic) else value for value in known]
         kinds = {type(value) for value in labels}
         if len(kinds) > 1 and not kinds <= {bool, int, float}:
             kinds_named = " and ".join(sorted(kind.__name__ for kind in kinds))
             raise InputError(f"y has labels of several types, {kinds_named}; give labels of one type")
         return ~missing, np.array(labels)
-    if values.dtype.kind in "US":
-        missing = (values == "") | (values == str(UNKNOWN)) if values.dtype.kind == "U" else values == b""
-    elif values.dtype.kind == "f":
-        missing = np.isnan(values) | (values == UNKNOWN)
-    else:
-        missing = values == UNKNOWN
-    known = values[~missing]
     if len(known):
         assert_all_finite(known, input_name="y")
         with warnings.catch_warnings():  # one or two labels per class are expected here
             warnings.filterwarnings("ignore", "The number of unique classes")
             check_classification_targets(known)
     return ~missing, known
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return bool(value is None or value != value or value in ("", str(UNKNOWN), UNKNOWN))
-    except TypeError:  # pandas.NA is neither equal to itself nor unequal
-        return True

@@ -1,7 +1,7 @@
 """Catalogues of benchmarks: the authors' classes of each split, and numbers of pictures."""
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
@@ -19,7 +19,6 @@ class Catalogue:
         counts: number of classes of each split.
         images: number of pictures of each split; 0 if the authors do not state it.
         each: number of pictures per class if it is the same for all classes, else 0.
-        pictures: function of a class that returns its picture names; empty if the authors give no names.
         home: origin of the pictures.
         wanted: expected content of the folder `root`.
     """
@@ -31,7 +30,6 @@ class Catalogue:
     home: str
     wanted: str
     each: int = 0
-    pictures: Callable[[str], frozenset[str]] = frozenset
 
     def split_of(self, class_name: str) -> Split | None:
         """The split of a class according to the authors' lists."""
@@ -45,24 +43,19 @@ class Catalogue:
 @cache
 def class_lists(name: str) -> dict[Split, tuple[str, ...]]:
     """The authors' classes of each split, sorted, from the file `classes/<name>.csv`."""
-    rows = _rows(name)
+    rows = rows_of(name)
     return {split: tuple(sorted(row["class"] for row in rows if row["split"] == split)) for split in SPLITS}
 
 
 def known_copy(name: str, fingerprint: str) -> str:
     """Description of the published copy with this fingerprint, from the file `classes/copies.csv`; empty if unknown."""
-    copies = (row["about"] for row in _rows("copies") if (row["benchmark"], row["fingerprint"]) == (name, fingerprint))
+    copies = (
+        row["about"] for row in rows_of("copies") if (row["benchmark"], row["fingerprint"]) == (name, fingerprint)
+    )
     return next(copies, "")
 
 
-@cache
-def numbered_pictures(name: str) -> dict[str, frozenset[int]]:
-    """The numbers of each class's pictures, from the file `classes/<name>.csv`. The file stores them as a hexadecimal
-    number, whose bit i is set if picture i belongs to the class."""
-    bits = {row["class"]: int(row["numbers"], 16) for row in _rows(name)}
-    return {name: frozenset(i for i in range(mask.bit_length()) if mask >> i & 1) for name, mask in bits.items()}
-
-
-def _rows(name: str) -> list[dict[str, str]]:
+def rows_of(name: str) -> list[dict[str, str]]:
+    """The rows of the file `classes/<name>.csv`."""
     text = (resources.files("fsl.benchmarks") / "classes" / f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))

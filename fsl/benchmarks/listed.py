@@ -170,32 +170,38 @@ class ListedBenchmark:
         Raises:
             InputError: files are missing or damaged, or classes are incomplete or belong to another split.
         """
-        listing, facts = self.listing(split), self.catalogue
-        remedy = f"`transduce data check benchmark={self.name} root={self.root}` lists missing and extra files"
-        location = f"benchmark {self.name}: {self.root}"
-        counts = np.bincount(listing.labels, minlength=len(listing.class_names))
-        known = [name for name in listing.strangers if facts.split_of(name)]
-        if known:
+        listing = self.listing(split)
+        problems = self.problems(split, listing)
+        if problems:
             raise InputError(
-                f"{location} has {known[0]} among the {split} classes, which is a {facts.split_of(known[0])} class by "
-                f"the authors' lists ({len(listing.strangers)} classes are not of this split); {remedy}"
+                f"benchmark {self.name}: {self.root} has {problems[0]}; `transduce data check benchmark={self.name} "
+                f"root={self.root}` lists all that is missing or superfluous"
             )
-        present = int((counts > 0).sum())
-        if present != facts.counts[split]:
-            raise InputError(f"{location} has {present} of the {facts.counts[split]} {split} classes; {remedy}")
-        short = np.flatnonzero(counts != facts.each) if facts.each else np.empty(0, np.int64)
-        if len(short):
-            raise InputError(
-                f"{location} has {counts[short[0]]} pictures of the {split} class {listing.class_names[short[0]]} "
-                f"({len(short)} classes differ), not {facts.each}; {remedy}"
-            )
-        if facts.images[split] not in (0, len(listing.labels)):
-            raise InputError(
-                f"{location} has {len(listing.labels):,} {split} pictures, not {facts.images[split]:,}; {remedy}"
-            )
-        if listing.faults:
-            raise InputError(f"{location}: {listing.faults[0]}; {remedy}")
         return Decoded(listing.pictures, listing.labels, listing.class_names)
+
+    def problems(self, split: Split, listing: Listing) -> list[str]:
+        """What the pictures of a split have in place of what the authors list, one line each."""
+        facts, found = self.catalogue, list[str]()
+        for name in sorted(listing.strangers):
+            owner = facts.split_of(name)
+            if owner:
+                of = f"which is a {owner} class by the authors' lists"
+                found.append(f"{name} among the {split} classes, {of} ({len(listing.strangers)} classes are not of it)")
+        sizes = np.bincount(listing.labels, minlength=len(listing.class_names)).tolist()
+        counts = dict(zip(listing.class_names, sizes, strict=True))
+        present = [name for name, count in counts.items() if count]
+        if len(present) != facts.counts[split]:
+            lacking = [name for name in facts.classes[split] if not counts.get(name)]
+            listed = f" (not {', '.join(lacking)})" if lacking else ""
+            found.append(f"{len(present)} of the {facts.counts[split]} {split} classes{listed}")
+        short = [name for name in present if facts.each and counts[name] != facts.each]
+        found += [
+            f"{counts[name]} pictures of the {split} class {name} ({len(short)} classes differ), not {facts.each}"
+            for name in short
+        ]
+        if not found and facts.images[split] not in (0, len(listing.labels)):
+            found.append(f"{len(listing.labels):,} {split} pictures, not {facts.images[split]:,}")
+        return found + list(listing.faults)
 
 
 def _stamp(file: Path) -> tuple[int, int]:

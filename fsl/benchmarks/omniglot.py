@@ -1,10 +1,8 @@
 """Omniglot: 1,623 hand-written characters of 50 alphabets, each by 20 people (Lake et al., Science 2015)."""
 
 import io
-import lzma
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -16,49 +14,18 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.nn import functional
 
-from clustering.files.arrays import read_arrays
+from clustering.files.arrays import UNREADABLE, read_arrays
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
+from fsl.benchmarks.catalogue import rows_of
 
 RECIPE = 1  # increased with every change that gives other images for the same files
 PARTS = ("images_background", "images_evaluation")
 SIDE, DRAWERS, CHARACTERS = 105, 20, 1623
 _LARGEST = 1 << 20  # maximum size of a drawing in bytes
-UNREADABLE = (
-    OSError,
-    EOFError,
-    KeyError,
-    TypeError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    Image.DecompressionBombError,
-)
-
-# Both splits validate on the same five background alphabets. Vinyals' list consists of whole alphabets, except
-# for the last four characters of Gurmukhi.
-VALIDATION = ("Armenian", "Bengali", "Early_Aramaic", "Hebrew", "Mkhedruli_(Georgian)")
-VINYALS_NOVEL = (
-    *("Kannada", "Keble", "Malayalam", "Manipuri", "Mongolian", "Old_Church_Slavonic_(Cyrillic)", "Oriya"),
-    *("Sylheti", "Syriac_(Serto)", "Tengwar", "Tibetan", "ULOG"),
-)
-EVALUATION = (
-    *VINYALS_NOVEL,
-    *(
-        "Angelic",
-        "Atemayar_Qelisayer",
-        "Atlantean",
-        "Aurek-Besh",
-        "Avesta",
-        "Ge_ez",
-        "Glagolitic",
-        "Gurmukhi",
-    ),
-)
 
 
 class Drawings(NamedTuple):
@@ -84,7 +51,7 @@ class Omniglot:
     `split="vinyals"` is the common split. It has 1,028 base, 172 validation and 423 novel characters. Each rotation of
     a character by 0, 90, 180 and 270 degrees is a separate class, which gives 4,112 / 688 / 1,692 classes.
     `split="background"` is Lake's split without rotations. The novel classes are the 659 characters of the 20
-    evaluation alphabets. The 30 background alphabets give the validation classes (the five alphabets in `VALIDATION`)
+    evaluation alphabets. The 30 background alphabets give the validation classes (five alphabets)
     and the base classes (the others): 792 / 172 / 659 classes.
 
     Attributes:
@@ -139,12 +106,15 @@ class Omniglot:
         return Decoded(images, np.repeat(np.arange(len(names)), DRAWERS), names)
 
     def members(self, alphabets: NDArray[np.str_], characters: NDArray[np.int64], split: Split) -> NDArray[np.bool_]:
-        """Mask of the drawings (or characters) of a split."""
+        """Mask of the drawings (or characters) of a split.
+
+        Both divisions validate on the same five background alphabets. Vinyals' list consists of whole alphabets, except
+        for the last four characters of Gurmukhi.
+        """
+        listed = {row["alphabet"]: row[self.split] for row in rows_of("omniglot")}
+        novel, validation = (np.isin(alphabets, [a for a in listed if listed[a] == k]) for k in ("novel", "validation"))
         if self.split == "vinyals":
-            novel = np.isin(alphabets, VINYALS_NOVEL) | ((alphabets == "Gurmukhi") & (characters >= 42))
-        else:
-            novel = np.isin(alphabets, EVALUATION)
-        validation = np.isin(alphabets, VALIDATION)
+            novel |= (alphabets == "Gurmukhi") & (characters >= 42)
         members: NDArray[np.bool_] = {
             "base": ~(novel | validation),
             "validation": validation,
@@ -189,12 +159,12 @@ def load(paths: list[Path]) -> Drawings:
     for path in paths:
         try:
             parts.append(_archive(path) if path.suffix == ".npz" else _pictures(path))
-        except UNREADABLE as error:
+        except (*UNREADABLE, Image.DecompressionBombError) as error:
             raise InputError(f"{path}: damaged, or not Omniglot ({error}); download it again") from error
     ink, alphabets, characters, drawers = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((drawers, characters, alphabets))
     drawings = Drawings(ink[order], alphabets[order], characters[order], drawers[order])
-    lacking = {*VALIDATION, *EVALUATION} - set(alphabets.tolist())
+    lacking = {row["alphabet"] for row in rows_of("omniglot")} - set(alphabets.tolist())
     by_drawer = np.tile(np.arange(1, DRAWERS + 1), CHARACTERS)
     if lacking or not np.array_equal(drawings.drawers, by_drawer):
         missing = f", none of {', '.join(sorted(lacking))}" if lacking else ""

@@ -4,14 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fsl.benchmarks.augmentation import Augmentation
-from fsl.benchmarks.catalogue import Catalogue, class_lists, numbered_pictures
+from fsl.benchmarks.catalogue import Catalogue, class_lists
 from fsl.benchmarks.encoded import Fit
 from fsl.benchmarks.listed import ListedBenchmark
-
-
-def mini_pictures(name: str) -> frozenset[str]:
-    """The names of a class's pictures in the authors' lists, such as n0153282900000005.jpg."""
-    return frozenset(f"{name}{number:08d}.jpg" for number in numbered_pictures("mini").get(name, ()))
 
 
 @dataclass(frozen=True)
@@ -30,7 +25,6 @@ class MiniImageNet(ListedBenchmark):
         counts={"base": 64, "validation": 16, "novel": 20},
         images={"base": 38_400, "validation": 9_600, "novel": 12_000},
         each=600,
-        pictures=mini_pictures,
         home="the README of github.com/mileyan/simple_shot links the pictures, "
         "github.com/renmengye/few-shot-ssl-public and github.com/gidariss/FewShotWithoutForgetting pickle caches; "
         "the terms of ImageNet hold",

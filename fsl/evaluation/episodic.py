@@ -16,11 +16,11 @@ from torch import Tensor
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
-from fsl.episodes import LARGEST_GRAM, Predictions, Strategy, check_evidence, check_strategy
+from fsl.episodes import LARGEST_GRAM, Episodes, Predictions, Strategy, check_evidence, check_strategy
 from fsl.evaluation.audits import AUDITS, check_audits
 from fsl.evaluation.scores import ClassScores, Evaluation
 from fsl.features.bank import FeatureBank
-from fsl.features.gathering import BankText, GatheredEpisodes
+from fsl.features.gathering import BankText, gathered, versions
 from fsl.machine import large_buffers_returned
 from fsl.tasks import BLOCK, Tasks, TaskSource, concatenate
 from fsl.transforms import Transform, transform_features
@@ -172,7 +172,7 @@ class _Predictor:
         device = next(iter(self.banks.values())).device
         mean = None if self.base_mean is None else self.base_mean.to(device)
         shared = {
-            transform: GatheredEpisodes(self.banks[transform], tasks, transform, mean, self.pictures, self.text)
+            transform: gathered(self.banks[transform], tasks, transform, mean, self.pictures, self.text)
             for transform in {strategy.transform for strategy in strategies.values()}
         }
         results = {}
@@ -201,8 +201,9 @@ class _Predictor:
         return results
 
 
-def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predictions:
+def _checked(name: str, strategy: Strategy, episodes: Episodes) -> Predictions:
     """Run a strategy and check its predictions; errors name the strategy."""
+    before = versions(episodes)
     try:
         check_evidence(strategy, episodes)
         predictions = strategy.predict(episodes)
@@ -214,7 +215,7 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
         ) from error
     except (Exception, SystemExit) as error:
         raise RuntimeError(f"strategy {name}: {type(error).__name__}: {error}") from error
-    expected = (*episodes.rows.shape[:1], episodes.query_size, episodes.way)
+    expected = (len(episodes.query), episodes.query_size, episodes.way)
     given = getattr(predictions, "probabilities", None)
     if not isinstance(given, Tensor) or tuple(given.shape) != expected:
         what = (
@@ -231,9 +232,12 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
         not isinstance(counts, Tensor) or counts.is_floating_point() or tuple(counts.shape) != expected[:1]
     ):
         raise InputError(f"strategy {name}: iterations must be integers of shape {expected[:1]}")
-    if changed := episodes.changed():
+    after = versions(episodes)
+    fresh = {"points": 0}  # products made by this strategy
+    changed = [part for part, version in {**fresh, **before}.items() if after.get(part, version) != version]
+    if changed:
         raise InputError(
-            f"strategy {name}: changes {changed[0]} of its episodes, which are shared; copy the tensor first"
+            f"strategy {name}: changes {', '.join(changed)} of its episodes, which are shared; copy the tensor first"
         )
     return predictions
 

@@ -10,9 +10,9 @@ from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
-from clustering.optimiser.points import Features, Gram, Points
+from clustering.optimiser.points import Points
 from clustering.optimiser.terms import Laplacian, MixtureEvidence, Scatter
-from fsl.episodes import LARGEST_GRAM, Episodes, Predictions, TextUse
+from fsl.episodes import Episodes, Predictions, TextUse, points_of
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform, unit_features
 
@@ -103,9 +103,7 @@ def _with_anchors(episodes: Episodes) -> Points:
     names, which reduces rounding errors of inner products."""
     names = placed_names(episodes)
     features = torch.cat([names, episodes.features], dim=1) - names.mean(dim=1, keepdim=True)
-    if features.shape[1] > LARGEST_GRAM:
-        return Features(features)
-    return Gram(torch.bmm(features, features.mT))
+    return points_of(features)
 
 
 def placed_names(episodes: Episodes) -> Tensor:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import stream
-from fsl.samplers.pool import Pool, assemble, smallest, subset
+from fsl.samplers.pool import Pool, assemble, beside, smallest, subset
 from fsl.samplers.sampler import Drawn
 from fsl.tasks import BLOCK, Tasks
 
@@ -69,9 +69,5 @@ class FewClasses(Drawn):
         left = pool.counts[classes[rows, effective]] - self.shot
         ends = left.cumsum(axis=1)
         ranks = subset(random, ends[:, -1], self.queries)  # among all remaining samples, sorted by class
-        columns = (ranks[..., None] >= ends[:, None, :]).sum(axis=2)
-        place = ranks - (ends - left)[rows, columns]
-        labels = effective[rows, columns]
-        for support in np.moveaxis(np.sort(places, axis=2)[rows, labels], 2, 0):
-            place = place + (place >= support)  # skip the support samples
+        labels, place = beside(ranks, left, effective, places)
         return pool.members[classes[rows, labels], place], labels

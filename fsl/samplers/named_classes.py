@@ -10,7 +10,7 @@ import torch
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import stream
-from fsl.samplers.pool import Pool, smallest, subset
+from fsl.samplers.pool import Pool, beside, smallest, subset
 from fsl.samplers.sampler import Drawn
 from fsl.tasks import BLOCK, Tasks
 
@@ -72,12 +72,7 @@ class NamedClasses(Drawn):
         ranks = np.take_along_axis(ranks, np.argsort(keys, axis=1, kind="stable"), axis=1)
         present = ranks >= 0
         ranks = np.maximum(ranks, 0)
-        columns = np.minimum((ranks[..., None] >= ends[:, None, :]).sum(axis=2), ways - 1)
-        rows = np.arange(BLOCK)[:, None]
-        place = ranks - (ends - left)[rows, columns]
-        query_labels = order[rows, columns]
-        for support in np.moveaxis(np.sort(support_places, axis=2)[rows, query_labels], 2, 0):
-            place = place + (place >= support)  # skip the support samples
+        query_labels, place = beside(ranks, left, order, support_places)
         query = pool.members[query_labels, np.where(present, place, 0)]
         support = pool.members[np.arange(ways)[:, None], support_places]
         return Tasks(

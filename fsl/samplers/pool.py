@@ -115,6 +115,25 @@ def subset(random: np.random.Generator, counts: NDArray[np.int64], sizes: int | 
     return np.moveaxis(drawn, 0, -1)
 
 
+def beside(
+    ranks: NDArray[np.int64], left: NDArray[np.int64], order: NDArray[np.int64], support: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(B, Q) classes, and places within them, of the samples with these ranks among all that are no support.
+
+    Args:
+        ranks: (B, Q) ranks of samples, class by class.
+        left: (B, C) number of samples of each class besides its support.
+        order: (B, C) the classes, in the order of the ranks.
+        support: (B, K, shot) places of the support within each class.
+    """
+    ends, rows = left.cumsum(axis=1), np.arange(len(ranks))[:, None]
+    columns = np.minimum((ranks[..., None] >= ends[:, None, :]).sum(axis=2), left.shape[1] - 1)
+    place, classes = ranks - (ends - left)[rows, columns], order[rows, columns]
+    for taken in np.moveaxis(np.sort(support, axis=2)[rows, classes], 2, 0):
+        place = place + (place >= taken)
+    return classes, place
+
+
 def assemble(
     random: np.random.Generator,
     classes: NDArray[np.int64],

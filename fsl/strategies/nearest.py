@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.parameters import Above
-from clustering.optimiser.points import Gram
-from fsl.episodes import LARGEST_GRAM, Episodes, Predictions
+from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
@@ -37,7 +36,7 @@ class Nearest(Method):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         episodes = episodes.transformed(self.transform)
-        norms = support_norms(episodes)[..., None]
+        norms = episodes.support.square().sum(dim=2)[..., None]
         classes = episodes.support_one_hot.mT
 
         def head(products: Tensor, _: Tensor) -> Tensor:
@@ -75,7 +74,7 @@ class MatchingNet(Method):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         episodes = episodes.transformed(self.transform)
-        norms = support_norms(episodes)[..., None].clamp_min(0).sqrt()
+        norms = episodes.support.square().sum(dim=2)[..., None].clamp_min(0).sqrt()
         classes = episodes.support_one_hot.mT
 
         def head(products: Tensor, query_norms: Tensor) -> Tensor:
@@ -96,16 +95,6 @@ def by_query(episodes: Episodes, head: Callable[[Tensor, Tensor], Tensor]) -> Te
         head: function of (B, S, q) inner products and (B, q) squared norms of the queries, which returns (B, K, q). It
             must treat each query independently, because tasks with many points are processed in parts.
     """
-    support = episodes.support_size
-    if support + episodes.query_size <= LARGEST_GRAM and isinstance(points := episodes.points, Gram):
-        return head(points.values[:, :support, support:], points.squared_norms[:, support:])
-    at_once = max(1, _AT_ONCE // (len(episodes.support_labels) * support))
+    at_once = max(1, _AT_ONCE // (len(episodes.support_labels) * episodes.support_size))
     parts = torch.split(episodes.query, at_once, dim=1)
     return torch.cat([head(torch.bmm(episodes.support, part.mT), part.square().sum(2)) for part in parts], dim=2)
-
-
-def support_norms(episodes: Episodes) -> Tensor:
-    """(B, S) squared norms of the support."""
-    if episodes.support_size + episodes.query_size <= LARGEST_GRAM:
-        return episodes.points.squared_norms[:, : episodes.support_size]
-    return episodes.support.square().sum(dim=2)

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within
-from clustering.optimiser.points import Features, Gram, Points, squared_distances
+from clustering.optimiser.points import Points, squared_distances
 from clustering.optimiser.transport import sinkhorn
-from fsl.episodes import LARGEST_GRAM, Episodes, Predictions
+from fsl.episodes import Episodes, Predictions, points_of
 from fsl.strategies.shared.centring import Centring, centred, leading
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
@@ -110,8 +110,7 @@ class BPA(PTMAP):
         points, valid = centred(episodes, episodes.points, self.centring), episodes.valid
         plan = self.affinities(points, valid)
         plan = plan / plan.amax(dim=(1, 2), keepdim=True).clamp_min(1e-12) + torch.diag_embed(valid.to(plan.dtype))
-        large = plan.shape[1] > LARGEST_GRAM
-        return self.predict_from(episodes, Features(plan) if large else Gram(torch.bmm(plan, plan.mT)))
+        return self.predict_from(episodes, points_of(plan))
 
     def affinities(self, points: Points, valid: Tensor) -> Tensor:
         """(B, M, M) transport plan without mass from a point to itself; symmetric, rows and columns sum to one.

@@ -12,10 +12,9 @@ from clustering.foundation.parameters import AtLeast, Within
 from clustering.graphs.neighbourhood import similarity_graph
 from clustering.lengths import unit_rows
 from clustering.optimiser.descent import Step
-from clustering.optimiser.points import Features, Gram
 from clustering.optimiser.terms import Laplacian
 from clustering.sphere import on_sphere
-from fsl.episodes import LARGEST_GRAM, Episodes, Predictions, TextUse
+from fsl.episodes import Episodes, Predictions, TextUse, points_of
 from fsl.strategies.shared.gaussians import (
     SMALLEST_VARIANCE,
     Gaussians,
@@ -129,10 +128,7 @@ def neighbour_term(episodes: Episodes, neighbours: int, *, misaligned: bool = Fa
     number of neighbours."""
     points, valid = episodes.points, episodes.valid
     if misaligned and episodes.support_size:
-        features = _rolled(episodes.features, valid, valid[:, : episodes.support_size].sum(dim=1))
-        points = Features(features)
-        if features.shape[1] <= LARGEST_GRAM:
-            points = Gram(torch.bmm(features, features.mT))
+        points = points_of(_rolled(episodes.features, valid, valid[:, : episodes.support_size].sum(dim=1)))
     padded = None if bool(valid.all()) else valid
     return Laplacian(similarity_graph(points, neighbours, "cosine", valid=padded), 1 / neighbours)
 

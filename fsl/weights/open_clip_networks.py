@@ -17,7 +17,7 @@ from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress, quiet
 from fsl.backbones import registry
 from fsl.weights.foreign import read_weights
-from fsl.weights.hub import absent, check_reachable
+from fsl.weights.hub import absent, offline
 from fsl.weights.pretrained import Look, Mode
 
 PREFIX = "open_clip:"
@@ -155,7 +155,8 @@ def _downloaded(name: str, config: Mapping[str, Any]) -> Path:
         cached = try_to_load_from_cache(repository, candidate)
         if isinstance(cached, str):
             return Path(cached)
-    check_reachable(name, repository, files[-1])
+    if offline():
+        raise absent(name, f"huggingface.co/{repository}")
     try:
         return Path(library.pretrained.download_pretrained(config))
     except (OSError, RuntimeError) as error:

@@ -14,7 +14,7 @@ from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
 from fsl.features.conforming import Interpolation
 from fsl.weights.foreign import import_backbone
-from fsl.weights.hub import absent, check_reachable, offline
+from fsl.weights.hub import absent, offline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,11 +96,9 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
         return import_backbone(weights, name, channels=look.channels, size=look.size)
     weights_place(name)
     config = _config(name)
-    if not config.file and not _is_here(config):
-        if config.hf_hub_id:
-            check_reachable(f"{PREFIX}{name}", config.hf_hub_id, "config.json")
-        elif offline():
-            raise _absent(name, config)
+    cached = Path(torch.hub.get_dir(), "checkpoints", str(config.url).rpartition("/")[2])
+    if offline() and not (config.file or config.hf_hub_id or cached.is_file()):
+        raise _absent(name, config)
     with torch.random.fork_rng(devices=[]):  # the weights drawn first are replaced at once
         try:
             return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval()
@@ -144,19 +142,6 @@ def _config(name: str) -> Any:
         tags = [other.partition(".")[2] for other in timm.list_pretrained(f"{architecture}.*")]
         raise unknown(f"weights of {PREFIX}{architecture}", tag, tags)
     return config
-
-
-def _is_here(config: Any) -> bool:
-    """Whether the weights are in the cache of the hub or of torch. Uses no network."""
-    if not config.hf_hub_id:
-        return Path(torch.hub.get_dir(), "checkpoints", config.url.rpartition("/")[2]).is_file()
-    from huggingface_hub import snapshot_download
-
-    try:
-        snapshot_download(config.hf_hub_id, local_files_only=True)
-    except OSError:
-        return False
-    return True
 
 
 def _absent(name: str, config: Any) -> InputError:

@@ -149,7 +149,7 @@ def next_items(
     Examples:
       transduce next pictures labels.csv -n 20 --backbone timm:vit_small_patch14_dinov2
       transduce next table.parquet labels.csv --features emb --csv > next.csv
-      transduce next features.npy --selection typicality
+      transduce next features.npy --selection random
     """
     if json and as_csv:
         raise InputError("--json and --csv are both given; omit one of them")

@@ -17,7 +17,7 @@ def show(checked: "Survey", console: Console) -> None:
         counts = {"classes": part.expected_classes, "pictures": part.expected_pictures}
         found = {name: f"{getattr(part, name):,}" + (f" of {n:,}" if n else "") for name, n in counts.items()}
         rows.append({"split": part.split, **found, "broken": f"{len(part.broken):,}"})
-        listed |= {f"{part.split}: {kind}": list(getattr(part, kind)) for kind in ("missing", "extra", "broken")}
+        listed |= {f"{part.split}: {kind}": list(getattr(part, kind)) for kind in ("problems", "broken")}
     for group in checked.twins:
         classes, splits = ({getattr(spot, name) for spot in group} for name in ("class_name", "split"))
         where = "two splits" if len(splits) > 1 else "two classes" if len(classes) > 1 else "a class"

@@ -45,8 +45,8 @@ class PileConfig(RunConfig):
     pretrained: str | None = key(
         None, "weights of backbone=timm:NAME: null for timm's own, or FILE; of backbone=open_clip:NAME: TAG or FILE"
     )
-    selection: Literal["variance", "random", "margin", "typicality", "coverage", "gradient"] = key(
-        "variance", "how items are chosen: variance, random, margin, typicality, coverage or gradient"
+    selection: Literal["variance", "random", "margin"] = key(
+        "variance", "how items are chosen: variance, random or margin"
     )
     broken: Literal["raise", "skip"] = key("raise", "pictures that cannot be read: raise (an error) or skip")
 

@@ -13,7 +13,7 @@ from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes, Predictions
 from fsl.evaluation import Evaluation, evaluate
 from fsl.features.bank import FeatureBank
-from fsl.features.gathering import GatheredEpisodes
+from fsl.features.gathering import gathered
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
@@ -59,9 +59,9 @@ def test_shuffled_hidden_labels_change_no_prediction() -> None:
     tasks = Balanced(query=10).tasks(bank.labels).first(40)
     shuffled = dataclasses.replace(tasks, query_labels=tasks.query_labels.flip(1))
     for strategy in STRATEGIES.values():
-        first, second = (GatheredEpisodes(bank.features, t, strategy.transform) for t in (tasks, shuffled))
+        first, second = (gathered(bank.features, t, strategy.transform) for t in (tasks, shuffled))
         assert torch.equal(strategy.predict(first).labels, strategy.predict(second).labels)
-    names = set(vars(GatheredEpisodes(bank.features, tasks, "UN"))) | {f.name for f in dataclasses.fields(Episodes)}
+    names = set(vars(gathered(bank.features, tasks, "UN"))) | {f.name for f in dataclasses.fields(Episodes)}
     assert not any("query_label" in name for name in names)
 
 
@@ -98,7 +98,7 @@ def test_right_answers_by_class() -> None:
         unequal(Balanced(way=2, query=10).tasks(bank.labels[:75]).first(7)),
     ):
         found = evaluate({"s": SimpleShot()}, bank, tasks, batch=8)["s"]
-        predicted = SimpleShot().predict(GatheredEpisodes(features_of(bank), tasks, "CL2N")).labels
+        predicted = SimpleShot().predict(gathered(features_of(bank), tasks, "CL2N")).labels
         asked, right = [0] * 8, [0] * 8
         for i, query in itertools.product(range(len(tasks)), range(tasks.query.shape[1])):
             if tasks.query_mask is not None and tasks.query_mask[i, query]:
@@ -173,8 +173,6 @@ class Faulty:
             probabilities[0, 0, :2] = torch.tensor([-0.2, 0.6])
         elif self.fault == "iterations":
             counts = counts.float()
-        elif self.fault == "changes the bank":
-            episodes.bank.zero_()  # type: ignore[attr-defined]
         elif self.fault == "SystemExit":
             raise SystemExit(0)
         elif self.fault == "changes query":
@@ -191,7 +189,7 @@ class Faulty:
 @pytest.mark.parametrize("fault", ["NaN", "shape", "changes query", "changes points", "ZeroDivisionError", "Tensor"])
 def test_a_faulty_strategy_is_named_with_its_fault(fault: str) -> None:
     bank = make_bank()
-    with pytest.raises((InputError, RuntimeError), match=f"strategy mine: .*{fault}"):
+    with pytest.raises((InputError, RuntimeError), match="strategy mine: .*" + fault.replace(" ", " .*")):
         evaluate({"mine": Faulty(fault)}, bank, Balanced(query=10).tasks(bank.labels), 20)  # type: ignore[dict-item]
 
 
@@ -209,7 +207,7 @@ def episode_parts() -> dict[str, object]:
     [
         ({"support": torch.rand(4, 3)}, "leading dimension"),
         ({"query": torch.rand(2, 5, 4)}, "4"),
-        ({"query": torch.rand(3, 5, 3)}, "do not agree"),
+        ({"query": torch.rand(3, 5, 3)}, r"support must be .*\(3, 4, 3\)"),
         ({"query": torch.rand(2, 0, 3)}, "queries .* is 0"),
         ({"query_mask": torch.tensor([[True] * 5, [False] * 5])}, "task 1"),
         ({"support": torch.rand(2, 0, 3), "support_labels": torch.zeros(2, 0).long()}, "support.* 0"),

@@ -69,25 +69,6 @@ def test_weights_of_the_papers_networks_give_the_features_of_their_code(tmp_path
     assert found.left_out == (f"module.{head}.weight", f"module.{head}.bias")
 
 
-def test_our_own_checkpoint_is_taken_as_well(tmp_path):
-    from fsl.weights.checkpoints import save_backbone
-
-    torch.manual_seed(1)
-    ours = create_backbone("conv4", channels=1, size=28).eval()
-    save_backbone(tmp_path / "best.safetensors", ours, "conv4", channels=1, size=28, about={})
-    again = import_backbone(tmp_path / "best.safetensors", "conv4", channels=1, size=28)
-    assert all(torch.equal(again.state_dict()[key], value) for key, value in ours.state_dict().items())
-
-
-def test_importing_moves_nobodys_random_numbers(tmp_path):
-    path = as_npz(conv4().state_dict(), tmp_path / "w")
-    torch.manual_seed(5)
-    want = torch.rand(3)
-    torch.manual_seed(5)
-    import_backbone(path, "conv4", channels=3, size=16)
-    assert torch.equal(torch.rand(3), want)
-
-
 def drawn(network):
     """With statistics that differ from layer to layer, so that no two can be mistaken for each other."""
     generator = torch.Generator().manual_seed(3)

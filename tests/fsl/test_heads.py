@@ -50,7 +50,6 @@ def test_many_points_are_compared_a_few_queries_at_a_time(monkeypatch: pytest.Mo
     episodes = draw(1, queries=40)
     strategies = (Nearest(), Nearest(metric="cosine"), MatchingNet(transform="UN"))
     expected = [strategy.predict(episodes).probabilities for strategy in strategies]
-    monkeypatch.setattr(nearest, "LARGEST_GRAM", 10)
     monkeypatch.setattr(nearest, "_AT_ONCE", 200)
     for strategy, before in zip(strategies, expected, strict=True):
         fresh = dataclasses.replace(episodes)

@@ -107,11 +107,6 @@ class TestPictures:
         picture.save(tmp_path / "a.png")
         self.same(encoder, tmp_path / "a.png", str(tmp_path / "a.png"), picture, np.asarray(picture))
 
-    @pytest.mark.parametrize("mode", ["RGBA", "P", "CMYK"])
-    def test_modes_of_colour(self, encoder, mode):
-        picture = noise(1, mode=mode)
-        self.same(encoder, picture, picture.convert("RGB"))
-
 
 class TestBroken:
     @pytest.fixture

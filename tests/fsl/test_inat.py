@@ -85,7 +85,7 @@ class TestINat:
         with pytest.raises(InputError, match=rf"class {wrong} .*repr, .*\(1 classes .*data check"):
             INat(str(tmp_path)).read("novel")
         found = survey(INat(str(tmp_path))).splits[2]
-        assert (found.classes, found.pictures, len(found.broken)) == (2, 18, 1)
+        assert (found.classes, found.pictures, len(found.problems)) == (2, 18, 1)
 
     def test_base_pictures_that_validate_are_not_there_twice(self, tmp_path, monkeypatch):
         write_divided(tmp_path, monkeypatch, "folders", {"112": "bf", "113": "c"})

@@ -9,10 +9,9 @@ import torch
 from clustering.optimiser.points import Features, Gram
 from fsl import episodes
 from fsl.episodes import Episodes, Strategy
-from fsl.features import gathering
+from fsl.features.gathering import gathered
 from fsl.samplers.balanced import Balanced
-from fsl.strategies import STRATEGIES, nearest, pt_map
-from fsl.strategies.shared import scaling
+from fsl.strategies import STRATEGIES
 from fsl.transforms import transform_features
 from tests.fsl.test_strategies import assert_same_predictions, draw, every_strategy
 
@@ -20,14 +19,12 @@ from tests.fsl.test_strategies import assert_same_predictions, draw, every_strat
 @pytest.fixture(autouse=True)
 def _small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """From 25 points on a task is a large one."""
-    for module in (episodes, gathering, scaling, nearest, pt_map):
-        monkeypatch.setattr(module, "LARGEST_GRAM", 24)
+    monkeypatch.setattr(episodes, "LARGEST_GRAM", 24)
 
 
 def without_limit(strategy: Strategy, tasks: Episodes) -> torch.Tensor:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (episodes, gathering, scaling, nearest, pt_map):
-            patch.setattr(module, "LARGEST_GRAM", 1024)
+        patch.setattr(episodes, "LARGEST_GRAM", 1024)
         tasks = dataclasses.replace(tasks)
         assert isinstance(tasks.points, Gram)
         return strategy.predict(tasks).probabilities
@@ -52,10 +49,10 @@ def test_large_tasks_gathered_from_a_bank(name: str) -> None:
     bank = torch.rand(200, 12, generator=torch.Generator().manual_seed(8))
     tasks = Balanced(way=3, shot=2, query=9).tasks(torch.arange(10).repeat_interleave(20)).block(0)[:2]
     strategy = shortened(STRATEGIES.load(name)(transform="L2N"))
-    gathered = gathering.GatheredEpisodes(transform_features(bank, "L2N", None), tasks, "L2N")
-    assert isinstance(gathered.points, Features)
+    drawn = gathered(transform_features(bank, "L2N", None), tasks, "L2N")
+    assert isinstance(drawn.points, Features)
     given_features = Episodes(bank[tasks.support], tasks.support_labels, bank[tasks.query], 3)
     torch.testing.assert_close(
-        strategy.predict(gathered).probabilities, strategy.predict(given_features).probabilities, atol=1e-4, rtol=0
+        strategy.predict(drawn).probabilities, strategy.predict(given_features).probabilities, atol=1e-4, rtol=0
     )
-    assert gathered.query.untyped_storage().data_ptr() == gathered.features.untyped_storage().data_ptr()
+    assert drawn.query.untyped_storage().data_ptr() == drawn.features.untyped_storage().data_ptr()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fsl.episodes import Strategy
-from fsl.features.gathering import GatheredEpisodes
+from fsl.features.gathering import gathered
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.dirichlet import Dirichlet
 from fsl.strategies.bavardage import BAVARDAGE
@@ -36,7 +36,7 @@ def accuracies(bank: Bank, strategy: Strategy, sampler: Balanced | Dirichlet, ta
     features, labels, mean = bank
     drawn = sampler.tasks(labels).first(tasks)
     transformed = transform_features(features, strategy.transform, mean)
-    found = strategy.predict(GatheredEpisodes(transformed, drawn, strategy.transform, mean))
+    found = strategy.predict(gathered(transformed, drawn, strategy.transform, mean))
     return (found.labels == drawn.query_labels).double().mean(1)
 
 

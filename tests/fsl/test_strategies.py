@@ -14,7 +14,7 @@ from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Gram
 from fsl.episodes import Episodes, Predictions, Strategy
 from fsl.features.bank import FeatureBank
-from fsl.features.gathering import BankText, GatheredEpisodes
+from fsl.features.gathering import BankText, gathered
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.refined import Refined
 from fsl.transforms import Transform, transform_features
@@ -161,9 +161,9 @@ def test_gathering_from_a_bank_changes_nothing(strategy: Strategy) -> None:
     )
     transformed = transform_features(bank, strategy.transform, mean)
     names = BankText.of(FeatureBank(bank, labels, tuple("abcdefghij"), text=text, logit_scale=10.0), "cpu")
-    gathered = GatheredEpisodes(transformed, tasks, strategy.transform, text=names)
+    drawn = gathered(transformed, tasks, strategy.transform, text=names)
     torch.testing.assert_close(
-        strategy.predict(gathered).probabilities, strategy.predict(given_features).probabilities, atol=5e-3, rtol=0
+        strategy.predict(drawn).probabilities, strategy.predict(given_features).probabilities, atol=5e-3, rtol=0
     )
 
 

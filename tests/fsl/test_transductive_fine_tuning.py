@@ -17,8 +17,6 @@ from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.features.pictures import Pictures, TaskPictures
 from fsl.samplers.balanced import Balanced
-from fsl.strategies import transductive_fine_tuning
-from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.tim_gd import EntropyMin
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
 from tests.oracles.fine_tuning_loop import fine_tuned
@@ -123,25 +121,6 @@ def test_a_task_alone_is_as_in_a_batch(options: dict[str, object]) -> None:
             pictures=TaskPictures(episodes.pictures.pictures, episodes.pictures.rows[i : i + 1]),
         )
         assert torch.equal(strategy.predict(alone).probabilities[0], whole.probabilities[i])
-
-
-def test_images_a_few_at_a_time_give_the_same_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    episodes, strategy = small_episodes(6), TransductiveFineTuning(iterations=4, learning_rate=1e-3)
-    whole = strategy.predict(episodes)
-    monkeypatch.setattr(transductive_fine_tuning, "_AT_ONCE", {"cpu": 1})
-    one_by_one = strategy.predict(episodes)
-    torch.testing.assert_close(one_by_one.probabilities, whole.probabilities, atol=1e-3, rtol=0)
-    torch.testing.assert_close(one_by_one.trace, whole.trace, atol=1e-3, rtol=0)
-
-
-def test_without_steps_it_is_simpleshot_on_features_after_a_relu() -> None:
-    episodes = small_episodes(7)
-    found = TransductiveFineTuning(iterations=0).predict(episodes)
-    features = dataclasses.replace(episodes, support=episodes.support.relu(), query=episodes.query.relu())
-    expected = SimpleShot(transform="L2N", metric="cosine").predict(features)
-    assert float((found.labels == expected.labels).float().mean()) > 0.95  # but for near ties
-    assert found.trace is not None
-    assert found.trace.shape == (0, 3)
 
 
 @pytest.mark.parametrize("batch_norm", ["base", "task"])

@@ -8,8 +8,6 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import fsl.episodes
-import fsl.strategies.ilpc
 from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Features
 from fsl.episodes import Episodes
@@ -123,11 +121,3 @@ def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_opti
     assume(float((best[..., 0] - best[..., 1]).min()) > 0.02)
     # Near ties go either way: in the end they are left out above, but one in an earlier round may still cost a query.
     assert int((found.labels != torch.tensor(expected)).sum()) <= 1
-
-
-@pytest.mark.parametrize("strategy", ALL, ids=lambda s: type(s).__name__)
-def test_many_points_are_treated_by_their_features_alike(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    episodes = draw(8, queries=12)
-    expected = strategy.predict(episodes).probabilities
-    monkeypatch.setattr(fsl.episodes, "LARGEST_GRAM", 0)
-    torch.testing.assert_close(strategy.predict(draw(8, queries=12)).probabilities, expected, atol=1e-6, rtol=0)

@@ -82,10 +82,11 @@ def test_everything_that_is_wrong_is_named(folder):
     shutil.copy(folder / base[0] / f"{base[0][4:]}_1.png", folder / novel[0] / f"{novel[0][4:]}_1.png")
     found = survey(Cub(str(folder)))
     assert not found.sound
-    assert of(found, "novel").missing == (f"class {novel[3]}",)
-    assert of(found, "base").missing == (f"1 of 2 pictures of class {base[5]}",)
-    assert f"1 pictures of class {base[6]} (3, not 2)" in of(found, "base").extra
-    assert all("1 picture of 999.No_bird: a.png" in part.extra for part in found.splits)
+    assert f"49 of the 50 novel classes (not {novel[3]})" in of(found, "novel").problems
+    for name, count in {base[5]: 1, base[6]: 3}.items():
+        line = f"{count} pictures of the base class {name} (2 classes differ), not 2"
+        assert line in of(found, "base").problems
+    assert all("1 pictures of 999.No_bird, " in part.problems[-1] for part in found.splits)
     broken = of(found, "validation").broken
     assert len(broken) == 2
     assert validation[0] in broken[0]
@@ -93,32 +94,6 @@ def test_everything_that_is_wrong_is_named(folder):
     assert [[(spot.split, spot.class_name) for spot in group] for group in found.twins] == [
         [("base", base[0]), ("novel", novel[0])]
     ]
-
-
-def test_pictures_of_mini_imagenet_are_missing_or_too_many_by_their_authors_names(tmp_path):
-    """One picture has the name of another: it lacks, and the other one is too much."""
-    called = {name: sorted(MiniImageNet.catalogue.pictures(name)) for name in MiniImageNet.catalogue.classes["novel"]}
-    (first, second), names = list(called)[:2], {}
-    for name in (first, second):
-        (tmp_path / name).mkdir()
-        names[name] = [*called[name]]
-    lost, more = names[first].pop(7), f"{first}00009999.jpg"
-    names[first].append(more)
-    names[second].append("holiday.jpg")
-    for number, (name, file) in enumerate((name, file) for name, files in names.items() for file in files):
-        (tmp_path / name / file).write_bytes(pgm(number))
-    found = of(survey(MiniImageNet(str(tmp_path))), "novel")
-    assert found.missing[-1] == f"1 of 600 pictures of class {first}: {lost}"
-    assert set(found.missing[:-1]) == {f"class {name}" for name in list(called)[2:]}
-    assert found.extra == (
-        f"1 pictures of class {first} (600, not 600): {more}",
-        f"1 pictures of class {second} (601, not 600): holiday.jpg",
-    )
-
-
-def pgm(number):
-    """A picture of two grey pixels, each number another one."""
-    return b"P5 2 1 255 " + number.to_bytes(2, "big")
 
 
 def test_a_known_copy_is_named(whole, monkeypatch):
@@ -168,7 +143,7 @@ class TestVerb:
         shutil.rmtree(folder / novel)
         assert main(arguments) == 2
         said = capsys.readouterr()
-        assert f"novel: missing (1)\n  class {novel}" in said.out
+        assert f"novel: problems (1)\n  49 of the 50 novel classes (not {novel})" in said.out
         assert "not complete and correct" in said.err
 
     @pytest.mark.parametrize(
