@@ -83,9 +83,9 @@ def figure(
       transduce figure thesis/2.1 root=FOLDER --run-missing -y
       transduce figure thesis/4.1@glyphs tasks=500 --run-missing -y
     """
-    from runs.figures.papers import DRAWN, OWN, drawing
+    from runs.figures.papers import drawing, entries
 
-    name, typed = named(settings, "figure", f"names are {', '.join([*DRAWN, *OWN])}; see transduce list figures")
+    name, typed = named(settings, "figure", f"names are {', '.join(entries())}; see transduce list figures")
     number, at, benchmark = name.partition("@")
     if at and not benchmark:
         raise InputError(f"{name}: no benchmark after @; write {number}, or {number}@BENCHMARK")

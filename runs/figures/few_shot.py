@@ -7,24 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
-from runs.config import groups
 from runs.config.configs import EvaluateConfig, TuneConfig
-from runs.config.overrides import write
 from runs.config.tuning_protocol import steps_of
-from runs.figures.accuracy_along import Line, Quantity, experiment, lines_figure
+from runs.figures.accuracy_along import Line, Quantity, lines_figure
 from runs.figures.drawing import Drawing, plot_names
 from runs.figures.style import COLUMN, PAGE, new_figure, new_grid, series, styled
 from runs.figures.tuning import draw_curve
 from runs.stages.lineage import short, weights_name
-from runs.stages.pipeline import recorded_evaluation
 from runs.stages.results import Result, in_common
-from runs.stages.tuning import Tuning, recorded_tuning
+from runs.stages.tuning import Tuning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIELD = "weight"
-NETWORKS = tuple({"backbone": name} for name in ("resnet18_84", "mobilenet_84", "wrn28_10", "densenet121_84"))
 
 
 @styled
@@ -105,23 +101,7 @@ def _plots(tunings: Sequence[Tuning]) -> dict[tuple[str, str], Tuning]:
     return dict(zip(places([tuning.config for tuning in tunings]), tunings, strict=True))
 
 
-TUNED_WEIGHT = Drawing(
-    schema=TuneConfig,
-    settings={
-        "benchmark": "mini",
-        "strategy": "laplacianshot",
-        "shot": "1,5",
-        "tuning": "papers",
-        "novel_tasks": "10000",
-    },
-    networks=NETWORKS,
-    also={"tasks": "novel_tasks"},
-    check=places,
-    read=recorded_tuning,
-    run_ids=lambda tuning: tuning.run_ids,
-    draw=weight_figure,
-    caption=weight_caption,
-)
+TUNED_WEIGHT = Drawing(schema=TuneConfig, check=places, draw=weight_figure, caption=weight_caption)
 
 TASK = 0  # the first task of the seed
 
@@ -171,14 +151,7 @@ def _trace(result: Result) -> NDArray[np.floating[Any]]:
     return result.trace
 
 
-OBJECTIVE_TRACE = Drawing(
-    schema=EvaluateConfig,
-    settings={"benchmark": "mini", "strategy": "laplacianshot", "weight": "1.0", "shot": "5", "tasks": "256"},
-    networks=NETWORKS,
-    read=recorded_evaluation,
-    draw=trace_figure,
-    caption=trace_caption,
-)
+OBJECTIVE_TRACE = Drawing(schema=EvaluateConfig, draw=trace_figure, caption=trace_caption)
 
 ACROSS = 4  # panels side by side
 
@@ -220,13 +193,4 @@ def _regime(config: EvaluateConfig) -> str:
     return "all" if most in (None, least) else f"{least}-{most}"
 
 
-NAME = "vlm/regimes"
-
-REGIMES = Drawing(
-    schema=EvaluateConfig,
-    settings={key: text for key, text in experiment(NAME).items() if key != "each"},
-    networks=[{key: write(value) for key, value in line.items()} for line in groups.experiment(NAME)["each"]],
-    read=recorded_evaluation,
-    draw=regimes_figure,
-    caption=regimes_caption,
-)
+REGIMES = Drawing(schema=EvaluateConfig, draw=regimes_figure, caption=regimes_caption)

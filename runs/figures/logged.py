@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from runs.cache import key as key_of
 from runs.config.configs import RunConfig
 from runs.config.overrides import write
-from runs.figures.drawing import AnyDrawing
+from runs.figures.drawing import Drawing, run_ids
 from runs.figures.style import FORMATS, save_for_print
 from runs.record.query import NOTE, source_tags
 from runs.storage.locks import Say, silent
@@ -54,7 +54,7 @@ def file_stem(name: str) -> str:
 
 def logged_figure(
     name: str,
-    drawing: AnyDrawing,
+    drawing: Drawing,
     results: Sequence[Any],
     store: "Store",
     tracker: "Tracker",
@@ -73,7 +73,7 @@ def logged_figure(
     Raises:
         InputError: the results make no such figure.
     """
-    sources = tuple(run_id for one in results for run_id in drawing.run_ids(one))
+    sources = tuple(run_id for one in results for run_id in run_ids(one))
     key = key_of("figure", {"name": files_as or name}, {"sources": sources}, {"drawing": drawing.revision})
     experiment = f"figure/{name.partition('@')[0]}"
     caption, stem = drawing.caption(results), file_stem(files_as or name)
@@ -91,7 +91,7 @@ def logged_figure(
             stage="figure",
             key=key,
             params=_params(configs),
-            config=_described(drawing, results),
+            config=_described(results),
             tags={NOTE: caption, **source_tags(sources)},
         )
         with started.guarded():
@@ -128,9 +128,9 @@ def _params(configs: Sequence[RunConfig]) -> dict[str, str]:
     return {key: ", ".join(dict.fromkeys(texts)) for key, texts in values.items()}
 
 
-def _described(drawing: AnyDrawing, results: Sequence[Any]) -> str:
+def _described(results: Sequence[Any]) -> str:
     """Every config as YAML, with the runs that were read for it."""
-    parts = [f"# runs: {' '.join(drawing.run_ids(one))}\n{one.config.to_yaml()}" for one in results]
+    parts = [f"# runs: {' '.join(run_ids(one))}\n{one.config.to_yaml()}" for one in results]
     return "---\n".join(parts)
 
 
