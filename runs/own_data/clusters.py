@@ -1,4 +1,4 @@
-"""The page about the clusters of a user's own table: sizes, averages, a picture, typical rows, and how stable they are."""
+"""The page about the clusters of a user's own table: sizes, averages, a picture, typical rows, and their stability."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from clustering.files.spreadsheets import as_text
 from runs.cache import Store
 from runs.config.groups import Choice, comment
 from runs.own_data.table_checks import page_beside
@@ -145,6 +146,19 @@ def columns_section(contents: "Contents") -> Section:
         lines.append(f"Not used: {named(names)} ({why}).")
     ask = Item("To use other columns, name all that are to be used:", "columns=a,b,c")
     return Section("The columns", items=[*map(Item, lines), ask])
+
+
+def csv_of(frame: pd.DataFrame, digits: int = 6) -> str:
+    """Return a frame as CSV. The first column has names of files; texts that a spreadsheet would read as formulas are
+    escaped: the file `=1.png` becomes `./=1.png`, and the class `=1` becomes `'=1`."""
+    shown = frame.copy()
+    for place, name in enumerate(frame.columns):
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            shown[name] = [
+                as_text(cell, "./" if not place else "'") if isinstance(cell, str) else "" for cell in frame[name]
+            ]
+    shown.columns = pd.Index([as_text(str(name)) for name in frame.columns])
+    return as_utf8(shown.to_csv(index=False, float_format=f"%.{digits}f", lineterminator="\n"))
 
 
 def number(value: float) -> str:
