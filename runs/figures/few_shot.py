@@ -11,13 +11,14 @@ from runs.config.configs import EvaluateConfig, TuneConfig
 from runs.config.tuning_protocol import steps_of
 from runs.figures.accuracy_along import Line, Quantity, lines_figure
 from runs.figures.drawing import Drawing, plot_names
-from runs.figures.style import COLUMN, PAGE, new_figure, new_grid, series, styled
-from runs.figures.tuning import draw_curve
+from runs.figures.style import COLOURS, COLUMN, PAGE, new_figure, new_grid, series, styled
+from runs.stages.curves import Curve
 from runs.stages.lineage import short, weights_name
 from runs.stages.results import Result, in_common
 from runs.stages.tuning import Tuning
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FIELD = "weight"
@@ -37,7 +38,7 @@ def weight_figure(tunings: Sequence[Tuning]) -> "Figure":
         assert tuning.novel is not None
         for i, curve in enumerate((tuning.curves[-1], tuning.novel)):
             name = f"{tuning.curves[-1].step.split if i == 0 else 'novel'} classes"
-            draw_curve(axes, [trial.values[FIELD] for trial in curve.trials], curve, name, i)
+            _draw_curve(axes, [trial.values[FIELD] for trial in curve.trials], curve, name, i)
         chosen = tuning.curves[-1].chosen.values[FIELD]
         axes.axvline(chosen, color="#555555", linewidth=0.8, linestyle=":", label="chosen")
         axes.grid(axis="y", alpha=0.3)
@@ -52,6 +53,14 @@ def weight_figure(tunings: Sequence[Tuning]) -> "Figure":
     handles, labels = next(iter(drawn.values())).get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure
+
+
+def _draw_curve(axes: "Axes", places: Sequence[float], curve: Curve, label: str, i: int) -> None:
+    """Draw the i-th curve: mean accuracies in %, with their 95 % intervals as a band."""
+    means = np.array([100 * trial.result.accuracy for trial in curve.trials])
+    widths = np.array([100 * trial.result.ci95 for trial in curve.trials])
+    axes.plot(places, means, label=label, **series(i))
+    axes.fill_between(places, means - widths, means + widths, color=COLOURS[i], alpha=0.15, linewidth=0)
 
 
 def weight_caption(tunings: Sequence[Tuning]) -> str:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from fsl.evaluation.scores import half_width
-from runs.figures.accuracy import accuracy_figure
 from runs.figures.accuracy_along import ACCURACY, lines_figure
-from runs.figures.descent import descent_figure
+from runs.figures.quickstart import accuracy_figure, descent_figure
 
 TRACE = np.array([[1.0, 2.0, 9.0], [0.5, 0.25, 0.125], [0.0, 0.0, 0.0]])  # (steps, tasks)
 
