@@ -79,7 +79,7 @@ def write_clusters_file(result: "Clustered", store: Store) -> Path:
     """
     import pandas as pd
 
-    from runs.own_data.page import csv_of
+    from runs.own_data.page import as_utf8, csv_of
     from runs.stages.clustering.results import named_clusters
     from runs.stages.clustering.stage import points_of
     from runs.stages.clustering.trials import known_labels
@@ -87,7 +87,8 @@ def write_clusters_file(result: "Clustered", store: Store) -> Path:
     config, data, trials = result.config, points_of(result.config), result.trials
     labels = named_clusters(trials.labels[trials.chosen].astype(np.int64), known_labels(config, data)).tolist()
     confidence = np.full(len(labels), np.nan) if trials.confidence is None else trials.confidence
-    frame = pd.DataFrame(dict(zip(CLUSTERS, (data.names, [*map(str, labels)], confidence), strict=True)))
+    columns = [as_utf8(name) for name in data.names], [as_utf8(str(label)) for label in labels], confidence
+    frame = pd.DataFrame(dict(zip(CLUSTERS, columns, strict=True)))
     name = f"{FOLDER}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}.csv"
     path = Path(config.output) if config.output else store.root / "clusters" / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -140,13 +141,13 @@ def predictions(result: "Classified") -> str:
     """
     import pandas as pd
 
-    from runs.own_data.page import csv_of
+    from runs.own_data.page import as_utf8, csv_of
 
     kept = result.query.kept
-    frame = pd.DataFrame({"picture": result.all_names, "class": None, "confidence": np.nan})
-    frame.loc[kept, "class"] = np.array(result.labels, dtype=object)
+    frame = pd.DataFrame({"picture": [*map(as_utf8, result.all_names)], "class": None, "confidence": np.nan})
+    frame.loc[kept, "class"] = np.array([*map(as_utf8, result.labels)], dtype=object)
     frame.loc[kept, "confidence"] = result.probabilities.max(axis=1)
-    chances = pd.DataFrame(result.probabilities, index=kept, columns=[f"p({name})" for name in result.classes])
+    chances = pd.DataFrame(result.probabilities, index=kept, columns=[as_utf8(f"p({name})") for name in result.classes])
     return csv_of(pd.concat([frame, chances], axis=1))
 
 
