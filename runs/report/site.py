@@ -23,7 +23,7 @@ from runs.report.figures import read_figures
 from runs.report.outcomes import CLAIMS, ERRATA, FIGURES, Outcomes
 from runs.report.papers import RESULTS, Reader
 from runs.report.provenance import Provenance
-from runs.report.rendering import ASSETS, TEMPLATES, Renderer, Site, date, link, percent, sections
+from runs.report.rendering import ASSETS, TEMPLATES, Renderer, Site, date, link, sections
 from runs.report.sections import Section, table_of
 from runs.storage.disk import put_in_place
 from runs.storage.locks import Say, silent
@@ -125,12 +125,15 @@ def _newest(rows: Sequence[RunRow], renderer: Renderer) -> Section:
             renderer.run_link(INDEX, run.run_id, run.name),
             run.experiment,
             " ".join([run.status.lower(), run.tags.get("ended", "")[:300]]),
-            percent(*(run.metrics.get(name, float("nan")) for name in ("accuracy", "accuracy_ci95"))),
+            *(
+                f"{100 * run.metrics[name]:.2f}" if name in run.metrics else ""
+                for name in ("accuracy", "accuracy_ci95")
+            ),
             date(run.start),
         )
         for run in last
     ]
-    table = table_of(["run", "*experiment", "*status", "accuracy, %", "*began (UTC)"], shown)
+    table = table_of(["run", "*experiment", "*status", "accuracy, %", "±", "*began (UTC)"], shown, sortable=True)
     return Section("Newest runs", [f"Runs in the record: {', '.join(words)}."], tables=[table], anchor="newest")
 
 
