@@ -94,7 +94,7 @@ def test_a_method_without_a_weight_is_held_against_the_unfair_one(fair, store):
     assert code == 0, seen.err
     for record in json.loads(seen.out):
         seen = text((store.root / record["page"]).read_text())
-        assert "Without fairness, and with it" in seen
+        assert "without fairness, and with it" in seen
         assert "has no fairness_weight" in seen
 
 

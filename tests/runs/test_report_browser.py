@@ -104,8 +104,8 @@ def test_the_first_key_press_offers_to_skip_to_the_content(site, browser):
 
 def test_a_heading_sorts_its_column_both_ways(site, browser):
     browser.open((site / "index.html").as_uri())
-    column = "[...document.querySelectorAll('table[data-sortable] tbody tr')].map(row => Number(row.cells[3].textContent))"
-        ".filter(Boolean)"
+    rows = "[...document.querySelectorAll('table[data-sortable] tbody tr')]"
+    column = f"{rows}.map(row => Number(row.cells[3].textContent)).filter(Boolean)"
     before = browser.value(column)
     button = "document.querySelectorAll('table[data-sortable] th button')[3]"
     browser.value(f"{button}.focus()")
