@@ -132,8 +132,8 @@ def report(
 ) -> int:
     """Write all tracked runs as a static site.
 
-    The tables of each paper with the printed values beside those of the shipped runs and of your own, each method with
-    its results, and for every number a link to its run, in the folder report/ of the results.
+    The tables of each paper with the printed values beside those of the shipped runs and of your own, and for
+    every number a link to its run, in the folder report/ of the results.
     """
     if results == "":
         raise InputError("results= is empty; give a folder, or omit it")
