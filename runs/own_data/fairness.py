@@ -113,8 +113,8 @@ def fairness_page(found: FairClusters, command_at: Callable[[float], str]) -> di
         what = (
             f"This was done without fairness, and with it, so that the shares of the groups of {sensitive} in every "
             f"cluster approach their target. {chosen['moved']:,} rows are in another cluster than without fairness; "
-            f"the mean distance from the middle of the cluster is {chosen['distance']:.3g} times that without. The column "
-            "cluster of the file is with fairness."
+            f"the mean distance from the middle of the cluster is {chosen['distance']:.3g} times that without. The "
+            "column cluster of the file is with fairness."
         )
     return {
         "introduction": [f"The {found.labels.shape[1]:,} rows were divided into {found.requested} clusters. {what}"],
