@@ -83,9 +83,9 @@ def figure(
       transduce figure thesis/2.1 root=FOLDER --run-missing -y
       transduce figure thesis/4.1@glyphs tasks=500 --run-missing -y
     """
-    from runs.figures.papers import DRAWN, OWN, drawing
+    from runs.figures.papers import drawing, entries
 
-    name, typed = named(settings, "figure", f"names are {', '.join([*DRAWN, *OWN])}; see transduce list figures")
+    name, typed = named(settings, "figure", f"names are {', '.join(entries())}; see transduce list figures")
     number, at, benchmark = name.partition("@")
     if at and not benchmark:
         raise InputError(f"{name}: no benchmark after @; write {number}, or {number}@BENCHMARK")
@@ -132,8 +132,8 @@ def report(
 ) -> int:
     """Write all tracked runs as a static site.
 
-    The tables of each paper with the printed values beside those of the shipped runs and of your own, each method with
-    its results, and for every number a link to its run, in the folder report/ of the results.
+    The tables of each paper with the printed values beside those of the shipped runs and of your own, and for
+    every number a link to its run, in the folder report/ of the results.
     """
     if results == "":
         raise InputError("results= is empty; give a folder, or omit it")

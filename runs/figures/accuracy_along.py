@@ -9,14 +9,10 @@ from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from fsl.evaluation.scores import half_width
-from runs.config import groups
 from runs.config.configs import ClusterConfig
-from runs.config.overrides import write
-from runs.figures.clustered import on_dataset
 from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLUMN, PAGE, new_grid, series, styled
 from runs.stages.clustering.results import Clustered
-from runs.stages.clustering.stage import recorded_clustering
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
@@ -129,6 +125,10 @@ class Along:
         accuracies = self.panels(results, self.rows[-1])
         return f"{self.about} Means and standard deviations {over}{differences(accuracies)}"
 
+    def drawing(self) -> Drawing:
+        """The figure of these lines."""
+        return Drawing(schema=ClusterConfig, draw=self.draw, caption=self.caption)
+
 
 @styled
 def lines_figure(
@@ -210,34 +210,3 @@ def _bar(values: NDArray[np.float64], bars: Bars) -> tuple[float, float]:
         return half_width(values), half_width(values)
     deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return deviation, deviation
-
-
-def experiment(name: str) -> dict[str, str]:
-    """Return the settings of `configs/experiment/NAME.yaml` as they are typed."""
-    settings = groups.experiment(name).items()
-    return {key: value if isinstance(value, str) else write(value) for key, value in settings}
-
-
-def drawing(
-    along: Along,
-    networks: Sequence[Mapping[str, str]],
-    elsewhere: Sequence[Mapping[str, str]],
-    variants: Mapping[str, str] | None = None,
-) -> Drawing[ClusterConfig, Clustered]:
-    """Return a figure of accuracies as lines.
-
-    Args:
-        along: how the runs are drawn as lines.
-        networks: settings of the runs.
-        elsewhere: settings of the runs on another data set.
-        variants: data set that replaces a requested one, by name.
-    """
-    return Drawing(
-        schema=ClusterConfig,
-        settings={},
-        networks=networks,
-        elsewhere=lambda name: [{**each, **on_dataset((variants or {}).get(name, name))} for each in elsewhere],
-        read=recorded_clustering,
-        draw=along.draw,
-        caption=along.caption,
-    )

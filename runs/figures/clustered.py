@@ -31,11 +31,6 @@ def chosen_labels(result: Clustered) -> NDArray[np.integer[Any]]:
     return np.asarray(result.trials.labels[result.trials.chosen], dtype=np.int64)
 
 
-def on_dataset(name: str) -> dict[str, str]:
-    """Settings that replace the paper's data set."""
-    return {"dataset": name}
-
-
 def of_one_dataset(configs: Sequence[ClusterConfig]) -> None:
     """Check that all clusterings are of the same points.
 

@@ -1,6 +1,7 @@
 """Figures of clusterings (thesis, Figures 0.1, 2.1, 2.2 and 2.3)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,11 @@ from clustering.evaluation.profiles import principal_plane
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
 from runs.figures.accuracy_along import Along, Quantity, by_start
-from runs.figures.clustered import chosen_labels, datasets, method_titles, of_one_dataset, on_dataset
+from runs.figures.clustered import chosen_labels, datasets, method_titles, of_one_dataset
 from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLOURS, COLUMN, MARKERS, PAGE, new_grid, new_row, series, styled
 from runs.stages.clustering.results import Clustered
-from runs.stages.clustering.stage import points_of, recorded_clustering
+from runs.stages.clustering.stage import points_of
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
@@ -124,23 +125,7 @@ def _accuracy(result: Clustered) -> str:
     return f", ACC {trials.scores['acc_hungarian'][trials.chosen]:.2f}" if trials.scores else ""
 
 
-PARTITIONS = Drawing(
-    schema=ClusterConfig,
-    settings={
-        "method": "kmeans,lk,ncut,slk_mean_shift",
-        "weight": "2.0",  # as bandwidth, from the demonstration by LK's authors
-        "bandwidth": "0.3",
-        "warm_start": "true",  # else each weight starts anew, and a path of weights changes little
-        "weight_path": "null,[0.15,0.25,0.4,0.6,0.8]",
-        "selection": "null",
-    },
-    networks=({"dataset": "spirals"},),
-    elsewhere=on_dataset,
-    check=of_one_dataset,
-    read=recorded_clustering,
-    draw=partitions_draw,
-    caption=partitions_caption,
-)
+PARTITIONS = Drawing(schema=ClusterConfig, check=of_one_dataset, draw=partitions_draw, caption=partitions_caption)
 
 ENERGY = Along(
     axis="weight λ",
@@ -168,21 +153,7 @@ def energy_by_weight_check(configs: Sequence[ClusterConfig]) -> None:
             raise InputError(f"method {config.method.name} has no weight for the figure to vary; leave it out")
 
 
-ENERGY_BY_WEIGHT: Drawing[ClusterConfig, Clustered] = Drawing(
-    schema=ClusterConfig,
-    settings={
-        "method": "slk_mean_shift,lk",
-        "weight": "0.1,0.25,0.5,1.0,1.5,2.0,3.0,4.0",
-        "starts": "5",
-        "selection": "null",
-    },
-    networks=({"dataset": "mnist_small", "normalize": "l2"},),
-    elsewhere=on_dataset,
-    check=energy_by_weight_check,
-    read=recorded_clustering,
-    draw=ENERGY.draw,
-    caption=ENERGY.caption,
-)
+ENERGY_BY_WEIGHT = replace(ENERGY.drawing(), check=energy_by_weight_check)
 
 NEAREST = 3
 MOST = 20  # clusters at most, which fit on a page
@@ -267,16 +238,7 @@ def mode_images_check(configs: Sequence[ClusterConfig]) -> None:
         raise InputError("the figure is of one clustering; give one value where there are several")
 
 
-MODE_IMAGES = Drawing(
-    schema=ClusterConfig,
-    settings={"method": "slk_byproduct", "selection": "null"},
-    networks=({"dataset": "mnist", "normalize": "l2"},),
-    elsewhere=on_dataset,
-    check=mode_images_check,
-    read=recorded_clustering,
-    draw=mode_images_draw,
-    caption=mode_images_caption,
-)
+MODE_IMAGES = Drawing(schema=ClusterConfig, check=mode_images_check, draw=mode_images_draw, caption=mode_images_caption)
 
 
 @styled
@@ -339,12 +301,4 @@ def _movements(result: Clustered) -> NDArray[np.floating]:
     return movements
 
 
-MODE_MOVEMENTS = Drawing(
-    schema=ClusterConfig,
-    settings={"method": "slk_byproduct_as_published,slk_mean_shift_as_published", "selection": "null"},
-    networks=({"dataset": "mnist_gan"},),
-    elsewhere=on_dataset,
-    read=recorded_clustering,
-    draw=mode_movements_draw,
-    caption=mode_movements_caption,
-)
+MODE_MOVEMENTS = Drawing(schema=ClusterConfig, draw=mode_movements_draw, caption=mode_movements_caption)

@@ -5,9 +5,10 @@ instead, so that one plot is left; for a figure of clustering, `NAME@DATASET` us
 typed override everything else.
 """
 
+import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError
 from runs.config import groups
@@ -22,22 +23,26 @@ if TYPE_CHECKING:
 
     from runs.track import Tracker
 
-C = TypeVar("C", EvaluateConfig, TuneConfig, ClusterConfig, FairConfig, RunConfig)
-F = TypeVar("F")
+READ: Mapping[type[RunConfig], str] = {  # functions that read the result of a config from the record
+    EvaluateConfig: "runs.stages.pipeline:recorded_evaluation",
+    TuneConfig: "runs.stages.tuning:recorded_tuning",
+    ClusterConfig: "runs.stages.clustering.stage:recorded_clustering",
+    FairConfig: "runs.stages.fair.stage:recorded_fair",
+}
 
 
-def on_benchmark(name: str) -> dict[str, str]:
-    """Settings that replace the paper's benchmark."""
-    return {"benchmark": name, "backbone": SMALL}
+@dataclass(frozen=True)
+class Formula:
+    """Takes the place of a run in a figure of formulas. Its config says where the figure is saved."""
+
+    config: RunConfig
+    run_ids: tuple[str, ...] = ()
 
 
-def anything(configs: Sequence[Any]) -> None:
-    """Accept any configs."""
-
-
-def own_run_id(result: Any) -> list[str]:
-    """The id of the one run that a result is from."""
-    return [result.run_id]
+def run_ids(result: Any) -> Sequence[str]:
+    """The ids of the runs that a result is from."""
+    found: Sequence[str] = result.run_ids if hasattr(result, "run_ids") else [result.run_id]
+    return found
 
 
 def either(numbers: Iterable[int]) -> str:
@@ -48,49 +53,49 @@ def either(numbers: Iterable[int]) -> str:
 def plot_names(configs: Sequence[EvaluateConfig | TuneConfig]) -> list[str]:
     """Names of the plots of configs: the network, or the file of its weights, and what else differs between them."""
     parts = [
-        (
-            short(config.strategy),
-            short(config.benchmark),
-            weights_name(config) or short(config.backbone),
-            f"seed {config.seed}",
-        )
-        for config in configs
+        (short(one.strategy), short(one.benchmark), weights_name(one) or short(one.backbone), f"seed {one.seed}")
+        for one in configs
     ]
     kept = [i for i in range(4) if i == 2 or len({part[i] for part in parts}) > 1]
     return [", ".join(part[i] for i in kept) for part in parts]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawing(Generic[C, F]):
+class Drawing:
     """How one figure is made from the record.
 
     Attributes:
-        schema: class of the configs of its runs.
+        schema: class of the configs of its runs; `RunConfig` for formulas, which need no run.
+        draw: draws the figure of all results, in order.
+        caption: gives its caption.
+        check: raises an `InputError` if configs make no figure, before anything is run for them.
         settings: settings of the paper, by key.
         networks: settings of each of the paper's networks, on top of `settings`.
-        elsewhere: gives the settings, one set or several, that replace `networks` on other data of a name.
+        elsewhere: settings that replace `networks` on other data.
         also: aliases of keys in this figure, such as `tasks` for the key that counts them.
-        check: raises an `InputError` if configs make no figure, before anything is run for them.
-        read: reads the result of a config from the record; None, with a message, if there is no complete one.
-        run_ids: gives the ids of the runs behind something read.
-        draw: draws the figure of everything read, in order.
-        caption: gives its caption.
+        instead: names of data sets that stand for others in this figure.
         revision: raise it with a change of the drawing, so that it is drawn again.
     """
 
-    schema: type[C]
-    settings: Mapping[str, str]
+    schema: type[RunConfig]
+    draw: Callable[[Sequence[Any]], "Figure"]
+    caption: Callable[[Sequence[Any]], str]
+    check: Callable[[Sequence[Any]], object] = len
+    settings: Mapping[str, str] = field(default_factory=dict)
     networks: Sequence[Mapping[str, str]] = ({},)
-    elsewhere: Callable[[str], Mapping[str, str] | Sequence[Mapping[str, str]]] = on_benchmark
+    elsewhere: Sequence[Mapping[str, str]] = ({},)
     also: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[Sequence[C]], object] = anything
-    read: Callable[[C, "Tracker", Say], F | None]
-    run_ids: Callable[[F], Sequence[str]] = own_run_id
-    draw: Callable[[Sequence[F]], "Figure"]
-    caption: Callable[[Sequence[F]], str]
+    instead: Mapping[str, str] = field(default_factory=dict)
     revision: int = 1
 
-    def configs(self, name: str, variant: str, typed: Sequence[str], say: Say) -> list[C]:
+    def read(self, config: Any, tracker: "Tracker", say: Say) -> Any:
+        """The result of a config from the record; None, with a message, if there is no complete one."""
+        if self.schema not in READ:
+            return Formula(config)
+        module, _, function = READ[self.schema].partition(":")
+        return getattr(importlib.import_module(module), function)(config, tracker, say)
+
+    def configs(self, name: str, variant: str, typed: Sequence[str], say: Say) -> list[Any]:
         """The configs that it needs, each once, with the settings that were typed.
 
         Args:
@@ -103,9 +108,8 @@ class Drawing(Generic[C, F]):
             InputError: no network gives a config, or the configs make no figure.
         """
         given = [self._renamed(setting) for setting in typed]
-        given_there = self.elsewhere(variant) if variant else self.networks
-        networks = [given_there] if isinstance(given_there, Mapping) else given_there
-        wanted: list[C] = []
+        networks = self._on(variant) if variant else self.networks
+        wanted: list[Any] = []
         problems: dict[str, InputError] = {}
         has_files = [self._has_files(network) for network in networks]
         for network, takes_folder in zip(networks, has_files, strict=True):
@@ -124,6 +128,14 @@ class Drawing(Generic[C, F]):
             say(f"left out: {problem}")
         return wanted
 
+    def _on(self, name: str) -> list[dict[str, str]]:
+        """The settings on other data."""
+        if self.schema not in READ:
+            raise InputError(f"the figure is of formulas alone and has no data that {name} could replace; omit @{name}")
+        if issubclass(self.schema, EvaluateConfig | TuneConfig):
+            return [{**each, "benchmark": name, "backbone": SMALL} for each in self.elsewhere]
+        return [{**each, "dataset": self.instead.get(name, name)} for each in self.elsewhere]
+
     def _renamed(self, setting: str) -> str:
         _, equals, value = setting.partition("=")
         return self.also.get(_key(setting), _key(setting)) + equals + value
@@ -138,6 +150,3 @@ class Drawing(Generic[C, F]):
 
 def _key(setting: str) -> str:
     return setting.partition("=")[0].strip()
-
-
-AnyDrawing = Drawing[Any, Any]

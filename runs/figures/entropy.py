@@ -8,19 +8,16 @@ import numpy as np
 
 from runs.config.configs import ClusterConfig
 from runs.figures import clusterings as partitions
-from runs.figures.accuracy_along import Along, Quantity, by_start, drawing, each, experiment
-from runs.figures.clustered import chosen_labels, datasets, method_titles, of_one_dataset, on_dataset
+from runs.figures.accuracy_along import Along, Quantity, by_start, each
+from runs.figures.clustered import chosen_labels, datasets, method_titles, of_one_dataset
 from runs.figures.clusterings import clusterings, partitions_of
 from runs.figures.drawing import Drawing
 from runs.stages.clustering.results import Clustered
-from runs.stages.clustering.stage import points_of, recorded_clustering
+from runs.stages.clustering.stage import points_of
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-LONG_STARTS = "entropy_margins"  # the method with long first weights
-BARS = {"dataset": "bars"}
 
 
 def partitions_draw(results: Sequence[Clustered]) -> "Figure":
@@ -30,17 +27,7 @@ def partitions_draw(results: Sequence[Clustered]) -> "Figure":
     )
 
 
-PARTITIONS: Drawing[ClusterConfig, Clustered] = dataclasses.replace(
-    partitions.PARTITIONS,
-    settings={"method": f"kmeans,{LONG_STARTS}", "n_init": "1", "starts": "20", "selection": "null"},
-    networks=(BARS,),
-    elsewhere=on_dataset,
-    draw=partitions_draw,
-)
-BY_NORM = dataclasses.replace(
-    PARTITIONS, networks=(BARS, BARS | {"method": LONG_STARTS, "margin_weight": "1e-6,1e-4,1e-3"})
-)
-THREE = dataclasses.replace(PARTITIONS, networks=(BARS | {"bars": "3", "around": "true"},))
+PARTITIONS = dataclasses.replace(partitions.PARTITIONS, draw=partitions_draw)
 
 
 def minima_draw(results: Sequence[Clustered]) -> "Figure":
@@ -62,16 +49,7 @@ def minima_caption(results: Sequence[Clustered]) -> str:
     )
 
 
-MINIMA = Drawing(
-    schema=ClusterConfig,
-    settings={"method": f"kmeans,{LONG_STARTS}", "n_init": "1", "starts": "20", "selection": "null"},
-    networks=(BARS,),
-    elsewhere=on_dataset,
-    check=of_one_dataset,
-    read=recorded_clustering,
-    draw=minima_draw,
-    caption=minima_caption,
-)
+MINIMA = Drawing(schema=ClusterConfig, check=of_one_dataset, draw=minima_draw, caption=minima_caption)
 
 CLOSEST = 5  # neighbours whose clusters are compared with that of a point
 
@@ -128,34 +106,13 @@ def random_cuts_caption(results: Sequence[Clustered]) -> str:
     )
 
 
-RANDOM_CUTS = Drawing(
-    schema=ClusterConfig,
-    settings={
-        "network": "waves",
-        "method": "migd",
-        "margin_weight": "0.0",
-        "network.views": "0,3",
-        "network.noise": "0.2",
-        "network.batch_size": "200",
-        "network.learning_rate": "0.003",
-        "epochs": "100",
-        "seed": "0,1,2",
-        "selection": "null",
-    },
-    networks=({"dataset": "bars", "dataset.points": "100", "length": "3.0", "gap": "1.5"},),
-    elsewhere=on_dataset,
-    check=of_one_dataset,
-    read=recorded_clustering,
-    draw=random_cuts_draw,
-    caption=random_cuts_caption,
-)
+RANDOM_CUTS = Drawing(schema=ClusterConfig, check=of_one_dataset, draw=random_cuts_draw, caption=random_cuts_caption)
 
 LOSSES = {
     "labelled": "cross-entropy",
     "labelled_reverse": "reverse",
     "labelled_absolute": "absolute error",
 }
-NOISE = experiment("entropy_noise")
 
 
 def loss(config: ClusterConfig) -> str:
@@ -164,22 +121,17 @@ def loss(config: ClusterConfig) -> str:
     return LOSSES.get(name, name)
 
 
-LABEL_NOISE = drawing(
-    Along(
-        axis="wrong labels (%)",
-        value=lambda result: round(100 * result.config.wrong, 6),
-        lines=each(loss),
-        about="Accuracy of points whose label is not known against the share of known labels that are random. Both "
-        "cross-entropies, forward and reverse, smooth labels by this share; the paper has the reverse one ahead where "
-        "the share is large. Up to a factor the reverse one is the absolute error.",
-    ),
-    (NOISE,),
-    ({"labels": "1000", **{key: NOISE[key] for key in ("wrong", "method", "seed")}, "starts": "1"},),
-)
+LABEL_NOISE = Along(
+    axis="wrong labels (%)",
+    value=lambda result: round(100 * result.config.wrong, 6),
+    lines=each(loss),
+    about="Accuracy of points whose label is not known against the share of known labels that are random. Both "
+    "cross-entropies, forward and reverse, smooth labels by this share; the paper has the reverse one ahead where "
+    "the share is large. Up to a factor the reverse one is the absolute error.",
+).drawing()
 
 WHEN = {"batch": "for each batch", "epoch": "once an epoch"}
 METHODS = {"entropy": "entropy clustering", "miadm": "MIADM"}
-AT_LENGTHS = experiment("entropy_updates")
 
 
 def epochs(result: Clustered) -> float:
@@ -194,22 +146,18 @@ def method(config: ClusterConfig) -> str:
     return METHODS.get(name, name)
 
 
-UPDATES = drawing(
-    Along(
-        axis="epochs of the training",
-        value=epochs,
-        lines=each(lambda config: WHEN[str(config.method.options["pseudo_labels"])]),
-        panel=method,
-        about="Linear heads against the epochs of the training, whose steps become small towards its end: the loss of "
-        "equation 14 over all points, and the accuracy. Pseudo-labels are made for each batch or once an epoch; the "
-        "paper has 63 % and 52 % after 50 epochs, on features that it does not name.",
-        rows=(
-            Quantity("loss (nats)", by_start("objective")),
-            Quantity("accuracy (%)", by_start("acc_hungarian"), 100.0),
-        ),
-        over="starts",
-        logarithmic=True,
+UPDATES = Along(
+    axis="epochs of the training",
+    value=epochs,
+    lines=each(lambda config: WHEN[str(config.method.options["pseudo_labels"])]),
+    panel=method,
+    about="Linear heads against the epochs of the training, whose steps become small towards its end: the loss of "
+    "equation 14 over all points, and the accuracy. Pseudo-labels are made for each batch or once an epoch; the "
+    "paper has 63 % and 52 % after 50 epochs, on features that it does not name.",
+    rows=(
+        Quantity("loss (nats)", by_start("objective")),
+        Quantity("accuracy (%)", by_start("acc_hungarian"), 100.0),
     ),
-    (AT_LENGTHS,),
-    (AT_LENGTHS | {"max_iter": "7,35,70,175,350"},),
-)
+    over="starts",
+    logarithmic=True,
+).drawing()

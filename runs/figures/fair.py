@@ -14,7 +14,7 @@ from runs.figures.clusterings import matched
 from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLOURS, COLUMN, LINES, MARKERS, PAGE, new_grid, new_row, series, styled
 from runs.stages.fair.results import FairResult
-from runs.stages.fair.stage import points_of, recorded_fair
+from runs.stages.fair.stage import points_of
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
@@ -132,30 +132,8 @@ def fair_trade_off_check(configs: Sequence[FairConfig]) -> None:
             raise InputError(f"method {config.method.name} has no weight for the figure to vary; leave it out")
 
 
-def on_dataset(name: str) -> dict[str, str]:
-    """Settings that replace the paper's data sets."""
-    return {"dataset": name, "method": "fair_ncut,fair_kmeans"}
-
-
-_CUT = {"method": "fair_ncut", "n_neighbors": "20"}
-_MEANS = {"method": "fair_kmeans"}
-_LARGE = {"n_init": "1", "max_iter": "60"}  # 30,000 points and more
 TRADE_OFF = Drawing(
-    schema=FairConfig,
-    settings={},
-    networks=(  # those of the cut are the runs of Table 3.3
-        {**_CUT, "dataset": "synthetic_unequal", "fairness_weight": "[0, 0.1, 0.3, 1, 3, 10, 100]"},
-        {**_CUT, **_LARGE, "dataset": "adult_thesis", "fairness_weight": "[0, 0.3, 1, 3, 10]"},
-        {**_CUT, **_LARGE, "dataset": "bank_thesis", "fairness_weight": "[0, 0.3, 1, 3, 10]"},
-        {**_MEANS, "dataset": "synthetic_unequal", "fairness_weight": "[0, 1, 3, 10, 30, 60, 200, 500, 5000]"},
-        {**_MEANS, **_LARGE, "dataset": "adult_thesis", "fairness_weight": "[0, 1.0e-5, 1.0e-4, 1.0e-3, 0.01]"},
-        {**_MEANS, **_LARGE, "dataset": "bank_thesis", "fairness_weight": "[0, 0.1, 1, 10, 100]"},
-    ),
-    elsewhere=on_dataset,
-    check=fair_trade_off_check,
-    read=recorded_fair,
-    draw=trade_off_figure,
-    caption=fair_trade_off_caption,
+    schema=FairConfig, check=fair_trade_off_check, draw=trade_off_figure, caption=fair_trade_off_caption
 )
 
 
@@ -208,18 +186,7 @@ def fair_convergence_caption(results: Sequence[FairResult]) -> str:
 
 
 CONVERGENCE = Drawing(
-    schema=FairConfig,
-    settings={"dataset": "synthetic"},
-    networks=(  # without smaller weights before, so that there is a way to go
-        {"method": "fair_kmeans", "fairness_weight": "[60]", "rungs": "0"},
-        {"method": "fair_ncut", "fairness_weight": "[10]", "rungs": "0"},
-        {"method": "fair_kmedian", "fairness_weight": "[85]", "rungs": "0"},
-    ),
-    elsewhere=lambda name: {"dataset": name, "method": "fair_kmeans,fair_ncut,fair_kmedian"},
-    check=fair_trade_off_check,
-    read=recorded_fair,
-    draw=convergence_figure,
-    caption=fair_convergence_caption,
+    schema=FairConfig, check=fair_trade_off_check, draw=convergence_figure, caption=fair_convergence_caption
 )
 
 ACROSS = 5  # plots in a row at most, the first of the groups
@@ -322,13 +289,4 @@ def of_points(configs: Sequence[FairConfig]) -> None:
         raise InputError("the figure has one path for each data set; give one value of each other key")
 
 
-PARTITIONS = Drawing(
-    schema=FairConfig,
-    settings={"method": "fair_kmeans", "fairness_weight": "[0, 10, 60, 5000]"},
-    networks=({"dataset": "synthetic"}, {"dataset": "synthetic_unequal"}),
-    elsewhere=lambda name: {"dataset": name, "fairness_weight": "null"},
-    check=of_points,
-    read=recorded_fair,
-    draw=partitions_figure,
-    caption=fair_partitions_caption,
-)
+PARTITIONS = Drawing(schema=FairConfig, check=of_points, draw=partitions_figure, caption=fair_partitions_caption)

@@ -7,24 +7,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
-from runs.config import groups
 from runs.config.configs import EvaluateConfig, TuneConfig
-from runs.config.overrides import write
 from runs.config.tuning_protocol import steps_of
-from runs.figures.accuracy_along import Line, Quantity, experiment, lines_figure
+from runs.figures.accuracy_along import Line, Quantity, lines_figure
 from runs.figures.drawing import Drawing, plot_names
-from runs.figures.style import COLUMN, PAGE, new_figure, new_grid, series, styled
-from runs.figures.tuning import draw_curve
+from runs.figures.style import COLOURS, COLUMN, PAGE, new_figure, new_grid, series, styled
+from runs.stages.curves import Curve
 from runs.stages.lineage import short, weights_name
-from runs.stages.pipeline import recorded_evaluation
 from runs.stages.results import Result, in_common
-from runs.stages.tuning import Tuning, recorded_tuning
+from runs.stages.tuning import Tuning
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FIELD = "weight"
-NETWORKS = tuple({"backbone": name} for name in ("resnet18_84", "mobilenet_84", "wrn28_10", "densenet121_84"))
 
 
 @styled
@@ -41,7 +38,7 @@ def weight_figure(tunings: Sequence[Tuning]) -> "Figure":
         assert tuning.novel is not None
         for i, curve in enumerate((tuning.curves[-1], tuning.novel)):
             name = f"{tuning.curves[-1].step.split if i == 0 else 'novel'} classes"
-            draw_curve(axes, [trial.values[FIELD] for trial in curve.trials], curve, name, i)
+            _draw_curve(axes, [trial.values[FIELD] for trial in curve.trials], curve, name, i)
         chosen = tuning.curves[-1].chosen.values[FIELD]
         axes.axvline(chosen, color="#555555", linewidth=0.8, linestyle=":", label="chosen")
         axes.grid(axis="y", alpha=0.3)
@@ -56,6 +53,14 @@ def weight_figure(tunings: Sequence[Tuning]) -> "Figure":
     handles, labels = next(iter(drawn.values())).get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure
+
+
+def _draw_curve(axes: "Axes", places: Sequence[float], curve: Curve, label: str, i: int) -> None:
+    """Draw the i-th curve: mean accuracies in %, with their 95 % intervals as a band."""
+    means = np.array([100 * trial.result.accuracy for trial in curve.trials])
+    widths = np.array([100 * trial.result.ci95 for trial in curve.trials])
+    axes.plot(places, means, label=label, **series(i))
+    axes.fill_between(places, means - widths, means + widths, color=COLOURS[i], alpha=0.15, linewidth=0)
 
 
 def weight_caption(tunings: Sequence[Tuning]) -> str:
@@ -105,23 +110,7 @@ def _plots(tunings: Sequence[Tuning]) -> dict[tuple[str, str], Tuning]:
     return dict(zip(places([tuning.config for tuning in tunings]), tunings, strict=True))
 
 
-TUNED_WEIGHT = Drawing(
-    schema=TuneConfig,
-    settings={
-        "benchmark": "mini",
-        "strategy": "laplacianshot",
-        "shot": "1,5",
-        "tuning": "papers",
-        "novel_tasks": "10000",
-    },
-    networks=NETWORKS,
-    also={"tasks": "novel_tasks"},
-    check=places,
-    read=recorded_tuning,
-    run_ids=lambda tuning: tuning.run_ids,
-    draw=weight_figure,
-    caption=weight_caption,
-)
+TUNED_WEIGHT = Drawing(schema=TuneConfig, check=places, draw=weight_figure, caption=weight_caption)
 
 TASK = 0  # the first task of the seed
 
@@ -171,14 +160,7 @@ def _trace(result: Result) -> NDArray[np.floating[Any]]:
     return result.trace
 
 
-OBJECTIVE_TRACE = Drawing(
-    schema=EvaluateConfig,
-    settings={"benchmark": "mini", "strategy": "laplacianshot", "weight": "1.0", "shot": "5", "tasks": "256"},
-    networks=NETWORKS,
-    read=recorded_evaluation,
-    draw=trace_figure,
-    caption=trace_caption,
-)
+OBJECTIVE_TRACE = Drawing(schema=EvaluateConfig, draw=trace_figure, caption=trace_caption)
 
 ACROSS = 4  # panels side by side
 
@@ -220,13 +202,4 @@ def _regime(config: EvaluateConfig) -> str:
     return "all" if most in (None, least) else f"{least}-{most}"
 
 
-NAME = "vlm/regimes"
-
-REGIMES = Drawing(
-    schema=EvaluateConfig,
-    settings={key: text for key, text in experiment(NAME).items() if key != "each"},
-    networks=[{key: write(value) for key, value in line.items()} for line in groups.experiment(NAME)["each"]],
-    read=recorded_evaluation,
-    draw=regimes_figure,
-    caption=regimes_caption,
-)
+REGIMES = Drawing(schema=EvaluateConfig, draw=regimes_figure, caption=regimes_caption)

@@ -2,13 +2,11 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.foundation.errors import InputError
 from runs.config.configs import RunConfig
 from runs.figures.drawing import Drawing
 from runs.figures.style import PAGE, new_row, series, styled
@@ -23,13 +21,6 @@ POINTS = 999
 formulas_Values = NDArray[np.float64]
 Plots = Mapping[str, Mapping[str, formulas_Values]]
 """formulas_Values at `probabilities()`, by the title of the plot and the name of the curve."""
-
-
-@dataclass(frozen=True)
-class Formula:
-    """Takes the place of a run. Its config says where the figure is saved, and nothing about what it shows."""
-
-    config: RunConfig
 
 
 def probabilities() -> formulas_Values:
@@ -134,21 +125,9 @@ def _of(value: "Callable[[Tensor, Tensor], Tensor]", pair: tuple[float, float]) 
     return losses
 
 
-def _no_data(name: str) -> NoReturn:
-    raise InputError(f"the figure is of formulas alone and has no data that {name} could replace; leave @{name} out")
-
-
-def formula_drawing(draw: "Callable[[], Figure]", caption: str) -> Drawing[RunConfig, Formula]:
+def formula_drawing(draw: "Callable[[], Figure]", caption: str) -> Drawing:
     """A figure that needs no run."""
-    return Drawing(
-        schema=RunConfig,
-        settings={},
-        elsewhere=_no_data,
-        read=lambda config, tracker, say: Formula(config),
-        run_ids=lambda formula: (),
-        draw=lambda _: draw(),
-        caption=lambda _: caption,
-    )
+    return Drawing(schema=RunConfig, draw=lambda _: draw(), caption=lambda _: caption)
 
 
 ENTROPIES = formula_drawing(lambda: curves_figure(entropies()), ENTROPIES_CAPTION)

@@ -1,12 +1,7 @@
 """Figures in the record: each is a run with its files, its caption, and the ids of the runs that it was drawn from."""
 
-import hashlib
-import json
-import os
 import re
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 from runs.cache import key as key_of
 from runs.config.configs import RunConfig
 from runs.config.overrides import write
-from runs.figures.drawing import AnyDrawing
-from runs.figures.style import FORMATS, save_for_print
+from runs.figures.drawing import Drawing, run_ids
+from runs.figures.style import save_for_print
 from runs.record.query import NOTE, source_tags
 from runs.storage.locks import Say, silent
 
 if TYPE_CHECKING:
     from runs.cache import Store
     from runs.track import Tracker
-
-HASHES = "files"  # the tag with the SHA-256 of each file
 
 
 @dataclass(frozen=True)
@@ -35,7 +28,7 @@ class LoggedFigure:
         files: PDF, SVG and PNG, in the results folder.
         caption: its caption.
         run_id: id of the MLflow run that holds it.
-        reused: whether it was taken from the record.
+        reused: whether the record had it.
         sources: ids of the runs that it was drawn from.
     """
 
@@ -54,7 +47,7 @@ def file_stem(name: str) -> str:
 
 def logged_figure(
     name: str,
-    drawing: AnyDrawing,
+    drawing: Drawing,
     results: Sequence[Any],
     store: "Store",
     tracker: "Tracker",
@@ -63,60 +56,38 @@ def logged_figure(
     force: bool = False,
     files_as: str = "",
 ) -> LoggedFigure:
-    """Draw a figure of results, or take it from the record if it was drawn from the same runs before.
+    """Draw a figure of results, and record it unless one of the same runs is in the record.
 
     Args:
         results: what `drawing.read` gave, for at least one config.
-        force: draw it again.
+        force: record it again.
         files_as: name of its files, without suffix, if `name` alone is not unique.
 
     Raises:
         InputError: the results make no such figure.
     """
-    sources = tuple(run_id for one in results for run_id in drawing.run_ids(one))
+    sources = tuple(run_id for one in results for run_id in run_ids(one))
     key = key_of("figure", {"name": files_as or name}, {"sources": sources}, {"drawing": drawing.revision})
     experiment = f"figure/{name.partition('@')[0]}"
     caption, stem = drawing.caption(results), file_stem(files_as or name)
     with store.lock("figure", key, f"the figure {name}", say):
-        run = None if force else tracker.find(key)
-        if run and (files := _fetch(run, stem, store, tracker)):
+        files = save_for_print(drawing.draw(results), store.figures, stem, title=name, about=caption)
+        if not force and (run := tracker.find(key)):
             return LoggedFigure(name, files, caption, run.info.run_id, True, sources)
-        if run:
-            say(f"the files of run {run.info.run_id} ({name}) are missing or damaged: drawing it again")
-        figure = drawing.draw(results)
-        configs = [one.config for one in results]
         started = tracker.unfinished(experiment, [key]).get(key) or tracker.start(
             experiment,
             name,
             stage="figure",
             key=key,
-            params=_params(configs),
-            config=_described(drawing, results),
+            params=_params([one.config for one in results]),
+            config=_described(results),
             tags={NOTE: caption, **source_tags(sources)},
         )
         with started.guarded():
-            files = save_for_print(figure, store.figures, stem, title=name, about=caption)
             for path in files:
                 started.artifact(path)
-            started.log(tags={HASHES: json.dumps({path.name: _sha256(path) for path in files})})
             started.finish()
     return LoggedFigure(name, files, caption, started.run_id, False, sources)
-
-
-def _fetch(run: Any, stem: str, store: "Store", tracker: "Tracker") -> tuple[Path, ...]:
-    """The files of a run, copied to the results folder; empty if one of them is missing or has changed."""
-    hashes: dict[str, str] = {}
-    with suppress(ValueError):
-        hashes = dict(json.loads(run.data.tags.get(HASHES, "{}")))
-    store.figures.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=store.figures, prefix=f".{stem}-") as folder:
-        copies = [tracker.download(run.info.run_id, f"{stem}.{kind}", Path(folder)) for kind in FORMATS]
-        whole = [copy for copy in copies if copy and hashes.get(copy.name) == _sha256(copy)]
-        if len(whole) < len(FORMATS):
-            return ()
-        for copy in whole:
-            os.replace(copy, store.figures / copy.name)
-    return tuple(store.figures / copy.name for copy in whole)
 
 
 def _params(configs: Sequence[RunConfig]) -> dict[str, str]:
@@ -128,12 +99,7 @@ def _params(configs: Sequence[RunConfig]) -> dict[str, str]:
     return {key: ", ".join(dict.fromkeys(texts)) for key, texts in values.items()}
 
 
-def _described(drawing: AnyDrawing, results: Sequence[Any]) -> str:
+def _described(results: Sequence[Any]) -> str:
     """Every config as YAML, with the runs that were read for it."""
-    parts = [f"# runs: {' '.join(drawing.run_ids(one))}\n{one.config.to_yaml()}" for one in results]
+    parts = [f"# runs: {' '.join(run_ids(one))}\n{one.config.to_yaml()}" for one in results]
     return "---\n".join(parts)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

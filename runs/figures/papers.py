@@ -1,64 +1,44 @@
 """The figures of the papers, by name, and figures of no paper. Those that show no data are not drawn.
 
-To add one: a file in this folder with a `Drawing`, and a line in `DRAWN`.
+To add one: a `Drawing` in a module of this folder, and its name and settings in `papers.yaml`.
 """
 
+import functools
 import importlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from clustering.foundation.errors import InputError, unknown
+from runs.config import groups
+from runs.config.overrides import write
 from runs.tables.papers.printed import PublishedFigure
 from runs.tables.papers.published import figures
 
 if TYPE_CHECKING:
-    from runs.figures.drawing import AnyDrawing
+    from runs.figures.drawing import Drawing
 
-DRAWN: Mapping[str, str] = {
-    "thesis/0.1": "runs.figures.clusterings:PARTITIONS",
-    "thesis/2.1": "runs.figures.clusterings:MODE_IMAGES",
-    "thesis/2.2": "runs.figures.clusterings:ENERGY_BY_WEIGHT",
-    "thesis/2.3": "runs.figures.clusterings:MODE_MOVEMENTS",
-    "thesis/3.1": "runs.figures.fair:TRADE_OFF",
-    "thesis/3.2": "runs.figures.fair:CONVERGENCE",
-    "thesis/3.3": "runs.figures.fair:PARTITIONS",
-    "thesis/4.1": "runs.figures.few_shot:TUNED_WEIGHT",
-    "thesis/4.2": "runs.figures.few_shot:OBJECTIVE_TRACE",
-    "entropy/1": "runs.figures.entropy:PARTITIONS",
-    "entropy/2": "runs.figures.entropy:RANDOM_CUTS",
-    "entropy/3": "runs.figures.entropy:MINIMA",
-    "entropy/4": "runs.figures.entropy:BY_NORM",
-    "entropy/5": "runs.figures.formulas:ENTROPIES",
-    "entropy/7": "runs.figures.formulas:SUPERVISED",
-    "entropy/8": "runs.figures.entropy:THREE",
-    "entropy/9": "runs.figures.formulas:SIMPLEX",
-    "entropy/10": "runs.figures.formulas:DIVERGENCES",
-    "entropy/11": "runs.figures.entropy:LABEL_NOISE",
-    "entropy/12": "runs.figures.entropy:UPDATES",
-    "slk/1": "runs.figures.clusterings:MODE_IMAGES",
-    "slk/2": "runs.figures.clusterings:ENERGY_BY_WEIGHT",
-    "xsdc/3": "runs.figures.xsdc_curves:BY_LABELS",
-    "xsdc/4": "runs.figures.xsdc_maps:STAGES",
-    "xsdc/5": "runs.figures.xsdc_curves:BY_METRIC",
-    "xsdc/6": "runs.figures.xsdc_curves:BY_ASSIGNMENT",
-    "xsdc/7": "runs.figures.xsdc_maps:CONSTRAINED",
-    "xsdc/8": "runs.figures.xsdc_curves:BY_COPIES",
-    "xsdc/9": "runs.figures.xsdc_curves:BY_CONSTRAINTS",
-    "xsdc/10": "runs.figures.xsdc_curves:BY_SHARE",
-    "xsdc/11": "runs.figures.xsdc_curves:SENSITIVITY",
-    "xsdc/12": "runs.figures.xsdc_curves:UNLABELLED",
-    "xsdc/13": "runs.figures.xsdc_maps:EIGENGAPS",
-    "slk_fewshot/1": "runs.figures.clusterings:ENERGY_BY_WEIGHT",
-}
-OWN: Mapping[str, tuple[str, str]] = {  # figures of no paper, with what they show
-    "vlm/regimes": (
-        "runs.figures.few_shot:REGIMES",
-        "Accuracy of strategies with class names, by the number of classes present",
-    ),
+OWN: Mapping[str, str] = {  # figures of no paper, with what they show
+    "vlm/regimes": "Accuracy of strategies with class names, by the number of classes present",
 }
 
 
-def drawing(name: str) -> "AnyDrawing":
+@functools.cache
+def entries() -> dict[str, dict[str, Any]]:
+    """The entries of `papers.yaml`, by name of the figure."""
+    known = yaml.safe_load(Path(__file__).with_name("papers.yaml").read_text(encoding="utf-8"))
+    return {name: entry for name, entry in known.items() if name != "shared"}
+
+
+def drawn() -> list[str]:
+    """The names of the papers' figures that can be drawn."""
+    return [name for name in entries() if name not in OWN]
+
+
+def drawing(name: str) -> "Drawing":
     """The `Drawing` of a figure.
 
     Args:
@@ -70,20 +50,41 @@ def drawing(name: str) -> "AnyDrawing":
     known = {figure.name: figure for figure in figures()}
     if name not in {**known, **OWN}:
         raise unknown("figure", name, {**known, **OWN})
-    if name not in {**DRAWN, **OWN}:
+    if name not in entries():
         raise InputError(f"figure {name} cannot be drawn ({known[name].shows}): it {_why_not(known[name])}")
-    module, _, attribute = (OWN[name][0] if name in OWN else DRAWN[name]).partition(":")
-    return cast("AnyDrawing", getattr(importlib.import_module(module), attribute))
+    given = {**entries()[name]}
+    module, _, attribute = given.pop("draw").partition(":")
+    if "experiment" in given:
+        settings = groups.experiment(given.pop("experiment"))
+        given["networks"] = settings.get("each", [{}])
+        given["settings"] = {key: value for key, value in settings.items() if key != "each"}
+    for key in given.keys() & {"networks", "elsewhere"}:
+        given[key] = _each(given[key])
+    if "settings" in given:
+        given["settings"] = _typed(given["settings"])
+    found: Drawing = getattr(importlib.import_module(f"runs.figures.{module}"), attribute)
+    return replace(found, **given)
+
+
+def _each(given: Any) -> Sequence[Mapping[str, str]]:
+    """Sets of settings, each with those that all have."""
+    shared, each = (given["all"], given["each"]) if isinstance(given, dict) else ({}, given)
+    return [_typed(shared | settings) for settings in each]
+
+
+def _typed(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Settings as they are typed."""
+    return {key: value if isinstance(value, str) else write(value) for key, value in settings.items()}
 
 
 def listed() -> list[dict[str, str]]:
     """Name of every figure, what it shows, and whether it can be drawn: "yes", or why not."""
     of_papers = [{"name": figure.name, "about": figure.shows, "can be drawn": _can(figure)} for figure in figures()]
-    return of_papers + [{"name": name, "about": about, "can be drawn": "yes"} for name, (_, about) in OWN.items()]
+    return of_papers + [{"name": name, "about": about, "can be drawn": "yes"} for name, about in OWN.items()]
 
 
 def _can(figure: PublishedFigure) -> str:
-    return "yes" if figure.name in DRAWN else _why_not(figure)
+    return "yes" if figure.name in entries() else _why_not(figure)
 
 
 def _why_not(figure: PublishedFigure) -> str:

@@ -12,7 +12,6 @@ from runs.figures.drawing import Drawing
 from runs.figures.style import PAGE, new_grid, series, styled
 from runs.stages.fair.results import FairResult
 from runs.stages.fair.series import Series, fronts, series_of
-from runs.stages.fair.stage import recorded_fair
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
@@ -100,11 +99,4 @@ def caption(results: Sequence[FairResult]) -> str:
     )
 
 
-DRAWING = Drawing(
-    schema=FairConfig,
-    settings={},
-    elsewhere=lambda name: {"dataset": name},
-    read=recorded_fair,
-    draw=draw,
-    caption=caption,
-)
+DRAWING = Drawing(schema=FairConfig, draw=draw, caption=caption)

@@ -9,20 +9,10 @@ from numpy.typing import NDArray
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
 from runs.figures.accuracy_along import by_seed
-from runs.figures.clustered import on_dataset
 from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLOURS, COLUMN, PAGE, new_grid, new_row, series, styled
-from runs.figures.xsdc_curves import (
-    ELSEWHERE,
-    FOUR_OR_NINE,
-    MNIST,
-    MNIST_AT,
-    WITHOUT_LABELS,
-    WITHOUT_LABELS_ELSEWHERE,
-    assignment,
-)
+from runs.figures.xsdc_curves import assignment
 from runs.stages.clustering.results import Clustered
-from runs.stages.clustering.stage import recorded_clustering
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
@@ -101,16 +91,8 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 
 EIGENGAPS = Drawing(
-    schema=ClusterConfig,
-    settings={},
-    networks=(WITHOUT_LABELS,),
-    elsewhere=lambda name: {**WITHOUT_LABELS_ELSEWHERE, **on_dataset(name)},
-    read=recorded_clustering,
-    draw=lambda results: eigengaps_figure(gaps(results)),
-    caption=eigengaps_caption,
+    schema=ClusterConfig, draw=lambda results: eigengaps_figure(gaps(results)), caption=eigengaps_caption
 )
-
-ONE_SEED = {"seed": "1"}
 
 
 def title(config: ClusterConfig) -> str:
@@ -160,36 +142,18 @@ def _stage(config: ClusterConfig) -> tuple[int, int]:
     return int(options["supervised_steps"]), int(options["steps"])
 
 
-def _drawing(known: Mapping[str, str], about: str) -> Drawing[ClusterConfig, Clustered]:
-    """Return a figure of the stages of trainings with 50 labels.
-
-    Args:
-        known: settings of what else is known.
-        about: what the figure shows, for the caption.
-    """
-
-    def stages(settings: Mapping[str, str], steps: str, points: int) -> list[dict[str, str]]:
-        mapped = {**settings, **known, **ONE_SEED, "map_points": str(points)}
-        return [mapped | {"steps": "0", "supervised_steps": "0"}, mapped | {"steps": steps}]
+def _drawing(about: str) -> Drawing:
+    """A figure of the stages of trainings; `about`: what it shows, for the caption."""
 
     def caption(results: Sequence[Clustered]) -> str:
         counts = either(len(found) for result in results if (found := result.trials.feature_map) is not None)
         return f"{about} t-SNE maps of the features of {counts} points of which nothing is known, as class numbers."
 
-    return Drawing(
-        schema=ClusterConfig,
-        settings={},
-        networks=stages({**MNIST, **MNIST_AT[0]}, "0,100,400", 2000),
-        elsewhere=lambda name: stages({**ELSEWHERE, **on_dataset(name), "labels": "50"}, "0,20,60", 1000),
-        read=recorded_clustering,
-        draw=maps_figure,
-        caption=caption,
-    )
+    return Drawing(schema=ClusterConfig, draw=maps_figure, caption=caption)
 
 
-STAGES = _drawing({}, "Learned features at stages of the training with 50 labels.")
+STAGES = _drawing("Learned features at stages of the training with 50 labels.")
 CONSTRAINED = _drawing(
-    FOUR_OR_NINE,
     "Learned features at stages of the training with 50 labels, where it is also known of half the points whether "
-    "their class is one of two. The map is of the other half.",
+    "their class is one of two. The map is of the other half."
 )

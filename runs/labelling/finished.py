@@ -1,9 +1,6 @@
 """The run of a finished session in the record."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from runs.cache import Store, key
 from runs.labelling.export import export
@@ -20,13 +17,10 @@ STAGE = "label"
 POINTS = 100  # maximum number of recorded times of answers
 
 
-def record(
-    session: "Session", config: LabelConfig, store: Store, tracker: "Tracker", truth: Sequence[str | None] | None = None
-) -> dict[str, Any]:
+def record(session: "Session", config: LabelConfig, store: Store, tracker: "Tracker") -> dict[str, Any]:
     """Record the session as a run, with its export, unless a run with the same answers exists.
 
-    The labels given over time are the metric `minutes` at each number of labels. With the true class of each item, the
-    metric `true_accuracy` is the share of right predictions among the items that the estimated accuracy speaks of.
+    The labels given over time are the metric `minutes` at each number of labels.
 
     Returns:
         Facts about the session, for JSON; without a run if there are no answers.
@@ -40,8 +34,6 @@ def record(
         "classes": list(session.classes),
         "accuracy": None if found is None else {name: found[name] for name in ("estimate", "low", "high", "audited")},
     }
-    if truth is not None:
-        facts["true_accuracy"] = _true_accuracy(session, truth)
     if not session.answers.number:
         return facts
     files = [export(session, "csv"), export(session, "parquet")]
@@ -65,27 +57,11 @@ def record(
         with run.guarded():
             for step, values in _over_time(session, found):
                 run.metrics(values, step)
-            if facts.get("true_accuracy") is not None:
-                run.metrics({"true_accuracy": facts["true_accuracy"]}, facts["labelled"])
             for file in files:
                 run.artifact(file)
             run.artifact(session.journal.path)
             run.finish()
     return {**facts, "files": list(map(str, files)), "run": run.run_id, "reused": False}
-
-
-def _true_accuracy(session: "Session", truth: Sequence[str | None]) -> float | None:
-    """Share of right predictions among the items that are not used to fit; None without any of known class."""
-    if session.predicted is None:
-        return None
-    snapshot, predicted = session.snapshot(), session.predicted
-    best = predicted.probabilities.argmax(axis=1)
-    right = [
-        predicted.classes[best[row]] == truth[row]
-        for row in np.flatnonzero(~snapshot.answered | snapshot.audit).tolist()
-        if truth[row]
-    ]
-    return float(np.mean(right)) if right else None
 
 
 def _over_time(session: "Session", found: dict[str, Any] | None) -> list[tuple[int, dict[str, float]]]:

@@ -157,9 +157,6 @@ class LabelConfig(PileConfig):
 
     batch: Annotated[int, AtLeast(1)] = key(10, "items to label before the whole pile is labelled anew")
     session: str | None = key(None, "name of the session; null: that of the pile. Another name begins another session")
-    truth: str | None = key(
-        None, "column of a table with the true classes: the page does not show it, the record states the true accuracy"
-    )
     host: str = key(
         "127.0.0.1", "address to listen on; other addresses than 127.0.0.1 admit other machines", execution=True
     )
@@ -169,14 +166,6 @@ class LabelConfig(PileConfig):
         super().check_places()
         if not 0 <= self.port <= 65535:
             raise InputError(f"port must be between 0 and 65535, not {self.port}")
-        if self.truth is not None and not self.is_table:
-            raise InputError(f"truth= applies to a table ({', '.join(TABLES)}); omit it")
-        if self.truth is not None and self.truth in (self.show or ()):
-            raise InputError(f"truth: the column {self.truth!r} would be seen on the page; remove it from show")
-
-    def result_keys(self) -> dict[str, Any]:
-        """Return the keys that can change the result. Without `truth` they are those of earlier versions."""
-        return {name: value for name, value in super().result_keys().items() if name != "truth" or value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

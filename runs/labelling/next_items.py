@@ -1,18 +1,28 @@
-"""The items of a pile to label next."""
+"""The items of a pile to label next, from labels in a CSV file."""
 
+import csv
+import io
+import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from clustering.files.regular import open_regular
 from clustering.files.spreadsheets import as_text
+from clustering.files.table_readers import delimiter_of
+from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.console.output import Console
-from runs.labelling.given_labels import read_labels
 from runs.labelling.label_config import NextConfig
 from runs.labelling.opening import labeller_of
-from runs.labelling.pile import read_pile
+from runs.labelling.pile import Pile, read_pile
 from runs.labelling.predictions import UNKNOWN
+
+ITEMS = ("id", "picture", "file", "path", "row", "item")
+LABELS = ("label", "class")
 
 
 def next_rows(config: NextConfig, console: Console) -> list[dict[str, Any]]:
@@ -39,3 +49,69 @@ def cells(row: dict[str, Any], nothing: str) -> list[str]:
     predicted = row["predicted"]
     probability = nothing if row["probability"] is None else f"{row['probability']:.4f}"
     return [as_text(row["id"], "./"), nothing if predicted is None else as_text(predicted), probability]
+
+
+def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]:
+    """(N,) index of the label of each item among the classes, `UNKNOWN` without one.
+
+    An item is named by its path in the folder, or by its row number, from 0; rows without a label are ignored.
+
+    Args:
+        path: a CSV file in UTF-8, with a column of items (`ITEMS`) and one of labels (`LABELS`).
+        pile: the items.
+        classes: class names; those of the file are added in their order.
+
+    Raises:
+        InputError: the file cannot be read, has no such columns, or names an unknown item, or one item twice with
+            different labels; the message names the line.
+    """
+    try:
+        with open_regular(path) as file:
+            text = file.read().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"labels: {path}: cannot be read ({error.strerror}); give a CSV file") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"labels: {path}: is not text in UTF-8; save it as CSV UTF-8") from error
+    try:
+        reader = csv.reader(io.StringIO(text), delimiter=delimiter_of(text.partition("\n")[0], ",;\t"))
+        lines = [(reader.line_num, cells) for cells in reader]
+    except csv.Error as error:
+        raise InputError(f"labels: {path}: cannot be read as CSV ({error}); save it again as CSV UTF-8") from error
+    header = [name.strip().lower() for name in (lines[0][1] if lines else [])]
+    places = [next((header.index(name) for name in names if name in header), None) for names in (ITEMS, LABELS)]
+    if None in places:
+        raise InputError(
+            f"labels: {path}: its first line names {', '.join(header) or 'nothing'}; it needs a column {ITEMS[0]} (or "
+            f"{', '.join(ITEMS[1:])}), and a column {LABELS[0]}"
+        )
+    item, label = (int(place) for place in places if place is not None)
+    rows = {title: row for row, title in enumerate(pile.titles)}
+    rows |= {as_text(title, "./"): row for title, row in rows.items()}
+    plain: dict[str, int] = {}
+    for title, row in rows.items():
+        other = plain.setdefault(_plain(title), row)
+        plain[_plain(title)] = row if other == row else UNKNOWN  # two files whose names differ in accents only
+    known = {as_text(name): name for name in classes}
+    found = np.full(len(pile), UNKNOWN, dtype=np.int64)
+    for number, cells in lines[1:]:
+        line = f"labels: {path}: line {number}"
+        name = cells[label].strip() if len(cells) > label else ""
+        if not name:
+            continue
+        row = rows.get(cells[item], plain.get(_plain(cells[item]), UNKNOWN))
+        if row == UNKNOWN:
+            raise InputError(f"{line}: {cells[item]!r} is not in the pile; remove the line")
+        name = known.get(name, name)
+        if name not in classes:
+            classes.append(name)
+        place = classes.index(name)
+        if found[row] not in (UNKNOWN, place):
+            raise InputError(f"{line}: {cells[item]!r} has another label above; keep one")
+        found[row] = place
+    return found
+
+
+def _plain(name: str) -> str:
+    """A name as other systems and spreadsheets write it: accents in one character, / between folders, 0.0 for row 0."""
+    name = unicodedata.normalize("NFC", name.strip()).replace("\\", "/")
+    return name.partition(".")[0] if re.fullmatch(r"\d+\.0+", name) else name

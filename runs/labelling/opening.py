@@ -22,7 +22,6 @@ from runs.labelling.label_config import LabelConfig, PileConfig
 from runs.labelling.pile import Pile, read_pile
 from runs.labelling.predictions import Labeller, TextOf
 from runs.labelling.session import Session
-from runs.labelling.shown_columns import read_truth
 from runs.record.server import address, has_screen
 from runs.storage.locks import try_locked
 
@@ -65,7 +64,6 @@ def label(
             where = "its page is above" if page else "its page is shown in the terminal of the other process"
             raise InputError(f"{folder}: this session is open in another process; {where}, or end that process first")
         pile = read_pile(config, store, console)
-        truth = read_truth(config)
         session = Session(
             pile,
             labeller_of(config, pile, store, console),
@@ -82,7 +80,7 @@ def label(
                 session.label_now()
         finally:
             session.close()
-        facts = record(session, config, store, tracker, truth)
+        facts = record(session, config, store, tracker)
     for file in facts.get("files", ()):
         console.note(f"labels and predictions: {file}")
     return facts

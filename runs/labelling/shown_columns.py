@@ -12,7 +12,7 @@ from clustering.files.cells import numbers_of
 from clustering.files.picture_formats import PICTURES
 from clustering.files.table_readers import kind_of, read_rows
 from clustering.foundation.errors import InputError, unknown
-from runs.labelling.label_config import LabelConfig, PileConfig
+from runs.labelling.label_config import PileConfig
 from runs.own_data.page import as_utf8
 
 if TYPE_CHECKING:
@@ -47,18 +47,6 @@ def read_shown(config: PileConfig, rows: int) -> tuple[Sequence[str | None], Map
         else:
             texts[name] = [_shortened(cell or "") for cell in cells]
     return pictures, texts
-
-
-def read_truth(config: LabelConfig) -> list[str | None] | None:
-    """(N,) true class of each row by the column `truth`, None where it is missing; None without the key.
-
-    Raises:
-        InputError: the column does not exist.
-    """
-    if config.truth is None:
-        return None
-    cells = _columns(config, (config.truth,))[config.truth]
-    return [None if missing else str(cell).strip() for cell, missing in zip(cells, cells.isna(), strict=True)]
 
 
 def numbers_of_csv(config: PileConfig) -> NDArray[np.float64]:

@@ -1,5 +1,4 @@
-"""The page about the fairness of the clusters of a user's own table: the groups in each cluster, before and after, and
-the cost."""
+"""The page about the fairness of the clusters of a user's own table: the groups in each cluster, and the cost."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,39 +10,24 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from clustering.datasets.table import Contents
-from clustering.evaluation.profiles import profiles, relabelled_like
+from clustering.evaluation.profiles import relabelled_like
 from fairness.by_group import ALL, ByGroup
 from fairness.groups import Groups
 from fairness.objectives import distances_to_means
 from runs.figures.style import COLOURS, new_figure, styled
-from runs.own_data.page import picture
+from runs.own_data.page import columns_section, number, of_frame, percent, picture, weight_name
 from runs.own_data.table_columns import named
-from runs.own_data.words import (
-    columns_section,
-    described,
-    farther,
-    kinds,
-    number,
-    of_hundred,
-    percent,
-    rows_in,
-    weight_name,
-)
-from runs.report.sections import Item, Section, table_of
+from runs.report.sections import Item, Section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DRAWN = 24  # maximum number of shares in the picture: those farthest from their target
-NAMED = 6  # maximum number of groups in a sentence
 NOTICED = 0.01  # differences between shares below this are ignored
-CHANCE = 0.05  # p-value above which a difference is not significant
 MORE = 10.0  # factor of the largest weight, for the suggestion of a larger weight
 MEANING = (
-    "Fair means on this page that every cluster has about the same share of each group. It does not mean that a "
-    "decision based on the clusters is right, or allowed.",
-    "If the table itself is unfair, for example because a group was measured badly, fair clusters do not correct this.",
-    "In a small cluster, a few rows make a large difference; shares can only be equal up to one row.",
+    "Fair means here that every cluster has about the same share of each group. It does not mean that a decision based "
+    "on the clusters is right, or allowed; and if a group was measured badly, fair clusters do not correct this."
 )
 
 
@@ -55,7 +39,6 @@ class FairClusters:
         contents: the table.
         requested: requested number K of clusters.
         groups: the J groups of the sensitive columns, with their target shares in the clusters.
-        targeted: whether the user gave the target; otherwise it is the share in the whole table.
         points: (N, D) the rows as clustered, such as in standard deviations.
         weights: (W,) ascending, the first 0 (no fairness); (0, NaN) for a method without a weight, (NaN,) for a method
             that does not use the groups.
@@ -68,7 +51,6 @@ class FairClusters:
     contents: Contents
     requested: int
     groups: Groups
-    targeted: bool = False
     points: NDArray[np.floating]
     weights: Sequence[float]
     labels: NDArray[np.integer]
@@ -85,21 +67,14 @@ class FairClusters:
         return relabelled_like(self.labels_at(self.chosen), self.labels_at(0), self.requested)
 
     @cached_property
-    def all_shares(self) -> pd.DataFrame:
-        """One row for each group in each cluster, and in all rows: the columns of `fairness.by_group.Row`, with
-        fairness; the same with the prefix `before_`, without fairness; `total`, the rows of the group; and `away` and
-        `before_away`, the distance of the share from the target."""
+    def shares(self) -> pd.DataFrame:
+        """One row for each group in each cluster: the columns of `fairness.by_group.Row`, with fairness; the same with
+        the prefix `before_`, without fairness; and `total`, the rows of the group."""
         before, after = (self._by_group(labels).to_frame() for labels in (self.before, self.labels_at(self.chosen)))
         group = np.tile(np.arange(len(self.groups.sizes)), self.requested + 1)
         shares = after.join(before.add_prefix("before_")).assign(total=self.groups.sizes[group])
-        for prefix in ("", "before_"):
-            shares[f"{prefix}away"] = shares[f"{prefix}deviation"].abs()
-        return shares.iloc[np.argsort(group, kind="stable")]
-
-    @property
-    def shares(self) -> pd.DataFrame:
-        """The rows of `all_shares` for clusters, by attribute, group and cluster."""
-        return self.all_shares[self.all_shares["cluster"] != ALL]
+        shares = shares.iloc[np.argsort(group, kind="stable")]
+        return shares[shares["cluster"] != ALL]
 
     @cached_property
     def distances(self) -> list[NDArray[np.float64]]:
@@ -132,103 +107,45 @@ class FairClusters:
 
 def fairness_page(found: FairClusters, command_at: Callable[[float], str]) -> dict[str, Any]:
     """Return introduction, warnings and sections of the page. `command_at`: the command line for one weight."""
-    whole, sensitive = found.all_shares[found.all_shares["cluster"] == ALL], named(list(found.groups.attributes))
+    sensitive, chosen = named(list(found.groups.attributes)), found.steps.iloc[found.chosen]
+    what = f"This method does not use {sensitive}, so these are not fair clusters: the page shows how even they are."
     if found.aware:
         what = (
-            f"This was done twice: without fairness, from these columns only, and with fairness, so that the shares of "
-            f"the groups of {sensitive} in every cluster approach {_goal(found)}. The column cluster of the file is "
-            "with fairness."
+            f"This was done without fairness, and with it, so that the shares of the groups of {sensitive} in every "
+            f"cluster approach their target. {chosen['moved']:,} rows are in another cluster than without fairness; "
+            f"the mean distance from the middle of the cluster is {chosen['distance']:.3g} times that without. The "
+            "column cluster of the file is with fairness."
         )
-    else:
-        what = (
-            f"This method does not use {sensitive}, so these are not fair clusters: the page shows how even they are."
-        )
-    weights = _weights(found, command_at)
-    both = [name for name in found.groups.attributes if name in found.contents.columns]
-    meaning = [*MEANING, f"Only {sensitive} {'were' if len(found.groups.attributes) > 1 else 'was'} considered."]
-    if len(found.groups.attributes) > 1:
-        meaning.append(f"Each of {sensitive} is considered separately; their combinations may still be uneven.")
-    if both and found.aware:
-        meaning.append(f"{named(both)} was also used to compare rows, which counteracts fairness.")
-    of_whole = [
-        f"Of 100 rows of the whole table, {_shares(own, 'share')}."
-        + (f" The target, of 100 rows of a cluster: {_shares(own, 'target')}." if found.targeted else "")
-        for _, own in whole.groupby("attribute", sort=False)
-    ]
     return {
-        "introduction": [f"The {rows_in(found.labels.shape[1])} were divided into {found.requested} clusters. {what}"],
-        "warnings": _warnings(found, whole),
+        "introduction": [f"The {found.labels.shape[1]:,} rows were divided into {found.requested} clusters. {what}"],
+        "warnings": _warnings(found),
         "sections": [
-            Section("In short", items=[*map(Item, [*of_whole, *_in_short(found)])]),
             _groups(found),
-            _clusters(found),
-            columns_section(found.contents),
             _distances(found),
-            weights,
-            Section("What “fair” means on this page", items=[*map(Item, meaning)]),
+            _weights(found, command_at),
+            columns_section(found.contents),
+            Section("What “fair” means here", [MEANING]),
         ],
     }
-
-
-def _goal(found: FairClusters) -> str:
-    return "the target" if found.targeted else "the whole table"
 
 
 def _group(share: Any) -> str:
     return f"{share.attribute or '(no name)'} = {share.group}"
 
 
-def _shares(own: pd.DataFrame, which: str) -> str:
-    texts = [f"{of_hundred(getattr(share, which))} have {_group(share)}" for share in _rows(own)]
-    more = f", and {len(texts) - NAMED} other values" if len(texts) > NAMED else ""
-    return ", ".join(texts[:NAMED]) + more
-
-
-def _in_short(found: FairClusters) -> list[str]:
-    """The shares farthest from their target, and the cost."""
-
-    def farthest(prefix: str) -> str:
-        one = _worst(found.shares, prefix)
-        share = of_hundred(getattr(one, f"{prefix}share"))
-        return (
-            f"the largest difference from {_goal(found)} is in cluster {one.cluster}: {share} of 100 rows have "
-            f"{_group(one)}, instead of {of_hundred(one.target)}."
-        )
-
-    if not found.aware:
-        return [f"As clustered, {farthest('')}"]
-    chosen = found.steps.iloc[found.chosen]
-    cost = "none. No row is in another cluster than without fairness."
-    if chosen["moved"]:
-        cost = (
-            f"{rows_in(chosen['moved'])} ({percent(chosen['moved'] / found.labels.shape[1])}) in another cluster than "
-            f"without fairness; on average a row is {farther(chosen['distance'])} from the middle of its cluster."
-        )
-    after = f"With fairness, {farthest('')}"
-    if not chosen["weight"]:
-        after = "None of the weights that were tried gives fairer clusters, so these are without fairness."
-    return [f"Without fairness, {farthest('before_')}", after, f"The cost: {cost}"]
-
-
-def _warnings(found: FairClusters, whole: pd.DataFrame) -> list[str]:
-    chosen, lines = found.steps.iloc[found.chosen], []
+def _warnings(found: FairClusters) -> list[str]:
+    chosen, shares, lines = found.steps.iloc[found.chosen], found.shares, []
+    if found.aware and not chosen["weight"]:
+        lines.append("None of the weights that were tried gives fairer clusters, so these are without fairness.")
     if found.aware and not chosen["settled"]:
         lines.append("At this weight the method stopped at max_iter before it converged; a larger max_iter may help.")
-    if found.aware and (whole["away"] > NOTICED).any():
-        lines.append(
-            "Not all clusters can reach the target: together they have the shares of the whole table, so if one has a "
-            "smaller share of a group, another has a larger one."
-        )
-    shares = found.shares
     lacking = shares[(shares["members"] == 0) & (shares["size"] > 0)].sort_values("cluster", kind="stable")
     if len(lacking):
-        texts = [f"cluster {one.cluster} has no row with {_group(one)}" for one in _rows(lacking[:NAMED])]
-        more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
-        lines.append(f"{'Also with fairness, ' * (found.aware and bool(chosen['weight']))}{', '.join(texts)}{more}.")
-    rare = lacking[lacking["total"] < found.requested].drop_duplicates(["attribute", "group"])
-    for one in _rows(rare[:NAMED]):
+        texts = [f"cluster {one.cluster} has no row with {_group(one)}" for one in _rows(lacking)]
+        lines.append(f"{named(texts)}.")
+    for one in _rows(lacking[lacking["total"] < found.requested].drop_duplicates(["attribute", "group"])):
         lines.append(
-            f"{_group(one)} has {rows_in(one.total)}, which cannot be in each of {found.requested} clusters, whatever "
+            f"{_group(one)} has {one.total:,} rows, which cannot be in each of {found.requested} clusters, whatever "
             "the weight: merge groups, or ask for fewer clusters."
         )
     if chosen["lost"]:
@@ -239,25 +156,24 @@ def _warnings(found: FairClusters, whole: pd.DataFrame) -> list[str]:
 def _groups(found: FairClusters) -> Section:
     """A picture of the shares farthest from their target, and all shares in a table."""
     shares = found.shares[found.shares["size"] > 0]
-    largest = shares[["away", "before_away"]].max(axis=1).sort_values(ascending=False, kind="stable").index[:DRAWN]
-    kept = "without", "with"
-    rows = []
-    for one in _rows(shares):
-        around = f"{100 * one.low:.0f} to {100 * one.high:.0f}"
-        now = (of_hundred(one.before_share), of_hundred(one.share)) if found.aware else (of_hundred(one.share),)
-        chance = "may be" if one.p_value >= CHANCE else "no"
-        rows.append((_group(one), str(one.cluster), *now, around, of_hundred(one.target), chance))
-    headings = ["*group", "cluster", *(kept if found.aware else ("share",)), "likely", _goal(found), "*chance"]
+    away = shares[["deviation", "before_deviation"]].abs().max(axis=1).sort_values(ascending=False, kind="stable")
+    columns = {"group": [_group(one) for one in _rows(shares)], "cluster": shares["cluster"]}
+    if found.aware:
+        columns["without"] = shares["before_share"].map(percent)
+    columns["with" if found.aware else "share"] = shares["share"].map(percent)
+    columns["95 % interval"] = [f"{100 * one.low:.0f} to {100 * one.high:.0f}" for one in _rows(shares)]
+    columns |= {"target": shares["target"].map(percent), "p": [f"{p:.2g}" for p in shares["p_value"]]}
     caption = (
-        "Rows of each group among 100 rows of a cluster. “Likely” is the 95 % confidence interval; “chance”: whether "
-        f"one of 20 random clusters of this size, drawn with the shares of {_goal(found)}, would differ as much."
+        "Share of each group among the rows of a cluster, with Wilson's 95 % interval; p: of a chi-square test that "
+        "the cluster is a random sample from the target."
     )
-    drawn = shares.loc[[index for index in shares.index if index in set(largest)]]
+    drawn = shares.loc[[index for index in shares.index if index in set(away.index[:DRAWN])]]
     cut = f"The {len(drawn)} shares farthest from" if len(drawn) < len(shares) else "Share of each group, and"
-    about = f"{cut} {_goal(found)} (line){': without fairness (circle) and with it (dot)' if found.aware else ''}."
-    table = table_of(headings, rows, caption, folded="All numbers" if len(rows) > DRAWN else "")
-    figure = bars(drawn, found.aware)
-    return Section("The groups in every cluster", picture=picture(figure), about=about, tables=[table])
+    about = f"{cut} the target (line){': without fairness (circle) and with it (dot)' if found.aware else ''}."
+    table = of_frame(pd.DataFrame(columns), caption)
+    return Section(
+        "The groups in every cluster", picture=picture(bars(drawn, found.aware)), about=about, tables=[table]
+    )
 
 
 @styled
@@ -271,31 +187,26 @@ def bars(shares: pd.DataFrame, aware: bool) -> "Figure":
         axes.plot(100 * shares["before_share"], places, "o", markerfacecolor="white", markeredgecolor="0.35")
     axes.plot(100 * shares["share"], places, "o", color=COLOURS[0])
     names = [f"cluster {one.cluster}, {_group(one)[:40]}".replace("$", r"\$") for one in _rows(shares)]
-    axes.set(xlim=(-2, 102), xlabel="of 100 rows of the cluster", yticks=places, yticklabels=names)
+    axes.set(xlim=(-2, 102), xlabel="share of the rows of the cluster (%)", yticks=places, yticklabels=names)
     return figure
-
-
-def _clusters(found: FairClusters) -> Section:
-    features, names = kinds(found.contents), [feature.name for feature in found.contents.features]
-    own = profiles(found.contents.values, found.labels_at(found.chosen), names, column_of=found.contents.column_of)
-    rows = [(str(one.cluster), f"{one.rows:,}", described(one, features) or "no difference") for one in own]
-    table = table_of(["cluster", "rows", "*compared with all other rows"], sorted(rows, key=lambda row: int(row[0])))
-    return Section("Description of the clusters", tables=[table])
 
 
 def _distances(found: FairClusters) -> Section:
     """The mean distance of the rows of each group to the middle of their cluster, without and with fairness."""
-    groups, rows = found.groups, []
-    before, after = (
+    groups = found.groups
+    without, after = (
         np.bincount(groups.cells, found.distances[place]) @ groups.membership / groups.sizes
         for place in (0, found.chosen)
     )
-    for t, name, *means in zip(groups.attribute_of, groups.names, before, after, strict=True):
-        change = (number(means[1]), farther(_ratio(means[1], means[0]))) if found.aware else ()
-        rows.append((f"{groups.attributes[t] or '(no name)'} = {name}", number(means[0]), *change))
-    headings = ["group", "without", "with", "*with fairness"] if found.aware else ["group", "distance"]
+    names = [
+        f"{groups.attributes[t] or '(no name)'} = {name}"
+        for t, name in zip(groups.attribute_of, groups.names, strict=True)
+    ]
+    columns = {"group": names, "without": [*map(number, without)], "with": [*map(number, after)]}
+    if not found.aware:
+        columns = {"group": names, "distance": columns["with"]}
     about = "Distance of a row from the middle of its cluster, on average over a group."
-    return Section("How well the clusters fit each group", tables=[table_of(headings, rows, about)])
+    return Section("How well the clusters fit each group", tables=[of_frame(pd.DataFrame(columns), about)])
 
 
 def _weights(found: FairClusters, command_at: Callable[[float], str]) -> Section:
@@ -304,37 +215,26 @@ def _weights(found: FairClusters, command_at: Callable[[float], str]) -> Section
     if np.isnan(found.weights[-1]):
         words = "This method has no fairness_weight. One that has compares several weights:"
         return Section(heading, items=[Item(words, "method=fair_kmeans")])
-    rows = [
-        (
-            weight_name(step.weight) + (" *" if step.Index == found.chosen else ""),
-            of_hundred(step.farthest),
-            str(step.lacking),
-            str(step.lost),
-            farther(step.distance),
-            f"{step.moved:,}",
-            "yes" if step.settled else "no",
-        )
-        for step in _rows(steps)
-    ]
-    headings = [
-        "fairness_weight",
-        "farthest",
-        "groups missing",
-        "clusters without rows",
-        "*distance",
-        "moved",
-        "*converged",
-    ]
-    about = (
-        f"* this page. “Farthest”: the largest difference of a group in a cluster from {_goal(found)}, in rows of 100; "
-        "“distance”: from the middle of the cluster, compared with weight 0; “moved”: rows in another cluster."
+    marks = [" *" if place == found.chosen else "" for place in steps.index]
+    frame = pd.DataFrame(
+        {
+            "fairness_weight": [
+                f"{weight_name(w)} {mark}".strip() for w, mark in zip(steps["weight"], marks, strict=True)
+            ],
+            "largest difference from the target": steps["farthest"].map(percent),
+            "groups missing": steps["lacking"],
+            "clusters without rows": steps["lost"],
+            "distance": steps["distance"].map("{:.3g}".format),
+            "moved": steps["moved"],
+            "converged": steps["settled"].map({True: "yes", False: "no"}),
+        }
     )
-    advice = other_weights(found)
-    items = [Item(f"For {name} fairness:", command_at(weight)) for name, weight in advice.items()]
-    if "more" not in advice:
-        level = steps["farthest"][found.chosen] <= NOTICED
-        items.append(Item(f"More fairness {'of this kind is not possible' if level else 'came with no weight tried'}."))
-    return Section(heading, tables=[table_of(headings, rows, about)], items=items)
+    about = (
+        "* this page. Distance: mean distance from the middle of the cluster, divided by that of weight 0; moved: rows "
+        "in another cluster than at weight 0."
+    )
+    items = [Item(f"For {name} fairness:", command_at(weight)) for name, weight in other_weights(found).items()]
+    return Section(heading, tables=[of_frame(frame, about)], items=items)
 
 
 def other_weights(found: FairClusters) -> dict[str, float]:
@@ -353,12 +253,6 @@ def other_weights(found: FairClusters) -> dict[str, float]:
 
 def _rows(frame: pd.DataFrame) -> list[Any]:
     return list(frame.itertuples())
-
-
-def _worst(shares: pd.DataFrame, prefix: str) -> Any:
-    """Return the share farthest from its target; ties go to the rarer group."""
-    order = shares.assign(order=shares[f"{prefix}away"].round(9).fillna(-1.0))
-    return next(order.sort_values(["order", "target"], ascending=[False, True], kind="stable").itertuples())
 
 
 def _ratio(mean: float, other: float) -> float:

@@ -1,15 +1,12 @@
 """Outputs for a user's own pictures: their classes, with a page and a run in the record, or their clusters."""
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clustering.files.regular import head_of
-from clustering.files.spreadsheets import as_text
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.config.cluster import ClusterConfig
@@ -80,6 +77,9 @@ def write_clusters_file(result: "Clustered", store: Store) -> Path:
         result: the clustering.
         store: the store, for the default folder.
     """
+    import pandas as pd
+
+    from runs.own_data.page import as_utf8, csv_of
     from runs.stages.clustering.results import named_clusters
     from runs.stages.clustering.stage import points_of
     from runs.stages.clustering.trials import known_labels
@@ -87,12 +87,12 @@ def write_clusters_file(result: "Clustered", store: Store) -> Path:
     config, data, trials = result.config, points_of(result.config), result.trials
     labels = named_clusters(trials.labels[trials.chosen].astype(np.int64), known_labels(config, data)).tolist()
     confidence = np.full(len(labels), np.nan) if trials.confidence is None else trials.confidence
-    chances = ("" if np.isnan(sure) else f"{sure:.4f}" for sure in confidence.tolist())
-    lines = zip(data.names, map(str, labels), chances, strict=True)
+    columns = [as_utf8(name) for name in data.names], [as_utf8(str(label)) for label in labels], confidence
+    frame = pd.DataFrame(dict(zip(CLUSTERS, columns, strict=True)))
     name = f"{FOLDER}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}.csv"
     path = Path(config.output) if config.output else store.root / "clusters" / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, _csv(CLUSTERS, lines))
+    write_text(path, csv_of(frame, 4))
     return path
 
 
@@ -139,25 +139,16 @@ def predictions(result: "Classified") -> str:
     A line has the name, the class, the confidence, and the probability of each class; only the name for a picture that
     could not be read.
     """
-    lines = [[name, *[""] * (2 + len(result.classes))] for name in result.all_names]
-    for place, label, chances in zip(result.query.kept.tolist(), result.labels, result.probabilities, strict=True):
-        lines[place][1:] = [label, *(f"{chance:.6f}" for chance in (chances.max(), *chances))]
-    return _csv([*CLASSES, *(f"p({name})" for name in result.classes)], lines)
+    import pandas as pd
 
+    from runs.own_data.page import as_utf8, csv_of
 
-def _csv(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a CSV file of pictures.
-
-    The first two columns, files and classes, are escaped so that spreadsheets do not read them as formulas: the file
-    `=1.png` becomes `./=1.png`, and the class `=1` becomes `'=1`.
-    """
-    from runs.own_data.page import as_utf8
-
-    stream = io.StringIO()
-    table = csv.writer(stream, lineterminator="\n")
-    table.writerow(header)
-    table.writerows([as_text(file, "./"), as_text(label), *numbers] for file, label, *numbers in lines)
-    return as_utf8(stream.getvalue())
+    kept = result.query.kept
+    frame = pd.DataFrame({"picture": [*map(as_utf8, result.all_names)], "class": None, "confidence": np.nan})
+    frame.loc[kept, "class"] = np.array([*map(as_utf8, result.labels)], dtype=object)
+    frame.loc[kept, "confidence"] = result.probabilities.max(axis=1)
+    chances = pd.DataFrame(result.probabilities, index=kept, columns=[as_utf8(f"p({name})") for name in result.classes])
+    return csv_of(pd.concat([frame, chances], axis=1))
 
 
 def said(result: "Classified") -> list[str]:

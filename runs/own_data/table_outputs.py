@@ -56,7 +56,6 @@ def write_clusters(result: "Clustered", store: "Store", settings: Sequence[str])
     named = table.label is not None
     found = Found(
         labels=labels,
-        confidence=confidence,
         others=[trials.labels[i].astype(np.int64) for i in np.flatnonzero(trials.given) if i != trials.chosen],
         requested=result.n_clusters,
         classes=contents.file.column(table.label).astype("str").to_numpy()[contents.rows] if named else None,
@@ -88,7 +87,7 @@ def write_fair_clusters(result: "FairResult", store: "Store", settings: Sequence
     data = table.read()
     place = _selected_weight(result)
     weights, labels, settled, chosen = found.weights.tolist(), found.labels, found.converged.tolist(), place
-    aware, targeted = knows_groups(config.method.kind), config.method.options.get("target") is not None
+    aware = knows_groups(config.method.kind)
     if weights[0] != 0 and aware:
         unfair = fit(_unfair(result)).found.labels[:1]
         weights, labels, settled = [0.0, *weights], np.concatenate([unfair, labels]), [True, *settled]
@@ -99,7 +98,6 @@ def write_fair_clusters(result: "FairResult", store: "Store", settings: Sequence
         contents=table.contents(),
         requested=result.n_clusters,
         groups=_groups(result, data),
-        targeted=targeted,
         points=data.values,
         weights=weights,
         labels=labels,
@@ -181,7 +179,7 @@ def _selected_weight(result: "FairResult") -> int:
 
 def _at(weight: float, command: "Command", output: str | None) -> str:
     """Return the command line for one weight; if an output is given, with its own output file."""
-    from runs.own_data.words import weight_name
+    from runs.own_data.page import weight_name
 
     changed = {"fairness_weight": weight_name(weight)}
     if output is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from runs.config.base import RunConfig
 from runs.figures.logged import file_stem
-from runs.figures.papers import DRAWN, drawing, listed
+from runs.figures.papers import drawing, drawn, listed
 from runs.figures.style import save
 from runs.record.query import NOTE, RunRow
 from runs.record.run_folders import RunFolders
@@ -93,7 +93,7 @@ def formulas(figures: Mapping[str, Sequence[Figure]], tracker: Tracker) -> dict[
 
 
 def _of_formulas(figure: Figure, tracker: Tracker) -> Figure:
-    if figure.name not in DRAWN or (known := drawing(figure.name)).schema is not RunConfig:
+    if figure.name not in drawn() or (known := drawing(figure.name)).schema is not RunConfig:
         return figure
     results = [known.read(config, tracker, silent) for config in known.configs(figure.name, "", (), silent)]
     with tempfile.TemporaryDirectory() as folder:

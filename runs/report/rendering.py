@@ -115,13 +115,6 @@ def verdict(status: str, text: str | None = None) -> Markup:
     )
 
 
-def percent(value: float, half_width: float) -> str:
-    """Return an accuracy, in [0, 1], and its half-width in percent; empty for NaN."""
-    if value != value:
-        return ""
-    return f"{100 * value:.2f}" + (f" ± {100 * half_width:.2f}" if half_width == half_width else "")
-
-
 def date(milliseconds: int | None) -> str:
     """The time in UTC, to the minute; empty if it is missing or out of the range of the calendar."""
     if milliseconds is None:

@@ -1,11 +1,10 @@
 """The whole site: read the record once, render every page, and move the folder into place.
 
 results/report/
-    index.html          counts of cells by paper and verdict, methods, the newest runs
+    index.html          counts of cells by paper and verdict, the newest runs
     papers/<work>.html  tables with verdicts and claims, figures
     claims.html, figures.html, errata.html
     experiments/        tables of experiments
-    methods/            explanation and results of each method
     runs/               an entry for every run that contributes a number to a page
     figures/, style.css, results.css, sort.js, icon.svg
 """
@@ -21,11 +20,10 @@ from runs.config.configs import EvaluateConfig
 from runs.record.code_version import code_version
 from runs.record.query import RunRow, read_runs
 from runs.report.figures import read_figures
-from runs.report.methods import Method, method_pages, methods
 from runs.report.outcomes import CLAIMS, ERRATA, FIGURES, Outcomes
 from runs.report.papers import RESULTS, Reader
 from runs.report.provenance import Provenance
-from runs.report.rendering import ASSETS, TEMPLATES, Renderer, Site, date, link, percent, sections
+from runs.report.rendering import ASSETS, TEMPLATES, Renderer, Site, date, link, sections
 from runs.report.sections import Section, table_of
 from runs.storage.disk import put_in_place
 from runs.storage.locks import Say, silent
@@ -96,9 +94,9 @@ def _pages(
     provenance = Provenance(rows, tracker.place if tracker.is_server else None)
     results = [row for row in rows if row.status == "FINISHED" and row.experiment.startswith(RESULTS)]
     reader = Reader(results, tracker, shipped_results())
-    papers, experiments, known = reader.papers(), reader.experiments(asked), methods(rows)
+    papers, experiments = reader.papers(), reader.experiments(asked)
     of_papers = [(paper.work, paper.path) for paper in papers]
-    navigation = (("Overview", INDEX), *of_papers, CLAIMS, FIGURES, ERRATA, ("Methods", f"{INDEX}#methods"), RUNS)
+    navigation = (("Overview", INDEX), *of_papers, CLAIMS, FIGURES, ERRATA, RUNS)
     site = Site(
         run=provenance.href,
         navigation=navigation,
@@ -109,22 +107,10 @@ def _pages(
     renderer = Renderer(site)
     outcomes = Outcomes(papers, read_figures(rows, tracker, drawings()), experiments, renderer)
     yield from outcomes.pages()
-    for method in known:
-        yield from method_pages(method, renderer, tracker)
-    own = sections([_methods(known), _newest(rows, renderer)])
+    own = sections([_newest(rows, renderer)])
     yield renderer.page(INDEX, "The papers and the record of runs", (), ABOUT, outcomes.overview(INDEX) + own)
     yield from provenance.pages(renderer)
     yield _experiments(rows, provenance, renderer)
-
-
-def _methods(known: Sequence[Method]) -> Section:
-    rows = [(link(INDEX, one.path, one.name), one.properties, str(len(one.results))) for one in known]
-    about = (
-        "Inductive: a query's label depends on the support alone. Transductive: also on the other queries of its task. "
-        "Balanced: takes every class to have equally many queries."
-    )
-    table = table_of(["method", "*kind", "own results"], rows, about, sortable=True)
-    return Section("Methods", tables=[table], anchor="methods")
 
 
 def _newest(rows: Sequence[RunRow], renderer: Renderer) -> Section:
@@ -138,13 +124,16 @@ def _newest(rows: Sequence[RunRow], renderer: Renderer) -> Section:
         (
             renderer.run_link(INDEX, run.run_id, run.name),
             run.experiment,
-            run.status.lower(),
-            percent(*(run.metrics.get(name, float("nan")) for name in ("accuracy", "accuracy_ci95"))),
+            " ".join([run.status.lower(), run.tags.get("ended", "")[:300]]),
+            *(
+                f"{100 * run.metrics[name]:.2f}" if name in run.metrics else ""
+                for name in ("accuracy", "accuracy_ci95")
+            ),
             date(run.start),
         )
         for run in last
     ]
-    table = table_of(["run", "*experiment", "*status", "accuracy, %", "*began (UTC)"], shown)
+    table = table_of(["run", "*experiment", "*status", "accuracy, %", "±", "*began (UTC)"], shown, sortable=True)
     return Section("Newest runs", [f"Runs in the record: {', '.join(words)}."], tables=[table], anchor="newest")
 
 

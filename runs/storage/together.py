@@ -61,7 +61,7 @@ def check_place(key: str, place: Path, ending: str = "") -> None:
             with tempfile.TemporaryFile(dir=place.absolute().parent):
                 pass
         except OSError as error:
-            is_missing = isinstance(error, FileNotFoundError)
+            is_missing = not place.absolute().parent.is_dir()
             why = "does not exist" if is_missing else f"is not writable ({error.strerror})"
             problem = f"cannot be written: its folder {why}; give another path"
     if problem:

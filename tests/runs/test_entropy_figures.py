@@ -60,9 +60,9 @@ def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
 
 def test_the_shares_of_neighbours_in_one_cluster_are_those_of_the_runs(store, tracker):
     given = ["points=30", "network.views=1,0", "epochs=2", "network.batch_size=60", "seed=0,3"]
-    configs = entropy.RANDOM_CUTS.configs("entropy/2", "", given, print)
+    configs = drawing("entropy/2").configs("entropy/2", "", given, print)
     results = clustering(configs, store, tracker)
-    titles = [axes.get_title() for axes in entropy.RANDOM_CUTS.draw(results).axes if axes.get_title()]
+    titles = [axes.get_title() for axes in drawing("entropy/2").draw(results).axes if axes.get_title()]
     heads = ["no views, seed 0", "no views, seed 3", "1 view, seed 0", "1 view, seed 3"]
     assert [title.partition(":")[0] for title in titles] == heads
     by_head = {title.partition(": ")[0]: title.partition(": ")[2] for title in titles}
@@ -76,7 +76,7 @@ def test_the_shares_of_neighbours_in_one_cluster_are_those_of_the_runs(store, tr
         shares.append(np.mean(same))
         seen = "1 view" if result.config.network.options["views"] else "no views"
         assert by_head[f"{seen}, seed {result.config.seed}"] == f"{np.mean(same):.2f}"
-    caption = entropy.RANDOM_CUTS.caption(results)
+    caption = drawing("entropy/2").caption(results)
     assert f"{min(shares[:2]):.2f} to {max(shares[:2]):.2f} with 1 view" in caption
     assert f"{min(shares[2:]):.2f} to {max(shares[2:]):.2f} with no views" in caption
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from clustering.foundation.errors import InputError
 from runs.cache import Store
@@ -17,7 +16,6 @@ from runs.cli import main
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
 from runs.figures import papers
 from runs.figures.drawing import plot_names
-from runs.figures.logged import logged_figure
 from runs.figures.style import FORMATS
 from runs.record.query import NOTE
 from runs.stages.pipeline import Tuning, evaluation, tune
@@ -91,20 +89,6 @@ def read(made):
     """How the first figure is drawn, and what it reads."""
     drawing = papers.drawing("thesis/4.1")
     return drawing, [drawing.read(tuning.config, made.tracker, print) for tuning in made.tunings]
-
-
-def blank(*_):
-    return Figure(figsize=(1, 1))
-
-
-def undrawn(drawing):
-    """With an empty picture, for what becomes of its files."""
-
-    def draw(_):
-        return blank()
-
-    draw.__module__ = drawing.draw.__module__
-    return dataclasses.replace(drawing, draw=draw)
 
 
 def drawn(store, number):
@@ -185,25 +169,6 @@ def test_the_verb_saves_prints_and_logs_and_then_reuses(made, capsys):
     assert len(runs_of(made.tracker, "figure/thesis/4.1")) == 1 + len(earlier)
 
 
-@pytest.mark.parametrize("damage", ["gone", "changed"])
-def test_a_logged_figure_that_is_not_whole_is_drawn_again(made, read, notes, damage):
-    drawing, found = read
-    what = (TUNED, undrawn(drawing), found, made.store, made.tracker)
-    first = logged_figure(*what, force=True)
-    before = [path.read_bytes() for path in first.files]
-    (artefact,) = made.store.artifacts.glob(f"**/{first.run_id}/**/*.pdf")
-    if damage == "gone":
-        artefact.unlink()
-    else:
-        artefact.write_bytes(artefact.read_bytes()[:-1])
-    second = logged_figure(*what, say=notes.note)
-    assert not second.reused
-    assert second.run_id != first.run_id
-    assert "missing or damaged" in notes
-    assert [path.read_bytes() for path in second.files] == before, "the same figure is the same file"
-    assert logged_figure(*what).run_id == second.run_id
-
-
 def test_a_result_that_is_gone_or_damaged_is_named(made, trained, tracker, notes):
     copy_results(made.store.root, trained)
     one, five = made.tunings
@@ -255,16 +220,16 @@ def test_what_makes_no_figure(trained, typed, capsys, name, more, words):
 def test_every_figure_of_the_papers_is_drawn_or_is_a_sketch():
     rows = {row["name"]: row["can be drawn"] for row in papers.listed()}
     assert list(rows) == [*(figure.name for figure in figures()), *papers.OWN]
-    assert {name for name, drawn in rows.items() if drawn == "yes"} == {*papers.DRAWN, *papers.OWN}
+    assert {name for name, drawn in rows.items() if drawn == "yes"} == {*papers.drawn(), *papers.OWN}
     for figure in figures():
-        assert (figure.name in papers.DRAWN) == figure.data_like
+        assert (figure.name in papers.drawn()) == figure.data_like
         if not figure.data_like:
             assert rows[figure.name].startswith("is a sketch")
             with pytest.raises(InputError, match=figure.name):
                 papers.drawing(figure.name)
 
 
-@pytest.mark.parametrize("name", papers.DRAWN)
+@pytest.mark.parametrize("name", papers.drawn())
 def test_every_figure_that_is_drawn_parses(name):
     drawing, left_out = papers.drawing(name), []
     printed = drawing.configs(name, "", [], left_out.append)

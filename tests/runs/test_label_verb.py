@@ -113,9 +113,6 @@ def test_wrong_labels(here, capsys, text, message):
         (("features.npy", "--show", "text"), "show= applies to a table"),
         (("features.npy", "--classes", "a,a"), "classes: the class 'a' is given twice"),
         (("features.npy", "--pictures", "nothing"), "pictures: nothing: no such file"),
-        (("features.npy", "--truth", "side"), "truth= applies to a table"),
-        (("table.parquet", "--truth", "sides"), "unknown column 'sides'"),
-        (("table.parquet", "--show", "text", "--truth", "text"), "the column 'text' would be seen on the page"),
         (("features.npy", "--port", "70000"), "port must be between 0 and 65535"),
         (("features.npy", "--json"), "add --finish"),
         (("features.npy", "strategy=simpleshot,laplacianshot"), "label accepts one value of every key"),
@@ -256,6 +253,3 @@ def test_kill_9_loses_no_answer_and_ctrl_c_records_the_session(here, child_envir
     assert 0 < run.data.metrics["estimated_accuracy_low"] < run.data.metrics["estimated_accuracy"] <= 1
     names = {file.path for file in tracker.client.list_artifacts(facts["run"])}
     assert {"config.yaml", "journal.jsonl", "table-labels.csv", "table-labels.parquet"} <= names
-    known = json.loads(ends(capsys, *COMMAND[2:], "--truth", "side", "--finish", "--json").out)
-    assert (known["reused"], known["true_accuracy"]) == (False, 1)
-    assert tracker.get(known["run"]).data.metrics["true_accuracy"] == 1

@@ -47,7 +47,7 @@ def test_the_same_rows_come_out_with_clusters_and_a_page(fair, people, tmp_path)
     assert list(after.columns) == [*before.columns, "cluster"]
     assert fairness_error(after["cluster"], after["sex"]) < 0.01
     page = (tmp_path / "out.html").read_text()
-    assert "Of 100 rows of the whole table, 33 have sex = Female, 67 have sex = Male." in text(page)
+    assert re.search(r"sex = Female 0 .* 33 %", text(page))
     assert f"path={people}" in page
     assert (tmp_path / "out.html").as_uri() in seen.err
     (tmp_path / "out.html").unlink()
@@ -94,7 +94,7 @@ def test_a_method_without_a_weight_is_held_against_the_unfair_one(fair, store):
     assert code == 0, seen.err
     for record in json.loads(seen.out):
         seen = text((store.root / record["page"]).read_text())
-        assert "Without fairness, the largest" in seen
+        assert "without fairness, and with it" in seen
         assert "has no fairness_weight" in seen
 
 
@@ -104,11 +104,11 @@ def test_combinations_and_shares_that_were_asked_for(fair, store):
     code, seen = fair(*several, "intersectional=true")
     assert code == 0, seen.err
     page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
-    assert "17 have sex / member = Female / 0" in page
+    assert "sex / member = Female / 0" in page
     code, seen = fair("n_clusters=2", "columns=income", "target=[Male: 0.5, Female: 0.5]", *WEIGHTS, "--json")
     assert code == 0, seen.err
     page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
-    assert "The target, of 100 rows of a cluster: 50 have sex = Female, 50 have sex = Male." in page
+    assert re.search(r"sex = Female 0 .* 50 %", page)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_method_that_knows_of_no_groups_is_not_said_to_be_fair(fair, store):
     page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
     assert "This method does not use sex" in page
     assert "Method: KMeans." in page
-    for word in ("done twice", "Without fairness", "with fairness", "nan", "price"):
+    for word in ("without fairness", "with fairness", "nan", "price"):
         assert word not in page.lower()
 
 

@@ -11,13 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.datasets.table import Table
-from clustering.evaluation.profiles import Trait
 from fairness.datasets.table import Table as FairTable
 from fairness.groups import groups_of
 from runs.own_data.clusters import DOTS, Found, clusters_page
 from runs.own_data.fairness import FairClusters, fairness_page, other_weights
-from runs.own_data.page import Command, Page
-from runs.own_data.words import Kind, compared, farther, number, of_hundred, percent, weight_name
+from runs.own_data.page import Command, Page, number, percent, weight_name
 from tests.runs.pages import text
 
 BAD = "<script>alert(1)</script>"
@@ -32,12 +30,7 @@ def clusters(folder: Path, frame: pd.DataFrame, labels: list[int], command=("dat
     path = folder / "rows.csv"
     frame.to_csv(path, index=False)
     own = np.array(labels)
-    known = {
-        "labels": own,
-        "confidence": np.linspace(0.4, 1, len(own)),
-        "others": [own] * 3,
-        "requested": len(set(own)),
-    }
+    known = {"labels": own, "others": [own] * 3, "requested": len(set(own))}
     contents = Table(path=str(path)).contents()
     return clusters_page(contents, Found(**known | changes), Command("cluster", command), "other")
 
@@ -52,7 +45,6 @@ def fair(folder: Path, frame: pd.DataFrame, labels, sensitive=("sex",), target=N
         "contents": table.contents(),
         "requested": 1 + max(map(max, labels)),
         "groups": groups if target is None else replace(groups, target=np.array(target)),
-        "targeted": target is not None,
         "points": table.read().values,
         "weights": [10.0 * i for i in range(len(labels))],
         "labels": np.array(labels, dtype=np.uint8),
@@ -82,15 +74,19 @@ APART, HALF, MIXED = [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0, 1], [0, 0, 
 
 
 def test_clusters_are_described_as_counting_gives(tmp_path, ages):
+    frame = ages.assign(job=["cook"] * 3 + ["clerk"] * 3, since=["2020-01-01", "2020-01-03"] * 3)
+    frame.loc[3:, "since"] = ["2021-05-01", "2021-05-02", "2021-05-03"]
     classes = np.array(["young"] * 3 + ["old"] * 3)
-    seen = text(page(clusters(tmp_path, ages, [0, 0, 0, 1, 1, 1], classes=classes)))
+    seen = text(page(clusters(tmp_path, frame, [0, 0, 0, 1, 1, 1], classes=classes)))
     for words in (
-        "The 6 rows were divided into 2 groups of similar rows. The method used only these columns",
+        "The 6 rows were divided into 2 groups of similar rows.",
         "age 22 62 ",
-        "member 33 % 100 %",
+        "member 0.333 1 ",
+        "job: clerk 0 % 100 %",
+        "since 2020-01-01 2021-05-02",
+        "Used as categories: job.",
         "4 times",
         "100 % of the rows were in the same group",
-        "1 row below 50 %",
         "old 0 3 young 3 0",
         "Not used: who (text that differs in every row, such as names)",
         "transduce cluster dataset=table n_clusters=3",
@@ -100,32 +96,17 @@ def test_clusters_are_described_as_counting_gives(tmp_path, ages):
 
 
 def test_what_the_method_was_given_lost_groups_and_unstable_ones(tmp_path, ages):
-    told = {"given": ["the groups of 2 rows"], "names": ["<old>"], "confidence": np.full(6, np.nan), "requested": 3}
+    told = {"given": ["the groups of 2 rows"], "names": ["<old>"], "requested": 3}
     other = np.array([0, 1, 0, 1, 0, 1])
     seen = text(page(clusters(tmp_path, ages, [0, 0, 0, 1, 1, 1], others=[other] * 3, **told)))
-    assert "The method was given the groups of 2 rows; for the other rows" in seen
+    assert "The method was given the groups of 2 rows." in seen
     assert "0 (<old>)" in seen
     assert "3 groups were requested, but 1 of them have no rows" in seen
-    assert "This method does not report how clearly" in seen
     assert "67 % of the rows" in seen
-    assert "not stable" in seen
     assert "method=other" in seen
     seen = text(page(clusters(tmp_path, ages, [0, 0, -1, 1, 1, 1], others=[])))
-    assert "1 row in no group" in seen
+    assert "1 rows are in no group" in seen
     assert "The method was run once" in seen
-
-
-def test_categories_are_described_by_their_shares_and_dates_as_dates(tmp_path, ages):
-    frame = ages.assign(job=["cook"] * 3 + ["clerk"] * 3, since=["2020-01-01", "2020-01-03"] * 3)
-    frame.loc[3:, "since"] = ["2021-05-01", "2021-05-02", "2021-05-03"]
-    seen = text(page(clusters(tmp_path, frame, [0, 0, 0, 1, 1, 1])))
-    for words in (
-        "job much more often clerk",
-        "job: clerk 0 % 100 %",
-        "since 2020-01-01 2021-05-02",
-        "categories: job.",
-    ):
-        assert words in seen, words
 
 
 @pytest.mark.parametrize("labels", [[0] * 6, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 1]])
@@ -143,17 +124,11 @@ def test_the_picture_of_many_rows_stays_small(tmp_path):
 
 def test_fair_clusters_are_described_as_counting_gives(tmp_path, people):
     seen = said(fair(tmp_path, people, [APART, MIXED]))
-    for words in (
-        "Of 100 rows of the whole table, 50 have sex = f, 50 have sex = m.",
-        "Without fairness, the largest difference from the whole table is in cluster 0: 100 of 100 rows have sex = f",
-        "With fairness, the largest difference from the whole table is in cluster 0: 50 of 100",
-        "4 rows (50 %) in another cluster than without fairness",
-        "More fairness of this kind is not possible",
-    ):
-        assert words in seen, words
+    assert "4 rows are in another cluster than without fairness" in seen
+    assert re.search(r"sex = f 0 100 % 50 % \d+ to \d+ 50 % 1 ", seen)
     assert "For less fairness" not in seen  # that were none
     seen = said(fair(tmp_path, people, [APART, HALF]))  # clusters are called like those with most rows in common
-    assert "2 rows (25 %) in another cluster" in seen
+    assert "2 rows are in another cluster" in seen
     assert "For more fairness: transduce fair fairness_weight=100" in seen
     assert other_weights(fair(tmp_path, people, [APART, HALF, MIXED], chosen=1)) == {"more": 20}
     assert other_weights(fair(tmp_path, people, [APART, HALF, MIXED])) == {"less": 10}
@@ -190,22 +165,18 @@ def test_shares_and_distances_are_those_of_loops(tmp_path_factory, drawn):
 
 def test_what_is_wrong_with_fair_clusters_is_said(tmp_path, people):
     seen = said(fair(tmp_path, people, [APART, APART], requested=3))
-    assert "Also with fairness, cluster 0 has no row with sex = m" in seen
+    assert "cluster 0 has no row with sex = m" in seen
     assert "3 clusters were requested, but 1 of them have no rows" in seen
-    assert "none. No row is in another cluster" in seen
     assert "None of the weights" in said(fair(tmp_path, people, [APART, MIXED], chosen=0))
     assert "stopped at max_iter" in said(fair(tmp_path, people, [APART, HALF], settled=[True, False]))
     labels = [0, 1, 2, 0, 1, 2, 0, 1]
     seen = said(fair(tmp_path, people.assign(sex=list("ffffmmxx")), [labels, labels]))
     assert "sex = x has 2 rows, which cannot be in each of 3 clusters" in seen
     seen = said(fair(tmp_path, people, [APART, HALF], target=[0.25, 0.75]))
-    assert "The target, of 100 rows of a cluster: 25 have sex = f, 75 have sex = m." in seen
-    assert "Not all clusters can reach the target" in seen
+    assert re.search(r"sex = f 0 .* 25 % .* sex = m 0 .* 75 %", seen)
     seen = said(fair(tmp_path, people, [APART, MIXED], weights=[0.0, np.nan]))
     assert "has no fairness_weight" in seen
     assert "nan" not in seen
-    seen = said(fair(tmp_path, people.assign(old=[0, 0, 1, 1] * 2), [APART, MIXED], sensitive=("sex", "old")))
-    assert "Each of sex, old is considered separately" in seen
 
 
 def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages, people):
@@ -223,18 +194,12 @@ def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages, people):
         assert "default-src 'none'" in shown
 
 
-@given(st.floats(-3, 3), st.floats(0, 1), st.floats(0.01, 50))
-def test_words_go_with_the_sign_and_the_size(difference, share, ratio):
-    words = compared(Trait("age", 2, 1, difference), Kind("age")).words
-    assert ("higher" in words) == (difference >= 0.2)
-    assert ("lower" in words) == (difference <= -0.2)
-    assert ("much" in words) == (abs(difference) >= 0.8)
+@given(st.floats(0, 1))
+def test_all_and_nothing_are_exact(share):
     assert (percent(share) == "0 %") == (share == 0)
-    assert (of_hundred(share) == "100") == (share == 1)
-    assert ("nearer" in farther(ratio)) == (ratio <= 0.995)
-    assert ("farther" in farther(ratio) or "times" in farther(ratio)) == (ratio >= 1.005)
+    assert (percent(share) == "100 %") == (share == 1)
 
 
 def test_numbers_are_short():
-    assert [number(v) for v in (0, 52_134.4, 2019.2, -3.14159, 0.00001)] == ["0", "52,134", "2019", "-3.14", "1.0e-05"]
+    assert [number(v) for v in (0, 52_134.4, 2019.2, -3.14159, 0.00001)] == ["0", "52,134", "2019", "-3.14", "1e-05"]
     assert [weight_name(weight) for weight in (0, 0.1234567, 12345, 8617.7)] == ["0", "0.1235", "12345", "8618"]

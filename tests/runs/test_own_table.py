@@ -43,7 +43,7 @@ def test_the_same_rows_come_out_with_clusters_and_a_page(cluster, people, tmp_pa
     assert after["cluster"].nunique() == 2
     assert after["confidence"].between(0.5, 1).all()
     page = (tmp_path / "out.html").read_text()
-    assert "much higher height" in page
+    assert "Typical rows" in page
     assert "3 times" in page
     assert f"path={people}" in page
     assert str(tmp_path / "out.csv") in seen.err
@@ -92,8 +92,7 @@ def test_clusters_have_the_names_of_known_labels(cluster, people, tmp_path, endi
     page = (tmp_path / "out.html").read_text()
     assert "0 (adult)" in page
     assert "1 (zebra)" in page
-    assert "The method was given the groups of 2 rows; for the other rows it used only these columns" in page
-    assert "knows nothing about their meaning" not in page
+    assert "The method was given the groups of 2 rows." in page
     code, seen = cluster(*given, "n_clusters=3", path=path)
     assert code == 0, seen.err
 

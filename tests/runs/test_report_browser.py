@@ -78,10 +78,10 @@ def test_served_it_asks_its_own_host_alone(site, browser):
         place = f"http://127.0.0.1:{server.server_port}/"
         browser.requests.clear()
         browser.complaints.clear()
-        browser.open(f"{place}methods/laplacianshot.html")
+        browser.open(f"{place}experiments/tiny.html")
         asked = set(browser.requests) - {f"{place}icon.svg"}  # which a window without a bar leaves out
         server.shutdown()
-    assert asked == {f"{place}{name}" for name in ("methods/laplacianshot.html", "style.css", "results.css", "sort.js")}
+    assert asked == {f"{place}{name}" for name in ("experiments/tiny.html", "style.css", "results.css", "sort.js")}
     assert browser.complaints == []
 
 
@@ -104,11 +104,10 @@ def test_the_first_key_press_offers_to_skip_to_the_content(site, browser):
 
 def test_a_heading_sorts_its_column_both_ways(site, browser):
     browser.open((site / "index.html").as_uri())
-    column = (
-        "[...document.querySelectorAll('table[data-sortable] tbody tr')].map(row => Number(row.cells[2].textContent))"
-    )
+    rows = "[...document.querySelectorAll('table[data-sortable] tbody tr')]"
+    column = f"{rows}.map(row => Number(row.cells[3].textContent)).filter(Boolean)"
     before = browser.value(column)
-    button = "document.querySelectorAll('table[data-sortable] th button')[2]"
+    button = "document.querySelectorAll('table[data-sortable] th button')[3]"
     browser.value(f"{button}.focus()")
     press(browser, "Enter", 13)
     assert browser.value(column) == sorted(before) != before
@@ -138,7 +137,7 @@ def test_text_stands_out_from_its_background(site, browser, dark):
             return [e.tagName + '.' + e.getAttribute('class'), front,
                 getComputedStyle(behind ?? document.body).backgroundColor];
         })"""
-    for name in ("index.html", "methods/laplacianshot.html", "experiments/tiny.html", "papers/thesis.html"):
+    for name in ("index.html", "experiments/tiny.html", "papers/thesis.html"):
         browser.open((site / name).as_uri(), dark=dark)
         for element, front, behind in {tuple(row) for row in browser.value(script)}:
             bright, dim = sorted((luminance(front), luminance(behind)), reverse=True)

@@ -7,8 +7,7 @@ import pytest
 
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.output import Console
-from runs.figures.accuracy import accuracy_figure
-from runs.figures.descent import descent_figure
+from runs.figures.quickstart import accuracy_figure, descent_figure
 from runs.figures.style import save
 from runs.record.query import RunRow, config_tags, read_runs
 from runs.stages.pipeline import evaluation

@@ -10,7 +10,7 @@ from runs.config.configs import ClusterConfig, parse
 from runs.figures import xsdc_curves as xsdc
 from runs.figures import xsdc_maps
 from runs.figures.accuracy_along import ACCURACY, by_seed, differences, lines_figure
-from runs.figures.papers import DRAWN, drawing
+from runs.figures.papers import drawing, drawn
 from runs.stages.clustering.stage import clustering, points_of, recorded_clustering
 from runs.stages.clustering.trials import known_labels
 
@@ -178,7 +178,7 @@ def test_configs_of_the_figures():
     assert len(sensitivity) == 15
 
 
-@pytest.mark.parametrize("name", [name for name in DRAWN if name.startswith("xsdc/")])
+@pytest.mark.parametrize("name", [name for name in drawn() if name.startswith("xsdc/")])
 def test_every_figure_has_a_small_variant(name):
     """Digits of scikit-learn: nothing to fetch, and few steps in small batches."""
     configs = drawing(name).configs(name, "digits", [], print)

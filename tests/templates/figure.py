@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from runs.config.configs import EvaluateConfig
 from runs.figures.drawing import Drawing
 from runs.figures.style import COLUMN, new_figure, series, styled
-from runs.stages.pipeline import recorded_evaluation
 from runs.stages.results import Result, in_common
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ def _shots(result: Result) -> str:
 DRAWING = Drawing(
     schema=EvaluateConfig,
     settings={"benchmark": "mini", "strategy": "laplacianshot", "shot": "1,5", "tasks": "1000"},
-    read=recorded_evaluation,
-    run_ids=lambda result: [result.run_id],
     draw=spread_figure,
     caption=spread_caption,
 )

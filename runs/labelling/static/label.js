@@ -366,7 +366,6 @@ async function download(format) {
   }
 }
 
-window.addEventListener("beforeunload", (event) => answers.size && event.preventDefault());
 document.addEventListener("visibilitychange", () => document.hidden || poll());
 for (const name of ["one", "grid"]) {
   $(`tab-${name}`).addEventListener("click", () => show(name));

@@ -1,5 +1,5 @@
 // Answers on their way to the server, one request after the other, and the state that comes back. An answer counts when
-// the server has replied that it is on disk; until then it is kept here and in the storage of this tab.
+// the server has replied that it is on disk; until then it is kept here and in the storage of the browser.
 
 import { $, answers, asked, client, conflicts, count, current, inWords, isOpen, items, know, lists, page } from "./model.js";
 import { Refused, say, STATES } from "./model.js";
@@ -58,16 +58,32 @@ export function drop(answer) {
   page.render();
 }
 
+// Kept in the storage of the browser under the name of this window, so that they outlive the server, the page and the tab.
+const place = (window) => `unsaved ${page.state.name} ${window}`;
+
 function keep() {
-  const key = `unsaved ${page.state.name}`;
-  if (answers.size) sessionStorage.setItem(key, JSON.stringify([...answers.values()]));
-  else sessionStorage.removeItem(key);
+  if (answers.size) localStorage.setItem(place(client), JSON.stringify([...answers.values()]));
+  else localStorage.removeItem(place(client));
 }
 
-function restore(name) {
-  const kept = JSON.parse(sessionStorage.getItem(`unsaved ${name}`) ?? "[]");
+// Answers of this window before it was loaded again, and of windows that were closed: those that are open hold a lock.
+async function restore() {
+  take(place(client));
+  if (!navigator.locks) return; // only pages of this machine have them
+  navigator.locks.request(place(client), () => new Promise(() => {}));
+  const open = (await navigator.locks.query()).held.map(({ name }) => name);
+  for (const key of Object.keys(localStorage)) if (key.startsWith(place("")) && !open.includes(key)) take(key);
+}
+
+function take(key) {
+  const kept = JSON.parse(localStorage.getItem(key) ?? "[]").filter(({ id }) => !answers.has(id));
   for (const answer of kept) answers.set(answer.id, { ...answer, refused: "" });
-  if (kept.length) queue.push({ answers: [...answers.values()] });
+  if (kept.length) queue.push({ answers: kept.map(({ id }) => answers.get(id)) });
+  if (key !== place(client)) {
+    keep();
+    localStorage.removeItem(key);
+    drain();
+  }
 }
 
 async function drain() {
@@ -162,8 +178,9 @@ async function sendClass(job) {
 }
 
 function apply(next) {
-  if (page.state === null) restore(next.name);
+  const first = page.state === null;
   page.state = next;
+  if (first) restore();
   const ids = next.batch.map(know);
   const isNew = ids.some((id) => !lists.one.includes(id));
   if (isNew) page.undone = page.undone.filter((id) => items.get(id).state === "open" || answers.has(id));
