@@ -111,16 +111,6 @@ def test_the_census_is_read_by_its_columns(tmp_path, monkeypatch):
         built.read()
 
 
-def test_points_like_the_census():
-    built = DATASETS.load("census_like")(points=20_000)
-    found, again = built.read(), built.read()
-    np.testing.assert_array_equal(found.values, again.values)
-    assert found.values.shape == (20_000, 25)
-    assert found.values.dtype == np.float32
-    assert (found.sensitive["sex"] == 0).mean() == pytest.approx(0.4847, abs=0.03)
-    assert DATASETS.load("census_like")(points=10, seed=1).read().values[0, 0] != found.values[0, 0]
-
-
 @pytest.mark.parametrize("name", ["adult", "bank", "census"])
 def test_without_its_files_it_says_what_to_put_where(name, tmp_path):
     for root, words in (

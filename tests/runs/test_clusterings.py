@@ -7,7 +7,7 @@ import pytest
 
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
-from runs.stages.clustering.stage import clustering, plan, stage_of
+from runs.stages.clustering.stage import clustering, stage_of
 from tests.runs.records import copy_results, runs_of
 
 SMALL = ["method=slk_mean_shift", "dataset=spirals", "arms=3", "points=10", "starts=3"]
@@ -80,30 +80,6 @@ def test_a_trial_is_what_the_estimator_gives_alone(clustered_results):
         model.set_params(**trials.settings[trials.setting[i]]).fit(data.values)
         assert (model.labels_ == trials.labels[i]).all()
         assert model.objective_ == pytest.approx(trials.objective[i])
-
-
-def test_methods_share_a_graph(asked, store, tracker, notes):
-    alone = ("selection=null", "starts=1")
-    clustering(asked("method=slk_mean_shift,slk_byproduct", *alone), store, tracker, progress=notes)
-    assert notes.bars.count("neighbours, k = 5") == 1
-    clustering(asked(*alone, "n_neighbors=4,5", "normalize=null,l2"), store, tracker, progress=notes)
-    assert notes.bars.count("neighbours, k = 5") == 2
-    assert notes.bars.count("neighbours, k = 4") == 2
-
-
-def test_what_is_finished_is_used_again(clustered, asked, store, tracker, notes):
-    first = clustered
-    (again,) = clustering(asked("device=cpu"), store, tracker, progress=notes)
-    assert again.reused
-    assert again.run_id == first.run_id
-    for name, value in vars(first.trials).items():
-        if isinstance(value, np.ndarray):
-            np.testing.assert_array_equal(value, getattr(again.trials, name))
-    assert again.trials.metrics() == first.trials.metrics()
-    (forced,) = clustering(asked(), store, tracker, force=True)
-    assert not forced.reused
-    np.testing.assert_array_equal(forced.trials.labels, first.trials.labels)
-    assert [step.state for step in plan(asked("weight=0.65,0.7"), store).steps] == ["cached", "to do"]
 
 
 def test_the_key_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_path):

@@ -8,7 +8,6 @@ from fsl.benchmarks.augmentation import normalise
 from fsl.evaluation.closed_splits import ClosedSplitError, closed
 from fsl.features.conforming import conform
 from fsl.training.base import load_backbone
-from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
@@ -91,14 +90,3 @@ def test_classes_that_the_network_was_trained_on_are_refused(trained, tracker, c
 def test_a_closed_split_is_closed_in_the_target_too(trained, tracker, configs):
     with closed("novel"), pytest.raises(ClosedSplitError):
         evaluation(configs(TARGET), trained, tracker)
-
-
-def test_which_folder_is_missing_is_said_with_its_key():
-    for groups, key in (
-        (["benchmark=glyphs", "target=cub"], "target"),
-        (["benchmark=mini", "target=glyphs"], "benchmark"),
-    ):
-        (config,) = parse(EvaluateConfig, [*groups, "strategy=simpleshot"])
-        with pytest.raises(InputError, match=rf"{key}\.root=FOLDER"):
-            Lineage.of(config)
-    assert all(config.crosses for config in parse(EvaluateConfig, ["experiment=mini_to_cub"]))

@@ -5,14 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from runs.config import groups
 from runs.stages.fair.results import PATH, TradeOff
 from runs.stages.fair.stage import fair_clustering
-from runs.tables.claims.fair import SHOWN, check, objective_at
+from runs.tables.claims.fair import check, objective_at
 from runs.tables.evidence import look_up
 from runs.tables.formats.wording import legend
 from runs.tables.papers import recipe as recipes
@@ -54,13 +52,6 @@ def filled(store, row_results):
     root, results = row_results
     copy_results(root, store)
     return {result.config.method.name: result for result in results}
-
-
-def test_a_rival_for_two_groups_is_not_run_on_three():
-    table = paper_table("thesis/3.2", ["bank_thesis.root=here", "adult_thesis.root=here", "census.root=here"])
-    ran = {(config.method.name, config.dataset.name) for config in table.configs}
-    assert ("backurs", "bank_thesis") not in ran
-    assert {("fair_kmedian", "bank_thesis"), ("backurs", "adult_thesis")} <= ran
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, pytest.param({}, marks=pytest.mark.slow)])
@@ -177,41 +168,6 @@ def test_a_claim_that_does_not_hold_fails(change, claim):
     assert judged({})[claim].status == "not run"
 
 
-def test_the_rule_of_the_thesis_for_the_weight_is_judged_beside_the_weight_that_matches():
-    claim = "the smallest weight of the least error gives fair_kmedian the printed objective"
-    printed = judged({"fair_kmedian": made_up(objective=np.array([1.0, 2.0, 60.4]))})[claim]
-    assert (printed.setting, printed.status) == ("synthetic_unequal", "holds")
-    on_the_way = judged({"fair_kmedian": made_up(objective=np.array([1.0, 60.4, 69.1]))})[claim]
-    assert on_the_way.status == "fails"
-    assert "69.1 at error 0, weight 10, against 60.36 printed, at error 0.07" in on_the_way.evidence
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 9), st.floats(0, 9)), min_size=1, max_size=6), st.floats(0, 10), st.floats(0, 10)
-)
-def test_paths_at_equal_error(points, first, second):
-    errors, objectives = map(np.array, zip(*points, strict=True))
-    path = made_up(fairness_error=errors, objective=objectives, group_counts=np.ones((len(points), 2, 2), dtype=int))
-    low, high = (objective_at(path, error) for error in sorted((first, second)))
-    if low is None:
-        assert errors.min() > min(first, second) + SHOWN
-    else:
-        assert high is not None
-        assert high <= low + 1e-9, "more error allowed costs no more"
-        assert low >= objectives.min()
-    for error, objective in points:
-        assert objective_at(path, error) <= objective
-
-
-def test_nothing_is_known_between_weights_at_one_of_which_a_cluster_lacks_a_group():
-    counts = np.ones((3, 2, 2), dtype=np.int64)
-    counts[0, 0, 1] = 0
-    path = made_up(fairness_error=np.array([23.0, 1.0, 0.0]), group_counts=counts)
-    assert objective_at(path, 2.0) == 2.0, "not between 1 and 2, by the floor of the error"
-    assert objective_at(path, 23.0) == 1.0
-    assert objective_at(path, 0.5) == pytest.approx(3.0)
-
-
 def test_a_weight_that_loses_a_cluster_supports_no_claim():
     counts = np.ones((3, 2, 2), dtype=np.int64)
     counts[2, :, 0] = 0
@@ -232,14 +188,6 @@ def test_a_path_that_is_gone_fills_no_cell(filled, store, tracker, notes):
     assert not cells_of(table, ROW, "Ours")["objective"].results
     assert cells_of(table, ROW, "Backurs et. al.")["objective"].results
     assert "fills no cell" in notes
-
-
-def test_on_another_data_set_its_rows_become_one_with_weights_of_its_own(store):
-    table = paper_table("thesis/3.2@synthetic")
-    assert [row.name for row in table.rows] == ["synthetic"]
-    assert {config.fairness_weight for config in table.configs} == {None}
-    with pytest.raises(InputError, match="unknown dataset"):
-        paper_table("thesis/3.2@digits")
 
 
 FAIR = "verb: fair\nrows: {Synthetic: {fairness_weight: [0, 85]}}\n"

@@ -10,8 +10,7 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from runs.console import output as console
-from runs.tables.formats import FILES, lines, markdown, numbers, records, terminal, wording
-from runs.tables.formats import html as html_format
+from runs.tables.formats import FILES, numbers, records, terminal
 from runs.tables.papers.published import published_names
 from tests.runs.made_up import FINDINGS, SHARES, filled
 from tests.runs.pages import Reader, squeezed
@@ -105,62 +104,6 @@ def test_records_are_the_cells(name, share):
         assert line["verdict"] == (cell.verdict.status if cell.verdict else "")
 
 
-@everything
-def test_parts_hold_every_cell_once_and_fit(name, share):
-    table = filled(name, share)
-    shown = lines.lines(table)
-    for width in (60, 100, 160, 10**6):
-        parts = lines.parts(table, shown, width)
-        assert [column for columns in parts for column in columns] == list(table.columns)
-        places = [
-            (line.row, column)
-            for columns in parts
-            for _, some in lines.by_group(shown, columns)
-            for line in some
-            for column in columns
-            if line.first and column in line.pieces
-        ]
-        assert sorted(places, key=repr) == sorted(table.cells, key=repr)
-
-
-def test_html_is_accessible():
-    page = Reader(FILES["html"](filled("thesis/4.1", 0.5)))
-    tags = [tag for tag, _ in page.tags]
-    assert tags.count("caption") == 2  # the table and the claims
-    assert all("scope" in found for tag, found in page.tags if tag == "th")
-    assert all("href" not in found or found["href"][1:] in page.ids for tag, found in page.tags if tag == "a")
-    assert ("html", {"lang": "en"}) in page.tags
-    abbreviations = [
-        found["title"] for tag, found in Reader(FILES["html"](filled("thesis/2.2", 0.0))).tags if tag == "abbr"
-    ]
-    assert set(abbreviations) == {wording.ABBREVIATIONS["NMI"], wording.ABBREVIATIONS["ACC"]}
-
-
-def test_html_links_to_runs():
-    table = filled("thesis/4.1", 0.5, 2)
-    page = Reader(html_format.table(table, lambda run_id: f"runs.html#{run_id}"))
-    found = {link.partition("#")[2] for link in page.links if link.startswith("runs.html")}
-    assert found == {r.run_id for cell in table.cells.values() for r in cell.results}
-    assert not [link for link in Reader(html_format.table(table)).links if not link.startswith("#")]
-
-
-def test_verdicts_are_words_and_colours_only_beside_them(monkeypatch, capsys):
-    table = filled("thesis/4.1", 1.0)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    terminal.show(table, console.Console())
-    coloured = capsys.readouterr().out
-    monkeypatch.setenv("NO_COLOR", "1")
-    terminal.show(table, console.Console())
-    plain = capsys.readouterr().out
-    assert "\x1b[32m" in coloured
-    assert "\x1b[32m" not in plain
-    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == re.sub(r"\x1b\[[\d;]*m", "", plain)
-    assert "reproduced" in plain
-
-
 def test_on_another_benchmark_nothing_is_held_against_the_print():
     for share in (0.0, 0.7):
         table = filled("thesis/4.4@glyphs", share)
@@ -171,12 +114,3 @@ def test_on_another_benchmark_nothing_is_held_against_the_print():
         for record in records.records(table):
             assert record["published"] is record["difference"] is None
             assert record["verdict"] in ("other protocol", "not run")
-
-
-def test_footnotes_are_marked_in_order_and_found_below():
-    table = filled("thesis/4.1", 0.0)
-    text = markdown.markdown(table)
-    marks = list(dict.fromkeys(re.findall(r"\d<sup>([a-z]+)</sup>", text)))
-    assert [mark for mark in "abcd" if any(mark in m for m in marks)] == list("abcd")
-    for mark in "abcd":
-        assert f"- <sup>{mark}</sup> E" in text

@@ -5,18 +5,6 @@ import pytest
 from runs.stages.lineage import Lineage
 
 
-def test_a_seed_of_its_own_gives_other_tasks_and_another_training(configs):
-    (zero,), (one,) = configs(), configs("seed=1")
-    assert Lineage.of(zero).checkpoint != Lineage.of(one).checkpoint
-    assert Lineage.of(zero).evaluation(zero) != Lineage.of(one).evaluation(one)
-
-
-@pytest.mark.parametrize("key", ["device=auto", "batch=7", "results=elsewhere"])
-def test_how_it_is_run_is_no_part_of_the_key(configs, key):
-    (config,), (other,) = configs(), configs(key)
-    assert Lineage.of(config).evaluation(config) == Lineage.of(other).evaluation(other)
-
-
 @pytest.mark.parametrize("key", ["shot=2", "tasks=41", "split=validation", "epochs=4", "noise=61.0", "way=4"])
 def test_what_changes_the_result_is_part_of_the_key(configs, key):
     (config,), (other,) = configs(), configs(key)
@@ -49,8 +37,3 @@ def test_other_images_and_revisions_are_part_of_the_key(configs, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(module, part, 9)
             assert Lineage.of(config).evaluation(config) != evaluated
-
-
-def test_a_preset_and_its_values_have_one_key(configs):
-    (preset,), (typed,) = configs("shot=1"), configs("sampler=balanced", "sampler.shot=1")
-    assert Lineage.of(preset).evaluation(preset) == Lineage.of(typed).evaluation(typed)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -96,19 +95,6 @@ def test_a_run_is_repeated_from_its_config(mlflow, sweep, tmp_path, capsys) -> N
     assert again["key"] == run["tags.key"]
 
 
-def test_config_prints_what_omegaconf_reads_and_an_experiment_repeats(sweep, tiny_arguments, tmp_path, capsys) -> None:
-    from omegaconf import OmegaConf
-
-    words = [*tiny_arguments, "strategy=laplacianshot", "shot=3"]
-    assert main(["config", "evaluate", *words]) == 0
-    path = tmp_path / "printed.yaml"
-    path.write_text(capsys.readouterr().out)
-    OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    assert main(["evaluate", f"experiment={path}", f"results={sweep[0]}", "--json"]) == 0
-    (again,) = json.loads(capsys.readouterr().out)
-    assert again["reused"]
-
-
 OWN = """
 import pytorch_lightning as pl
 
@@ -152,10 +138,3 @@ def test_results_that_the_record_lost_are_logged_again(tmp_path, tiny_arguments,
     client = mlflow.MlflowClient(tracking_uri=f"sqlite:///{root / 'mlflow.db'}")
     experiments = [one.experiment_id for one in client.search_experiments()]
     assert client.search_runs(experiments, f"tags.key = '{first['key']}' and attributes.status = 'FINISHED'")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("package", ["timm", "mlflow.pytorch", "torchmetrics", "pytorch_lightning"])
-def test_packages_import_in_the_environment_without_ours(package: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", f"import {package}"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-600:]

@@ -30,15 +30,6 @@ def test_the_plan_makes_nothing_and_knows_what_is_there(tmp_path, configs, train
     ]
 
 
-def test_the_plan_of_many_is_the_plans_of_each(configs, trained, evaluate, tracker):
-    evaluate(configs())
-    many = configs("strategy=simpleshot,nearest", "shot=1,5", "seed=0,1")
-    each = {step for config in many for step in plan([config], trained).steps}
-    made = plan(many, trained).steps
-    assert set(made) == each
-    assert len(made) == len(each)
-
-
 @pytest.mark.slow
 def test_a_plan_does_without_mlflow(trained_results, tiny_arguments, child_environment):
     code = (

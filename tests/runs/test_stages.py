@@ -9,79 +9,11 @@ import torch
 
 from clustering.files.checksums import with_checksum
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.images import images_source
 from fsl.features.bank import FeatureBank
-from runs.cache import Store
-from runs.config.configs import EvaluateConfig, TrainConfig, parse
-from runs.record.query import read_runs
+from runs.config.configs import TrainConfig, parse
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
-from runs.track import Tracker
 from tests.runs.records import runs_of
-
-
-def test_from_nothing_to_results(trained_results, tiny_arguments, notes):
-    """The whole way was gone once for all tests; here is what it left."""
-    store = Store(trained_results)
-    tracker = Tracker(store)
-    (config,) = parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot"])
-    (run,) = runs_of(tracker, "evaluate/Tiny")
-    (training,) = runs_of(tracker, "train/Tiny")
-    assert run.info.status == training.info.status == "FINISHED"
-    assert run.info.run_name == "simpleshot 5w1s Tiny/conv4 s0"
-    assert training.info.run_name == "Tiny/conv4 s0"
-    metrics, tags_data = run.data.metrics, run.data.tags["data"]
-    assert metrics.keys() >= {"accuracy", "accuracy_ci95", "seconds_per_task", "iterations_mean", "seconds"}
-    assert 0.5 < metrics["accuracy"] <= 1
-    assert run.data.params["strategy"] == "simpleshot"
-    assert run.data.params["training.epochs"] == "3"
-    assert "strategy.transform" not in run.data.params, "a default"
-    (row,) = read_runs(tracker, "evaluate/Tiny")
-    assert row.params == {name: str(value) for name, value in config.flat().items()}
-    assert [(one.dataset.name, one.dataset.digest) for one in run.inputs.dataset_inputs] == [("tiny", tags_data)]
-    assert run.data.tags["training_run"] == training.info.run_id
-    tags = run.data.tags
-    assert (tags["way"], tags["shot"], tags["seed"], tags["split"], tags["strategy"]) == (
-        *("5", "1", "0", "novel"),
-        "simpleshot",
-    )
-    assert tags["data"] == training.data.tags["data"] == images_source(config.benchmark.build())
-    curve = tracker.client.get_metric_history(training.info.run_id, "train/loss_epoch")
-    assert len(curve) == 3
-    assert tracker.client.get_metric_history(training.info.run_id, "val/laplacianshot")
-    assert len(training.outputs.model_outputs) == 1
-    assert training.data.metrics["best_validation_accuracy"] > 0.2
-    # The config in the run is enough to run it again.
-    text = tracker.download(run.info.run_id, "config.yaml", store.tables.parent)
-    assert parse(EvaluateConfig, [f"experiment={text}"]) == [config]
-    (found,) = evaluation([config], store, tracker, progress=notes)
-    assert found.reused
-    assert found.accuracy == pytest.approx(metrics["accuracy"])
-    assert found.ci95 == pytest.approx(metrics["accuracy_ci95"])
-    assert notes.bars == [], "nothing is computed"
-
-
-def test_strategies_share_tasks_and_features(trained, evaluate, tiny_arguments, notes, monkeypatch):
-    import fsl.evaluation.episodic
-
-    calls = []
-    real = fsl.evaluation.episodic.evaluate
-    monkeypatch.setattr(
-        fsl.evaluation.episodic, "evaluate", lambda s, *a, **k: calls.append(list(s)) or real(s, *a, **k)
-    )
-    arguments = [*tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3"]
-    results = evaluate(parse(EvaluateConfig, arguments))
-    assert sorted(map(tuple, calls)) == [("simpleshot", "laplacianshot")] * 2
-    assert len({result.run_id for result in results}) == 4
-    assert notes.bars.count("evaluating") == 2
-    kept = [result for result in results if result.config.strategy.name == "laplacianshot"]
-    assert all(result.trace is not None for result in kept)
-    again = evaluate(parse(EvaluateConfig, arguments))
-    assert all(result.reused for result in again)
-    for old, new in zip(results, again, strict=True):
-        np.testing.assert_array_equal(new.accuracies, old.accuracies)
-        if old.trace is not None:
-            np.testing.assert_array_equal(new.trace, old.trace)
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "empty", "one byte", "other kind", "pipe"])
@@ -172,14 +104,6 @@ def retrain_a_little(path, target):
     save_file(weights, target, with_checksum(weights, header))
 
 
-def test_the_base_mean_is_that_of_the_base_features(trained, tracker, configs):
-    (config,) = configs()
-    base, novel = (features(config, split, trained, tracker) for split in ("base", "novel"))
-    torch.testing.assert_close(novel.base_mean, base.features.mean(dim=0))
-    torch.testing.assert_close(base.base_mean, novel.base_mean)
-    assert novel.class_names[0] == "novel 0"
-
-
 def test_a_damaged_checkpoint_is_trained_again(trained, tracker, tiny_arguments, notes):
     (config,) = parse(TrainConfig, [item for item in tiny_arguments if not item.startswith(("query", "tasks"))])
     made = checkpoint(config, trained, tracker)
@@ -193,35 +117,10 @@ def test_a_damaged_checkpoint_is_trained_again(trained, tracker, tiny_arguments,
     assert runs_of(tracker, "train/Tiny")[0].info.status == "FINISHED"
 
 
-@pytest.mark.parametrize(
-    ("keys", "words"),
-    [(["way=5,8"], "way=8"), (["shot=16"], "shot=16"), (["query=20"], "query=20")],
-)
-def test_impossible_tasks_are_refused_before_anything_is_trained(store, tracker, configs, keys, words):
-    with pytest.raises(InputError, match=words):
-        evaluation(configs(*keys), store, tracker)
-    assert not store.cache("checkpoint").exists()
-    assert not any(store.images.iterdir())
-    assert not any(path.name.startswith("evaluation") for path in store.locks.iterdir())
-    assert not runs_of(tracker, "evaluate/Tiny")
-
-
 def test_what_is_no_strategy_is_refused_before_anything_is_trained(store, tracker, configs):
     with pytest.raises(InputError, match=r"NoStrategy lacks a field transform"):
         evaluation(configs("strategy=tiny_plugins:NoStrategy"), store, tracker)
     assert not store.cache("checkpoint").exists()
-
-
-def test_a_strategy_that_fails_leaves_the_others_of_its_group_recorded(trained, evaluate, configs, tracker, notes):
-    mixed = ["strategy=simpleshot,tiny_plugins:Failing", "shot=1,2"]
-    with pytest.raises(RuntimeError, match="Failing: ZeroDivisionError: on purpose"):
-        evaluate(configs(*mixed))
-    states = {(run.data.params["strategy"], run.info.status) for run in runs_of(tracker, "evaluate/Tiny")}
-    assert states == {("simpleshot", "FINISHED"), ("tiny_plugins:Failing", "FAILED")}
-    for shot in (1, 2):
-        (line,) = (note for note in notes.notes if note.startswith(f"failed: Failing 5w{shot}s"))
-        assert "ZeroDivisionError: on purpose" in line
-    assert [result.reused for result in evaluate(configs("shot=1,2"))] == [True, True]
 
 
 def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkeypatch):
@@ -235,3 +134,15 @@ def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkey
     assert [run.info.status for run in runs_of(tracker, "evaluate/Tiny")] == ["FAILED"]
     assert not evaluate(configs())[0].reused
     assert evaluate(configs())[0].reused
+
+
+def test_a_strategy_that_fails_leaves_the_others_of_its_group_recorded(trained, evaluate, configs, tracker, notes):
+    mixed = ["strategy=simpleshot,tiny_plugins:Failing", "shot=1,2"]
+    with pytest.raises(RuntimeError, match="Failing: ZeroDivisionError: on purpose"):
+        evaluate(configs(*mixed))
+    states = {(run.data.params["strategy"], run.info.status) for run in runs_of(tracker, "evaluate/Tiny")}
+    assert states == {("simpleshot", "FINISHED"), ("tiny_plugins:Failing", "FAILED")}
+    for shot in (1, 2):
+        (line,) = (note for note in notes.notes if note.startswith(f"failed: Failing 5w{shot}s"))
+        assert "ZeroDivisionError: on purpose" in line
+    assert [result.reused for result in evaluate(configs("shot=1,2"))] == [True, True]

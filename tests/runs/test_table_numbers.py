@@ -1,7 +1,6 @@
 """Numbers of a table: digits as in print, units of their columns, differences that count."""
 
 import math
-import re
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from runs.tables.formats import numbers
 from runs.tables.papers.printed import Value
-from runs.tables.table import Cell, Column, Row, SeedResult, Table
+from runs.tables.table import Cell, Column, SeedResult
 from runs.tables.verdicts import Verdict
 from tests.runs.made_up import config, hostile
 
@@ -23,27 +22,6 @@ def test_what_was_found_has_the_digits_of_the_print(value, decimals):
     found = numbers.measured(hostile(["a"], ["b"]), cell, Column("x", unit=""))
     assert float(found) == float(printed)
     assert len(found.partition(".")[2]) == decimals
-
-
-def test_a_cell_without_a_print_has_the_digits_of_its_column():
-    column = Column("NMI", unit="")
-    printed, free = (
-        Cell(config(), results=(SeedResult(0, 0.88114, math.nan, 1, "r"),), published=value)
-        for value in (Value(0.81, ".81", None, "own"), None)
-    )
-    cells = {(Row("K-means"), column): printed, (Row("LK"), column): free}
-    table = Table("slk/2", "", (Row("LK"), Row("K-means")), (column,), cells)
-    assert numbers.measured(table, free, column) == numbers.measured(table, printed, column)
-
-
-@given(st.floats(-1e6, 1e6).filter(lambda value: abs(value) > 1e-3))
-def test_powers_of_ten_are_written_as_in_print(value):
-    cell = Cell(
-        config(), results=(SeedResult(0, value, math.nan, 1, "r"),), published=Value(1, "-1.80777e3", None, "own")
-    )
-    found = numbers.measured(hostile(["a"], ["b"]), cell, Column("x", unit=""))
-    assert re.fullmatch(r"-?\d\.\d{5}e-?\d", found)
-    assert float(found) == pytest.approx(value, rel=1e-5)
 
 
 def test_numbers_are_in_the_unit_of_their_column():

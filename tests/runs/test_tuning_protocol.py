@@ -1,14 +1,12 @@
 """What is tuned from which values: protocols, what is typed beside them, and how a config says it."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.groups import names
 from runs.config.overrides import Grid
-from runs.config.tuning_protocol import grid_of, steps_of
+from runs.config.tuning_protocol import steps_of
 from runs.stages.lineage import Lineage
 
 WEIGHTS = (0.1, 0.3, 0.5, 0.7, 0.8, 1.0, 1.2, 1.5)
@@ -114,15 +112,6 @@ def test_what_a_protocol_does_is_its_identity_not_its_name(mine):
         assert identity(first) != identity(mine(text.replace(*change), "other.yaml"))
     for key in ("shot=2", "seed=1", "epochs=8", "graph=union", "weight=0.1,0.6"):
         assert identity(first) != identity(first, key)
-
-
-@given(st.lists(st.floats(-5, 5, allow_nan=False).map(lambda x: round(x, 2)), min_size=1, max_size=6))
-def test_a_grid_is_a_set_of_numbers_in_rising_order(values):
-    if len(set(values)) < 2:
-        with pytest.raises(InputError, match="two values"):
-            grid_of("weight", values)
-    else:
-        assert grid_of("weight", values) == tuple(sorted(set(values)))
 
 
 @pytest.mark.parametrize(
