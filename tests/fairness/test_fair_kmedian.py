@@ -18,7 +18,7 @@ BRIEF: dict[str, Any] = {"n_init": 1, "rungs": 1, "max_iter": 6, "max_sweeps": 1
 
 
 @quiet
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(
     seed=st.integers(0, 10_000),
     exponent=st.floats(-6, 6),

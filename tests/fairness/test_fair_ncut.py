@@ -92,13 +92,6 @@ def test_it_is_the_same_for_a_given_graph_and_other_names():
     assert FairNcut(3, **{**options, "init": labels}).fit(X, sensitive_features=groups).n_iter_ >= 1
 
 
-def test_points_without_arcs_are_told():
-    graph = sparse.csr_matrix(np.kron(np.eye(2), np.ones((2, 2))) - np.eye(4))
-    graph = sparse.block_diag([graph, np.zeros((1, 1))])
-    with pytest.warns(UserWarning, match="1 points"):
-        FairNcut(2, fairness_weight=0, random_state=0).fit(np.arange(5.0)[:, None], graph=graph)
-
-
 @pytest.mark.parametrize(
     ("options", "groups", "words"),
     [

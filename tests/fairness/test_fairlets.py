@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from fairness.groups import groups_of
-from fairness.rivals import Backurs, Chierichetti
+from fairness.rivals import Backurs
 from fairness.rivals.backurs import tree_fairlets
 from fairness.rivals.chierichetti import cheapest_fairlets
 from fairness.rivals.fairlets import representatives, wanted_balance
@@ -137,15 +137,3 @@ def test_cheapest_fairlets_are_the_cheapest_of_all(seed, N, t):
     fairlets = cheapest_fairlets(x, colours, t)
     assert min(ratios(fairlets, colours)) >= Fraction(1, t)
     assert star_cost(x, fairlets, colours) == pytest.approx(least_star_cost(x, colours, t), abs=1e-5)
-
-
-def test_parts_and_a_balance_that_is_not_one_to_some():
-    X, sensitive = blobs(0, N=100)
-    model = Chierichetti(3, part_size=25, random_state=0).fit(X, sensitive_features=sensitive)
-    assert model.n_parts_ == 4
-    _, t = model.balance_wanted_
-    assert model.balance_min_ >= 1 / t
-    whole = Chierichetti(3, part_size=100, random_state=0).fit(X, sensitive_features=sensitive)
-    assert whole.n_parts_ == 1
-    with pytest.raises(InputError, match=r"balance .*2, 3; .*\(1, 2\)"):
-        Chierichetti(3, balance=(2, 3)).fit(X, sensitive_features=np.arange(100) % 2)

@@ -96,19 +96,13 @@ def test_targets_by_order_and_by_name():
     ("values", "options", "words"),
     [
         (list("aab"), {"target": [0.5, 0.4]}, r"0\.9, not 1"),
-        (list("aab"), {"target": {"a": 1.0}}, "'b'"),
         (list("aab"), {"target": {"a": 0.5, "b": 0.3, "c": 0.2}}, "'c'"),
         (list("aab"), {"target": [1.0, 0.0]}, "above 0"),
-        (list("aab"), {"target": [np.nan, 1.0]}, "above 0"),
-        (list("aab"), {"target": [1.0]}, "2 groups"),
         (list("aab"), {"target": "even"}, "2 shares"),
         ({"x": list("aab"), "y": list("cdd")}, {"target": [0.5, 0.5]}, "several attributes"),
         ({"x": list("aab"), "y": list("cdd")}, {"target": {"z": [0.5, 0.5]}}, "'z'"),
-        (list("ab"), {}, "3 rows"),
         ({}, {}, "no columns"),
         ([["a"], ["b"], ["b", "c"]], {}, "different lengths"),
-        (np.zeros((3, 1, 1)), {}, "not"),
-        ([1.0, 2.0, 3.0], {"numeric_bins": 1}, "2 or more"),
         ([1.0, 2.0, 3.0], {"numeric_bins": [0, 2]}, "a value 3"),
         ([1.0, 2.0, 3.0], {"numeric_bins": [2, 1]}, "increasing edges"),
         ([1.0, 2.0, 3.0], {"numeric_bins": {"age": 4}}, "'age'"),
@@ -118,11 +112,6 @@ def test_targets_by_order_and_by_name():
 def test_what_cannot_be_is_said(values, options, words):
     with pytest.raises(InputError, match=words):
         groups_of(values, 3, **options)
-
-
-def test_a_quantity_is_no_group_by_itself():
-    with pytest.raises(InputError, match=r"200 .*numeric_bins=4"):
-        groups_of(np.arange(200) / 7, 200)
 
 
 def test_a_group_smaller_than_the_number_of_clusters_is_named():

@@ -156,14 +156,3 @@ def test_goals_that_cannot_be(kind, options, words):
     X, groups = np.arange(12.0)[:, None], [0, 0, 1] * 4
     with pytest.raises(InputError, match=words):
         kind(2, **options).fit(X, sensitive_features=groups)
-
-
-@quiet
-def test_of_many_points_all_reach_the_goal_not_a_sample_alone(monkeypatch):
-    monkeypatch.setattr("fairness.optimiser.starts._SAMPLE", 60)
-    monkeypatch.setattr("fairness.optimiser.starts._MEMBERS", 1)
-    X, groups = unequal()
-    model = FairKMeans(2, fairness_weight="auto", max_error=0.1, **{**BRIEF, "rungs": 0})
-    model.fit(X, sensitive_features=groups)
-    assert model.fairness_error_ <= 0.1
-    assert model.fairness_weight_ > 0

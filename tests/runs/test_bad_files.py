@@ -19,8 +19,8 @@ from clustering.foundation import memory
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.encoded import open_rgb
 from fsl.features.bank import FeatureBank
+from fsl.features.foreign import import_features
 from fsl.weights.foreign import read_weights
-from fsl.weights.pickles import read_pickle
 from runs.cli import main
 from runs.console.endings import MISTAKE, explain
 from runs.stages.clustering.learned_methods import FORMAT, learned_method
@@ -119,7 +119,7 @@ PICKLES = {
 def test_a_pickle_that_asks_for_more_than_it_holds_is_refused(name, tmp_path):
     (tmp_path / "bad.plk").write_bytes(PICKLES[name])
     with pytest.raises(InputError, match=r"bad\.plk"):
-        read_pickle(tmp_path / "bad.plk")
+        import_features(tmp_path / "bad.plk")
 
 
 @pytest.fixture

@@ -41,19 +41,6 @@ def test_the_network_of_the_source_is_used_as_it_is(trained, tracker, configs, n
     assert again.reused
 
 
-def test_features_are_those_of_images_made_like_the_source(trained, tracker, configs):
-    (config,) = configs(TARGET)
-    bank = features(config, "novel", trained, tracker)
-    images, labels, names = config.target.build().read("novel")
-    backbone = load_backbone(checkpoint(config, trained, tracker).path / CHECKPOINT)
-    with torch.inference_mode():
-        source = config.benchmark.build()
-        want = backbone(normalise(conform(torch.from_numpy(images), 1, 16), source.mean, source.std))
-    torch.testing.assert_close(bank.features, want, rtol=1e-4, atol=1e-4)
-    assert bank.labels.tolist() == labels.tolist()
-    assert bank.class_names == names
-
-
 def test_the_base_mean_is_the_sources_unless_the_targets_is_asked_for(trained, tracker, configs):
     (honest,), (public,) = configs(TARGET), configs(TARGET, "base_mean=target")
     ours, theirs = (features(config, "novel", trained, tracker) for config in (honest, public))

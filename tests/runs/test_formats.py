@@ -12,18 +12,12 @@ from rich.cells import cell_len
 from runs.console import output as console
 from runs.tables.formats import FILES, numbers, records, terminal
 from runs.tables.papers.published import published_names
-from tests.runs.made_up import FINDINGS, SHARES, filled
+from tests.runs.made_up import FINDINGS, filled
 from tests.runs.pages import Reader, squeezed
 
 UNMARKED = dict.fromkeys(terminal.RAISED.values())  # without the marks of footnotes
-everything = pytest.mark.parametrize(
-    ("name", "share"),
-    [
-        pytest.param(name, share, marks=[pytest.mark.slow] * (share in (0.0, 1.0)))
-        for name in published_names()
-        for share in SHARES
-    ],
-)
+everything = pytest.mark.parametrize("name", published_names())
+SHARE = 0.3  # of cells with a run
 
 
 def shown(table, width, monkeypatch, capsys):
@@ -48,8 +42,8 @@ def facts(table):
 
 
 @everything
-def test_every_table_is_whole_on_the_terminal(name, share, monkeypatch, capsys):
-    table = filled(name, share)
+def test_every_table_is_whole_on_the_terminal(name, monkeypatch, capsys):
+    table = filled(name, SHARE)
     wanted = {squeezed(fact) for fact in facts(table)}
     for width in (160, 100, 80):
         text = shown(table, width, monkeypatch, capsys)
@@ -63,8 +57,8 @@ def test_every_table_is_whole_on_the_terminal(name, share, monkeypatch, capsys):
 
 
 @everything
-def test_every_table_is_whole_in_files(name, share):
-    table = filled(name, share)
+def test_every_table_is_whole_in_files(name):
+    table = filled(name, SHARE)
     tokens = MarkdownIt().enable("table").parse(FILES["md"](table))
     texts = {
         "md": "\n".join(token.content for token in flat(tokens)),
@@ -82,8 +76,8 @@ def flat(tokens):
 
 
 @everything
-def test_records_are_the_cells(name, share):
-    table = filled(name, share)
+def test_records_are_the_cells(name):
+    table = filled(name, SHARE)
     written = list(csv.DictReader(io.StringIO(FILES["csv"](table))))
     as_json = json.loads(json.dumps(records.as_json(table), allow_nan=False))
     assert len(written) == len(as_json["cells"]) == len(table.cells)

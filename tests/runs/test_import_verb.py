@@ -27,16 +27,6 @@ def write_features(path):
     path.write_bytes(pickle.dumps({label: list(np.eye(3, dtype=np.float32)) for label in range(4)}))
 
 
-def test_features(here, capsys):
-    write_features(here / "output.plk")
-    assert main(["import", "features", "output.plk", "split=validation", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["images"], said["dimension"], said["classes"], said["split"]) == (12, 3, 4, "validation")
-    bank = FeatureBank.load(here / said["features"])
-    assert bank.fingerprint() == said["fingerprint"]
-    assert main(["import", "features", "output.plk"]) == 0  # over what was imported before
-
-
 def test_features_with_files_of_their_own_for_labels_class_names_and_text(here, capsys):
     random = np.random.default_rng(0)
     rows, text = random.normal(size=(12, 5)).astype("f2"), random.normal(size=(3, 5)).astype("f2")

@@ -2,11 +2,8 @@
 
 import json
 
-import pytest
-
 from runs.cache import Store
 from runs.plan import plan
-from tests.runs.children import together
 
 
 def test_the_plan_makes_nothing_and_knows_what_is_there(tmp_path, configs, trained, evaluate, tracker):
@@ -28,14 +25,3 @@ def test_the_plan_makes_nothing_and_knows_what_is_there(tmp_path, configs, train
         ("evaluation", "cached"),
         ("evaluation", "to do"),
     ]
-
-
-@pytest.mark.slow
-def test_a_plan_does_without_mlflow(trained_results, tiny_arguments, child_environment):
-    code = (
-        "import sys\nfrom runs.config.configs import EvaluateConfig, parse\nfrom runs.plan import plan\n"
-        "from runs.cache import Store\nmade = plan(parse(EvaluateConfig, sys.argv[2:]), Store(sys.argv[1]))\n"
-        "assert [step.state for step in made.steps] == ['cached'], made\nassert 'mlflow' not in sys.modules"
-    )
-    arguments = ["-c", code, str(trained_results), *tiny_arguments, "strategy=simpleshot"]
-    assert together([arguments], child_environment, seconds=120) == [("", "")]

@@ -10,8 +10,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from runs.tables.papers.printed import Erratum, Place
@@ -104,14 +102,10 @@ def raw(name):
 
 FORM = [  # what is wrong with the form of a file, so that the schema knows it, too
     (lambda t: t.update(colums=[]), "thesis/4.1.yaml: unknown key 'colums'; did you mean 'columns'"),
-    (lambda t: t.pop("caption"), "has no caption"),
     (lambda t: t.update(interval="sem"), "interval must be one of ci95, std, none"),
-    (lambda t: t.update(over="shots"), "over must be"),
-    (lambda t: t.update(tasks=0), "tasks must be an integer at least 1"),
     (lambda t: t["columns"][0].update(metric=3), r"column 1 \(1-shot\): metric must be text"),
     (lambda t: t["columns"][0].pop("better"), r"column 1 \(1-shot\): has no better"),
     (lambda t: t["rows"][2].update(kind="mine"), r"row 3 \(RelationNet\): kind must be"),
-    (lambda t: t["rows"][2].update(source="x"), r"row 3 \(RelationNet\): unknown key 'source'"),
     (lambda t: t["rows"].__setitem__(2, "RelationNet"), "row 3: must hold keys and values, not 'RelationNet'"),
     (lambda t: t["rows"][0]["values"].__setitem__(0, 49.61), r"row 1 \(MAML\): 49.61 is no number .* in quotes"),
     (lambda t: t["rows"][0]["values"].__setitem__(0, ["49.61"]), r"row 1 \(MAML\): \['49.61'\]"),
@@ -120,12 +114,9 @@ FORM = [  # what is wrong with the form of a file, so that the schema knows it, 
 SENSE = [  # what only the loader sees
     (lambda t: t["columns"][1].update(name="1-shot"), "miniImageNet 1-shot accuracy is there twice"),
     (lambda t: t["columns"][0].update(kind="own"), "row 1 .MAML., column 1-shot: give either .*own, rerun"),
-    (lambda t: t["rows"][1].update(name="MAML"), "row ResNet-18 MAML is there twice"),
     (lambda t: t["rows"][1].update(column_groups=["CUB"]), r"row 2 \(Chen\): unknown column group 'CUB'"),
     (lambda t: t["rows"][3]["values"].pop(), r"row 4 \(MatchingNet\): 3 values for 4 columns"),
     (lambda t: t["rows"][0]["values"].__setitem__(0, "49.61 (0.92)"), r"row 1 \(MAML\): '49.61 \(0.92\)'"),
-    (lambda t: t["rows"][18].update(name="Laplacian Shot"), "no such row"),
-    (lambda t: t["corrected"][0]["values"].append("1"), "has no number in column 5"),
     (lambda t: t["corrected"][0].update(erratum="E99"), "corrected 1 .LaplacianShot .ours..: unknown erratum 'E99'"),
     (lambda t: t["corrected"][0].update(source="slk_fewshot/2"), "unknown published table 'slk_fewshot/2'"),
     (lambda t: t["corrected"][0].update(row="MAML"), r"\(MAML\): has no number in column 3 to be corrected"),
@@ -138,33 +129,6 @@ def test_a_wrong_file_is_refused_with_the_place(change, says):
     change(content)
     with pytest.raises(InputError, match=says):
         table_from("thesis/4.1", content, {"E34": errata()["E34"]}, published_names())
-
-
-@given(
-    st.lists(st.decimals(-1000, 1000, places=2), min_size=4, max_size=4),
-    st.lists(st.none() | st.decimals(0, 20, places=1), min_size=4, max_size=4),
-    st.sampled_from(["ci95", "std"]),
-)
-def test_numbers_are_read_as_they_are_written(numbers, besides, interval):
-    form = {"ci95": "{} ± {}", "std": "{} ({})"}
-    other = {"ci95": "std", "std": "ci95"}[interval]
-    texts = [
-        str(n) if beside is None else form[interval].format(n, beside)
-        for n, beside in zip(numbers, besides, strict=True)
-    ]
-    columns = [{"name": f"column {c}", "metric": "accuracy", "better": "higher"} for c in range(4)]
-    content = {
-        "caption": "made up",
-        "interval": interval,
-        "columns": columns,
-        "rows": [{"name": "row", "kind": "own", "values": texts}],
-    }
-    table = table_from("thesis/4.1", content, {}, published_names())
-    assert [table.values[0, c].value for c in range(4)] == [float(n) for n in numbers]
-    assert [table.values[0, c].half_width for c in range(4)] == [b if b is None else float(b) for b in besides]
-    if any(beside is not None for beside in besides):
-        with pytest.raises(InputError, match=f"is no number of the form of this table.*interval: {interval}"):
-            table_from("thesis/4.1", content | {"interval": other}, {}, published_names())
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +151,6 @@ def test_every_file_is_as_the_schema_says(name, schema):
     [
         ({"rows": ["LaplacianShots"]}, r"errata.yaml, E34: thesis/4.2: unknown row 'LaplacianShots'"),
         ({"columns": ["10-shot"]}, "unknown column '10-shot'; did you mean '1-shot'"),
-        ({"row_groups": ["WRN"]}, "unknown row group 'WRN'"),
     ],
 )
 def test_an_erratum_about_what_is_not_there_is_refused(place, says):
@@ -218,13 +181,10 @@ CAUSE = {"cause": "another weight", "evidence": "a page", "where": [{"table": "t
     ("change", "says"),
     [
         ({"cause": ""}, "causes.yaml, D09: cause is empty"),
-        ({"evidence": ""}, "evidence is empty"),
-        ({"where": []}, "where is empty"),
         ({"where": [{"table": "thesis/9.2"}]}, "unknown published table 'thesis/9.2'"),
         ({"where": [{"table": "thesis/3.2", "rows": ["Adlt"]}]}, "unknown row 'Adlt'; did you mean 'Adult'"),
         ({"where": [{"table": "thesis/3.2", "metrics": ["nmi"]}]}, "unknown metric 'nmi'"),
         ({"why": "because"}, "unknown key 'why'"),
-        ({"cause": 5}, "cause must be"),
     ],
 )
 def test_a_wrong_cause_is_refused(change, says):

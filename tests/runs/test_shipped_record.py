@@ -10,9 +10,9 @@ from clustering.foundation.errors import InputError
 from fsl.strategies.zero_shot import ZeroShot
 from runs.stages.fair.stage import fair_clustering
 from runs.tables.evidence import look_up
-from runs.tables.formats import FILES, lines, records
+from runs.tables.formats import FILES, records
 from runs.tables.papers.paper import paper_table
-from runs.tables.papers.published import causes, published_names
+from runs.tables.papers.published import published_names
 from runs.tables.shipped import CLAIMS, RESULTS, shipped_results
 from runs.track import Tracker
 from tests.runs.records import copy_results, exporting
@@ -138,19 +138,3 @@ def test_exported_results_are_those_of_the_runs(tracker, results_of, tmp_path, m
 def test_an_empty_record_is_not_exported(tracker: Tracker, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no finished run"):
         exporting().export(tracker, tmp_path)
-
-
-@pytest.mark.usefixtures("shipped")
-def test_the_cause_of_a_difference_is_a_footnote_of_its_cells_in_every_format(tracker: Tracker) -> None:
-    table = look_up(paper_table("thesis/3.2"), tracker)
-    below = table.at("Adult", "Objective Ours")
-    assert below.verdict is not None
-    assert below.verdict.cause is not None
-    assert below.verdict.cause.cause == "unknown"
-    found = {record["cause"] for record in records.records(table) if record["verdict"] in ("above", "below")}
-    assert found == {cause.cause for cause in causes().values() if any(at.table == "thesis/3.2" for at in cause.where)}
-    assert not any(record["cause"] for record in records.records(table) if record["verdict"] == "reproduced")
-    (note,) = [note for note in lines.footnotes(table) if note.id == "D02"]
-    assert note.mark in lines.marks(lines.footnotes(table), table.rows[2], below)
-    for ending in ("md", "html"):
-        assert "cause of the difference: unknown" in " ".join(FILES[ending](table).split())

@@ -1,68 +1,45 @@
 """Checkpoint, features, evaluation: made once, reused, made again where they are damaged or of something else."""
 
-import json
-import os
-
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from clustering.files.checksums import with_checksum
 from clustering.foundation.errors import InputError
-from fsl.features.bank import FeatureBank
-from runs.config.configs import TrainConfig, parse
 from runs.stages.lineage import Lineage
-from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
+from runs.stages.pipeline import evaluation, features
 from tests.runs.records import runs_of
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut", "empty", "one byte", "other kind", "pipe"])
-@pytest.mark.parametrize("name", ["per_task.npz", "complete.json", "metrics.json"])
-def test_a_damaged_result_is_evaluated_again(trained, evaluate, configs, notes, damage, name):
+def test_a_damaged_result_is_evaluated_again(trained, evaluate, configs, notes):
     (first,) = evaluate(configs())
-    path = trained.cache("evaluation") / first.key / name
+    path = trained.cache("evaluation") / first.key / "per_task.npz"
     content = path.read_bytes()
-    path.unlink()
-    if damage == "pipe":
-        os.mkfifo(path)
-    elif damage != "missing":
-        other = bytes([content[40] ^ 1])
-        changed = {
-            "cut": content[:-10],
-            "empty": b"",
-            "other kind": b"[]",
-            "one byte": content[:40] + other + content[41:],
-        }
-        path.write_bytes(changed[damage])
+    path.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
     (second,) = evaluate(configs())
     assert not second.reused
     assert "is damaged" in notes
     np.testing.assert_array_equal(second.accuracies, first.accuracies)
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "NaN", "wrong dimension"])
+@pytest.mark.parametrize("damage", ["changed", "NaN", "wrong dimension"])
 def test_a_damaged_feature_bank_is_made_again(trained, tracker, configs, notes, damage):
     (config,) = configs()
     whole = features(config, "novel", trained, tracker).fingerprint()  # the bank itself is mapped from the file
     folder = trained.cache("features") / Lineage.of(config).bank("novel")
     path = folder / "features.safetensors"
-    data = path.read_bytes()
-    if damage in ("cut", "changed"):
-        path.write_bytes(data[:-10] if damage == "cut" else data[:-4] + b"abcd")
+    if damage == "changed":
+        path.write_bytes(path.read_bytes()[:-4] + b"abcd")
     else:  # with checksums that fit: the bank itself must be checked, too
-        from safetensors.torch import load_file, save_file
-
-        bank = FeatureBank.load(path)
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata()
         tensors = {key: value.clone() for key, value in load_file(path).items()}
         if damage == "NaN":
             tensors["features"][3, 2] = torch.nan
         else:
             tensors["base_mean"] = tensors["base_mean"][:-1].clone()
-        header = {
-            "format": "transduce features 1",
-            "class_names": json.dumps(bank.class_names),
-            "provenance": json.dumps(dict(bank.provenance)),
-        }
         trained.publish("features", folder.name, lambda new: save_file(tensors, new / path.name, header))
     again = features(config, "novel", trained, tracker, progress=notes)
     assert "renamed to" in notes
@@ -93,28 +70,12 @@ def test_features_of_an_earlier_checkpoint_are_not_used(trained, tracker, config
 
 
 def retrain_a_little(path, target):
-    from safetensors import safe_open
-    from safetensors.torch import save_file
-
     with safe_open(path, framework="pt") as file:
         header = file.metadata()
         weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     first = next(iter(weights))
     weights[first] = weights[first] * 1.5
     save_file(weights, target, with_checksum(weights, header))
-
-
-def test_a_damaged_checkpoint_is_trained_again(trained, tracker, tiny_arguments, notes):
-    (config,) = parse(TrainConfig, [item for item in tiny_arguments if not item.startswith(("query", "tasks"))])
-    made = checkpoint(config, trained, tracker)
-    assert made.reused
-    before = (made.path / CHECKPOINT).read_bytes()
-    (made.path / CHECKPOINT).write_bytes(before[: len(before) // 2])
-    again = checkpoint(config, trained, tracker, progress=notes)
-    assert not again.reused
-    assert "is damaged" in notes
-    assert again.fingerprint == made.fingerprint, "the same training on the same machine"
-    assert runs_of(tracker, "train/Tiny")[0].info.status == "FINISHED"
 
 
 def test_what_is_no_strategy_is_refused_before_anything_is_trained(store, tracker, configs):

@@ -156,15 +156,12 @@ def test_a_method_of_ones_own_is_one_if_it_has_all_that_is_needed(store, tracker
     [
         (["max_share=0.2"], "share"),
         (["labels=3", "links=7000"], "120 .* 3 "),
-        (["links=8000"], "7,140"),
         (["representation=lenet5"], "lenet5 .*2 columns"),
         (["assignment=pseudo_labels"], "labels"),
         (["labels=15", "n_clusters=2"], "n_clusters .*3"),
         (["method=kmeans", "links=5"], "KMeans .*pairs"),
-        (["method=kmeans", "coarse=0"], "KMeans .*coarse"),
         (["coarse=9"], "coarse: .*'9'"),
         (["method=entropy", "network=mlp", "links=5"], "links"),
-        (["method=entropy", "network=mlp", "coarse=0"], "coarse"),
         (["labels=110", "batch_size=120", "min_share=0.1", "max_share=0.34", "steps=2"], None),
     ],
 )
