@@ -1,5 +1,7 @@
 """Checkpoint, features, evaluation: made once, reused, made again where they are damaged or of something else."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,8 @@ from safetensors.torch import load_file, save_file
 
 from clustering.files.checksums import with_checksum
 from clustering.foundation.errors import InputError
+from runs.cache import Store
+from runs.plan import plan
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, features
 from tests.runs.records import runs_of
@@ -107,3 +111,58 @@ def test_a_strategy_that_fails_leaves_the_others_of_its_group_recorded(trained, 
         (line,) = (note for note in notes.notes if note.startswith(f"failed: Failing 5w{shot}s"))
         assert "ZeroDivisionError: on purpose" in line
     assert [result.reused for result in evaluate(configs("shot=1,2"))] == [True, True]
+
+
+@pytest.mark.parametrize("key", ["shot=2", "tasks=41", "split=validation", "epochs=4", "noise=61.0", "way=4"])
+def test_what_changes_the_result_is_part_of_the_key(configs, key):
+    (config,), (other,) = configs(), configs(key)
+    assert Lineage.of(config).evaluation(config) != Lineage.of(other).evaluation(other)
+
+
+def test_other_images_and_revisions_are_part_of_the_key(configs, monkeypatch):
+    import tiny_plugins
+
+    import runs.stages.lineage
+    from fsl.samplers.balanced import Balanced
+
+    (config,) = configs()
+    before = Lineage.of(config)
+    evaluated, bank = before.evaluation(config), before.bank("novel")
+    with monkeypatch.context() as patch:
+        patch.setattr(tiny_plugins.Tiny, "source", lambda self: "other images")
+        assert Lineage.of(config).checkpoint != before.checkpoint
+        assert Lineage.of(config).evaluation(config) != evaluated
+    with monkeypatch.context() as patch:
+        patch.setattr(tiny_plugins.Tiny, "std", (0.3,))
+        assert Lineage.of(config).checkpoint != before.checkpoint
+    for kind in (config.strategy.kind, Balanced):
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "revision", 2, raising=False)
+            assert Lineage.of(config).evaluation(config) != evaluated
+            assert Lineage.of(config).bank("novel") == bank, "hours of training are not thrown away"
+    places = {"TRAINING": runs.stages.lineage, "FEATURES": runs.stages.lineage, "EVALUATION": runs.stages.lineage}
+    for part, module in places.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(module, part, 9)
+            assert Lineage.of(config).evaluation(config) != evaluated
+
+
+def test_the_plan_makes_nothing_and_knows_what_is_there(tmp_path, configs, trained, evaluate, tracker):
+    new = Store(tmp_path / "new")
+    made = plan(configs("shot=1,5"), new)
+    assert not new.root.exists()
+    assert made.runs == 3
+    assert [step.stage for step in made.steps] == ["checkpoint", *["features"] * 2, *["evaluation"] * 2]
+    assert {step.state for step in made.steps} == {"to do"}
+    assert "5 stages, 0 cached; 3 new runs" in str(made)
+    json.dumps(made.as_dict())
+    evaluate(configs())
+    made = plan(configs("shot=1,5"), trained)
+    assert made.runs == 1
+    assert [(step.stage, step.state) for step in made.steps] == [
+        ("checkpoint", "cached"),
+        ("features", "cached"),
+        ("features", "cached"),
+        ("evaluation", "cached"),
+        ("evaluation", "to do"),
+    ]

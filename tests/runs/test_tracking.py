@@ -162,16 +162,6 @@ def test_nothing_is_made_before_it_is_needed(tmp_path, monkeypatch):
     assert not any(tmp_path.iterdir())
 
 
-def test_a_shared_database_has_a_place_for_artifacts_that_the_user_names(store, monkeypatch):
-    tracker = Tracker(store, uri="postgresql://host/runs")
-    monkeypatch.delenv("MLFLOW_DEFAULT_ARTIFACT_ROOT", raising=False)
-    with pytest.raises(InputError, match="MLFLOW_DEFAULT_ARTIFACT_ROOT"):
-        tracker.artifact_location("evaluate/tiny")
-    monkeypatch.setenv("MLFLOW_DEFAULT_ARTIFACT_ROOT", "s3://bucket/runs/")
-    assert tracker.artifact_location("evaluate/tiny") == "s3://bucket/runs/evaluate/tiny"
-    assert Tracker(store, uri="http://host").artifact_location("evaluate/tiny") is None
-
-
 @pytest.mark.parametrize(
     "damage",
     [b"SQLite format 3\0" + b"\xa5" * 5000, b"SQLite format 3\0", b"", b"text " * 99, "pipe", "folder", "foreign"],
