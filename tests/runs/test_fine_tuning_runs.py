@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
 from runs.config.configs import EvaluateConfig, parse
-from runs.plan import plan
 from runs.stages.banks import features, pictures
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation
@@ -56,26 +54,3 @@ def test_it_sees_the_pictures_that_features_are_made_of(shown, tuned, store, tra
     prototypes = shown.replace(strategy=tuned[1].strategy.at({"transform": "L2N"}))
     untuned, nearest = evaluation([shown, prototypes], store, tracker)
     np.testing.assert_allclose(untuned.accuracies, nearest.accuracies)
-
-
-def test_interrupted_it_goes_on(tuned, store, tracker, notes, monkeypatch):
-    config, seen, most = tuned[0], [], 4
-    predict = TransductiveFineTuning.predict
-
-    def counted(self, episodes):
-        if len(seen) == most:
-            raise KeyboardInterrupt
-        seen.append(len(episodes.support_labels))
-        return predict(self, episodes)
-
-    monkeypatch.setattr(TransductiveFineTuning, "predict", counted)
-    monkeypatch.setattr("torch.get_num_threads", lambda: 1)  # else tasks under way count, too
-    with pytest.raises(KeyboardInterrupt):
-        evaluation([config], store, tracker)
-    assert plan([config], store).steps[-1].state == "interrupted"
-    most = 1000
-    (result,) = evaluation([config], store, tracker, progress=notes)
-    assert "going on after 4 tasks" in notes
-    assert seen == [1] * 6
-    (whole,) = evaluation([config], store, tracker, force=True)
-    assert result.accuracies.tolist() == whole.accuracies.tolist()

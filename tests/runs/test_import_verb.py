@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from collections import OrderedDict
 
 import numpy as np
 import pandas as pd
@@ -82,7 +83,8 @@ def test_nothing_else_is_written_over(here, capsys, output):
 def test_checkpoint(here, capsys):
     torch.manual_seed(0)
     layers = [(nn.Conv2d(64 if i else 1, 64, 3, padding=1), nn.BatchNorm2d(64)) for i in range(4)]
-    theirs = nn.Sequential(*(nn.Sequential(*pair, nn.ReLU(), nn.MaxPool2d(2)) for pair in layers)).eval()
+    blocks = nn.Sequential(*(nn.Sequential(*pair, nn.ReLU(), nn.MaxPool2d(2)) for pair in layers))
+    theirs = nn.Sequential(OrderedDict(blocks=blocks)).eval()
     torch.save({"epoch": 3, "state_dict": nn.DataParallel(theirs).state_dict()}, here / "model_best.pth.tar")
     assert main(["import", "checkpoint", "model_best.pth.tar", "backbone=conv4", "benchmark=glyphs"]) == 0
     assert "model_best.safetensors" in capsys.readouterr().out
