@@ -1,5 +1,6 @@
 """The experiments of the papers, held line by line against what the papers and their public code say."""
 
+import functools
 from typing import NamedTuple
 
 import pytest
@@ -56,6 +57,7 @@ ALIKE = {
 }
 
 
+@functools.cache
 def of(name):
     found = parse(EvaluateConfig, [f"experiment={name}"])
     (trained,) = {config.training_config().to_yaml(): config.training_config() for config in found}.values()

@@ -1,6 +1,7 @@
 """Tuning: what is chosen, what is recorded, that novel classes stay closed, and evaluation by reference."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -149,7 +150,8 @@ def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, note
     assert "ended" not in tracker.get(parent.info.run_id).data.tags
 
 
-def test_from_nothing_a_tuning_trains_and_never_opens_novel_classes(store, tracker, config, monkeypatch):
+def test_a_tuning_never_opens_novel_classes(trained, tracker, config, monkeypatch):
+    shutil.rmtree(trained.cache("features"))
     real = tiny_plugins.Tiny.read
 
     def read(self, split):
@@ -157,9 +159,9 @@ def test_from_nothing_a_tuning_trains_and_never_opens_novel_classes(store, track
         return real(self, split)
 
     monkeypatch.setattr(tiny_plugins.Tiny, "read", read)
-    assert tune(config, store, tracker).tuned.values
+    assert tune(config, trained, tracker).tuned.values
     lineage = Lineage.of(config)
-    banks = {path.name for path in store.cache("features").iterdir()}
+    banks = {path.name for path in trained.cache("features").iterdir()}
     assert banks == {lineage.bank(split) for split in ("base", "validation")}
 
 
