@@ -7,7 +7,6 @@ others, which is how new ones are found.
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import clustering  # noqa: F401 - before a test imports timm or torchvision itse
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers, and tables on a pipe would be as narrow as that
 
 NO_CLOCK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("repeatable", NO_CLOCK, derandomize=True)
+settings.register_profile("repeatable", NO_CLOCK, derandomize=True, max_examples=40)
 settings.register_profile("explore", NO_CLOCK, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
@@ -40,22 +39,12 @@ def reference_data() -> Path:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """Of a Dask cluster of two workers, which are threads that get what they work on by TCP, as processes would."""
-    with dask_client(processes=False, protocol="tcp") as made:
-        yield made
-
-
-@pytest.fixture
-def client_of_processes() -> Iterator[Any]:
-    """Of a Dask cluster of two worker processes, for tests that kill one: each has the libraries to import."""
-    with dask_client(processes=True) as made:
-        yield made
-
-
-@contextmanager
-def dask_client(**options: Any) -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
-    common = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
-    with distributed.LocalCluster(**common, **options) as cluster, distributed.Client(cluster) as made:
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    with (
+        distributed.LocalCluster(processes=False, protocol="tcp", **options) as cluster,
+        distributed.Client(cluster) as made,
+    ):
         yield made
 
 

@@ -63,11 +63,6 @@ def test_gaps_in_a_list_of_names_are_no_class(missing):
             metrics.nmi(labels, Y)
 
 
-def test_groups_in_a_tensor():
-    groups = torch.arange(60) % 2
-    assert len(FairKMeans(3, n_init=1, random_state=0).fit(X, sensitive_features=groups).group_counts_) == 2
-
-
 def test_generators_of_numpy_are_seeds():
     first, second = (SLK(3, n_init=2, random_state=np.random.default_rng(0)).fit(X).labels_ for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -113,14 +108,6 @@ def test_separators_outside_of_quotes(tmp_path, text, names):
     file = RowFile.read(path)
     assert file.names == names
     assert len(file.rows) == 1
-
-
-def test_points_that_are_no_groups_begin_decimals(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text("a;b\n0.125;1.5\n1.250;2,5\n")
-    file = RowFile.read(path)
-    assert file.numbers("a").tolist() == [0.125, 1.25]
-    assert file.numbers("b").tolist() == [1.5, 2.5]
 
 
 @pytest.mark.parametrize("bits", [8, 10, 12, 16])

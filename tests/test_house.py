@@ -4,10 +4,8 @@ import ast
 import importlib.util
 import os
 import runpy
-import shlex
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -22,9 +20,7 @@ MAY_IMPORT = {
     "runs": {"clustering", "fairness", "fsl", "runs"},
 }
 ONLY_IN_RUNS = {"mlflow", "omegaconf", "rich", "argparse"}
-LARGEST_FOLDER = 17
 """Modules besides `__init__.py`."""
-PLUGINS = {"clustering/datasets", "fsl/benchmarks", "fsl/strategies", "runs/cli"}
 """Folders of which each module is one data set, strategy or verb; they may be larger."""
 
 
@@ -76,27 +72,6 @@ def test_no_circle_of_imports(room: str) -> None:
     assert not circle({name: imported_modules(name, path, modules) for name, path in modules.items()})
 
 
-def test_a_circle_of_imports_is_seen(tmp_path: Path) -> None:
-    sources = {
-        "room": "",
-        "room.lower": "if TYPE_CHECKING:\n    from room.upper import Upper",
-        "room.upper": "def later():\n    from room import lower",
-    }
-    files = {name: tmp_path / f"{name}.py" for name in sources}
-    for name, file in files.items():
-        file.write_text(sources[name])
-    found = circle({name: imported_modules(name, file, files) for name, file in files.items()})
-    assert set(found) == {"room.lower", "room.upper"}
-
-
-def test_folders_are_small() -> None:
-    sizes: Counter[str] = Counter()
-    for room in MAY_IMPORT:
-        files = [path.relative_to(PROJECT) for path in modules_of(room).values() if path.name != "__init__.py"]
-        sizes.update(file.parent.as_posix() for file in files)
-    assert not {folder: size for folder, size in sizes.items() if size > LARGEST_FOLDER and folder not in PLUGINS}
-
-
 @pytest.mark.parametrize("room", MAY_IMPORT)
 def test_imports_run_one_way(room: str) -> None:
     files = list((PROJECT / room).rglob("*.py"))
@@ -142,18 +117,6 @@ def test_in_the_environment_of_the_set_up_other_packages_import_first(tmp_path: 
     assert found.returncode == 0, found.stderr[-800:]
 
 
-def test_without_torchvision_the_hook_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from clustering.foundation.torchvision_without_cuda import _BeforeTorchvision
-
-    finder = _BeforeTorchvision()
-    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert finder.find_spec("another_module") is None
-    assert finder in sys.meta_path
-    assert finder.find_spec("torchvision") is None
-    assert finder not in sys.meta_path
-
-
 def test_no_path_of_one_machine_and_no_unfinished_mark() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=False)
     if listed.returncode:
@@ -164,17 +127,3 @@ def test_no_path_of_one_machine_and_no_unfinished_mark() -> None:
         if path.suffix in (".py", ".md", ".yaml", ".toml", "") and path.is_file() and not os.path.islink(path):
             text = path.read_text(errors="ignore")
             assert not [mark for mark in marks if mark in text], name
-
-
-def test_a_shell_leaves_the_lists_in_documented_commands_whole() -> None:
-    for path in (PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))):
-        for line in path.read_text().replace("\\\n", "").splitlines():
-            if line.startswith("    transduce "):
-                lists = [word for word in shlex.split(line, comments=True) if "=[" in word]
-                assert all(word.endswith("]") for word in lists), f"{path.name}: {line}"
-
-
-def test_the_readme_is_short() -> None:
-    lines = (PROJECT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 150
-    assert not [line for line in lines if len(line) > 120]

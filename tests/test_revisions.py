@@ -111,12 +111,6 @@ def test_there_is_no_case_too_many() -> None:
     assert json.loads(GOLDEN.read_text(encoding="utf-8")).keys() == CASES.keys()
 
 
-def test_a_changed_number_is_seen() -> None:
-    assert differs("objective", 1.002, 1.0)
-    assert differs("size 0", 0.5, 0.52)
-    assert not differs("sure", 0.501, 0.5)
-
-
 if __name__ == "__main__":
     sys.path.insert(0, str(GOLDEN.parents[1]))
     found = {

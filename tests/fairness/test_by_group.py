@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2_contingency, chisquare
 
 from clustering.foundation.errors import InputError
-from fairness.by_group import ALL, ByGroup, Row, by_group, wilson
+from fairness.by_group import ALL, ByGroup, by_group, wilson
 from fairness.groups import groups_of
 from fairness.metrics import balance, fairness_error
 
@@ -75,22 +75,6 @@ def test_clusters_sum_to_what_the_metrics_say(given_rows):
     assert report.overall().errors.sum() == pytest.approx(0, abs=1e-12)
 
 
-def test_several_attributes_are_apart():
-    sex, old = ["f", "f", "m", "m"], [True, False, True, False]
-    report = by_group([0, 0, 1, 1], {"sex": sex, "old": old}, target={"sex": [0.5, 0.5], "old": [0.5, 0.5]})
-    assert report.balances.tolist() == [[0, 0], [1, 1]]
-    assert report.overall().p_values[:, 0] == pytest.approx(
-        [chi2_contingency([[2, 0], [0, 2]], correction=False).pvalue, 1]
-    )
-    assert [(group, cluster) for group, cluster in report.absent()] == [(0, 1), (1, 0)]
-    assert {(row.attribute, row.group) for row in report.rows()} == {
-        ("sex", "f"),
-        ("sex", "m"),
-        ("old", False),
-        ("old", True),
-    }
-
-
 def test_a_cluster_without_points_has_no_shares():
     groups = groups_of(["f", "m"], 2)
     report = ByGroup.of(np.array([[1, 0], [1, 0]]), groups)
@@ -100,23 +84,6 @@ def test_a_cluster_without_points_has_no_shares():
         assert np.isnan(of_cluster[:, 1]).all()
     assert report.absent() == []
     assert report.overall().p_values[0, 0] == 1
-
-
-def test_one_group_is_as_it_should_be():
-    report = by_group([0, 1, 1], ["a", "a", "a"])
-    assert report.shares.tolist() == [[1, 1]]
-    assert report.p_values.tolist() == [[1, 1]]
-    assert report.deviation.tolist() == [[0, 0]]
-
-
-def test_the_frame_has_the_rows():
-    report = by_group([0, 0, 1], ["a", "b", "a"], confidence=0.5)
-    frame = report.to_frame()
-    assert list(frame.columns) == list(Row._fields)
-    assert [Row(*row) for row in frame.itertuples(index=False)] == report.rows()
-    assert frame[frame.cluster == ALL].members.tolist() == [2, 1]
-    overall = frame[frame.cluster == ALL].iloc[0]
-    assert (overall.low, overall.high) == pytest.approx(tuple(map(float, wilson(2, 3, 0.5))))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 from clustering.foundation.errors import InputError
 from fairness.datasets import DATASETS
 from fairness.datasets import census as census_file
-from fairness.datasets.dataset import preprocessed
 from fairness.metrics import balance, fairness_error
 from fairness.objectives import kmeans_objective, kmedian_objective
 
@@ -111,16 +110,6 @@ def test_the_census_is_read_by_its_columns(tmp_path, monkeypatch):
         built.read()
 
 
-def test_points_like_the_census():
-    built = DATASETS.load("census_like")(points=20_000)
-    found, again = built.read(), built.read()
-    np.testing.assert_array_equal(found.values, again.values)
-    assert found.values.shape == (20_000, 25)
-    assert found.values.dtype == np.float32
-    assert (found.sensitive["sex"] == 0).mean() == pytest.approx(0.4847, abs=0.03)
-    assert DATASETS.load("census_like")(points=10, seed=1).read().values[0, 0] != found.values[0, 0]
-
-
 @pytest.mark.parametrize("name", ["adult", "bank", "census"])
 def test_without_its_files_it_says_what_to_put_where(name, tmp_path):
     for root, words in (
@@ -142,14 +131,3 @@ def test_a_damaged_file_is_named(name, file, tmp_path):
     (tmp_path / file).write_bytes(b"not what it says\n1,2,3\n")
     with pytest.raises(InputError, match=f"dataset {name}: .*{file}"):
         DATASETS.load(name)(root=str(tmp_path)).read()
-
-
-def test_scaling():
-    X = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, 2.0]])
-    assert preprocessed(X, "thesis").tolist() == [[0.6, 0.8], [0, 0], [0, 1]]
-    assert preprocessed(X, None) is X
-    found = preprocessed(np.c_[X, np.ones(3)], "aaai")
-    assert np.linalg.norm(found, axis=1) == pytest.approx(1)
-    assert (found[:, 2] == 0).all()
-    with pytest.raises(InputError, match="preprocess"):
-        DATASETS.load("synthetic")(preprocess="code")

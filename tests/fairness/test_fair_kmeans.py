@@ -15,13 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from clustering.foundation.errors import InputError
 from fairness import FairKMeans, FairKMedian, FairNcut
-from fairness.groups import groups_of
-from fairness.metrics import soft_fairness_error
-from fairness.optimiser.climb import Climb, Course
-from fairness.optimiser.penalty import Penalty
-from fairness.optimiser.points import Points
-from fairness.optimiser.prototypes import Means
-from tests.fairness.thesis_sets import draw, synthetic, unequal
+from tests.fairness.thesis_sets import draw, unequal
 from tests.oracles.fair_clustering import fair_programme
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -42,13 +36,6 @@ def test_weight_zero_is_k_means(seed, K):
         np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_, atol=1e-9)
     assert ours.objective_ <= theirs.inertia_ * (1 + 1e-9) or ours.n_iter_ != theirs.n_iter_
     np.testing.assert_array_equal(ours.labels_, FairKMeans(K, init=init, tol=0).fit(X).labels_)
-
-
-@quiet
-def test_a_weight_of_nothing_changes_no_label():
-    X, groups = unequal()
-    first, second = FairKMeans(3, random_state=0).path(X, [0, 1e-12], sensitive_features=groups)
-    np.testing.assert_array_equal(first.labels_, second.labels_)
 
 
 @quiet
@@ -196,64 +183,17 @@ def test_flow_keeps_the_counts_of_the_assignments():
     assert by_flow.fairness_error_ < 0.1
 
 
-@quiet
-@pytest.mark.parametrize("kind", [FairKMeans, FairKMedian, FairNcut])
-def test_the_error_of_certain_assignments_is_that_of_their_labels(kind):
-    """Pseudo-counts are the optimiser's alone: of a group that a cluster lacks, both have the same floor."""
-    X, groups = synthetic()
-    model = kind(2, fairness_weight=0, n_init=1, random_state=0).fit(X, sensitive_features=groups)
-    assert model.fairness_error_ > 10
-    assert model.soft_fairness_error_ == pytest.approx(model.fairness_error_)
-    soft = np.array([[0.25, 0.5], [0.25, 1.5]])  # shares of less than a point
-    assert soft_fairness_error(soft, groups_of([0, 1], 2)) == pytest.approx(np.log(4 / 3) / 2)
-
-
-@quiet
-def test_a_fit_that_stalls_ends_and_says_so():
-    """Where groups are the clusters, prototypes nearly coincide, and the gap of the assignments stays."""
-    groups = np.repeat([0, 1, 2], 20)
-    X = np.random.default_rng(0).normal(size=(60, 4)) + 6 * groups[:, None]
-    model = FairKMeans(3, n_init=1, random_state=0).fit(X, sensitive_features=groups)
-    assert model.fairness_error_ < 0.05
-    assert not model.converged_
-    assert sum(step.weight == model.fairness_weight_ for step in model.history_) < 100
-
-
-def test_labels_that_flow_leaves_less_fair_are_not_told_to_use_it():
-    X, groups = np.repeat([[0.0], [1.0], [2.0]], 4, axis=0), [0, 0, 0, 1] * 3
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        FairKMeans(6, fairness_weight=300.0, rounding="flow", small_groups="keep", **BRIEF).fit(
-            X + np.linspace(0, 0.1, 12)[:, None], sensitive_features=groups
-        )
-    texts = [str(one.message) for one in said if "above that of the assignments" in str(one.message)]
-    assert texts
-    assert not any("rounding" in text for text in texts)
-    assert "fewer n_clusters" in texts[0]
-
-
-def test_labels_that_part_from_the_assignments_are_told():
-    X = np.repeat([[0.0], [1.0]], 10, axis=0)
-    with pytest.warns(ConvergenceWarning, match="rounding='flow'"):
-        FairKMeans(2, fairness_weight=300.0, **BRIEF).fit(X, sensitive_features=[0] * 10 + [1] * 10)
-
-
 @pytest.mark.parametrize(
     ("options", "X", "groups", "words"),
     [
-        ({"n_clusters": 0}, np.eye(4), None, "n_clusters"),
         ({"fairness_weight": -1.0}, np.eye(4), None, "fairness_weight"),
         ({"n_clusters": 5}, np.eye(4), None, "n_samples=4 .*n_clusters=5"),
         ({}, np.array([[0.0], [np.inf]]), None, "row 1"),
         ({}, np.eye(4), ["a", "b", None, "a"], "1 of 4 rows"),
-        ({}, np.eye(4), ["a", "b"], "4 rows"),
         ({}, np.eye(4), "sex", "sensitive_features"),
-        ({}, np.eye(4), 3, "sensitive_features"),
         ({}, np.eye(4), ["a", "a", "a", "b"], "'b' .*1 points"),
         ({"target": {"a": 1.0}}, np.eye(4), ["a", "b", "a", "b"], "'b'"),
-        ({"target": [0.5, 0.4]}, np.eye(4), ["a", "b", "a", "b"], r"0\.9"),
         ({}, np.ones((4, 1)), None, "1 distinct points"),
-        ({"init": np.ones((3, 4))}, np.eye(4), None, "init"),
         ({"device": "cuda"}, np.eye(4), None, "no CUDA device"),
     ],
 )
@@ -264,63 +204,17 @@ def test_what_cannot_be_fitted_is_said(options, X, groups, words):
         FairKMeans(**{"n_clusters": 2, **options}).fit(X, sensitive_features=groups)
 
 
-@pytest.mark.parametrize("weights", [[], [-1.0], [np.nan], [np.inf]])
-def test_weights_that_are_none_are_refused(weights):
-    with pytest.raises(InputError, match="weights"):
-        FairKMeans(2).path(np.eye(4), weights)
-
-
-@quiet
-@pytest.mark.parametrize("kind", [FairKMeans, FairKMedian])
-def test_prototypes_of_labels_as_the_public_code_has_them(kind):
-    X, groups = unequal()
-    options = {"fairness_weight": 30.0, **BRIEF, "max_iter": 10, "tol": 1e-9}
-    soft, hard = (kind(2, prototypes=how, **options).fit(X, sensitive_features=groups) for how in ("soft", "hard"))
-    if kind is FairKMeans:
-        means = np.stack([X[hard.labels_ == k].mean(axis=0) for k in range(2)])
-        np.testing.assert_allclose(hard.cluster_centers_, means, atol=1e-9)
-        assert np.abs(soft.cluster_centers_ - means).max() > 1e-5
-    assert hard.relaxed_objective_ == pytest.approx(soft.relaxed_objective_, rel=1e-3)
-    assert soft.relaxed_objective_ <= hard.relaxed_objective_ * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("weight", [0.01, 10.0])
-def test_clusters_that_lose_their_points_begin_again_where_that_lowers_the_objective(weight):
-    drawn = np.random.default_rng(0)
-    X = torch.from_numpy(np.repeat([[0.0], [1.0], [9.0]], 20, axis=0) + drawn.normal(0, 0.1, (60, 1)))
-    groups = groups_of(np.repeat([0, 1], 30), 60)  # so that the far cluster cannot have both
-    points = Points(X - X.mean(), torch.from_numpy(groups.cells), 2, 3)
-    penalty, centres = Penalty.of(groups, 1.0), torch.tensor([[-3.0], [5.0], [50.0]], dtype=torch.float64)
-    logs = points.begin(torch.from_numpy(np.repeat([0, 0, 1], 20)), 0.0)
-    climb = Climb(points, Means(), penalty, Course(), centres, logs)
-    climb.reach(weight, 10, 15)
-    E = np.array([step.objective for step in climb.history])
-    assert (np.diff(E) <= 1e-9 * (E[0] + weight)).all()
-    found = len(torch.unique(points.labels(climb.logs)))
-    assert found == (3 if weight < 1 else 2)
-
-
 @quiet
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_group_of_one_percent_at_any_weight(dtype):
     """Counts of nearly nothing overflow no logarithm, and rows add up to what there is."""
     drawn = np.random.default_rng(0)
-    X, groups = drawn.normal(size=(1000, 3)).astype(dtype), np.r_[np.zeros(10), np.ones(990)]
-    model = FairKMeans(20, small_groups="keep", **{**BRIEF, "max_iter": 2})
-    for found in model.path(X, [1e-8, 1e-3, 1.0, 1e3, 1e6], sensitive_features=groups):
+    X, groups = drawn.normal(size=(300, 3)).astype(dtype), np.r_[np.zeros(3), np.ones(297)]
+    model = FairKMeans(8, small_groups="keep", **{**BRIEF, "max_iter": 2})
+    for found in model.path(X, [1e-8, 1.0, 1e6], sensitive_features=groups):
         assert np.isfinite([step.objective for step in found.history_]).all()
         assert np.isfinite(found.group_prices_).all()
-        assert found.group_counts_.sum() == 1000
-
-
-def test_few_points_lie_between_clusters_at_the_end():
-    """At a stationary S a point of a group is where cost and price are least: at most K - 1 of each group have two."""
-    X, groups = unequal()
-    tight = {"rungs": 0, "gap_tol": 1e-5, "tol": 1e-6, "sweep_tol": 1e-8}
-    model = FairKMeans(3, fairness_weight=200.0, n_init=1, random_state=0, **tight).fit(X, sensitive_features=groups)
-    squared = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
-    paid = np.sort(squared + model.group_prices_[(groups == "low").astype(int)], axis=1)
-    assert (paid[:, 1] - paid[:, 0] < 1e-3 * np.median(paid[:, 1] - paid[:, 0])).sum() <= 2 * 2
+        assert found.group_counts_.sum() == 300
 
 
 def test_groups_in_the_place_of_y_are_worth_a_warning():
@@ -349,32 +243,15 @@ def test_a_weight_without_groups_is_worth_a_warning(kind):
 
 
 @pytest.mark.parametrize("kind", [FairKMeans, FairKMedian, FairNcut])
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("numeric_bins", 0), ("numeric_bins", "many"), ("numeric_bins", [3, 2]), ("numeric_bins", {"group": True})],
-)
 @pytest.mark.parametrize("groups", [None, ["a", "b"] * 3])
-def test_options_that_are_not_used_are_checked_too(kind, option, value, groups):
-    with pytest.raises(InputError, match=option):
-        kind(2, **{option: value}).fit(np.arange(6.0)[:, None], sensitive_features=groups)
+def test_options_that_are_not_used_are_checked_too(kind, groups):
+    with pytest.raises(InputError, match="numeric_bins"):
+        kind(2, numeric_bins=[3, 2]).fit(np.arange(6.0)[:, None], sensitive_features=groups)
 
 
-@pytest.mark.parametrize("kind", [FairKMeans, FairNcut])
-def test_a_seed_is_checked_where_starts_are_given(kind):
-    X = np.arange(6.0)[:, None]
-    init = X[:2] if kind is FairKMeans else np.arange(6) % 2
-    with pytest.raises(ValueError, match="random_state"):
-        kind(2, init=init, random_state="seven").fit(X)
-
-
+@quiet
 def test_a_fitted_model_holds_no_point_s_group():
     X = np.random.default_rng(0).normal(size=(60, 2))
-    model = FairKMeans(3, random_state=0).fit(X, sensitive_features=np.arange(60) % 2)
+    model = FairKMeans(3, fairness_weight=1.0, **BRIEF).fit(X, sensitive_features=np.arange(60) % 2)
     assert model._groups.cells.size == 0
     assert model._groups.sizes.tolist() == [30, 30]
-
-
-def test_balance_without_groups_is_undefined():
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    model = FairKMeans(3, fairness_weight=0, random_state=0).fit(X)
-    assert np.isnan([model.balance_min_, model.balance_mean_]).all()

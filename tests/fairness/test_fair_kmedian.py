@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairness import FairKMedian
 from fairness.optimiser.points import Points
-from fairness.optimiser.prototypes import GeometricMedians, weiszfeld
+from fairness.optimiser.prototypes import weiszfeld
 from tests.fairness.thesis_sets import draw, synthetic, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -18,7 +18,7 @@ BRIEF: dict[str, Any] = {"n_init": 1, "rungs": 1, "max_iter": 6, "max_sweeps": 1
 
 
 @quiet
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(
     seed=st.integers(0, 10_000),
     exponent=st.floats(-6, 6),
@@ -64,17 +64,6 @@ def test_a_weiszfeld_step_is_that_of_a_loop(seed, on_a_point):
     assert (weiszfeld(points, logs, found)[0] <= totals + 1e-9).all()
 
 
-def test_an_update_ends_near_the_geometric_medians():
-    X = np.random.default_rng(0).normal(size=(300, 3))
-    points = Points(torch.from_numpy(X), torch.zeros(300, dtype=torch.int64), 1, 1)
-    logs = points.begin(torch.zeros(300, dtype=torch.int64), 0.0)
-    start = torch.full((1, 3), 2.0, dtype=torch.float64)
-    _, moments = points.take(logs, GeometricMedians().cost(start), torch.zeros(1), torch.zeros(1, 1))
-    found = GeometricMedians(steps=50, tolerance=1e-12).update(points, logs, start, moments)[0].numpy()
-    slope = ((found - X) / np.linalg.norm(found - X, axis=1, keepdims=True)).sum(axis=0)
-    assert np.abs(slope).max() < 0.05
-
-
 @quiet
 def test_medoids_are_rows_and_new_points_are_predicted():
     X, groups = unequal()
@@ -117,17 +106,3 @@ def test_labels_are_no_dearer_than_those_of_the_public_code(weight, objective, e
     model = FairKMedian(2, fairness_weight=weight, random_state=0).fit(X, sensitive_features=groups)
     assert model.objective_ <= objective
     assert model.objective_ + weight * model.fairness_error_ <= objective + weight * error + 0.01
-
-
-@quiet
-def test_prototypes_are_points_and_exchanges_lower_what_is_reported(monkeypatch):
-    X, groups = draw(3, 60)
-    with_them = FairKMedian(3, fairness_weight=5.0, **BRIEF).fit(X, sensitive_features=groups)
-    apart = np.linalg.norm(with_them.cluster_centers_[:, None] - X, axis=2).min(axis=1)
-    np.testing.assert_allclose(apart, 0, atol=1e-12)
-    monkeypatch.setattr(
-        "fairness.optimiser.climb.Climb._with_exchanges", lambda self, w, *ended: (*ended, self._labelled(w))
-    )
-    without = FairKMedian(3, fairness_weight=5.0, **BRIEF).fit(X, sensitive_features=groups)
-    paid = [one.objective_ + 5.0 * one.fairness_error_ for one in (with_them, without)]
-    assert paid[0] <= paid[1] + 1e-9

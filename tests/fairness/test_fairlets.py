@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from fairness.groups import groups_of
-from fairness.rivals import Backurs, Chierichetti, chierichetti
-from fairness.rivals.backurs import _decomposed, tree_fairlets
-from fairness.rivals.chierichetti import _parts, cheapest_fairlets
+from fairness.rivals import Backurs
+from fairness.rivals.backurs import tree_fairlets
+from fairness.rivals.chierichetti import cheapest_fairlets
 from fairness.rivals.fairlets import representatives, wanted_balance
 from tests.fairness.test_rivals import blobs
 
@@ -50,44 +50,6 @@ def test_fairlets_of_the_tree_are_balanced_and_small(seed, half, ratio):
     fairlets = tree_fairlets(x, colours, p, q, np.random.default_rng(seed))
     assert min(ratios(fairlets, colours)) >= Fraction(p, q)
     assert np.bincount(fairlets).max() <= 2 * (p + q)
-
-
-def decomposed_by_loop(r: int, b: int, p: int, q: int) -> list[tuple[int, int]]:
-    """The decomposition of Backurs et al., one fairlet after the other; r >= b."""
-    found = []
-    while (r - b) >= (q - p) and r >= q and b >= p:
-        found.append((q, p))
-        r, b = r - q, b - p
-    if 1 <= r + b <= p + q:
-        return [*found, (r, b)]
-    if r != b and b >= p:
-        found.append((r - b + p, p))
-        r, b = b - p, b - p
-    return found + [(1, 1)] * r
-
-
-@pytest.mark.parametrize("ratio", RATIOS)
-def test_the_decomposition_of_a_cell_is_that_of_a_loop(ratio):
-    p, q = ratio
-    for r, b in itertools.product(range(1, 25), range(25)):
-        if r < b or b * q < r * p:
-            continue
-        for major in (0, 1):
-            colours = np.repeat([major, 1 - major], [r, b])
-            fairlets, count = _decomposed(np.zeros(r + b, dtype=np.int64), colours, p, q)
-            reds = np.bincount(fairlets[colours == major], minlength=count)
-            blues = np.bincount(fairlets[colours != major], minlength=count)
-            found = zip(reds.tolist(), blues.tolist(), strict=True)
-            assert sorted(found) == sorted(decomposed_by_loop(r, b, p, q))
-
-
-def test_near_points_are_joined():
-    """A pair of each colour in every place: no fairlet reaches from one place to another."""
-    places = np.arange(32.0)[:, None] + np.array([[0.3]])
-    x = np.concatenate([places, places + 1e-6])
-    colours = np.repeat([0, 1], 32)
-    fairlets = tree_fairlets(x, colours, 1, 1, np.random.default_rng(0))
-    np.testing.assert_array_equal(fairlets[:32], fairlets[32:])
 
 
 @settings(max_examples=30)
@@ -175,36 +137,3 @@ def test_cheapest_fairlets_are_the_cheapest_of_all(seed, N, t):
     fairlets = cheapest_fairlets(x, colours, t)
     assert min(ratios(fairlets, colours)) >= Fraction(1, t)
     assert star_cost(x, fairlets, colours) == pytest.approx(least_star_cost(x, colours, t), abs=1e-5)
-
-
-def test_edges_that_are_generated_give_the_same_as_all_of_them(monkeypatch):
-    rng = np.random.default_rng(0)
-    colours = np.repeat([0, 1], [50, 130])
-    x = rng.normal(size=(180, 2)) + 3 * colours[:, None]  # no colour is among the nearest of the other
-    every = star_cost(x, cheapest_fairlets(x, colours, 3), colours)
-    monkeypatch.setattr(chierichetti, "_AT_ONCE", 0)
-    assert star_cost(x, cheapest_fairlets(x, colours, 3), colours) == pytest.approx(every, rel=1e-6)
-
-
-@settings(max_examples=30)
-@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 8), st.integers(0, 100))
-def test_parts_can_have_the_balance_of_all_points(reds, blues, count, seed):
-    colours = np.repeat([0, 1], [reds, blues])
-    parts = _parts(colours, count, np.random.default_rng(seed))
-    assert sorted(np.concatenate(parts).tolist()) == list(range(reds + blues))
-    t = -(-max(reds, blues) // min(reds, blues))
-    for part in parts:
-        fewer, more = sorted([int((colours[part] == 0).sum()), int((colours[part] == 1).sum())])
-        assert fewer * t >= more > 0
-
-
-def test_parts_and_a_balance_that_is_not_one_to_some():
-    X, sensitive = blobs(0, N=100)
-    model = Chierichetti(3, part_size=25, random_state=0).fit(X, sensitive_features=sensitive)
-    assert model.n_parts_ == 4
-    _, t = model.balance_wanted_
-    assert model.balance_min_ >= 1 / t
-    whole = Chierichetti(3, part_size=100, random_state=0).fit(X, sensitive_features=sensitive)
-    assert whole.n_parts_ == 1
-    with pytest.raises(InputError, match=r"balance .*2, 3; .*\(1, 2\)"):
-        Chierichetti(3, balance=(2, 3)).fit(X, sensitive_features=np.arange(100) % 2)

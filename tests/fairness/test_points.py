@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fairness.optimiser.points import Points
-from fairness.optimiser.prototypes import Distances, Pulls, SquaredDistances
+from fairness.optimiser.prototypes import Distances, Pulls
 
 
 @pytest.fixture
@@ -45,27 +43,3 @@ def test_cores_change_nothing(blocks_of_a_few, threads_as_they_were):
         assert torch.get_num_threads() == cores
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
-
-
-@settings(max_examples=20)
-@given(exponent=st.floats(0, 9), double=st.booleans())
-def test_no_assignment_is_smaller_than_normal_numbers(exponent, double):
-    """Of numbers that are not, an operation takes ten times as long."""
-    points, labels, prototypes = drawn()
-    if double:
-        points = Points(points.rows.double(), torch.zeros(200, dtype=torch.int64), 3, 3)
-    seen = []
-
-    class Seen(SquaredDistances):
-        def into(self, out, rows, norms):
-            left_out = super().into(out, rows, norms)
-            seen.append(out)
-            return left_out
-
-    scale = torch.full((3,), 10.0**exponent, dtype=torch.float64)
-    totals = points.sweep(points.begin(labels, 0.1), Seen(prototypes), scale, torch.zeros(3, 3).double(), None)
-    tiny = torch.finfo(points.dtype).tiny
-    for room in seen:  # where s lay beside the costs
-        base = room._base
-        assert not ((base[1].abs() > 0) & (base[1].abs() < tiny)).any()
-    torch.testing.assert_close(totals.counts.sum(), torch.tensor(200.0).double(), rtol=1e-5, atol=0)

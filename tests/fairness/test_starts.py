@@ -1,10 +1,7 @@
 """Starts on a sample: what is drawn, and where all points end from it."""
 
-from typing import Any
-
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
@@ -69,23 +66,6 @@ def test_at_weight_zero_the_unfair_method_goes_on_to_its_end(samples_are_small):
     np.testing.assert_array_equal(model.labels_, distances.argmin(axis=1))
 
 
-def test_a_sample_of_too_few_distinct_rows_is_left_for_all(samples_are_small):
-    X: Any = np.zeros((1200, 2))
-    X[:3] = [[1, 0], [0, 1], [1, 1]]
-    groups = np.arange(1200) % 2
-    model = FairKMeans(4, fairness_weight=0, random_state=0).fit(X, sensitive_features=groups)
-    assert model.objective_ < 1e-20
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_group_of_a_few_points_is_in_the_sample(samples_are_small):
-    X, _ = overlapping()
-    groups = np.r_[np.zeros(4), np.ones(1196)]
-    model = FairKMeans(3, fairness_weight=50, random_state=0).fit(X, sensitive_features=groups)
-    assert np.isfinite(model.relaxed_objective_)
-    assert model.group_counts_.sum() == 1200
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_cluster_of_outliers_that_lacks_a_group_begins_elsewhere():
     """One outlier, at which a prototype is seeded, is of one group: no weight would give its cluster the other."""
@@ -97,20 +77,3 @@ def test_a_cluster_of_outliers_that_lacks_a_group_begins_elsewhere():
     assert not model.absent_groups_
     assert model.fairness_error_ < 0.1
     assert model.n_empty_ == 0
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_of_the_starts_the_labels_of_lowest_E_are_the_result():
-    X, groups = overlapping(300)
-    options = {"fairness_weight": 20.0, "rungs": 0, "max_iter": 5, "max_sweeps": 5}
-    seeds = [X[at : at + 4] for at in (0, 50, 100)]
-    paid = []
-    for init in seeds:
-        one = FairKMeans(4, init=init, prototypes="hard", **options).fit(X, sensitive_features=groups)
-        paid.append(one.objective_ + 20.0 * one.fairness_error_)
-    assert len(set(np.round(paid, 6))) > 1
-    with pytest.MonkeyPatch.context() as patched:
-        every = torch.from_numpy(np.stack(seeds))
-        patched.setattr(FairKMeans, "_seeds", lambda self, values: every)
-        best = FairKMeans(4, n_init=3, prototypes="hard", **options).fit(X, sensitive_features=groups)
-    assert best.objective_ + 20.0 * best.fairness_error_ == pytest.approx(min(paid), rel=1e-3)

@@ -13,7 +13,7 @@ from fairness import FairKMeans, FairKMedian, FairNcut
 from fairness.groups import groups_of
 from fairness.optimiser.weight_search import Ended, Goal
 from fairness.trade_off import GRID
-from tests.fairness.thesis_sets import draw, unequal
+from tests.fairness.thesis_sets import unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BRIEF: dict[str, Any] = {"n_init": 1, "rungs": 1, "max_iter": 5, "max_sweeps": 10, "random_state": 0}
@@ -123,31 +123,6 @@ def test_a_goal_that_the_unfair_clustering_reaches_is_free():
     assert (alone.fairness_weight_, alone.fairness_error_) == (0, 0)
 
 
-def test_of_equal_objectives_the_least_weight_is_taken_and_of_goals_none_reaches_the_nearest():
-    groups = groups_of(GROUPS, 100)
-    late, soon = run_of(lambda weight: (25 * (weight >= 100), 2.0)), run_of(lambda weight: (25 * (weight >= 10), 2.0))
-    found = Goal(None, 0.9).search([late, soon], groups, 2, GRID)
-    assert found.end == min(weight for weight in GRID if weight >= 10)
-    near, far = run_of(lambda weight: (7, weight)), run_of(lambda weight: (5, weight))
-    missed = Goal(None, 0.5).search([far, near], groups, 2, GRID)
-    assert not missed.trial.reached
-    assert missed.trial.balance_min == pytest.approx(7 / 43)
-
-
-def test_of_labels_without_any_balance_the_fairest_is_the_nearest():
-    groups = groups_of(np.repeat([0, 1, 2], [40, 40, 20]), 100)
-
-    def run(weights, returning):
-        for weight in weights:
-            # One cluster lacks a group; the other two are mixed from some weight on.
-            half = np.r_[np.arange(80) % 2, np.ones(20)] if weight >= 10 else np.repeat([0, 1, 1], [40, 40, 20])
-            yield [Ended(weight, half.astype(np.int64), weight, weight)]
-
-    found = Goal(None, 0.5).search([run], groups, 2, GRID)
-    assert found.trial.balance_min == 0
-    assert found.trial.weight >= 10
-
-
 @pytest.mark.filterwarnings("ignore:the labels' fairness error")
 def test_a_goal_that_no_weight_reaches_is_told():
     X, groups = np.repeat([[0.0], [1.0]], 10, axis=0), np.repeat([0, 1], 10)
@@ -181,23 +156,3 @@ def test_goals_that_cannot_be(kind, options, words):
     X, groups = np.arange(12.0)[:, None], [0, 0, 1] * 4
     with pytest.raises(InputError, match=words):
         kind(2, **options).fit(X, sensitive_features=groups)
-
-
-@quiet
-def test_a_path_needs_no_goal():
-    X, groups = draw(1, 40)
-    model = FairKMeans(3, fairness_weight="auto", max_error=0.1, **BRIEF)
-    [at] = model.path(X, [2], sensitive_features=groups)
-    assert (at.fairness_weight, at.max_error) == (2, None)
-    at.fit(X, sensitive_features=groups)
-
-
-@quiet
-def test_of_many_points_all_reach_the_goal_not_a_sample_alone(monkeypatch):
-    monkeypatch.setattr("fairness.optimiser.starts._SAMPLE", 60)
-    monkeypatch.setattr("fairness.optimiser.starts._MEMBERS", 1)
-    X, groups = unequal()
-    model = FairKMeans(2, fairness_weight="auto", max_error=0.1, **{**BRIEF, "rungs": 0})
-    model.fit(X, sensitive_features=groups)
-    assert model.fairness_error_ <= 0.1
-    assert model.fairness_weight_ > 0

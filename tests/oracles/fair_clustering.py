@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, linprog
+from scipy.optimize import linprog
 
 Array = NDArray[np.float64]
 
@@ -24,28 +24,6 @@ def objective(S: Array, a: Array, groups: Array, weight: float, e: float = 0.0) 
             count = sum(S[p, k] for p in range(N) if groups[p] == j) + mu * e
             total += weight * mu * (math.log(mu) - math.log(count / size))
     return float(total)
-
-
-def jensen(S: Array, a: Array, groups: Array, weight: float, e: float, steps: int) -> Array:
-    """Minimise `objective` from S by the bound -log n_j <= -sum_p r_p log(s_p / s_p') of Jensen, r_p = s_p' / n_j', and
-    the tangent of log n: per point, s_k = w_k / (A_k + nu), where nu makes the row sum to one. Needs no step size."""
-    mu = np.array([float((groups == j).mean()) for j in groups])
-    for _ in range(steps):
-        size = S.sum(axis=0) + e
-        own = np.stack([S[groups == j].sum(axis=0) for j in groups]) + mu[:, None] * e
-        A = a + weight / size
-        w = weight * mu[:, None] * S / own
-        A = A - A.min(axis=1, keepdims=True)
-        S = np.stack([_row(w[p], A[p]) for p in range(len(S))])
-    return S
-
-
-def _row(w: Array, A: Array) -> Array:
-    low = float((w - A).max())
-    excess = lambda nu: float((w / (A + nu)).sum()) - 1  # noqa: E731
-    nu = low if excess(low) <= 0 else brentq(excess, low, float(w.sum()) + 1e-300, xtol=1e-15, rtol=1e-14)
-    s = np.maximum(w / (A + nu), 1e-12)
-    return np.asarray(s / s.sum())
 
 
 def fair_programme(a: Array, groups: Array) -> float:

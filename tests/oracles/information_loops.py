@@ -87,18 +87,6 @@ def adm(p: Matrix, marginal: float, conditional: float, divergence: float = 1.0)
     return q
 
 
-def adm_objective(p: Matrix, q: Matrix, marginal: float, conditional: float, divergence: float = 1.0) -> float:
-    """What the pseudo-labels q stand to minimise."""
-    n, way = len(p), len(p[0])
-    mean = [sum(row[k] for row in q) / n for k in range(way)]
-    total = marginal * sum(m * math.log(m) for m in mean)
-    for mine, given in zip(q, p, strict=True):
-        for k in range(way):
-            total -= conditional * mine[k] * math.log(given[k]) / n
-            total += divergence * mine[k] * math.log(mine[k] / given[k]) / n
-    return total
-
-
 def tim_adm_prototypes(
     support: Matrix,
     labels: list[int],
@@ -145,22 +133,3 @@ def tim_adm(
     """Query probabilities."""
     w = tim_adm_prototypes(support, labels, query, way, weights, temperature, iterations)
     return [probabilities(x, w, temperature) for x in query]
-
-
-def tim_adm_loss(
-    support: Matrix,
-    labels: list[int],
-    query: Matrix,
-    prototypes: Matrix,
-    q: Matrix,
-    weights: tuple[float, float, float],
-    temperature: float,
-) -> float:
-    """What the prototypes are fitted to with the pseudo-labels q held, less what does not depend on them."""
-    total = 0.0
-    for x, y in zip(support, labels, strict=True):
-        total -= weights[0] * math.log(probabilities(x, prototypes, temperature)[y]) / len(support)
-    for x, mine in zip(query, q, strict=True):
-        p = probabilities(x, prototypes, temperature)
-        total -= (1 + weights[2]) * sum(a * math.log(b) for a, b in zip(mine, p, strict=True)) / len(query)
-    return total

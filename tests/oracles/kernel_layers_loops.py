@@ -31,16 +31,6 @@ def layer(image: Array, filters: Array, patch: int, padding: int, kernel: str, b
     return found
 
 
-def averaged(image: Array, window: int) -> Array:
-    """Means over all windows, then every `window`-th of them."""
-    height, width = image.shape[1] - window + 1, image.shape[2] - window + 1
-    found = np.empty((len(image), height, width))
-    for i in range(height):
-        for j in range(width):
-            found[:, i, j] = image[:, i : i + window, j : j + window].mean(axis=(1, 2))
-    return found[:, ::window, ::window]
-
-
 def gaussian(image: Array, factor: int) -> Array:
     """Weighted sums around every pixel of one channel (H, W), zero outside, then every `factor`-th of them."""
     offsets = np.arange(-factor, factor + 1)

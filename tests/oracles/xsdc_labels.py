@@ -53,14 +53,3 @@ def best_partition(rows: Array, clusters: int) -> NDArray[np.int64]:
         if cost < lowest:
             found, lowest = (0, *rest), cost
     return np.array(found)
-
-
-def excess(rows: Array, labels: NDArray[np.int64]) -> float:
-    """How much farther a point is from the mean of its own cluster than from the nearest mean, at most; 0 where K-means
-    has converged."""
-    means = {k: rows[labels == k].mean(axis=0) for k in set(labels.tolist())}
-    worst = 0.0
-    for row, label in zip(rows, labels.tolist(), strict=True):
-        distances = {k: float(np.sqrt(np.square(row - mean).sum())) for k, mean in means.items()}
-        worst = max(worst, distances[label] - min(distances.values()))
-    return worst

@@ -10,10 +10,8 @@ import threading
 import pytest
 
 from clustering.foundation.errors import InputError
-from runs import cache
 from runs.cache import Store, key, revisions
 from runs.storage import locks
-from runs.storage.disk import write_text
 from runs.storage.together import Output, write_together
 from tests.runs.children import started
 
@@ -35,16 +33,6 @@ def publish(store, key=KEY, text="weights", kind="checkpoint", **facts):
 
 def content(store):
     return (store.find("checkpoint", KEY).path / "file").read_text()
-
-
-def test_where_it_is(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("TRANSDUCE_RESULTS", raising=False)
-    assert Store().root == tmp_path / "results"
-    monkeypatch.setenv("TRANSDUCE_RESULTS", str(tmp_path / "elsewhere"))
-    assert Store().root == tmp_path / "elsewhere"
-    assert Store("given").root == tmp_path / "given"
-    assert not any(tmp_path.iterdir()), "asking where it is makes nothing"
 
 
 def test_a_key_is_of_settings_inputs_and_revisions():
@@ -142,30 +130,6 @@ def test_what_was_computed_from_an_earlier_input_does_not_count(store, notes):
     assert "computed with an earlier checkpoint" in notes
 
 
-def test_a_checked_file_is_not_read_again_until_it_changes(store, monkeypatch):
-    folder = publish(store).path
-    read, real = [], cache._hash
-    monkeypatch.setattr(cache, "_hash", lambda path: read.append(path.name) or real(path))
-    assert store.find("checkpoint", KEY) is not None
-    assert read == []
-    os.utime(folder / "file", ns=(1, 1))
-    assert store.find("checkpoint", KEY) is not None
-    assert read == ["file"]
-
-
-def test_the_run_of_a_result_is_noted_for_each_record(store):
-    entry = publish(store)
-    assert entry.noted_run("here#") == ("", "")
-    for i in range(60):
-        entry.note_run(f"here#{i}", f"run{i}", "state")
-    assert (entry.noted_run("here#59"), entry.noted_run("here#0")) == (("run59", "state"), ("", ""))
-    (entry.path / "runs.json").write_text("[]")
-    assert entry.noted_run("here#59") == ("", "")
-    entry.note_run("here#", "run")
-    assert entry.noted_run("here#") == ("run", "")
-    assert store.find("checkpoint", KEY) is not None, "it is no part of the result"
-
-
 def test_the_id_of_a_folder_is_random_and_stays(store, tmp_path):
     assert store.id == Store(store.root).id != Store(tmp_path / "other").id
     (store.root / "id").unlink()
@@ -212,14 +176,6 @@ def test_an_end_while_a_result_is_replaced(store, monkeypatch, before):
     assert [path.name for path in store.cache("checkpoint").iterdir()] == [KEY]
     publish(store, text="newest")
     assert content(store) == "newest"
-
-
-def test_write_text_is_whole_or_not_at_all(tmp_path, monkeypatch):
-    write_text(tmp_path / "f", "one")
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write_text(tmp_path / "f", "two")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("f", "one")]
 
 
 @pytest.mark.parametrize("stop", [None, full, KeyboardInterrupt, "fsync", "folder"])

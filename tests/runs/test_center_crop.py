@@ -4,10 +4,8 @@ import pytest
 import torch
 from torchvision.transforms import v2
 
-from clustering.foundation.errors import InputError
 from fsl.features.center_crop import CenterCrop, enlarged
 from fsl.features.conforming import conform
-from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.stages.lineage import Lineage, Lineages
 from runs.stages.pipeline import features
 
@@ -19,14 +17,6 @@ def test_resize_and_centre_crop_of_torchvision(size, share):
     want = v2.functional.center_crop(resized, [size, size])
     found = CenterCrop(size)(conform(images, 3, enlarged(size, share)))
     torch.testing.assert_close(found, want, rtol=0, atol=1e-5)
-
-
-def test_the_papers_84_pixels_are_96():
-    ramp = torch.linspace(0, 1, 84).expand(1, 1, 84, 84)
-    assert enlarged(84, 0.875) == 96
-    seen = CenterCrop(84)(conform(ramp, 1, 96))
-    assert seen.shape == ramp.shape
-    assert float(seen.max() - seen.min()) == pytest.approx(83 / 96 * 84 / 83, abs=1e-3)
 
 
 def test_features_are_of_the_middle_and_whole_pictures_stay_what_they_were(trained, tracker, configs, notes):
@@ -43,19 +33,3 @@ def test_features_are_of_the_middle_and_whole_pictures_stay_what_they_were(train
     assert not torch.allclose(seen.base_mean, bank.base_mean), "the mean is of pictures that are shown alike"
     assert "the middle 0.875" in bank.provenance["transform"]
     assert "extracting features" in notes.bars
-
-
-def test_tuning_is_on_the_features_that_are_evaluated(tiny_arguments):
-    kept = [item for item in tiny_arguments if not item.startswith(("tasks", "noise"))]
-    (config,) = parse(EvaluateConfig, [*kept, "strategy=laplacianshot", "tuning=papers", "crop_pct=0.875"])
-    tuning = config.tuning_config()
-    assert isinstance(tuning, TuneConfig)
-    assert tuning.crop_pct == 0.875
-    assert tuning.trial(config.strategy, "validation", 10).crop_pct == 0.875
-    assert Lineage.of(tuning).bank("base") == Lineage.of(config).bank("base")
-
-
-@pytest.mark.parametrize("text", ["0", "1.5", "middle"])
-def test_no_other_shares(text):
-    with pytest.raises(InputError, match="crop_pct"):
-        parse(EvaluateConfig, [f"crop_pct={text}"])

@@ -1,6 +1,5 @@
 """Claims of the papers, judged on outcomes that are known to fulfil or to break them."""
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 
 from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.config.configs import EvaluateConfig, parse
-from runs.config.groups import option
 from runs.tables.claims.few_shot import CLAIMS, check
 from runs.tables.claims.gains import Gain
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
@@ -68,33 +66,6 @@ def test_a_claim_needs_its_runs():
     said = {finding.claim: finding.status for finding in check(*table(other_seed))}
     assert said["LaplacianShot is better than SimpleShot"] == "not run"  # it was asked for
     assert "PT-MAP collapses under Dirichlet queries" not in said  # it was not
-
-
-def test_rows_of_two_networks_are_not_held_against_each_other():
-    found, read = table({("simpleshot", 1, "balanced"): outcome(0.6), ("laplacianshot", 1, "balanced"): outcome(0.7)})
-    other = {
-        (Row(f"{row} resnet18"), column): dataclasses.replace(
-            cell, config=cell.config.replace(backbone=option("backbone", "resnet18"))
-        )
-        for (row, column), cell in found.cells.items()
-    }
-    missing = next(iter(found.cells))
-    cells = {**found.cells, missing: dataclasses.replace(found.cells[missing], results=())} | other
-    by_id = {id(cell): found.cells[place] for cell, place in zip(other.values(), found.cells, strict=True)}
-    judged = check(dataclasses.replace(found, cells=cells), lambda cell: read(by_id.get(id(cell), cell)))
-    better = {finding.setting: finding.status for finding in judged if "better" in finding.claim}
-    assert better == {"1-shot balanced (glyphs/resnet18)": "holds"}
-
-
-def test_gains_that_shrink():
-    found = {
-        ("simpleshot", 1, "balanced"): outcome(0.5),
-        ("kmeans", 1, "balanced"): outcome(0.6),
-        ("simpleshot", 5, "balanced"): outcome(0.7),
-    }
-    claim = ("the gain of kmeans over SimpleShot shrinks from 1-shot to 5-shot", "1-shot balanced, 5-shot balanced")
-    assert verdicts({**found, ("kmeans", 5, "balanced"): outcome(0.72)})[claim] == "holds"
-    assert verdicts({**found, ("kmeans", 5, "balanced"): outcome(0.9)})[claim] == "fails"
 
 
 def test_steps_and_objective():

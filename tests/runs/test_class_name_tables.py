@@ -1,20 +1,16 @@
 """Tables and a figure of strategies with class names, from files of features: filled, judged, found again without the
 files."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 
-from fsl.evaluation.scores import half_width
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.figures import papers
 from runs.stages.given_features import given_bank
-from runs.stages.pipeline import evaluation, recorded_evaluation
+from runs.stages.pipeline import evaluation
 from runs.tables.filling import filled
-from runs.tables.grid import table_of
 from runs.tables.judging import judge
 from runs.tables.keys import result_keys
 from runs.tables.papers.paper import judged, paper_table
@@ -118,71 +114,3 @@ def test_the_same_queries_leave_no_room_for_an_interval():
         column = Column(heading.name)
         assert judge(cell, column, printed, recipe.tolerated(heading)).status == status
         assert judge(cell, column, printed, Tolerance()).status == "reproduced", "within the interval over queries"
-
-
-@pytest.fixture
-def regimes(folder, store):
-    """The experiment with two encoders, two strategies and few tasks."""
-    lines = parse(
-        EvaluateConfig,
-        [
-            "experiment=vlm/regimes",
-            f"features_root={folder}",
-            "features=[whurs19_clip_rn50.npz],[whurs19_clip_vitb32.npz]",
-            "strategy=zero_shot,kmeans",
-            f"results={store.root}",
-            "device=cpu",
-        ],
-    )
-    return [config if config.tasks == 1 else config.replace(tasks=4) for config in lines]
-
-
-def test_files_of_features_are_groups_of_rows(regimes, store, tracker, capsys):
-    evaluation(regimes, store, tracker)
-    table = filled(table_of("vlm/regimes", regimes), tracker)
-    assert [(row.group, row.name) for row in table.rows] == [
-        (f"whurs19_{encoder}", name) for encoder in ("clip_rn50", "clip_vitb32") for name in ("zero_shot", "kmeans")
-    ]
-    assert len(table.columns) == 4
-    assert all(len(cell.results) == 1 for cell in table.cells.values())
-    runs = [cell.results[0].run_id for cell in table.cells.values()]
-    assert len(set(runs)) == len(runs)
-    typed = ["strategy=zero_shot", "features=whurs19_clip_rn50.npz", f"results={store.root}", "device=cpu"]
-    assert main(["table", "vlm/regimes", *typed]) == 0
-    shown = capsys.readouterr()
-    assert "not run" in shown.out, "60 tasks are asked for, and 4 were run"
-
-
-def test_the_figure_shows_the_means_and_intervals_of_the_runs(regimes, store, tracker):
-    results = evaluation(regimes, store, tracker)
-    drawing = papers.drawing("vlm/regimes")
-    read = [recorded_evaluation(result.config, tracker) for result in results]
-    assert [one.run_id for one in read] == [result.run_id for result in results]
-    figure = drawing.draw(read)
-    shown = [axes for axes in figure.axes if axes.axison]
-    assert [axes.get_title() for axes in shown] == ["zero shot", "kmeans"]
-    for axes in shown:
-        assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1-4", "2-10", "all", "set"]
-        for container in axes.containers:
-            (line, _, (bars,)) = container
-            own = [
-                one
-                for one in read
-                if one.config.strategy.name.replace("_", " ") == axes.get_title()
-                and one.config.features == (f"{container.get_label()}.npz",)
-            ]
-            assert line.get_ydata() == pytest.approx([100 * one.by_unit.mean() for one in own])
-            lengths = [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.get_segments()]
-            assert lengths == pytest.approx([100 * half_width(one.by_unit) for one in own])
-    assert "1 to 4 tasks" in drawing.caption(read)
-
-
-def test_unrounded_prints_have_short_intervals_and_differences(folder, store, tracker):
-    from runs.tables.formats import numbers
-
-    table = paper_table("rs_transclip/1", [f"features_root={folder}", f"results={store.root}", "device=cpu"])
-    place = next(iter(table.cells))
-    cell = dataclasses.replace(table.cells[place], results=(SeedResult(0, 0.7154228855721394, 0.0278, 1, "run"),))
-    table = judged(dataclasses.replace(table, cells={place: cell}))
-    assert numbers.measured(table, table.cells[place], place[1]) == "71.54228855721394 ± 2.78"
-    assert numbers.difference(table.cells[place], place[1]) == "+0.00"

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +15,9 @@ from clustering.foundation.errors import InputError
 from fsl.backbones import OWN
 from fsl.evaluation.scores import ClassScores
 from runs import cli
-from runs.cache import Entry
 from runs.cli import main
 from runs.stages import pipeline as stages
 from runs.stages.pipeline import Result
-from runs.tables.papers.published import published_names, published_table
 
 
 @pytest.fixture(autouse=True)
@@ -84,17 +81,6 @@ def test_every_verb_has_its_line_its_module_and_its_help(capsys):
         assert not shown.err
 
 
-def test_help_lists_keys_defaults_options_and_fields_with_their_lines_of_the_docstring(capsys):
-    main(["evaluate", "--help"])
-    text = capsys.readouterr().out
-    for word in ("sampler.shot=1", "tasks=null", "10,000", "laplacianshot_as_published", "omniglot", "--dry-run"):
-        assert word in text
-    main(["evaluate", "strategy=laplacianshot", "--help"])
-    text = " ".join(capsys.readouterr().out.split())
-    assert "strategy.shift=true shift the queries so that their mean equals the support's" in text
-    assert "strategy.beta" not in text
-
-
 def test_config_prints_what_cfg_prints_and_it_can_be_run(capsys, tmp_path):
     assert main(["config", "evaluate", "strategy=laplacianshot", "weight=2", "shot=5"]) == 0
     printed = capsys.readouterr().out
@@ -135,36 +121,6 @@ def test_json_is_for_scripts(evaluated, capsys):
     assert row["run"] == "run0"
     assert not shown.err
     assert evaluated[0][1]
-
-
-@pytest.mark.parametrize(
-    ("line", "columns"),
-    [
-        ("strategy=simpleshot,laplacianshot weight=0.1,1 seed=0,1", "strategy weight seed accuracy ms/task"),
-        ("strategy=laplacianshot,laplacianshot_as_published", "strategy accuracy ms/task"),
-    ],
-)
-def test_columns_are_the_keys_that_differ_within_an_option(evaluated, line, columns, capsys):
-    main(["evaluate", *line.split()])
-    (head,) = (line for line in capsys.readouterr().out.splitlines() if "ms/task" in line)
-    assert head.split() == columns.split()
-
-
-def test_train_says_where_the_checkpoint_is(monkeypatch, capsys):
-    def checkpoint(config, store, tracker, *, progress, force):
-        return Entry(
-            Path("/there"), "f", metrics={"best_validation_accuracy": 0.875, "epochs": 4.0}, reused=config.seed == 1
-        )
-
-    monkeypatch.setattr(stages, "checkpoint", checkpoint)
-    assert main(["train", "seed=0,1"]) == 0
-    out = capsys.readouterr().out
-    assert "87.50 %" in out
-    assert "/there/best.safetensors" in out
-    assert [word for word in out.split() if word in ("new", "reused")] == ["new", "reused"]
-    assert main(["train", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
-    assert (row["best_validation_accuracy"], row["reused"]) == (0.875, False)
 
 
 def test_a_dry_run_shows_config_and_plan_and_makes_nothing(evaluated, results, capsys):
@@ -271,16 +227,3 @@ def test_list_tells_what_each_is(monkeypatch, capsys):
     assert rows["laplacianshot"]["transductive"] is True
     assert rows["simpleshot"]["transductive"] is False
     assert "tiny_conv" in rows
-
-
-def test_every_table_of_the_papers_is_listed_with_its_cells(capsys):
-    assert main(["list", "tables", "--json"]) == 0
-    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["tables"]}
-    assert list(rows) == published_names()
-    assert {name: row["cells"] for name, row in rows.items()} == {
-        name: len(published_table(name).values) for name in rows
-    }
-    assert all(row["runnable"] <= row["cells"] for row in rows.values())
-    assert {name for name, row in rows.items() if row["kind"] == "formulas"} == {
-        name for name, row in rows.items() if row["cells"] == 0
-    }

@@ -10,11 +10,11 @@ import pytest
 from clustering.foundation.streams import stream
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
-from runs.stages.clustering.stage import clustering, points_of
+from runs.stages.clustering.stage import clustering
 from runs.tables.claims.clustering import check
 from runs.tables.evidence import look_up
 from runs.tables.grid import clusterings_table
-from runs.tables.papers.paper import judged, paper_table
+from runs.tables.papers.paper import paper_table
 from runs.tables.run_files import RunFiles
 from runs.tables.table import SeedResult
 from tests.runs.records import copy_results
@@ -90,42 +90,6 @@ def test_claims_are_checked_on_what_labels_select(slk, kmeans, status, tracker):
     assert not [f for f in check(paper_table("thesis/2.3"), tracker) if f.claim == found.claim]
 
 
-def test_claims_on_the_trials_of_a_run(store, tracker, codes):
-    table = paper_table("thesis/2.2", [codes, "starts=2", "selection=null"])
-    configs = {cell.config.to_yaml(): cell.config for cell in table.cells.values() if cell.config}
-    chosen = [c for c in configs.values() if c.method.name == "slk_byproduct" and c.dataset.name == "reuters_code"]
-    (result,) = clustering(chosen, store, tracker)
-    findings = look_up(table, tracker).findings
-    (found,) = [f for f in findings if "each another one" in f.claim]
-    assert found.status == "holds"
-    assert found.evidence == "rows " + ", ".join(map(str, result.trials.mode_indices))
-    (few,) = [f for f in findings if f.claim.startswith("slk_byproduct ends")]
-    assert few.status == ("holds" if result.trials.iterations[result.trials.chosen] <= 5 else "fails")
-
-
-def test_the_sizes_of_data_are_counted(store, tracker, codes):
-    table = paper_table("thesis/2.1", [codes])
-    (config,) = {
-        cell.config.to_yaml(): cell.config
-        for cell in table.cells.values()
-        if cell.config and cell.config.dataset.name == "reuters_code"
-    }.values()
-    clustering([config], store, tracker)
-    filled = look_up(table, tracker)
-    found = {column.name: cell for (row, column), cell in filled.cells.items() if row.name == "Reuters (code)"}
-    counted = {name: cell.value for name, cell in found.items()}
-    assert counted == {"Samples (N)": 120, "Dimensions": 10, "Clusters": 4, "Imbalance": 1}
-    verdicts = {name: cell.verdict.status for name, cell in found.items()}
-    assert verdicts == dict(zip(counted, ("below", "reproduced", "reproduced", "below"), strict=True))
-    for name in ("digits_uneven", "digits"):
-        elsewhere = paper_table(f"thesis/2.1@{name}", [])
-        (result,) = clustering(list(elsewhere.configs), store, tracker)
-        sizes = np.unique(points_of(result.config).labels, return_counts=True)[1]
-        cells = {column.name: cell.value for (_, column), cell in look_up(elsewhere, tracker).cells.items()}
-        assert cells["Samples (N)"] == sizes.sum()
-        assert cells["Imbalance"] == pytest.approx(max(sizes) / min(sizes))
-
-
 def test_the_print_is_held_against_what_labels_select(filled, tracker, settings):
     table = look_up(table_of(settings), tracker)
     metrics = filled.trials.metrics()
@@ -169,55 +133,6 @@ def test_a_run_of_other_code_is_left_aside_and_named(filled, tracker, settings):
     told = [note for note in table.notes if "the code has changed" in note]
     assert told
     assert all(filled.run_id in note and "SLK-MS" in note for note in told)
-
-
-def test_on_another_data_set_equal_cells_are_one(store, tracker):
-    settings = ["arms=3", "points=20", "starts=2", "selection=null"]
-    empty = paper_table("thesis/2.2@spirals", settings)
-    assert {(column.name, column.group) for column in empty.columns} == {("spirals", "")}
-    energies = paper_table("thesis/2.3@spirals", settings[:3])
-    assert [row.name for row in energies.rows] == ["spirals"]
-    assert [column.name for column in energies.columns] == ["LK", "SLK-MS (ours)"]
-    configs = parse(ClusterConfig, ["dataset=spirals", "method=slk_mean_shift", "normalize=l2", *settings])
-    clustering(configs, store, tracker)
-    table = look_up(empty, tracker)
-    found = {(row.name, column.metric) for (row, column), cell in table.cells.items() if cell.results}
-    assert found == {("SLK-MS", metric) for metric in ("nmi", "acc_hungarian", "seconds_optimise")}
-    statuses = {cell.verdict.status for cell in table.cells.values() if cell.results}
-    assert statuses == {"other protocol"}
-
-
-MNIST_LIKE = ["inner=24", "epochs=5", "per_class=1000", "seed=0,1,2"]
-
-
-@pytest.mark.parametrize(
-    ("name", "typed", "experiment"),
-    [
-        ("entropy/II@mnist", ["network=none", *LINEAR], "entropy_orders"),
-        ("entropy/III", [], "entropy_fixed_features"),
-        ("entropy/VI@mnist_small", MNIST_LIKE, "entropy_labels"),
-    ],
-)
-def test_a_table_of_entropy_clustering_is_filled_by_its_experiment(name, typed, experiment):
-    table = paper_table(name, typed)
-    theirs = {config.to_yaml() for config in parse(ClusterConfig, [f"experiment={experiment}"])}
-    ours = {config.to_yaml() for config in table.configs}
-    assert ours == theirs
-
-
-def test_other_features_are_another_protocol_whatever_was_found():
-    table = paper_table("entropy/III", ["mnist.root=FOLDER"])
-    cells = {}
-    for place, cell in table.cells.items():
-        same = SeedResult(0, cell.published.value / 100, 0.1, 0, "none", as_printed=cell.published.value / 100)
-        cells[place] = dataclasses.replace(cell, results=(same,)) if cell.config else cell
-    found = judged(dataclasses.replace(table, cells=cells))
-    verdicts = {(row.name, column.name): cell.verdict for (row, column), cell in found.cells.items()}
-    told = {name: verdict for (_, name), verdict in verdicts.items()}
-    assert told["MNIST"].status == "other protocol"
-    assert told["MNIST"].why == "pixels, not features of ResNet-50"
-    assert told["STL10"].status == "cannot run here"
-    assert "ResNet-50 are not here" in told["STL10"].why
 
 
 def test_an_experiment_of_clusterings_has_a_table(tmp_path, store, tracker, capsys):

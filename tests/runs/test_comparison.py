@@ -4,13 +4,11 @@ import csv
 import io
 import json
 
-import numpy as np
 import pytest
 
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.figures.differences import differences_figure
 from runs.stages.comparison import Comparison, settings
 from runs.stages.pipeline import evaluation
 from runs.tables import differences
@@ -45,29 +43,6 @@ def test_whatever_changes_the_tasks_keeps_strategies_apart(apart):
     assert len(found) == 2
     assert len({setting.name for setting in found}) == 2
     assert all(setting.strategies == ("simpleshot", "laplacianshot") for setting in found)
-
-
-@pytest.mark.parametrize("together", ["backbone=conv4,resnet18", "epochs=3,4", "transform=UN,L2N"])
-def test_other_features_are_compared_on_the_same_tasks(together):
-    (setting,) = of("strategy=simpleshot", together)
-    values = together.partition("=")[2].split(",")
-    assert [name.partition("=")[2] for name in setting.strategies] == values
-
-
-def test_tasks_of_another_benchmark_are_shared_by_networks_of_several():
-    (setting,) = of("strategy=simpleshot", "benchmark=glyphs,omniglot_background", "target=mini", "training=default")
-    assert setting.strategies == ("simpleshot benchmark=glyphs", "simpleshot benchmark=omniglot_background")
-    (setting,) = of("strategy=simpleshot", "target=mini", "base_mean=source,target")
-    assert setting.strategies == ("simpleshot base_mean=source", "simpleshot base_mean=target")
-    home, abroad = of("strategy=simpleshot,laplacianshot", "target=same,mini")
-    assert home.strategies == abroad.strategies
-    assert home.name != abroad.name
-
-
-def test_the_reference_by_name():
-    typed = ("strategy=simpleshot,laplacianshot", "weight=0.1,0.7")
-    assert of(*typed, reference="laplacianshot weight=0.7")[0].reference == 2
-    assert of("strategy=simpleshot,laplacianshot", "weight=0.1", reference="laplacianshot")[0].reference == 1
 
 
 @pytest.mark.parametrize(
@@ -127,21 +102,6 @@ def test_differences_are_those_of_the_results(compared):
     assert differences.verdict(nearest) in ("the same", "undecided")
 
 
-def test_by_class(compared):
-    results, (comparison,) = compared("strategy=simpleshot,laplacianshot", "way=3")
-    records = differences.class_records(comparison)
-    assert {record["class"] for record in records} == {f"novel {i}" for i in range(7)}
-    assert sum(record["queries"] for record in records) == 40 * 3 * 5
-    gains = [record["difference"] for record in records]
-    assert gains == sorted(gains, reverse=True)
-    for record in records:
-        k = int(record["class"].removeprefix("novel "))
-        shares = [result.classes.right[k] / result.classes.asked[k] for result in results]
-        assert (record["reference_accuracy"], record["accuracy"]) == pytest.approx(tuple(shares))
-    weighted = sum(record["difference"] * record["queries"] for record in records) / 600
-    assert weighted == pytest.approx(comparison.difference(1, 0).mean)
-
-
 def test_of_one_task_queries_are_compared(compared):
     results, (comparison,) = compared(
         "strategy=simpleshot,laplacianshot", "sampler=whole_split", "tasks=1", leave_out="query"
@@ -157,25 +117,6 @@ def test_of_one_task_queries_are_compared(compared):
     assert "95 % over queries" in row
     assert row["per class"] == f"{100 * results[1].classes.mean:.2f} %"
     assert "1 task;" in differences.title(comparison)
-
-
-def test_several_seeds_have_their_spread_beside_that_of_tasks(compared):
-    results, (comparison,) = compared("strategy=simpleshot,laplacianshot", "seed=0,1", "tasks=60")
-    by_seed = {(r.config.strategy.name, r.config.seed): r.accuracies for r in results}
-    difference = comparison.difference(1, 0)
-    assert difference.seed_means == pytest.approx(
-        [(by_seed["laplacianshot", seed] - by_seed["simpleshot", seed]).mean() for seed in (0, 1)]
-    )
-    (_, row) = differences.rows(comparison)
-    assert row["by seed"] == ", ".join(f"{100 * mean:+.2f}" for mean in difference.seed_means)
-    assert {"95 % over tasks", "95 % over seeds"} <= row.keys()
-    assert "60 tasks, 2 seeds" in differences.title(comparison)
-    record = differences.as_json(comparison)["differences"]["laplacianshot"]
-    assert record["seed_differences"] == pytest.approx(difference.seed_means)
-    assert record["seeds_half_width"] == pytest.approx(difference.seeds_half_width)
-    lines = differences_figure([comparison]).axes[0].get_lines()
-    widths = [np.ptp(line.get_xdata()) for line in lines if len(line.get_xdata())]
-    assert any(width == pytest.approx(200 * difference.seeds_half_width) for width in widths)
 
 
 @pytest.fixture

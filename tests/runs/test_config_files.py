@@ -2,11 +2,8 @@
 
 import pytest
 
-from clustering.foundation.errors import InputError
-from fsl.backbones import names
-from fsl.backbones.names import check_backbone
 from runs.config import groups
-from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, TrainConfig, parse
+from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.config.source import REQUIRED, describe, freeze
 from runs.config.yaml_files import read
 
@@ -61,17 +58,6 @@ def test_as_published_is_the_preset_of_the_code(name):
     assert built == type(built).as_published()
 
 
-def test_the_presets_of_slk_are_those_of_the_code():
-    from clustering import SLK
-
-    published = {"mean_shift": "slk2018-ms", "byproduct": "slk2018-bo", "means": "journal-means"}
-    kinds = {"mean_shift": "mean_shift", "byproduct": "byproduct", "means": "mean", "medoid": "medoid"}
-    same = {f"slk_{kind}_as_published": SLK.preset(preset) for kind, preset in published.items()}
-    same |= {f"slk_{kind}": SLK(prototypes=prototypes) for kind, prototypes in kinds.items()}
-    for name, model in same.items():
-        assert groups.option("method", name).build().get_params() == model.get_params()
-
-
 @pytest.mark.parametrize("name", groups.names("experiment"))
 def test_every_experiment_resolves(name):
     schema = ClusterConfig if name.startswith(("entropy", "xsdc")) else EvaluateConfig
@@ -80,29 +66,3 @@ def test_every_experiment_resolves(name):
     for config in found:
         chosen = config.method if isinstance(config, ClusterConfig) else config.strategy
         assert all(point.build() is not None for point in chosen.points())
-
-
-def test_backbones_are_found_as_timm_lists_them():
-    timm = pytest.importorskip("timm")
-    from_timm = (name for name in timm.list_models() if timm.model_entrypoint(name).__module__.startswith("timm."))
-    assert names.timm_names() >= set(from_timm)
-    check_backbone("resnet18.a1_in1k")
-    for wrong, near in (("resnet_18", "'resnet18'"), ("convv4", "'conv4'")):
-        with pytest.raises(InputError, match=near):
-            check_backbone(wrong)
-
-
-@pytest.mark.parametrize("name", ["mynet:TinyConv", "./nets/mynet.py:TinyConv", "hf-hub:timm/resnet18.a1_in1k"])
-def test_a_backbone_of_ones_own_is_a_class_or_what_timm_creates(name):
-    check_backbone(name)
-    (config,) = parse(TrainConfig, [f"backbone={name}"])
-    assert config.backbone.build() == name
-
-
-def test_every_schema_builds_from_nothing():
-    for schema in SCHEMAS.values():
-        for config in parse(schema, []):
-            for choice in config.choices().values():
-                assert choice.name in (groups.SAME, "none") or all(
-                    point.build() is not None for point in choice.points()
-                )

@@ -8,7 +8,6 @@ from fsl.benchmarks.augmentation import normalise
 from fsl.evaluation.closed_splits import ClosedSplitError, closed
 from fsl.features.conforming import conform
 from fsl.training.base import load_backbone
-from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
@@ -40,19 +39,6 @@ def test_the_network_of_the_source_is_used_as_it_is(trained, tracker, configs, n
     assert 0.2 < result.accuracy <= 1
     (again,) = evaluation([config], trained, tracker)
     assert again.reused
-
-
-def test_features_are_those_of_images_made_like_the_source(trained, tracker, configs):
-    (config,) = configs(TARGET)
-    bank = features(config, "novel", trained, tracker)
-    images, labels, names = config.target.build().read("novel")
-    backbone = load_backbone(checkpoint(config, trained, tracker).path / CHECKPOINT)
-    with torch.inference_mode():
-        source = config.benchmark.build()
-        want = backbone(normalise(conform(torch.from_numpy(images), 1, 16), source.mean, source.std))
-    torch.testing.assert_close(bank.features, want, rtol=1e-4, atol=1e-4)
-    assert bank.labels.tolist() == labels.tolist()
-    assert bank.class_names == names
 
 
 def test_the_base_mean_is_the_sources_unless_the_targets_is_asked_for(trained, tracker, configs):
@@ -91,14 +77,3 @@ def test_classes_that_the_network_was_trained_on_are_refused(trained, tracker, c
 def test_a_closed_split_is_closed_in_the_target_too(trained, tracker, configs):
     with closed("novel"), pytest.raises(ClosedSplitError):
         evaluation(configs(TARGET), trained, tracker)
-
-
-def test_which_folder_is_missing_is_said_with_its_key():
-    for groups, key in (
-        (["benchmark=glyphs", "target=cub"], "target"),
-        (["benchmark=mini", "target=glyphs"], "benchmark"),
-    ):
-        (config,) = parse(EvaluateConfig, [*groups, "strategy=simpleshot"])
-        with pytest.raises(InputError, match=rf"{key}\.root=FOLDER"):
-            Lineage.of(config)
-    assert all(config.crosses for config in parse(EvaluateConfig, ["experiment=mini_to_cub"]))

@@ -10,7 +10,7 @@ from PIL import Image
 
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
-from fsl.benchmarks.papers import Cub, MiniImageNet
+from fsl.benchmarks.papers import Cub
 from fsl.benchmarks.survey import survey
 from runs.cli import main
 
@@ -96,35 +96,9 @@ def test_everything_that_is_wrong_is_named(folder):
     ]
 
 
-def test_a_known_copy_is_named(whole, monkeypatch):
-    import fsl.benchmarks.survey as place
-
-    assert survey(Cub(str(whole))).copy == ""
-    monkeypatch.setattr(place, "known_copy", lambda name, fingerprint: f"{name} {fingerprint}")
-    found = survey(Cub(str(whole)))
-    assert found.copy == f"cub {found.fingerprint}"
-
-
-def test_one_damaged_archive_does_not_hide_the_others(tmp_path):
-    for name in ("base-0", "val", "novel"):
-        (tmp_path / f"{name}.npz").write_bytes(b"rubbish")
-    found = survey(MiniImageNet(str(tmp_path)))
-    assert [len(part.broken) for part in found.splits] == [1, 1, 1]
-    assert "novel.npz: damaged" in of(found, "novel").broken[0]
-
-
 def test_nothing_there_is_an_error(tmp_path):
     with pytest.raises(InputError, match="has no pictures of this benchmark"):
         survey(Cub(str(tmp_path)))
-
-
-def test_a_benchmark_that_says_nothing_about_itself_is_counted():
-    from tiny_plugins import Tiny
-
-    found = survey(Tiny())
-    assert found.sound
-    assert all(part.pictures == 20 * part.classes > 0 for part in found.splits)
-    assert survey(Tiny()).fingerprint == found.fingerprint != survey(Tiny(seed=1)).fingerprint
 
 
 class TestVerb:
@@ -162,16 +136,3 @@ class TestVerb:
     def test_where_names_the_files_and_the_command_that_reads_them(self, capsys, name, words):
         assert main(["data", "where", name]) == 0
         assert words in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_the_real_pictures_have_six_in_two_splits(reference_data):
-    """As the description of the files says; only the classes that they are of are looked at."""
-    benchmark = MiniImageNet(str(reference_data / "mini_imagenet"))
-    digests = {}
-    for split, names in (("base", {"n03888605", "n04389033"}), ("validation", {"n03535780", "n02950826"})):
-        found = benchmark.listing(split)
-        rows = [row for row, label in enumerate(found.labels) if found.class_names[label] in names]
-        digests[split] = [found.pictures.stored(row) for row in rows]
-        assert len(rows) == 1200
-    assert len(set(digests["base"]) & set(digests["validation"])) == 6

@@ -1,6 +1,5 @@
 """Claims of entropy clustering against its rivals: paired by start, undecided where chance could do it."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,20 +85,3 @@ def test_accuracy_along_orders(means: tuple[float, ...], status: str) -> None:
     assert found[0] == status
     assert found[1].startswith(f"0.1: {means[0] + 0.01:.3f}, 1: ")
     assert not list(claim(of_order(0.1), of_order(1000)).check(Results(**{of_order(5.0): results["migd"]})))
-
-
-def solved(seconds: float, steps: int = 0) -> list[Trials]:
-    return [replace(trials([0.0], [0]), seconds=np.full((1, 3), seconds), iterations=np.array([steps]))]
-
-
-def test_solvers_are_compared_by_the_ratio_of_their_seconds() -> None:
-    for newton, status, ratio in ((0.5, "holds", "250"), (0.001, "fails", "0.5")):
-        (found,) = claim(EM, NEWTON).check(Results(**{EM: solved(0.002), NEWTON: solved(newton)}))
-        assert found == (status, f"Newton's method takes {ratio} times as long")
-    assert not list(claim(EM, NEWTON).check(Results(**{EM: solved(0.002)})))
-
-
-def test_steps_of_em_are_those_printed_or_more() -> None:
-    for steps, status in ((1, "holds"), (2, "holds"), (3, "fails")):
-        assert list(claim(EM).check(Results(**{EM: solved(0.1, steps)}))) == [(status, f"steps: {steps}")]
-    assert not list(claim(EM).check(Results()))

@@ -1,15 +1,13 @@
 """Settings that no run can take: each is an `InputError` at once, and nothing outside a file gets into its values."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
-from runs.config import groups, overrides
+from runs.config import groups
 from runs.config.configs import ClusterConfig, EvaluateConfig, TuneConfig, parse
 from runs.config.groups import Choice
 from runs.config.tuning_protocol import steps_of
-from runs.config.yaml_files import dump, parse_yaml, read
+from runs.config.yaml_files import parse_yaml
 from runs.console.endings import explain
 from runs.stages.clustering.selections import selection_of
 from runs.stages.lineage import Lineage
@@ -49,14 +47,6 @@ def test_no_other_file_of_settings_does(tmp_path):
     (config,) = parse(ClusterConfig, ["method=kmeans", f"selection={path}"])
     with pytest.raises(InputError, match=r"mine\.yaml: kmeans\.init"):
         selection_of(config)
-
-
-@given(st.text(alphabet="${}\\ab:'", min_size=1, max_size=10).filter(lambda text: "'" not in text or '"' not in text))
-def test_what_a_config_writes_is_read_back(tmp_path_factory, text):
-    path = tmp_path_factory.mktemp("written") / "own.yaml"
-    path.write_text(dump({"key": text}), encoding="utf-8")
-    (found,) = overrides.values("key", read(path)["key"])
-    assert found.value == text
 
 
 @pytest.mark.parametrize(("opened", "closed"), ["[]", "{}"])
@@ -122,12 +112,3 @@ def test_a_strategy_on_images_is_refused_for_features_before_work(schema):
 def test_yaml_that_is_hostile_or_no_plain_data(text, words):
     with pytest.raises(ValueError, match=words):
         parse_yaml(text)
-
-
-def test_yaml_of_plain_data():
-    assert parse_yaml("a: '<<'\nb: [1, 1e-3, true, null, 2024-01-01]\nc: &c {x: y}\nd: *c") == {
-        "a": "<<",
-        "b": [1, 1e-3, True, None, "2024-01-01"],
-        "c": {"x": "y"},
-        "d": {"x": "y"},
-    }

@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
-import timm
 import torch
 
-from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
 from runs.config.configs import EvaluateConfig, parse
-from runs.config.groups import option
-from runs.plan import plan
 from runs.stages.banks import features, pictures
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation
@@ -43,25 +39,10 @@ def test_it_stands_beside_strategies_on_features(tuned, store, tracker, notes):
     assert not (store.cache("evaluation") / f"{first.key}.partial").exists()
 
 
-@pytest.fixture(
-    params=[
-        "as it is",
-        "crop_pct=0.5",
-        pytest.param("pretrained", marks=pytest.mark.slow),
-        pytest.param("pretrained crop_pct=1", marks=pytest.mark.slow),
-    ]
-)
-def shown(request, tuned, tmp_path):
+@pytest.fixture(params=[None, 0.5])
+def shown(request, tuned):
     """Ways to show pictures to a network."""
-    changed = {"tasks": 5, "strategy": tuned[0].strategy.at({"iterations": 0})}
-    if "pretrained" in request.param:
-        torch.manual_seed(0)
-        weights = tmp_path / "test_resnet.pth"
-        torch.save(timm.create_model("test_resnet").state_dict(), weights)
-        changed |= {"backbone": option("backbone", "timm:test_resnet"), "pretrained": str(weights)}
-    if "crop_pct" in request.param:
-        changed["crop_pct"] = float(request.param.rpartition("=")[2])
-    return tuned[0].replace(**changed)
+    return tuned[0].replace(tasks=5, strategy=tuned[0].strategy.at({"iterations": 0}), crop_pct=request.param)
 
 
 def test_it_sees_the_pictures_that_features_are_made_of(shown, tuned, store, tracker):
@@ -73,26 +54,3 @@ def test_it_sees_the_pictures_that_features_are_made_of(shown, tuned, store, tra
     prototypes = shown.replace(strategy=tuned[1].strategy.at({"transform": "L2N"}))
     untuned, nearest = evaluation([shown, prototypes], store, tracker)
     np.testing.assert_allclose(untuned.accuracies, nearest.accuracies)
-
-
-def test_interrupted_it_goes_on(tuned, store, tracker, notes, monkeypatch):
-    config, seen, most = tuned[0], [], 4
-    predict = TransductiveFineTuning.predict
-
-    def counted(self, episodes):
-        if len(seen) == most:
-            raise KeyboardInterrupt
-        seen.append(len(episodes.support_labels))
-        return predict(self, episodes)
-
-    monkeypatch.setattr(TransductiveFineTuning, "predict", counted)
-    monkeypatch.setattr("torch.get_num_threads", lambda: 1)  # else tasks under way count, too
-    with pytest.raises(KeyboardInterrupt):
-        evaluation([config], store, tracker)
-    assert plan([config], store).steps[-1].state == "interrupted"
-    most = 1000
-    (result,) = evaluation([config], store, tracker, progress=notes)
-    assert "going on after 4 tasks" in notes
-    assert seen == [1] * 6
-    (whole,) = evaluation([config], store, tracker, force=True)
-    assert result.accuracies.tolist() == whole.accuracies.tolist()

@@ -20,7 +20,6 @@ from fsl.benchmarks.encoded import open_rgb
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.console.output import Console
 from runs.own_data.trained_networks import FILE, networks_here, trained_networks
 from runs.stages.lineage import Lineage, evaluate_name
 from runs.stages.preflight import tasks_of
@@ -41,21 +40,6 @@ class SoftMeans:
         logits = -torch.cdist(episodes.query, torch.bmm(episodes.class_means, episodes.features))
         return Predictions(logits.softmax(-1), torch.zeros(len(logits), dtype=torch.int64))
 """
-ROWS = [
-    {"name": f"strategy_{i}", "needs": "images", "n": "1,000", "about": "a long text about an extraordinary thing " * 3}
-    for i in range(3)
-]
-
-
-@pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
-def test_no_table_cuts_a_word(columns, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    Console().table(ROWS, right=("n",))
-    said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= columns
-    words = {word for row in ROWS for text in row.values() for word in text.split()}
-    assert set(re.findall(r"[\w,]+", said)) >= words
-    assert set(re.findall(r"[a-z_]{2,}\d?", said)) <= words | {"name", "needs", "about"}
 
 
 @pytest.fixture
@@ -117,21 +101,6 @@ def test_a_seed_of_the_tasks_alone():
     drawn = [tasks_of(config, split).first(20).query for config in (same, others, network)]
     assert not torch.equal(drawn[0], drawn[1])
     assert torch.equal(drawn[1], drawn[2])
-
-
-def picture(path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(np.zeros((12, 12, 3), np.uint8)).save(path)
-
-
-def test_ten_folders_say_how_they_are_divided(tmp_path):
-    for i in range(10):
-        picture(tmp_path / f"class {i}" / "0.png")
-    (config,) = parse(EvaluateConfig, ["benchmark=folder", f"root={tmp_path}", "strategy=simpleshot"])
-    labels = torch.arange(2).repeat_interleave(20)
-    split = type("Split", (), {"labels": labels, "class_names": ("a", "b")})()
-    with pytest.raises(InputError, match=r"10 classes .* 6 base, 2 validation, 2 novel .*novel=0\.2"):
-        tasks_of(config, split)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Files whose headers and values were made up: none has a say in what is imported, and none is half believed."""
 
 import json
-import pickle
 import sqlite3
 import sys
 from pathlib import Path
@@ -11,16 +10,13 @@ import pytest
 import torch
 
 from clustering.datasets.features import Features
-from clustering.deep.linear import SoftmaxClustering
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import Plugins
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
-from fsl.features.foreign import import_features
 from fsl.features.image_encoder import _look_of_checkpoint
 from fsl.samplers.balanced import Balanced
-from runs.cache import Store
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.endings import MISTAKE, explain
 from runs.stages.clustering.deep_network import DeepNetwork
@@ -43,13 +39,6 @@ def test_a_checkpoint_imports_nothing(tmp_path, monkeypatch, about):
         _look_of_checkpoint(network, Path("own.safetensors"))
     assert not Path("ran").exists()
     assert "harm" not in sys.modules
-
-
-def test_integers_that_no_float_holds_are_no_mean(tmp_path):
-    by_class = {0: [[1.0, 2.0]], 1: [[3.0, 4.0]]}
-    (tmp_path / "own.plk").write_bytes(pickle.dumps([[10**400] * 2, None, by_class, None]))
-    with pytest.raises(InputError, match=r"own\.plk"):
-        import_features(tmp_path / "own.plk")
 
 
 def bank(path: Path, provenance: str = "{}", **changed: torch.Tensor) -> Path:
@@ -79,18 +68,6 @@ def test_a_provenance_that_is_none(tmp_path, provenance):
 def test_parts_of_a_bank_that_do_not_fit(tmp_path, changed):
     with pytest.raises(InputError, match=r"own\.safetensors"):
         Features(str(bank(tmp_path / "own.safetensors", **changed))).read()
-
-
-@pytest.mark.parametrize("text", ["[" * 5000, '{"key": "x", "files": {"a": {"size": 1, "sha256": "HASH"}}}'])
-def test_a_folder_of_the_cache_whose_note_is_none(tmp_path, text):
-    import hashlib
-
-    folder = Store(tmp_path).cache("features") / "x"
-    folder.mkdir(parents=True)
-    (folder / "a").write_text("a")
-    (folder / "complete.json").write_text(text.replace("HASH", hashlib.sha256(b"a").hexdigest()))
-    assert not Store(tmp_path).peek("features", "x")
-    assert Store(tmp_path).find("features", "x") is None
 
 
 @pytest.mark.parametrize("kind", [Trials, TradeOff])
@@ -124,11 +101,6 @@ def test_code_that_ends_the_process_is_a_mistake(tmp_path):
         Plugins("strategy", {}, "").load(f"{tmp_path}/ends_at_once.py:Thing")
     with pytest.raises(InputError, match="sys:exit"):
         DeepNetwork(architecture="sys:exit").backbone(1, 8)()
-
-
-def test_an_objective_that_is_no_objective():
-    with pytest.raises(InputError, match="os:system"):
-        SoftmaxClustering(objective="os:system").network_objective()
 
 
 def test_a_class_is_no_formula_to_a_spreadsheet(monkeypatch):

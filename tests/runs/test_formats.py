@@ -3,28 +3,27 @@
 import csv
 import io
 import json
+import math
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from runs.console import output as console
-from runs.tables.formats import FILES, lines, markdown, numbers, records, terminal, wording
-from runs.tables.formats import html as html_format
+from runs.tables.formats import FILES, numbers, records, terminal
+from runs.tables.papers.printed import Value
 from runs.tables.papers.published import published_names
-from tests.runs.made_up import FINDINGS, SHARES, filled
+from runs.tables.table import Cell, Column, SeedResult
+from runs.tables.verdicts import Verdict
+from tests.runs.made_up import FINDINGS, config, filled, hostile
 from tests.runs.pages import Reader, squeezed
 
 UNMARKED = dict.fromkeys(terminal.RAISED.values())  # without the marks of footnotes
-everything = pytest.mark.parametrize(
-    ("name", "share"),
-    [
-        pytest.param(name, share, marks=[pytest.mark.slow] * (share in (0.0, 1.0)))
-        for name in published_names()
-        for share in SHARES
-    ],
-)
+everything = pytest.mark.parametrize("name", published_names())
+SHARE = 0.3  # of cells with a run
 
 
 def shown(table, width, monkeypatch, capsys):
@@ -49,8 +48,8 @@ def facts(table):
 
 
 @everything
-def test_every_table_is_whole_on_the_terminal(name, share, monkeypatch, capsys):
-    table = filled(name, share)
+def test_every_table_is_whole_on_the_terminal(name, monkeypatch, capsys):
+    table = filled(name, SHARE)
     wanted = {squeezed(fact) for fact in facts(table)}
     for width in (160, 100, 80):
         text = shown(table, width, monkeypatch, capsys)
@@ -64,8 +63,8 @@ def test_every_table_is_whole_on_the_terminal(name, share, monkeypatch, capsys):
 
 
 @everything
-def test_every_table_is_whole_in_files(name, share):
-    table = filled(name, share)
+def test_every_table_is_whole_in_files(name):
+    table = filled(name, SHARE)
     tokens = MarkdownIt().enable("table").parse(FILES["md"](table))
     texts = {
         "md": "\n".join(token.content for token in flat(tokens)),
@@ -83,8 +82,8 @@ def flat(tokens):
 
 
 @everything
-def test_records_are_the_cells(name, share):
-    table = filled(name, share)
+def test_records_are_the_cells(name):
+    table = filled(name, SHARE)
     written = list(csv.DictReader(io.StringIO(FILES["csv"](table))))
     as_json = json.loads(json.dumps(records.as_json(table), allow_nan=False))
     assert len(written) == len(as_json["cells"]) == len(table.cells)
@@ -105,66 +104,10 @@ def test_records_are_the_cells(name, share):
         assert line["verdict"] == (cell.verdict.status if cell.verdict else "")
 
 
-@everything
-def test_parts_hold_every_cell_once_and_fit(name, share):
-    table = filled(name, share)
-    shown = lines.lines(table)
-    for width in (60, 100, 160, 10**6):
-        parts = lines.parts(table, shown, width)
-        assert [column for columns in parts for column in columns] == list(table.columns)
-        places = [
-            (line.row, column)
-            for columns in parts
-            for _, some in lines.by_group(shown, columns)
-            for line in some
-            for column in columns
-            if line.first and column in line.pieces
-        ]
-        assert sorted(places, key=repr) == sorted(table.cells, key=repr)
-
-
-def test_html_is_accessible():
-    page = Reader(FILES["html"](filled("thesis/4.1", 0.5)))
-    tags = [tag for tag, _ in page.tags]
-    assert tags.count("caption") == 2  # the table and the claims
-    assert all("scope" in found for tag, found in page.tags if tag == "th")
-    assert all("href" not in found or found["href"][1:] in page.ids for tag, found in page.tags if tag == "a")
-    assert ("html", {"lang": "en"}) in page.tags
-    abbreviations = [
-        found["title"] for tag, found in Reader(FILES["html"](filled("thesis/2.2", 0.0))).tags if tag == "abbr"
-    ]
-    assert set(abbreviations) == {wording.ABBREVIATIONS["NMI"], wording.ABBREVIATIONS["ACC"]}
-
-
-def test_html_links_to_runs():
-    table = filled("thesis/4.1", 0.5, 2)
-    page = Reader(html_format.table(table, lambda run_id: f"runs.html#{run_id}"))
-    found = {link.partition("#")[2] for link in page.links if link.startswith("runs.html")}
-    assert found == {r.run_id for cell in table.cells.values() for r in cell.results}
-    assert not [link for link in Reader(html_format.table(table)).links if not link.startswith("#")]
-
-
-def test_verdicts_are_words_and_colours_only_beside_them(monkeypatch, capsys):
-    table = filled("thesis/4.1", 1.0)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    terminal.show(table, console.Console())
-    coloured = capsys.readouterr().out
-    monkeypatch.setenv("NO_COLOR", "1")
-    terminal.show(table, console.Console())
-    plain = capsys.readouterr().out
-    assert "\x1b[32m" in coloured
-    assert "\x1b[32m" not in plain
-    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == re.sub(r"\x1b\[[\d;]*m", "", plain)
-    assert "reproduced" in plain
-
-
 def test_on_another_benchmark_nothing_is_held_against_the_print():
     for share in (0.0, 0.7):
         table = filled("thesis/4.4@glyphs", share)
-        for text in (FILES["md"](table), FILES["html"](table), FILES["tex"](table)):
+        for text in (FILES["md"](table), FILES["html"](table)):
             assert share or not re.search(r"\d\d\.\d\d", text)
             assert "corrected" not in text
             assert "other protocol" in text if share else "not run" in text
@@ -173,10 +116,30 @@ def test_on_another_benchmark_nothing_is_held_against_the_print():
             assert record["verdict"] in ("other protocol", "not run")
 
 
-def test_footnotes_are_marked_in_order_and_found_below():
-    table = filled("thesis/4.1", 0.0)
-    text = markdown.markdown(table)
-    marks = list(dict.fromkeys(re.findall(r"\d<sup>([a-z]+)</sup>", text)))
-    assert [mark for mark in "abcd" if any(mark in m for m in marks)] == list("abcd")
-    for mark in "abcd":
-        assert f"- <sup>{mark}</sup> E" in text
+@given(st.floats(-1e6, 1e6), st.integers(0, 4))
+def test_what_was_found_has_the_digits_of_the_print(value, decimals):
+    printed = f"{value:.{decimals}f}"
+    cell = Cell(
+        config(), results=(SeedResult(0, value, math.nan, 1, "r"),), published=Value(value, printed, None, "own")
+    )
+    found = numbers.measured(hostile(["a"], ["b"]), cell, Column("x", unit=""))
+    assert float(found) == float(printed)
+    assert len(found.partition(".")[2]) == decimals
+
+
+def test_numbers_are_in_the_unit_of_their_column():
+    cell = Cell(config(), results=(SeedResult(0, 0.7149, 0.0123, 100, "r"),))
+    table = hostile(["a"], ["b"])
+    assert numbers.measured(table, cell, Column("x", unit="%")) == "71.49 ± 1.23"
+    assert numbers.measured(table, cell, Column("x", unit="s")) == "0.7149 ± 0.0123"
+    assert numbers.measured(table, Cell(None), Column("x")) == "not run"
+
+
+@given(st.floats(-1, 1).filter(lambda value: abs(value) > 1e-9), st.integers(0, 3))
+def test_a_difference_that_counts_is_not_shown_as_none(difference, decimals):
+    printed = Value(1.0, f"{1:.{decimals}f}", None, "own")
+    for status in ("above", "reproduced"):
+        cell = Cell(config(), published=printed, verdict=Verdict(status, difference=difference))
+        shown = float(numbers.difference(cell, Column("x", unit="")))
+        assert (shown != 0) >= (status == "above")
+        assert shown == pytest.approx(difference, abs=0.5 * 10**-decimals + 1e-12)

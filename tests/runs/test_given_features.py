@@ -89,13 +89,6 @@ def test_a_run_is_known_by_the_features_not_by_their_file(files):
     assert identity("features=another.plk") != known
 
 
-def test_the_base_mean_is_that_of_the_base_features(files):
-    together = given_bank(("base_features.plk", "novel_features.plk"), "novel")
-    alone = given_bank(("output.plk",), "novel")
-    torch.testing.assert_close(together.base_mean, alone.base_mean)
-    assert torch.equal(together.features, alone.features)
-
-
 def test_tuning_looks_at_validation_and_base_features_and_never_at_novel_ones(files, store, tracker, monkeypatch):
     read, load = [], given_features._read.__wrapped__
     monkeypatch.setattr(

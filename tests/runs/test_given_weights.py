@@ -1,6 +1,7 @@
 """Evaluation on weights that people have already: taken into the store, never trained, known by their content."""
 
 import shutil
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -17,13 +18,14 @@ from runs.stages.pipeline import evaluation, features
 
 
 def their_network(seed=0):
-    """Conv4 with the biases and names of another program, and weights drawn from the seed."""
+    """Conv4 with the biases of another program, and weights drawn from the seed."""
     torch.manual_seed(seed)
     layers = [(nn.Conv2d(64 if i else 1, 64, 3, padding=1), nn.BatchNorm2d(64)) for i in range(4)]
     for _, norm in layers:
         norm.running_mean.normal_(0, 0.1)
         norm.running_var.uniform_(0.5, 1.5)
-    return nn.Sequential(*(nn.Sequential(*pair, nn.ReLU(), nn.MaxPool2d(2)) for pair in layers)).eval()
+    blocks = nn.Sequential(*(nn.Sequential(*pair, nn.ReLU(), nn.MaxPool2d(2)) for pair in layers))
+    return nn.Sequential(OrderedDict(blocks=blocks)).eval()
 
 
 @pytest.fixture(scope="module")

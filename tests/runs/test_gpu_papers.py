@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from fsl.strategies.simpleshot import SimpleShot
-
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = [
     *("mini_resnet18", "thesis-4.1-resnet18_84", "thesis-4.4-resnet18_84", "slk_fewshot-II-resnet18_84"),
@@ -77,14 +75,6 @@ def test_mistakes(tmp_path: Path, data: Path, arguments: tuple[str, ...], words:
     assert not (tmp_path / "results").exists()
 
 
-def test_a_folder_without_pictures_is_said_without_a_traceback(tmp_path: Path) -> None:
-    (tmp_path / "data" / "mini_imagenet").mkdir(parents=True)
-    code, out, said = call(tmp_path, "data", "--small")
-    assert (code, out) == (2, "")
-    assert "has no pictures of this benchmark" in said
-    assert "Traceback" not in said
-
-
 def test_an_interrupted_step_is_the_first_of_the_next_call_and_a_finished_one_is_not_taken_again(
     tmp_path: Path, data: Path
 ) -> None:
@@ -127,14 +117,6 @@ def test_the_steps_can_be_planned(tmp_path: Path, data: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_the_whole_size_needs_a_gpu(tmp_path: Path, data: Path) -> None:
-    code, _, said = call(tmp_path, data)
-    assert code == 2
-    assert "no GPU" in said
-
-
 @pytest.fixture
 def parity(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
@@ -154,18 +136,3 @@ def test_predictions_may_differ_only_within_the_margin(parity: Any) -> None:
         assert parity.compare(parity.Found(labels), parity.Found(flipped)).beyond == 1
     moved = parity.Found(labels, expected + torch.tensor([0.01, -0.01]))
     assert parity.compare(parity.Found(labels, expected), moved).apart == pytest.approx(0.01, rel=1e-4)
-
-
-@pytest.mark.slow
-def test_a_strategy_that_depends_on_the_threads_is_found(parity: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = ["parity.py", "--device", "cpu", "--tasks", "2", "simpleshot", "kernel_kmeans"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    assert parity.main() == 0
-    true = SimpleShot.predict
-
-    def wrong(self: SimpleShot, episodes: Any) -> Any:
-        found = true(self, episodes)
-        return found._replace(probabilities=found.probabilities.flip(2)) if torch.get_num_threads() == 2 else found
-
-    monkeypatch.setattr(SimpleShot, "predict", wrong)
-    assert parity.main() == 1

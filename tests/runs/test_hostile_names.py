@@ -76,8 +76,3 @@ def test_latex_is_left_with_no_sign_of_its_own(text):
     bare = re.sub(r"\$[^$]*\$|\\[a-zA-Z]+\{?\}?|\\['`^\"~]|\\[{}$&#_%]|[{}]", "", told)
     assert not set(bare) & set('\\$&#_%^<>|"')
     assert told.count("{") - told.count("\\{") == told.count("}") - told.count("\\}")
-
-
-def test_latex_text():
-    assert latex.escape("λ -> 5 % of a_b & c#") == r"$\lambda$ $\to$ 5 \% of a\_b \& c\#"
-    assert latex.escape("é ± -0.71 (-2) --x 1-shot") == r"\'{e} $\pm$ $-$0.71 ($-$2) -{}-x 1-shot"

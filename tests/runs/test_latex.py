@@ -10,13 +10,12 @@ from runs.tables.formats import latex
 from runs.tables.papers.published import published_names
 from tests.runs.made_up import SHARES, filled, hostile
 
+pytestmark = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 OVERFULL = 1.0  # points that a line of LaTeX may stick out
 
 
 def compiled(tmp_path, tables):
     """The log of a document of these tables."""
-    if shutil.which("pdflatex") is None:
-        pytest.skip("pdflatex is not installed")
     packages = "".join(f"\\usepackage{{{package}}}\n" for package in latex.PACKAGES)
     body = "\\clearpage\n".join(tables)
     text = f"\\documentclass{{article}}\n{packages}\\begin{{document}}\n{body}\\end{{document}}\n"

@@ -2,9 +2,9 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +14,6 @@ from runs.cli import main
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory, tiny_arguments, empty_record):
     """A results folder with a sweep of two strategies at two shots, and MLflow's address of it."""
-    import shutil
-
     root = tmp_path_factory.mktemp("sweep") / "results"
     root.mkdir()
     shutil.copy(empty_record, root / "mlflow.db")
@@ -96,19 +94,6 @@ def test_a_run_is_repeated_from_its_config(mlflow, sweep, tmp_path, capsys) -> N
     assert again["key"] == run["tags.key"]
 
 
-def test_config_prints_what_omegaconf_reads_and_an_experiment_repeats(sweep, tiny_arguments, tmp_path, capsys) -> None:
-    from omegaconf import OmegaConf
-
-    words = [*tiny_arguments, "strategy=laplacianshot", "shot=3"]
-    assert main(["config", "evaluate", *words]) == 0
-    path = tmp_path / "printed.yaml"
-    path.write_text(capsys.readouterr().out)
-    OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    assert main(["evaluate", f"experiment={path}", f"results={sweep[0]}", "--json"]) == 0
-    (again,) = json.loads(capsys.readouterr().out)
-    assert again["reused"]
-
-
 OWN = """
 import pytorch_lightning as pl
 
@@ -134,28 +119,19 @@ def test_an_own_callback_and_a_trainer_setting_from_yaml(tmp_path, tiny_argument
     assert (tmp_path / "epochs").read_text() == "xxxx"
 
 
-def test_results_that_the_record_lost_are_logged_again(tmp_path, tiny_arguments, empty_record, capsys) -> None:
+def test_results_that_the_record_lost_are_logged_again(tmp_path, tiny_arguments, trained_results) -> None:
     """In the cache and not in MLflow means: log it."""
     root = tmp_path / "r"
+    shutil.copytree(trained_results / "cache", root / "cache")
     words = ["evaluate", *tiny_arguments, "strategy=simpleshot", f"results={root}", "--json"]
-    assert main(words) == 0
-    (first,) = json.loads(capsys.readouterr().out)
-    (root / "mlflow.db").unlink()
     code = "import sys; from runs.cli import main; sys.exit(main(sys.argv[1:]))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     (again,) = json.loads(done.stdout)
-    assert again["accuracy"] == first["accuracy"]
+    assert again["reused"]
     import mlflow
 
     client = mlflow.MlflowClient(tracking_uri=f"sqlite:///{root / 'mlflow.db'}")
     experiments = [one.experiment_id for one in client.search_experiments()]
-    assert client.search_runs(experiments, f"tags.key = '{first['key']}' and attributes.status = 'FINISHED'")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("package", ["timm", "mlflow.pytorch", "torchmetrics", "pytorch_lightning"])
-def test_packages_import_in_the_environment_without_ours(package: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", f"import {package}"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-600:]
+    assert client.search_runs(experiments, f"tags.key = '{again['key']}' and attributes.status = 'FINISHED'")

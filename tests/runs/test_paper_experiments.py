@@ -1,5 +1,6 @@
 """The experiments of the papers, held line by line against what the papers and their public code say."""
 
+import functools
 from typing import NamedTuple
 
 import pytest
@@ -56,6 +57,7 @@ ALIKE = {
 }
 
 
+@functools.cache
 def of(name):
     found = parse(EvaluateConfig, [f"experiment={name}"])
     (trained,) = {config.training_config().to_yaml(): config.training_config() for config in found}.values()
@@ -145,15 +147,3 @@ def test_every_cell_of_the_papers_stands_on_the_training_of_an_experiment(table)
         assert config.training.name in groups.names("training")
     elsewhere = paper_table(f"{table}@glyphs").cells.values()
     assert {cell.few_shot.crop_pct for cell in elsewhere if cell.few_shot} == {None}
-
-
-def test_a_plain_training_file_would_be_taken_before_the_default():
-    """Of several benchmarks and networks each pair has its own."""
-    found = parse(TrainConfig, ["benchmark=mini,tiered", "backbone=resnet18_84,wrn28_10"])
-    named = {(c.benchmark.name, c.backbone.name): c.training.name for c in found}
-    assert named == {
-        ("mini", "resnet18_84"): "default",
-        ("mini", "wrn28_10"): "mini_wrn28_10",
-        ("tiered", "resnet18_84"): "tiered",
-        ("tiered", "wrn28_10"): "tiered_wrn28_10",
-    }

@@ -206,22 +206,6 @@ def test_a_job_that_does_not_see_the_results_fails_and_one_writes_to_the_record_
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ([], Parallel()),
-        (["parallel.n_jobs=-1"], Parallel(n_jobs=-1)),
-        (["parallel.backend=dask", "parallel.address=tcp://a:8786"], Parallel("dask", None, "tcp://a:8786")),
-        (
-            ["parallel.backend=submitit", "parallel.timeout_min=60", "parallel.slurm_partition=gpu"],
-            Parallel("submitit", options={"timeout_min": 60, "slurm_partition": "gpu"}),
-        ),
-    ],
-)
-def test_keys_of_the_command_line(words, expected):
-    assert Parallel.of(["shot=1", *words]) == (expected, ["shot=1"])
-
-
-@pytest.mark.parametrize(
     ("word", "said"),
     [
         ("parallel.backend=threads", "loky"),

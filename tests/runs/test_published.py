@@ -3,8 +3,6 @@
 import csv
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from importlib import resources
 from pathlib import Path
@@ -12,12 +10,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from runs.tables.papers.printed import Erratum, Place
-from runs.tables.papers.published import NAME, causes, errata, figures, published_names, published_table, works
+from runs.tables.papers.published import causes, errata, figures, published_names, published_table, works
 from runs.tables.papers.published_files import cause_from, erratum_from, table_from, table_schema
 
 TABLES = [published_table(name) for name in published_names()]
@@ -28,16 +24,6 @@ def cells():
     for table in TABLES:
         for (r, c), value in table.values.items():
             yield table, table.rows[r], table.columns[c], value
-
-
-def keyed(name):
-    """Numbers of a table by row, column and metric; the journal and the conference name two columns differently."""
-    rename = {"Dimensions (D)": "Dimensions", "Clusters (L)": "Clusters"}
-    return {
-        (row.name.rstrip("*"), rename.get(column.name, column.name), column.metric): value.value
-        for table, row, column, value in cells()
-        if table.name == name
-    }
 
 
 APART = ("rs_transclip", "transclip", "stata")  # works whose numbers are not in cells.csv
@@ -65,39 +51,6 @@ def test_every_number_of_the_source_is_there_exactly_once():
     assert found == wanted
 
 
-def test_counts():
-    """Of all files together, to be changed with a new table."""
-    assert sum(len(table.values) for table in TABLES) == 1371
-    by_work = Counter()
-    for table in TABLES:
-        by_work[table.work] += len(table.values)
-    names = {"rs_transclip": 224, "transclip": 2, "stata": 35}
-    assert by_work == {"thesis": 434, "slk": 197, "slk_fewshot": 286, "xsdc": 56, "entropy": 137} | names
-    assert Counter(value.kind for *_, value in cells()) == {"own": 565, "rerun": 585, "quoted": 196, "unclear": 25}
-    assert Counter(table.kind for table in TABLES) == {"results": 25, "description": 5, "formulas": 3}
-    assert len(errata()) == 47
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("thesis/2.1", "slk/1"), ("thesis/2.2", "slk/2"), ("thesis/2.3", "slk/3"), ("thesis/2.3", "slk_fewshot/VI")],
-)
-def test_what_two_works_print_alike(one, other):
-    assert keyed(one) == keyed(other)
-
-
-def test_the_ablation_ends_are_the_methods():
-    ablation = published_table("thesis/4.4")
-    rows = {row.name: [ablation.values[r, c] for c in range(6)] for r, row in enumerate(ablation.rows)}
-    main, birds = published_table("thesis/4.1"), published_table("thesis/4.2")
-    for method, row in (("SimpleShot", "N(Y)"), ("LaplacianShot (ours)", "N(Y)+L(Y)+rectified prototype")):
-        at = [(r.group, r.name) for r in main.rows].index(("ResNet-18", method))
-        bird = [r.name for r in birds.rows].index(method)
-        printed = [main.values[at, c] for c in range(4)] + [birds.values[bird, c] for c in range(2)]
-        assert [v.value for v in printed] == [v.value for v in rows[row]]
-        assert [v.corrected for v in printed] == [v.corrected for v in rows[row]]
-
-
 def heading(row, column):
     """Method, network, data and shots of a cell as all works would write them; "" where it has no such heading."""
     method = {"N(Y)+L(Y)+rectified prototype": "LaplacianShot"}.get(row.name, row.name.partition(" (")[0])
@@ -119,32 +72,6 @@ def test_corrected_targets_are_what_their_source_prints():
         assert len(printed) == 1 or "" in here, f"{place}: its source prints {printed}"
     count = len(corrected)
     assert count == 16, "the number of corrections, to be changed with a new one"
-
-
-def test_a_correction_names_an_erratum_about_its_cells():
-    for table in TABLES:
-        for entry in raw(table.name).get("corrected", ()):
-            row = next(row for row in table.rows if (row.group, row.name) == (entry.get("group", ""), entry["row"]))
-            places = [place for place in errata()[entry["erratum"]].where if place.table == table.name]
-            for column, number in zip(table.columns, entry["values"], strict=False):
-                place = f"{table.name}, {row.group} {row.name}, {column.group} {column.name}"
-                about = any(place.holds(row, column) for place in places)
-                assert number is None or about, f"{place}: errata.yaml does not list this cell under {entry['erratum']}"
-
-
-def test_what_is_no_target():
-    no_targets = Counter(
-        (table.name, row.group, row.name) for table, row, _, value in cells() if not value.target
-    )  # fmt: skip
-    assert no_targets == {
-        ("thesis/4.3", "ResNet-18", "LaplacianShot"): 6,
-        ("thesis/4.3", "ResNet-50", "LaplacianShot"): 6,
-        ("thesis/4.3", "WRN", "LaplacianShot"): 6,
-        ("slk_fewshot/II", "ResNet-18; inductive", "Neg-cosine"): 2,
-        ("slk_fewshot/II", "WRN; transductive", "SIB"): 2,
-        ("entropy/I", "", "Newton"): 6,
-        ("entropy/I", "", "EM"): 6,
-    }
 
 
 def test_errata_point_into_tables_and_figures():
@@ -169,30 +96,16 @@ def test_an_unknown_name_gets_the_nearest_right_one():
         published_table("thesis/4,1")
 
 
-def test_reading_needs_nothing_heavy():
-    code = (
-        "import sys; from runs.tables.papers.published import *\n"
-        "[published_table(name) for name in published_names()]\n"
-        "sys.exit(' '.join({'torch', 'numpy', 'mlflow', 'omegaconf', 'rich'} & set(sys.modules)) or None)"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
-
-
 def raw(name):
     return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 FORM = [  # what is wrong with the form of a file, so that the schema knows it, too
     (lambda t: t.update(colums=[]), "thesis/4.1.yaml: unknown key 'colums'; did you mean 'columns'"),
-    (lambda t: t.pop("caption"), "has no caption"),
     (lambda t: t.update(interval="sem"), "interval must be one of ci95, std, none"),
-    (lambda t: t.update(over="shots"), "over must be"),
-    (lambda t: t.update(tasks=0), "tasks must be an integer at least 1"),
     (lambda t: t["columns"][0].update(metric=3), r"column 1 \(1-shot\): metric must be text"),
     (lambda t: t["columns"][0].pop("better"), r"column 1 \(1-shot\): has no better"),
     (lambda t: t["rows"][2].update(kind="mine"), r"row 3 \(RelationNet\): kind must be"),
-    (lambda t: t["rows"][2].update(source="x"), r"row 3 \(RelationNet\): unknown key 'source'"),
     (lambda t: t["rows"].__setitem__(2, "RelationNet"), "row 3: must hold keys and values, not 'RelationNet'"),
     (lambda t: t["rows"][0]["values"].__setitem__(0, 49.61), r"row 1 \(MAML\): 49.61 is no number .* in quotes"),
     (lambda t: t["rows"][0]["values"].__setitem__(0, ["49.61"]), r"row 1 \(MAML\): \['49.61'\]"),
@@ -201,12 +114,9 @@ FORM = [  # what is wrong with the form of a file, so that the schema knows it, 
 SENSE = [  # what only the loader sees
     (lambda t: t["columns"][1].update(name="1-shot"), "miniImageNet 1-shot accuracy is there twice"),
     (lambda t: t["columns"][0].update(kind="own"), "row 1 .MAML., column 1-shot: give either .*own, rerun"),
-    (lambda t: t["rows"][1].update(name="MAML"), "row ResNet-18 MAML is there twice"),
     (lambda t: t["rows"][1].update(column_groups=["CUB"]), r"row 2 \(Chen\): unknown column group 'CUB'"),
     (lambda t: t["rows"][3]["values"].pop(), r"row 4 \(MatchingNet\): 3 values for 4 columns"),
     (lambda t: t["rows"][0]["values"].__setitem__(0, "49.61 (0.92)"), r"row 1 \(MAML\): '49.61 \(0.92\)'"),
-    (lambda t: t["rows"][18].update(name="Laplacian Shot"), "no such row"),
-    (lambda t: t["corrected"][0]["values"].append("1"), "has no number in column 5"),
     (lambda t: t["corrected"][0].update(erratum="E99"), "corrected 1 .LaplacianShot .ours..: unknown erratum 'E99'"),
     (lambda t: t["corrected"][0].update(source="slk_fewshot/2"), "unknown published table 'slk_fewshot/2'"),
     (lambda t: t["corrected"][0].update(row="MAML"), r"\(MAML\): has no number in column 3 to be corrected"),
@@ -221,33 +131,6 @@ def test_a_wrong_file_is_refused_with_the_place(change, says):
         table_from("thesis/4.1", content, {"E34": errata()["E34"]}, published_names())
 
 
-@given(
-    st.lists(st.decimals(-1000, 1000, places=2), min_size=4, max_size=4),
-    st.lists(st.none() | st.decimals(0, 20, places=1), min_size=4, max_size=4),
-    st.sampled_from(["ci95", "std"]),
-)
-def test_numbers_are_read_as_they_are_written(numbers, besides, interval):
-    form = {"ci95": "{} ± {}", "std": "{} ({})"}
-    other = {"ci95": "std", "std": "ci95"}[interval]
-    texts = [
-        str(n) if beside is None else form[interval].format(n, beside)
-        for n, beside in zip(numbers, besides, strict=True)
-    ]
-    columns = [{"name": f"column {c}", "metric": "accuracy", "better": "higher"} for c in range(4)]
-    content = {
-        "caption": "made up",
-        "interval": interval,
-        "columns": columns,
-        "rows": [{"name": "row", "kind": "own", "values": texts}],
-    }
-    table = table_from("thesis/4.1", content, {}, published_names())
-    assert [table.values[0, c].value for c in range(4)] == [float(n) for n in numbers]
-    assert [table.values[0, c].half_width for c in range(4)] == [b if b is None else float(b) for b in besides]
-    if any(beside is not None for beside in besides):
-        with pytest.raises(InputError, match=f"is no number of the form of this table.*interval: {interval}"):
-            table_from("thesis/4.1", content | {"interval": other}, {}, published_names())
-
-
 @pytest.fixture(scope="module")
 def schema():
     """That of the models; the file that editors read is the same: to renew it, write `table_schema()` as JSON."""
@@ -257,24 +140,10 @@ def schema():
     return jsonschema.Draft202012Validator(content)
 
 
-def test_names_of_tables():
-    for name in ("thesis/4.1", "zhang2024/3", "slk_fewshot/II", "_2/A.1"):
-        assert NAME.fullmatch(name)
-    for name in ("Zhang/1", "2024/1", "zhang-2024/1", "zhang/one", "zhang/", "a/b/1", "../1"):
-        assert not NAME.fullmatch(name)
-
-
 @pytest.mark.parametrize("name", published_names())
 def test_every_file_is_as_the_schema_says(name, schema):
     schema.validate(raw(name))
     assert (FOLDER / f"{name}.yaml").read_text(encoding="utf-8").startswith("# yaml-language-server: $schema=../table")
-
-
-@pytest.mark.parametrize(("change", "says"), FORM)
-def test_the_schema_refuses_a_wrong_form(change, says, schema):
-    content = raw("thesis/4.1")
-    change(content)
-    assert not schema.is_valid(content), says
 
 
 @pytest.mark.parametrize(
@@ -282,7 +151,6 @@ def test_the_schema_refuses_a_wrong_form(change, says, schema):
     [
         ({"rows": ["LaplacianShots"]}, r"errata.yaml, E34: thesis/4.2: unknown row 'LaplacianShots'"),
         ({"columns": ["10-shot"]}, "unknown column '10-shot'; did you mean '1-shot'"),
-        ({"row_groups": ["WRN"]}, "unknown row group 'WRN'"),
     ],
 )
 def test_an_erratum_about_what_is_not_there_is_refused(place, says):
@@ -313,13 +181,10 @@ CAUSE = {"cause": "another weight", "evidence": "a page", "where": [{"table": "t
     ("change", "says"),
     [
         ({"cause": ""}, "causes.yaml, D09: cause is empty"),
-        ({"evidence": ""}, "evidence is empty"),
-        ({"where": []}, "where is empty"),
         ({"where": [{"table": "thesis/9.2"}]}, "unknown published table 'thesis/9.2'"),
         ({"where": [{"table": "thesis/3.2", "rows": ["Adlt"]}]}, "unknown row 'Adlt'; did you mean 'Adult'"),
         ({"where": [{"table": "thesis/3.2", "metrics": ["nmi"]}]}, "unknown metric 'nmi'"),
         ({"why": "because"}, "unknown key 'why'"),
-        ({"cause": 5}, "cause must be"),
     ],
 )
 def test_a_wrong_cause_is_refused(change, says):

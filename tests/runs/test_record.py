@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.record import query as record
-from runs.record.query import read_runs, source_runs, source_tags
-from runs.record.tracked_run import TAG_LENGTH
+from runs.record.query import read_runs
 from runs.track import Tracker
 from tests.runs.records import BENCHMARKS, STATUSES, alike, fill
 
@@ -79,26 +78,6 @@ def test_numbers_and_texts_are_exact(tracker, filled):
     assert read_runs(tracker, "train/", statuses=["RUNNING"])[0].end is None
 
 
-def test_many_values_are_one_query(tracker, monkeypatch):
-    asked, real = [], tracker.client.search_runs
-    monkeypatch.setattr(tracker.client, "search_runs", lambda *a, **k: asked.append(a) or real(*a, **k), raising=False)
-    rows = read_runs(tracker, "evaluate/", tags={"key": [f"{i:016d}" for i in range(50_000)]})
-    assert {row.tags["key"] for row in rows} == {f"{i:016d}" for i in range(3)}
-    assert len(asked) == 1
-
-
-@pytest.mark.parametrize("count", [0, 1, 400])
-def test_long_texts_are_in_several_tags(count):
-    ids = [f"{i:032x}" for i in range(count)]
-    tags = source_tags(ids)
-    assert source_runs(tags) == ids
-    assert all(len(text) <= TAG_LENGTH for text in tags.values())
-    flat = {f"strategy.{i}": "ü" * 40 for i in range(count)} | {"seed": 0, "audit": None}
-    tags = record.config_tags(flat)
-    assert all(len(text) <= TAG_LENGTH for text in tags.values())
-    assert record._config(tags) == {name: str(value) for name, value in flat.items()}
-
-
 def test_parent_runs_of_commands_are_left_out(store):
     tracker = Tracker(store)
     with tracker.command("evaluate/x", "evaluate 2 configs", "a" * 16) as parent:
@@ -106,15 +85,6 @@ def test_parent_runs_of_commands_are_left_out(store):
         tracker.start("evaluate/x", "x", stage="evaluation", key="b", params={}, flat=flat, parent=parent).finish()
     assert [(row.name, row.params) for row in read_runs(tracker, "")] == [("x", {"seed": "0"})]
     assert tracker.get(parent).info.status == "FINISHED"
-
-
-def test_a_database_elsewhere_by_a_relative_path(filled, tmp_path, monkeypatch):
-    shutil.copy(filled.database, tmp_path / "other ü#%.db")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///other ü#%.db")
-    tracker = Tracker(Store(tmp_path / "results"))
-    monkeypatch.chdir("/")
-    assert len(read_runs(tracker, "evaluate/")) == 8
 
 
 # Faults.

@@ -11,7 +11,7 @@ from runs.cache import Store
 from runs.config.configs import EvaluateConfig, parse
 from runs.record import query as record
 from runs.record.query import read_runs
-from runs.record.server import address, first_page, serve
+from runs.record.server import serve
 from runs.report.site import build_report
 from runs.stages.pipeline import evaluation
 from runs.track import Tracker
@@ -103,19 +103,3 @@ def test_places_that_cannot_be(tmp_path, host, port):
     with pytest.raises(InputError, match=r"port .*65535|203\.0\.113\.1"):
         serve(Store(tmp_path / "results"), host=host, port=port)
     assert not any(tmp_path.iterdir())
-
-
-def test_the_first_page_is_that_of_the_newest_run(tracker):
-    assert first_page(tracker, "http://host") == "http://host"
-    for experiment in ("evaluate/a", "cluster/b"):
-        tracker.start(experiment, "x", stage="x", key="x", params={}).finish()
-    expected = tracker.experiment("cluster/b")
-    assert first_page(tracker, "http://host") == f"http://host/#/experiments/{expected}/runs"
-    kind = tracker.client.get_experiment(expected).tags["mlflow.experimentKind"]
-    assert kind == "custom_model_development", "not the pages for language models"
-
-
-def test_addresses():
-    assert address("127.0.0.1", 5000) == "http://127.0.0.1:5000"
-    assert address("0.0.0.0", 5000) == "http://127.0.0.1:5000"
-    assert address("::1", 80) == "http://[::1]:80"

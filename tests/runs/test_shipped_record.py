@@ -8,13 +8,11 @@ import pytest
 from clustering.deep.fair_assignment import FairAssignment
 from clustering.foundation.errors import InputError
 from fsl.strategies.zero_shot import ZeroShot
-from runs.cli import main
 from runs.stages.fair.stage import fair_clustering
 from runs.tables.evidence import look_up
-from runs.tables.formats import FILES, lines, records
+from runs.tables.formats import FILES, records
 from runs.tables.papers.paper import paper_table
-from runs.tables.papers.printed import Cause, Place
-from runs.tables.papers.published import causes, published_names
+from runs.tables.papers.published import published_names
 from runs.tables.shipped import CLAIMS, RESULTS, shipped_results
 from runs.track import Tracker
 from tests.runs.records import copy_results, exporting
@@ -68,12 +66,6 @@ def test_no_shipped_result_is_stale() -> None:
 
 
 @pytest.mark.usefixtures("shipped")
-def test_a_cell_of_shipped_results_alone_can_be_run_too(tracker: Tracker, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["table", "rs_transclip/1", f"results={tracker.store.root}"]) == 0
-    assert "12 cells without runs of your own can be run" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("shipped")
 def test_other_settings_have_no_shipped_results(tracker: Tracker) -> None:
     table = look_up(paper_table("thesis/3.2", ["fairness_weight=1"]), tracker)
     assert not any(cell.shipped for cell in table.cells.values())
@@ -98,11 +90,6 @@ def test_runs_of_an_earlier_revision_do_not_count(
             of_class.append(place)
     assert lost == of_class
     assert lost
-
-
-def test_without_shipped_results_nothing_is_shown(tracker: Tracker) -> None:
-    table = look_up(paper_table("rs_transclip/1"), tracker)
-    assert table.statuses == {"not run": 12}
 
 
 @pytest.mark.parametrize("name", [RESULTS, CLAIMS])
@@ -151,32 +138,3 @@ def test_exported_results_are_those_of_the_runs(tracker, results_of, tmp_path, m
 def test_an_empty_record_is_not_exported(tracker: Tracker, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no finished run"):
         exporting().export(tracker, tmp_path)
-
-
-@pytest.mark.usefixtures("shipped")
-def test_the_cause_of_a_difference_is_a_footnote_of_its_cells_in_every_format(tracker: Tracker) -> None:
-    table = look_up(paper_table("thesis/3.2"), tracker)
-    below = table.at("Adult", "Objective Ours")
-    assert below.verdict is not None
-    assert below.verdict.cause is not None
-    assert below.verdict.cause.cause == "unknown"
-    found = {record["cause"] for record in records.records(table) if record["verdict"] in ("above", "below")}
-    assert found == {cause.cause for cause in causes().values() if any(at.table == "thesis/3.2" for at in cause.where)}
-    assert not any(record["cause"] for record in records.records(table) if record["verdict"] == "reproduced")
-    (note,) = [note for note in lines.footnotes(table) if note.id == "D02"]
-    assert note.mark in lines.marks(lines.footnotes(table), table.rows[2], below)
-    for ending in ("md", "html"):
-        assert "cause of the difference: unknown" in " ".join(FILES[ending](table).split())
-
-
-@pytest.mark.usefixtures("shipped")
-def test_a_cell_that_is_reproduced_or_on_other_data_has_no_cause(tracker: Tracker) -> None:
-    """Even if the file names it; on other data the differences are others."""
-    everything = Cause("D99", "this", "that", (Place("thesis/3.2"),))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runs.tables.papers.paper.causes", lambda: {"D99": everything})
-        table = look_up(paper_table("thesis/3.2"), tracker)
-        elsewhere = look_up(paper_table("thesis/3.2@synthetic"), tracker)
-    verdicts = [cell.verdict for cell in table.cells.values() if cell.verdict]
-    assert all((verdict.cause is everything) == (verdict.status in ("above", "below")) for verdict in verdicts)
-    assert not any(cell.verdict.cause for cell in elsewhere.cells.values() if cell.verdict)

@@ -189,23 +189,3 @@ def test_an_experiment_and_a_parent_run_of_the_user(stages, store, tracker, monk
     assert [run.data.tags[PARENT] for run in runs] == ["f" * 32] * 2
     assert {row.run_id for row in read_runs(tracker, "sum/")} == {run.info.run_id for run in runs}
     assert read_runs(tracker, "other/") == []
-
-
-def test_reused_results_take_one_query_of_runs_or_none(stages, store, tracker, monkeypatch):
-    many = range(1, 9)
-    execute(stages(*many), Workspace(store, tracker))
-    unopened = Tracker(store)
-    results, _ = execute(stages(*many), Workspace(store, unopened))
-    assert list(results.values()) == [3 * scale for scale in many]
-    assert not unopened.is_open, "nothing was recorded since"
-    runs = runs_of(tracker, "sum/tests")
-    tracker.client.delete_run(runs[0].info.run_id)
-    dead = tracker.start("sum/tests", "dead", key="d" * 16, stage="sum", params={})
-    later = Tracker(store)
-    calls, real = [], later.client.search_runs
-    monkeypatch.setattr(later.client, "search_runs", lambda *a, **k: calls.append(a) or real(*a, **k), raising=False)
-    execute(stages(*many)[:-1], Workspace(store, later))
-    assert len(calls) == 2, "the dead runs, and all results at once"
-    assert tracker.get(dead.run_id).info.status == "KILLED"
-    execute(stages(*many), Workspace(store, Tracker(store)))
-    assert len(runs_of(tracker, "sum/tests")) == len(runs) + 1, "the deleted one was recorded again"

@@ -41,15 +41,6 @@ def test_no_claim_is_checked_on_a_damaged_run(recorded, trained, experiment, cap
     assert {claim["in"] for claim in json.loads(out)["claims"] if claim["verdict"] != "not run"} == {"3-shot"}
 
 
-def test_the_table_verb_as_json(recorded, trained, experiment, capsys):
-    assert main(["table", str(experiment), f"results={trained.root}", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert {claim["claim"] for claim in shown["claims"]} >= {"LaplacianShot is better than SimpleShot"}
-    assert {(r["strategy"], r["shot"]) for r in shown["cells"]} == {
-        (s, n) for s in ("simpleshot", "laplacianshot") for n in (1, 3)
-    }
-
-
 def test_what_is_missing_is_run_and_the_claims_are_judged(recorded, trained, tracker, experiment, capsys):
     tracker.client.delete_run(recorded["laplacianshot", "3-shot"].run_id)
     assert main(["table", str(experiment), f"results={trained.root}", "--run-missing", "-y"]) == 0

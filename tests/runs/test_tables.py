@@ -2,19 +2,14 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from runs.config.configs import EvaluateConfig, parse
-from runs.console.output import Console
-from runs.figures.quickstart import accuracy_figure, descent_figure
-from runs.figures.style import save
 from runs.record.query import RunRow, config_tags, read_runs
 from runs.stages.pipeline import evaluation
 from runs.tables.filling import Record, filled
-from runs.tables.formats import markdown, terminal
 from runs.tables.grid import table_of
-from runs.tables.table import Cell, Column, Row, SeedResult, Table
+from runs.tables.table import Cell, SeedResult
 
 
 def read_table(name, configs, tracker):
@@ -54,19 +49,6 @@ def test_the_newest_run_wins_and_the_other_is_named(recorded, trained, tracker, 
     assert {cell.results[0].run_id for cell in table.cells.values()} == {r.run_id for r in again}
     old = recorded["simpleshot", "1-shot"].run_id
     assert any(old in note for note in table.notes)
-
-
-def test_of_many_runs_left_aside_the_newest_are_named_and_the_others_counted(tracker):
-    (config,) = parse(EvaluateConfig, ["strategy=simpleshot"])
-    params = {name: str(value) for name, value in config.flat().items()}
-    runs = [
-        RunRow(
-            f"run{i}", "", "evaluate/glyphs", 100 - i, None, "FINISHED", params, {"accuracy": 0.5}, {"data": "x"}, ""
-        )
-        for i in range(100)
-    ]
-    (note,) = Record(runs, tracker).filled(table_of("tiny", [config])).notes
-    assert note.startswith("simpleshot, 1-shot: runs run1 run2 run3 and 96 more left out, run0 is newer")
 
 
 def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
@@ -140,34 +122,6 @@ def test_runs_that_others_wrote_are_no_danger(recorded, tracker, grid, strange, 
     assert any(other in note for note in table.notes) or (whole and ours)
 
 
-def test_what_varies_besides_shot_and_seed_names_the_rows(tracker, tiny_arguments):
-    configs = parse(
-        EvaluateConfig, [*tiny_arguments, "strategy=simpleshot,laplacianshot", "weight=0.1,0.7", "seed=0,1"]
-    )
-    table = read_table("tiny", configs, tracker)
-    assert spelt(table.rows) == ("simpleshot", "laplacianshot weight=0.1", "laplacianshot weight=0.7")
-    ways = parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot", "way=2,3"])
-    assert spelt(read_table("tiny", ways, tracker).columns) == ("1-shot way=2", "1-shot way=3")
-    assert "way" not in read_table("tiny", ways, tracker).title
-
-
-def test_columns_are_kinds_of_tasks(tracker, tiny_arguments):
-    def columns(*arguments):
-        kept = [item for item in tiny_arguments if not item.startswith("query")]
-        configs = parse(EvaluateConfig, [*kept, "strategy=simpleshot,laplacianshot", *arguments])
-        return spelt(read_table("tiny", configs, tracker).columns)
-
-    assert columns("sampler=dirichlet", "shot=1,3") == ("1-shot", "3-shot")
-    assert columns("sampler=balanced,dirichlet", "shot=1,3") == (
-        *("1-shot", "3-shot"),
-        *("1-shot dirichlet", "3-shot dirichlet"),
-    )
-    assert columns("sampler=dirichlet,whole_split,balanced", "concentration=0.5,2") == (
-        *("1-shot dirichlet concentration=0.5", "1-shot dirichlet concentration=2.0"),
-        *("whole_split", "1-shot"),
-    )
-
-
 def cell(*accuracies):
     config = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
     return Cell(config, results=tuple(SeedResult(i, a, 0.01, 100, f"run{i}") for i, a in enumerate(accuracies)))
@@ -181,41 +135,3 @@ def test_over_seeds_the_interval_is_students():
     )  # t(0.975, 2 degrees of freedom)
     assert cell(0.5).half_width == 0.01
     assert math.isnan(cell().value)
-
-
-def small_table():
-    row, one, five = Row("simpleshot", kind="inductive"), Column("1-shot"), Column("5-shot")
-    cells = {(row, one): cell(0.5, 0.6, 0.7), (row, five): cell()}
-    return Table("tiny", "what", (row,), (one, five), cells, notes=("a note",))
-
-
-def test_an_experiment_is_one_line_a_strategy(capsys):
-    terminal.show(small_table(), Console())
-    title, _, *lines = capsys.readouterr().out.splitlines()
-    assert title == "what, 100 tasks a seed, 3 seeds; accuracy in %, 95 % interval over seeds"
-    assert [" ".join(line.split()) for line in lines if line.strip(" ─")] == [
-        "strategy kind 1-shot 5-shot",
-        "simpleshot inductive 60.00 ± 24.84 not run",
-    ]
-    assert markdown.markdown(small_table()) == (
-        "what, 100 tasks a seed, 3 seeds; accuracy in %, 95 % interval over seeds.\n\n"
-        "| strategy | kind | 1-shot | 5-shot |\n| --- | --- | ---: | ---: |\n"
-        "| simpleshot | inductive | 60.00 ± 24.84 | not run |\n\nRemarks:\n\n- a note\n"
-    )
-
-
-def test_figures_are_pictures(tmp_path):
-    """What they show was looked at by eye; here that they are drawn from what is given."""
-    figure = accuracy_figure(small_table())
-    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    assert labels == ["simpleshot"]
-    assert "60.0" in [text.get_text() for text in figure.axes[0].texts]
-    path = save(figure, tmp_path / "deep" / "accuracy.png")
-    assert path.read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_descent_figure_holds_still_where_a_task_has_stopped(tmp_path):
-    trace = np.array([[3.0, 5.0], [2.0, 4.0], [np.nan, 3.5]])
-    lines = descent_figure(trace, "some strategy").axes[0].get_lines()
-    np.testing.assert_allclose(lines[0].get_ydata(), [1.0, 1e-6, 1e-6])
-    np.testing.assert_allclose(lines[1].get_ydata(), [1.5, 0.5, 1e-6])

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.cli import main
-from runs.record.address import quiet_mlflow
 from runs.record.code_version import code_version
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
@@ -68,24 +67,6 @@ def test_a_run_holds_what_it_was_given_and_its_files_are_in_the_store(tracker, s
     assert tracker.download("0" * 32, "config.yaml", tmp_path, "file://[x/\0") is None
 
 
-def test_only_finished_and_not_deleted_runs_are_found_newest_first(tracker):
-    assert tracker.find("a" * 16) is None
-    running, failed, first, second = (start(tracker) for _ in range(4))
-    failed.stop("FAILED", "why")
-    assert tracker.find("a" * 16) is None
-    first.finish()
-    second.finish()
-    start(tracker, key="b" * 16).finish()
-    times = {run.run_id: tracker.client.get_run(run.run_id).info.start_time for run in (first, second)}
-    found = tracker.find("a" * 16).info.run_id
-    assert times[found] == max(times.values())
-    tracker.client.delete_run(found)
-    assert {found, tracker.find("a" * 16).info.run_id} == set(times)
-    assert [tracker.get(run_id) is None for run_id in (found, running.run_id, "0" * 32)] == [True, False, True]
-    assert len(read_runs(tracker, "evaluate/", tags={"shot": ["1"]})) == 2
-    assert read_runs(tracker, "train/") == []
-
-
 def test_the_block_of_a_run_marks_how_it_ended(tracker):
     killed, failed, finished = start(tracker), start(tracker), start(tracker)
     with pytest.raises(KeyboardInterrupt), killed.guarded():
@@ -97,16 +78,6 @@ def test_the_block_of_a_run_marks_how_it_ended(tracker):
         raise RuntimeError("later")
     assert [status(tracker, run) for run in (killed, failed, finished)] == ["KILLED", "FAILED", "FINISHED"]
     assert tracker.get(failed.run_id).data.tags["ended"] == "OSError: http://host does not answer"
-
-
-def test_long_values_are_cut_knowingly_and_many_are_split(tracker):
-    params = {f"key.{i}": i for i in range(230)} | {"long": "x" * 7000}
-    run = start(tracker, params=params, tags={"long": "y" * 9000})
-    run.log(metrics={f"metric.{i}": i for i in range(1500)})
-    data = tracker.get(run.run_id).data
-    assert (len(data.params), len(data.metrics)) == (231, 1500)
-    assert (len(data.params["long"]), len(data.tags["long"])) == (6000, 5000)
-    assert data.params["long"].endswith("(truncated; complete in config.yaml)")
 
 
 def test_a_resumed_run_is_the_same_run_and_repeats_nothing(tracker, notes):
@@ -191,32 +162,6 @@ def test_nothing_is_made_before_it_is_needed(tmp_path, monkeypatch):
     assert not any(tmp_path.iterdir())
 
 
-def test_a_half_made_database_is_made_again(empty_record):
-    assert empty_record.read_bytes().startswith(b"SQLite format 3")
-    assert not empty_record.with_name("mlflow.db.new").exists()
-
-
-def test_a_database_elsewhere(store, empty_record, tmp_path, monkeypatch):
-    shutil.copy(empty_record, tmp_path / "other.db")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/other.db")
-    store.database.unlink()
-    tracker = Tracker(store)
-    start(tracker).finish()
-    assert tracker.find("a" * 16) is not None
-    assert not store.database.exists()
-    assert (store.artifacts / "evaluate" / "tiny").is_dir()
-
-
-def test_a_shared_database_has_a_place_for_artifacts_that_the_user_names(store, monkeypatch):
-    tracker = Tracker(store, uri="postgresql://host/runs")
-    monkeypatch.delenv("MLFLOW_DEFAULT_ARTIFACT_ROOT", raising=False)
-    with pytest.raises(InputError, match="MLFLOW_DEFAULT_ARTIFACT_ROOT"):
-        tracker.artifact_location("evaluate/tiny")
-    monkeypatch.setenv("MLFLOW_DEFAULT_ARTIFACT_ROOT", "s3://bucket/runs/")
-    assert tracker.artifact_location("evaluate/tiny") == "s3://bucket/runs/evaluate/tiny"
-    assert Tracker(store, uri="http://host").artifact_location("evaluate/tiny") is None
-
-
 @pytest.mark.parametrize(
     "damage",
     [b"SQLite format 3\0" + b"\xa5" * 5000, b"SQLite format 3\0", b"", b"text " * 99, "pipe", "folder", "foreign"],
@@ -272,15 +217,6 @@ def test_a_server_that_does_not_answer_is_named_and_asked_once(store, monkeypatc
     with pytest.raises(InputError) as second:
         read_runs(tracker, "")
     assert second.value is first.value
-
-
-def test_what_a_user_sets_for_mlflow_counts(monkeypatch):
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "77")
-    monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", raising=False)
-    quiet_mlflow()
-    from mlflow.environment_variables import MLFLOW_HTTP_REQUEST_MAX_RETRIES, MLFLOW_HTTP_REQUEST_TIMEOUT
-
-    assert (MLFLOW_HTTP_REQUEST_TIMEOUT.get(), MLFLOW_HTTP_REQUEST_MAX_RETRIES.get()) == (77, 3)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Tuning: what is chosen, what is recorded, that novel classes stay closed, and evaluation by reference."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -106,50 +107,6 @@ def test_the_best_of_every_step_is_chosen_with_what_steps_before_chose(tuned, tr
     assert gain.low <= gain.mean <= gain.high
 
 
-def test_the_record_has_a_parent_with_a_child_for_every_value(tuned, tracker, config, tmp_path):
-    found = tune(config, tuned, tracker)
-    parent = tracker.get(found.tuned.run_id)
-    assert parent.info.status == "FINISHED"
-    assert parent.info.run_name == "laplacianshot 5w1s Tiny/conv4 s0"
-    assert parent.data.params["strategy.weight"] == "0.7,3.0"
-    assert json.loads(parent.data.tags["chosen"]) == found.tuned.values
-    assert parent.data.metrics["chosen_weight"] == found.tuned.values["weight"]
-    assert parent.data.metrics["accuracy"] == pytest.approx(found.curves[-1].chosen.result.accuracy)
-    own = children(tracker, parent.info.run_id)
-    assert {run.info.run_name for run in own} == {
-        *("neighbours=2 base", "neighbours=5 base"),
-        *("weight=0.7 validation", "weight=3.0 validation"),
-    }
-    for run in own:
-        assert run.info.status == "FINISHED"
-        assert run.data.metrics.keys() >= {"accuracy", "accuracy_ci95"}
-        assert tracker.download(run.info.run_id, "per_task.npz", tmp_path)
-    assert runs_of(tracker, "evaluate/Tiny") == []
-    written = json.loads(tracker.download(parent.info.run_id, "tuning.json", tmp_path).read_text())
-    assert written["chosen"] == found.tuned.values
-    steps = written["steps"]
-    assert [step["chosen"] for step in steps] == [dict(curve.chosen.values) for curve in found.curves]
-    text = tracker.download(parent.info.run_id, "config.yaml", tmp_path)
-    (again,) = parse(TuneConfig, [f"experiment={text}"])
-    assert again.replace(tuning=config.tuning) == config
-
-
-def test_a_finished_tuning_is_used_again(tuned, tracker, config, notes):
-    first = tune(config, tuned, tracker)
-    count = len(runs_of(tracker, "tune/Tiny"))
-    second = tune(config, tuned, tracker, progress=notes)
-    assert second.reused
-    assert second.tuned == first.tuned
-    assert notes.bars == [], "nothing is computed"
-    assert len(runs_of(tracker, "tune/Tiny")) == count
-    for one, other in zip(first.curves, second.curves, strict=True):
-        assert [trial.result.run_id for trial in one.trials] == [trial.result.run_id for trial in other.trials]
-    third = tune(config, tuned, tracker, force=True)
-    assert third.tuned.run_id != first.tuned.run_id
-    assert len(children(tracker, third.tuned.run_id)) == 4, "by force, every value is tried again"
-    assert third.tuned.values == first.tuned.values
-
-
 @pytest.mark.parametrize("text", ["", "[3]", '{"chosen": {"weight": 0.2, "neighbours": 2}, "steps": []}'])
 def test_a_choice_that_was_tampered_with_is_made_again(tuned, tracker, config, notes, text):
     """Also if the checksums fit."""
@@ -193,7 +150,8 @@ def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, note
     assert "ended" not in tracker.get(parent.info.run_id).data.tags
 
 
-def test_from_nothing_a_tuning_trains_and_never_opens_novel_classes(store, tracker, config, monkeypatch):
+def test_a_tuning_never_opens_novel_classes(trained, tracker, config, monkeypatch):
+    shutil.rmtree(trained.cache("features"))
     real = tiny_plugins.Tiny.read
 
     def read(self, split):
@@ -201,9 +159,9 @@ def test_from_nothing_a_tuning_trains_and_never_opens_novel_classes(store, track
         return real(self, split)
 
     monkeypatch.setattr(tiny_plugins.Tiny, "read", read)
-    assert tune(config, store, tracker).tuned.values
+    assert tune(config, trained, tracker).tuned.values
     lineage = Lineage.of(config)
-    banks = {path.name for path in store.cache("features").iterdir()}
+    banks = {path.name for path in trained.cache("features").iterdir()}
     assert banks == {lineage.bank(split) for split in ("base", "validation")}
 
 
