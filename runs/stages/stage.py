@@ -24,8 +24,8 @@ from runs.config.base import RunConfig, group_of, top_level
 from runs.config.groups import option
 from runs.config.overrides import write
 from runs.console.endings import explain
-from runs.plan import Plan, PlannedStage
 from runs.record.address import RecordUnreachable
+from runs.stages.planned import Plan, PlannedStage
 from runs.track import DataUsed, TrackedRun, Tracker
 
 Empty: Mapping[str, Any] = MappingProxyType({})

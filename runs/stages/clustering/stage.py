@@ -7,10 +7,10 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
 from runs.config.cluster import ClusterConfig
-from runs.plan import Plan
 from runs.stages.clustering.fitting import ClusteringStage
 from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short
+from runs.stages.planned import Plan
 from runs.stages.points import finished
 from runs.stages.stage import Workspace, plan_of
 from runs.storage.locks import Say, silent

@@ -19,10 +19,10 @@ from fairness.trade_off import path_weights
 from runs.cache import Entry, Store
 from runs.config.fair import FairConfig
 from runs.config.overrides import values
-from runs.plan import Plan
 from runs.record.tracked_run import TrackedRun
 from runs.stages.fair.results import PATH, FairResult, TradeOff
 from runs.stages.lineage import short
+from runs.stages.planned import Plan
 from runs.stages.points import Points, PointsStage, finished
 from runs.stages.stage import Computed, Workspace, plan_of
 from runs.storage.locks import Say, silent
