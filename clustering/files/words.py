@@ -1,6 +1,7 @@
 """Words in text files: one a line, or a column of a CSV."""
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def read_words(path: Path, headers: Sequence[str], column: str | None = None, op
             raise InputError(f"{path}: has no columns, so {option}={column} has no effect; omit it")
         rows, headers = [[line] for line in text.splitlines()], ()
     else:
-        rows = _cells(path, text)
+        rows = [cells for _, cells in _lines(path, text)]
     while rows and not any(cell.strip() for cell in rows[-1]):
         rows.pop()
     if not rows:
@@ -51,6 +52,20 @@ def read_words(path: Path, headers: Sequence[str], column: str | None = None, op
     return words
 
 
+def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
+    """The number and the cells of each line of a CSV file, separated by commas, semicolons or tabs.
+
+    A first line such as `sep=;`, which names the separator, is left out.
+
+    Args:
+        path: the file, in UTF-8.
+
+    Raises:
+        InputError: the file is missing, not text in UTF-8, or no CSV.
+    """
+    return _lines(path, _text(path))
+
+
 def _text(path: Path) -> str:
     try:
         with open_regular(path) as file:
@@ -64,13 +79,13 @@ def _text(path: Path) -> str:
     return text
 
 
-def _cells(path: Path, text: str) -> list[list[str]]:
-    lines = text.splitlines(keepends=True)
+def _lines(path: Path, text: str) -> list[tuple[int, list[str]]]:
+    lines = list(io.StringIO(text, newline=""))
     delimiter = delimiter_of(lines[0], ",;\t") if lines else ","
-    if lines and is_separator_line(lines[0]):
-        lines = lines[1:]
+    skipped = int(bool(lines) and is_separator_line(lines[0]))
     try:
-        return list(csv.reader(lines, delimiter=delimiter))
+        reader = csv.reader(lines[skipped:], delimiter=delimiter)
+        return [(skipped + reader.line_num, cells) for cells in reader]
     except csv.Error as error:
         raise InputError(f"{path}: cannot be read as CSV ({error}); save it again as CSV UTF-8") from error
 

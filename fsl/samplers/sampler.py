@@ -1,5 +1,6 @@
 """The protocol of samplers, which draw tasks from the samples of a split."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -36,7 +37,7 @@ class Sampler(Protocol):
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(ABC):
     """What samplers that draw tasks block by block have in common; another `Sampler` need not inherit it."""
 
     def __post_init__(self) -> None:
@@ -48,10 +49,10 @@ class Drawn:
         self._check(pool)
         return TaskSource(partial(self._block, pool, seed))
 
+    @abstractmethod
     def _check(self, pool: Pool) -> None:
         """Raise InputError if there are fewer classes or samples than the tasks need."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _block(self, pool: Pool, seed: int, index: int) -> Tasks:
         """The tasks of a block, which depend on (seed, index) alone."""
-        raise NotImplementedError

@@ -1,7 +1,5 @@
 """The items of a pile to label next, from labels in a CSV file."""
 
-import csv
-import io
 import re
 import unicodedata
 from pathlib import Path
@@ -10,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.regular import open_regular
 from clustering.files.spreadsheets import as_text
-from clustering.files.table_readers import delimiter_of
+from clustering.files.words import csv_lines
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.console.output import Console
@@ -66,17 +63,9 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
             different labels; the message names the line.
     """
     try:
-        with open_regular(path) as file:
-            text = file.read().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"labels: {path}: cannot be read ({error.strerror}); give a CSV file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"labels: {path}: is not text in UTF-8; save it as CSV UTF-8") from error
-    try:
-        reader = csv.reader(io.StringIO(text), delimiter=delimiter_of(text.partition("\n")[0], ",;\t"))
-        lines = [(reader.line_num, cells) for cells in reader]
-    except csv.Error as error:
-        raise InputError(f"labels: {path}: cannot be read as CSV ({error}); save it again as CSV UTF-8") from error
+        lines = csv_lines(path)
+    except InputError as error:
+        raise InputError(f"labels: {error}") from error
     header = [name.strip().lower() for name in (lines[0][1] if lines else [])]
     places = [next((header.index(name) for name in names if name in header), None) for names in (ITEMS, LABELS)]
     if None in places:

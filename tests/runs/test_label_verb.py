@@ -92,6 +92,7 @@ def test_units_of_columns_do_not_matter(here, capsys, suffix):
         ("a,b\n1,2\n", "names a, b; it needs a column id"),
         ("id,label\n0,a\n99,b\n", "line 3: '99' is not in the pile"),
         ("id,label\n0,a\n0,b\n", "line 3: '0' has another label above"),
+        ("sep=;\nid;label\n0;a\n99;b\n", "line 4: '99' is not in the pile"),
     ],
 )
 def test_wrong_labels(here, capsys, text, message):
