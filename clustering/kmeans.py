@@ -16,7 +16,7 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
-from clustering.optimiser.points import Rows, nearest_centres
+from clustering.optimiser.rows import Rows, nearest_centres
 from clustering.seeding import first_seeds
 from clustering.starts import first_lowest
 

@@ -17,8 +17,8 @@ from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Alternation, Outcome, alternate
-from clustering.optimiser.points import Rows, nearest_centres
 from clustering.optimiser.prototypes import Modes
+from clustering.optimiser.rows import Rows, nearest_centres
 from clustering.seeding import first_seeds, prototypes_about
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 

@@ -21,8 +21,8 @@ from clustering.graphs.neighbours import nearest_to
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.smoothing import Smoothness, smoothed
 from clustering.numbering import numbered
-from clustering.optimiser.points import Rows, nearest_centres
 from clustering.optimiser.prototypes import Modes
+from clustering.optimiser.rows import Rows, nearest_centres
 from clustering.optimiser.simplex import project
 from clustering.seeding import first_seeds
 from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators

@@ -18,7 +18,7 @@ from clustering.graphs.relaxed_cut import relaxed_cut
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
-from clustering.optimiser.points import Rows
+from clustering.optimiser.rows import Rows
 from clustering.seeding import plus_plus
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 

@@ -18,7 +18,7 @@ from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.streams import seed_of, stream, stream_key
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
-from clustering.optimiser.points import Rows, nearest_centres
+from clustering.optimiser.rows import Rows, nearest_centres
 from clustering.seeding import first_seeds
 
 _SAMPLE = 1000

@@ -13,8 +13,8 @@ from clustering.estimator_input import as_array
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import seed_of, stream
 from clustering.optimiser.alternation import Clamp
-from clustering.optimiser.points import Rows
 from clustering.optimiser.prototypes import Rule
+from clustering.optimiser.rows import Rows
 from clustering.starts import first_lowest, indicators
 
 

@@ -25,7 +25,7 @@ from clustering.graphs.row_graph import graph_and_variance, scipy_graph
 from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
-from clustering.optimiser.points import Rows
+from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds
 from clustering.starts import best_start, cluster_sizes
 from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y, warn_if_one_group

@@ -17,7 +17,7 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import Above, AtLeast, Within
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import first_points, order_of
-from clustering.optimiser.points import Rows
+from clustering.optimiser.rows import Rows
 from clustering.seeding import TooFewDistinct, first_seeds
 from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y, warn_if_one_group
 from fairness.groups import Groups, Missing

@@ -33,7 +33,7 @@ from clustering.foundation.streams import stream
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.knn import nearest_among, nearest_neighbours
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.points import Rows
+from clustering.optimiser.rows import Rows
 
 Method = Literal["auto", "exact", "hnsw"]
 Search = Literal["tree", "blocks", "hnsw"]

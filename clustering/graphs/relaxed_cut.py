@@ -15,7 +15,7 @@ from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import nearest_to
 from clustering.graphs.point_moves import single_moves
 from clustering.graphs.spectrum import leading_eigenvectors
-from clustering.optimiser.points import Rows
+from clustering.optimiser.rows import Rows
 
 Labels = NDArray[np.int64]
 Embedding = NDArray[np.float64]

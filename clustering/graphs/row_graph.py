@@ -11,7 +11,7 @@ from clustering.foundation.errors import InputError
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbours import NeighbourGraph, neighbours
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.points import Rows
+from clustering.optimiser.rows import Rows
 
 Bandwidth = Literal["estimate", "published"] | float
 """sigma of the kernel, see `graph_and_variance`."""

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from clustering.optimiser.points import Rows
+from clustering.optimiser.rows import Rows
 
 _BLOCK = 1 << 20
 """Number of points of a class that are ranked at a time."""

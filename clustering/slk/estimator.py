@@ -21,8 +21,8 @@ from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.neighbours import nearest_to
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Members, Outcome
-from clustering.optimiser.points import Rows
 from clustering.optimiser.prototypes import Kind
+from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds
 from clustering.slk.fit import (
     Bandwidth,

@@ -19,8 +19,8 @@ from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.alternation import Alternation, Clamp, Sweeps
-from clustering.optimiser.points import Rows
 from clustering.optimiser.prototypes import ByProductModes, Means, Medoids, Modes, Rule
+from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
 from clustering.slk.race import race, ranked, sample
 from clustering.starts import Ranking

@@ -20,7 +20,7 @@ from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.numbering import numbered
-from clustering.optimiser.points import Rows
+from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds
 from clustering.starts import entropy_of, indicators, warn_of_uniform
 from clustering.trials import cut

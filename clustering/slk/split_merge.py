@@ -16,8 +16,8 @@ from torch import Tensor
 from clustering.foundation.streams import stream
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import nmi
-from clustering.optimiser.points import Rows
 from clustering.optimiser.prototypes import Rule
+from clustering.optimiser.rows import Rows
 from clustering.starts import Ranking, Select, indicators
 
 _LEADERS, _ALIKE = 4, 0.97

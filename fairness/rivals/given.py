@@ -9,7 +9,7 @@ from torch import Tensor
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import seed_of
-from clustering.optimiser.points import Rows
+from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds
 from fairness.fit_input import fit_input
 from fairness.groups import Groups

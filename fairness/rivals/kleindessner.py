@@ -14,7 +14,7 @@ from clustering.foundation.streams import stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
 from clustering.metrics import graph_objectives
-from clustering.optimiser.points import Rows
+from clustering.optimiser.rows import Rows
 from fairness.fit_input import SmallGroups, warn_if_groups_are_y
 from fairness.optimiser.fair_spectrum import embedded_labels, fair_embedding
 from fairness.reporting import keep_labels

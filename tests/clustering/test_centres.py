@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from clustering.foundation.streams import stream
 from clustering.optimiser import prototypes
-from clustering.optimiser.points import Features, Rows
+from clustering.optimiser.points import Features
+from clustering.optimiser.rows import Rows
 from clustering.seeding import plus_plus
 
 

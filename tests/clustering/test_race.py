@@ -11,8 +11,8 @@ import clustering.slk.race
 from clustering import SLK
 from clustering.foundation.streams import stream
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.points import Rows
 from clustering.optimiser.prototypes import Means
+from clustering.optimiser.rows import Rows
 from clustering.seeding import plus_plus, prototypes_about
 from clustering.slk.race import race
 from clustering.trials import Course, run_trials

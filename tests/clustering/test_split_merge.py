@@ -10,8 +10,8 @@ from scipy import sparse
 
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import accuracy
-from clustering.optimiser.points import Rows
 from clustering.optimiser.prototypes import Means, Modes
+from clustering.optimiser.rows import Rows
 from clustering.seeding import prototypes_of
 from clustering.slk.race import ranked
 from clustering.slk.split_merge import Ends, changes, split_and_merged
