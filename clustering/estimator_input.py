@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from scipy import sparse
 from torch import Tensor
 
 from clustering.files.array_files import array_of_tensor
@@ -42,11 +43,13 @@ def checked_rows(
         device: where to put the rows.
 
     Raises:
-        InputError: a fit has fewer rows than clusters; X contains dates or times; values are not finite, or their
-            squares overflow or underflow; or the device is not available.
+        InputError: a fit has fewer rows than clusters; X is sparse, or contains dates or times; values are not finite,
+            or their squares overflow or underflow; or the device is not available.
     """
     name = type(estimator).__name__
     X = as_array(X)
+    if sparse.issparse(X):
+        raise InputError(f"{name}: X is sparse, but dense rows are required; reduce it, as by TruncatedSVD")
     check_no_dates(X)
     from sklearn.utils.validation import validate_data  # slow to import
 

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import clustering.methods
 import fairness.methods
 from clustering.deep.fair_assignment import FairAssignment
+from clustering.foundation.errors import InputError
 
 METHODS = clustering.methods.METHODS.table
 FAIR = fairness.methods.METHODS.table
@@ -67,6 +69,12 @@ def test_the_contract_of_scikit_learn_but_its_lengthy_checks(name: str) -> None:
         for estimator, check in estimator_checks_generator(brief(name)):
             if check.func.__name__ not in {*LENGTHY, "check_array_api_input"}:  # which asks for SCIPY_ARRAY_API
                 check(estimator)
+
+
+@pytest.mark.parametrize("name", [*METHODS, *FAIR])
+def test_sparse_rows_are_refused_with_a_remedy(name: str) -> None:
+    with pytest.raises(InputError, match="X is sparse, but dense rows are required; reduce it, as by TruncatedSVD"):
+        made(name, n_clusters=3).fit(sparse.csr_array(blobs()[0]))
 
 
 @pytest.mark.parametrize("name", [*METHODS, *FAIR])

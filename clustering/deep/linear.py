@@ -105,8 +105,6 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
         points = checked_rows(self, X, reset=True, device=self.device)
-        if len(points) < self.n_clusters:
-            raise InputError(f"n_samples={len(points)} should be >= n_clusters={self.n_clusters}")
         prior = checked_prior(self.prior, self.n_clusters)
         self.check_prior()
         known = known_clusters(partial_labels, points, self.n_clusters)

@@ -190,8 +190,6 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         validate_signature(self)
         rows = checked_rows(self, X, reset=True, device=self.device)
         points, K = len(rows), self.n_clusters
-        if points < K:
-            raise InputError(f"n_samples={points} should be >= n_clusters={K}")
         clamp = known_clusters(partial_labels, rows, K)
         labels = None if clamp is None else torch.where(clamp[0], clamp[1], -1).cpu().numpy()
         known = constraints(
