@@ -39,20 +39,39 @@ def _controller(modules: int) -> ThreadpoolController:
 def one_core() -> Iterator[None]:
     """Context in which torch, OpenMP and BLAS use one thread for calls from this Python thread; contexts can be
     nested."""
-    threads, controller = torch.get_num_threads(), _controller(len(sys.modules))
-    openmp = controller.select(user_api="openmp").limit(limits=1)
-    with _LOCK:  # the first of concurrent contexts knows the number of BLAS, and the last one restores it
-        _BLAS.append(_BLAS[0] if _BLAS else controller.select(user_api="blas").limit(limits=1))
+    threads, openmp = torch.get_num_threads(), _openmp_on_one_core()
     try:
-        torch.set_num_threads(1)
+        with _blas_on_one_core():  # within, since a BLAS built with OpenMP also sets the number of OpenMP
+            torch.set_num_threads(1)
+            yield
+    finally:
+        openmp.restore_original_limits()
+        torch.set_num_threads(threads)
+
+
+def _openmp_on_one_core() -> Any:
+    """Limit OpenMP for calls from this Python thread; the result restores it."""
+    return _controller(len(sys.modules)).select(user_api="openmp").limit(limits=1)
+
+
+@contextmanager
+def _blas_on_one_core() -> Iterator[None]:
+    """Context in which BLAS uses one thread for calls from any Python thread."""
+    with _LOCK:  # the first of concurrent contexts knows the number of BLAS, and the last one restores it
+        _BLAS.append(_BLAS[0] if _BLAS else _controller(len(sys.modules)).select(user_api="blas").limit(limits=1))
+    try:
         yield
     finally:
         with _LOCK:
             blas = _BLAS.pop()
             if not _BLAS:
                 blas.restore_original_limits()
-        openmp.restore_original_limits()
-        torch.set_num_threads(threads)
+
+
+def _keep_to_one_core() -> None:
+    """Limit torch and OpenMP in a Python thread of a pool, once for all its items."""
+    torch.set_num_threads(1)
+    _openmp_on_one_core()
 
 
 def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T, R]]:
@@ -65,15 +84,10 @@ def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T
     if cores == 1:
         yield from ((item, work(item)) for item in items)
         return
-
-    def alone(item: T) -> R:
-        with one_core():
-            return work(item)
-
-    with ThreadPoolExecutor(cores) as pool:
+    with _blas_on_one_core(), ThreadPoolExecutor(cores, initializer=_keep_to_one_core) as pool:
         waiting: deque[tuple[T, Future[R]]] = deque()
         for item in items:
-            waiting.append((item, pool.submit(alone, item)))
+            waiting.append((item, pool.submit(work, item)))
             if len(waiting) > 2 * cores:
                 item, future = waiting.popleft()
                 yield item, future.result()
