@@ -14,7 +14,6 @@ class Catalogue:
     """The contents of a benchmark that is distributed as files.
 
     Attributes:
-        name: name in the table of benchmarks.
         classes: class names of each split, as used for folders; empty if the authors give no list.
         counts: number of classes of each split.
         images: number of pictures of each split; 0 if the authors do not state it.
@@ -23,7 +22,6 @@ class Catalogue:
         wanted: expected content of the folder `root`.
     """
 
-    name: str
     classes: Mapping[Split, tuple[str, ...]]
     counts: Mapping[Split, int]
     images: Mapping[Split, int]

@@ -173,13 +173,9 @@ def _cache(path: Path, labels: Path | None = None) -> Holding:
         if pixels:
             return np.ascontiguousarray(images[index][..., ::-1]) if turned else images[index]
         stored = images[index]
-        return (
-            stored.tobytes()
-            if isinstance(stored, np.ndarray)
-            else stored.encode("latin1")
-            if isinstance(stored, str)
-            else bytes(stored)
-        )
+        if isinstance(stored, str):  # bytes of Python 2
+            return stored.encode("latin1")
+        return stored.tobytes() if isinstance(stored, np.ndarray) else bytes(stored)
 
     names = [f"{path}: picture {index} of {name}" for index, name in enumerate(classes)]
     return Holding(names, classes, read)

@@ -32,7 +32,6 @@ class INat(ListedBenchmark):
     stored: ClassVar[tuple[Split, ...]] = ("base", "novel")
     validates_on_base: ClassVar[bool] = True
     catalogue: ClassVar[Catalogue] = Catalogue(
-        name="inat",
         classes=class_lists("inat"),
         counts={"base": 908, "validation": 90, "novel": 227},
         images={"base": 0, "validation": 0, "novel": 46_374},

@@ -20,7 +20,6 @@ class MiniImageNet(ListedBenchmark):
 
     name: ClassVar[str] = "mini"
     catalogue: ClassVar[Catalogue] = Catalogue(
-        name="mini",
         classes=class_lists("mini"),
         counts={"base": 64, "validation": 16, "novel": 20},
         images={"base": 38_400, "validation": 9_600, "novel": 12_000},
@@ -45,7 +44,6 @@ class TieredImageNet(ListedBenchmark):
 
     name: ClassVar[str] = "tiered"
     catalogue: ClassVar[Catalogue] = Catalogue(
-        name="tiered",
         classes=class_lists("tiered"),
         counts={"base": 351, "validation": 97, "novel": 160},
         images={"base": 448_695, "validation": 124_261, "novel": 206_209},
@@ -69,7 +67,6 @@ class Cub(ListedBenchmark):
     name: ClassVar[str] = "cub"
     fit: ClassVar[Fit] = "crop"
     catalogue: ClassVar[Catalogue] = Catalogue(
-        name="cub",
         classes=class_lists("cub"),
         counts={"base": 100, "validation": 50, "novel": 50},
         images={"base": 5_885, "validation": 2_950, "novel": 2_953},
@@ -98,7 +95,6 @@ class CifarFs(Cifar):
 
     name: ClassVar[str] = "cifar_fs"
     catalogue: ClassVar[Catalogue] = Catalogue(
-        name="cifar_fs",
         classes=class_lists("cifar_fs"),
         counts={"base": 64, "validation": 16, "novel": 20},
         images={"base": 38_400, "validation": 9_600, "novel": 12_000},
@@ -116,7 +112,6 @@ class Fc100(Cifar):
 
     name: ClassVar[str] = "fc100"
     catalogue: ClassVar[Catalogue] = Catalogue(
-        name="fc100",
         classes=class_lists("fc100"),
         counts={"base": 60, "validation": 20, "novel": 20},
         images={"base": 36_000, "validation": 12_000, "novel": 12_000},
