@@ -1,8 +1,8 @@
 """Prototypes of the classes (means, mean-shift modes, by-product modes and medoids) and the costs of points at them.
 
-A rule works on `clustering.optimiser.points`: on `Rows`, where a prototype is a row of D coordinates, or on `Points`,
-where it is a row of coefficients over the points. `clustering.optimiser.alternation` alternates prototypes and
-assignments.
+A rule works on `clustering.optimiser.rows.Rows`, where a prototype is a row of D coordinates, or on
+`clustering.optimiser.points.Points`, where it is a row of coefficients over the points.
+`clustering.optimiser.alternation` alternates prototypes and assignments.
 """
 
 from collections.abc import Callable

@@ -127,7 +127,6 @@ def unfair(points: Points, rule: Rule, penalty: Penalty, seeds: Tensor, course: 
             logs = points.begin(labels, 0.0) if rule.reads_assignments else []
             prototypes = rule.update(points, logs, prototypes, moments)
         last = objective
-    assert labels is not None  # of at least one iteration
     counts = moments.counts.cpu()
     error = float(penalty.weighing(1.0).at(counts).value)
     prices = counts.new_zeros(len(penalty.target), counts.shape[1])
