@@ -97,7 +97,8 @@ def test_files_that_the_documentation_names_exist(page: str) -> None:
     beside = [link for link in links if link and not link.endswith(".rst")]  # those are written by the build
     assert [link for link in beside if not (PROJECT / page).parent.joinpath(link).exists()] == []
     if page != "CONTRIBUTING.md":  # which shows files that a contributor would write
-        paths = re.findall(rf"\b(?:{'|'.join(PACKAGES)}|tests|docs)/[\w/-]+\.(?:py|yaml|md)\b", text)
+        folders = "|".join((*PACKAGES, "tests", "docs", "benchmarks", "configs", "reproduction"))
+        paths = re.findall(rf"\b(?:{folders})/[\w/-]+\.(?:py|yaml|md|sh|csv)\b", text)
         assert [path for path in paths if not (PROJECT / path).exists()] == []
 
 

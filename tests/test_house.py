@@ -1,4 +1,4 @@
-"""What holds for the project as a whole: the direction of imports, the size of folders, and the torchvision hook."""
+"""What holds for the project as a whole: the direction of imports, and the torchvision hook."""
 
 import ast
 import importlib.util
@@ -20,8 +20,6 @@ MAY_IMPORT = {
     "runs": {"clustering", "fairness", "fsl", "runs"},
 }
 ONLY_IN_RUNS = {"mlflow", "omegaconf", "rich", "argparse"}
-"""Modules besides `__init__.py`."""
-"""Folders of which each module is one data set, strategy or verb; they may be larger."""
 
 
 def imported(path: Path) -> set[str]:

@@ -41,7 +41,7 @@ def next_to_label(
     - `random`: a simple random sample.
     - `margin`: the smallest difference between the two largest probabilities (Scheffer et al. 2001).
 
-    `variance` needed the fewest labels on seven data sets; see docs/how_to/label-a-pile.md.
+    docs/how_to/label-a-pile.md has more about `variance`.
 
     Args:
         classifier: after `fit` or `prepare`.

@@ -72,6 +72,33 @@ def test_searches_agree(columns: int, offset: float) -> None:
     assert not (np.diff(worlds.squared_distances, axis=1) < 0).any()
 
 
+def test_small_worlds_report_the_recall_that_they_have_and_do_not_depend_on_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = torch.from_numpy(draw(3000, 30))
+    exact, good = nearest_rows(x, 5, "blocks"), nearest_rows(x, 5, "hnsw")
+    assert good.recall >= 0.99
+    monkeypatch.setattr(module, "_BREADTHS", (1,))
+    with pytest.warns(UserWarning, match=r"HNSW .*\d\d%"):
+        poor = nearest_rows(x, 5, "hnsw")
+    recall = (poor.indices[:, :, None] == exact.indices[:, None]).any(axis=2).mean()
+    assert recall < 0.9  # as it was made to be
+    assert abs(poor.recall - recall) < 0.08
+    monkeypatch.undo()
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3 - min(before, 2))
+        np.testing.assert_array_equal(nearest_rows(x, 5, "hnsw").indices, good.indices)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_more_arcs_than_indices_can_name_are_refused_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_ARCS", 1000)
+    with pytest.raises(InputError, match=r"400 points .*4,000 arcs.*k=1"):
+        neighbours(draw(), 5)
+
+
 @settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 10_000),

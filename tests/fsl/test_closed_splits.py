@@ -32,6 +32,16 @@ def test_images_of_a_closed_split_are_refused_before_anything_is_read(tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
+def test_it_opens_again_at_the_end_of_the_outermost_block_whatever_happened_inside():
+    with closed("novel"):
+        with pytest.raises(ZeroDivisionError), closed("novel", "base"):
+            raise ZeroDivisionError
+        check_open("base")
+        with pytest.raises(ClosedSplitError):
+            check_open("novel")
+    check_open("novel")
+
+
 def test_it_is_closed_for_other_threads_too():
     found = []
 

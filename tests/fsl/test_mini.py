@@ -135,6 +135,12 @@ def test_a_folder_without_it_says_what_is_wanted(tmp_path, monkeypatch, root):
             asked()
 
 
+@pytest.mark.parametrize(("split", "file"), [("base", "train"), ("validation", "val"), ("novel", "test")])
+def test_classes_are_those_of_the_published_lists(reference_data, split, file):
+    lines = gzip.decompress((reference_data / f"mini_imagenet/{file}.csv.gz").read_bytes()).decode().split()[1:]
+    assert MiniImageNet.catalogue.classes[split] == tuple(sorted({line.partition(",")[2] for line in lines}))
+
+
 def test_the_real_pictures(reference_data):
     found = MiniImageNet(str(reference_data / "mini_imagenet")).read("novel")
     lines = gzip.decompress((reference_data / "mini_imagenet/test.csv.gz").read_bytes()).decode().split()[1:]

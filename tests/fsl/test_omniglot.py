@@ -1,5 +1,6 @@
 """Omniglot: splits, rotations and the layouts of its files, on the real ones where they are at hand."""
 
+import gzip
 import io
 import os
 import zipfile
@@ -11,6 +12,7 @@ import pytest
 from clustering.foundation.errors import InputError
 from fsl.benchmarks import omniglot
 from fsl.benchmarks.benchmark import SPLITS
+from fsl.benchmarks.catalogue import rows_of
 from fsl.benchmarks.omniglot import Omniglot, find, load
 
 TEXT = """
@@ -121,6 +123,21 @@ def test_missing_drawings_are_counted(tmp_path, drop):
     write(tmp_path, drop=drop)
     with pytest.raises(InputError, match=f"{32460 - drop:,} drawings"):
         Omniglot(str(tmp_path)).read("base")
+
+
+@pytest.mark.parametrize(("part", "lists"), [("base", "train"), ("validation", "val"), ("novel", "test")])
+def test_vinyals_classes_are_those_of_the_published_lists(made_up, part, lists):
+    lines = gzip.decompress((data() / f"splits/omniglot_vinyals_{lists}.txt.gz").read_bytes()).decode().split()
+    assert sorted(Omniglot(made_up).read(part)[2]) == sorted(lines)
+
+
+def test_evaluation_alphabets_and_sizes_are_those_of_the_archive():
+    with np.load(data() / "omniglot/omniglot.npz") as file:
+        names = file["alphabet_names"].tolist()
+        novel = {row["alphabet"] for row in rows_of("omniglot") if row["background"] == "novel"}
+        assert novel == {names[number] for number in file["alphabet"][file["is_evaluation"] == 1]}
+        sizes = [len(np.unique(file["character"][file["alphabet"] == number])) for number in range(50)]
+    assert dict(zip(names, sizes, strict=True)) == SIZES
 
 
 @pytest.mark.slow

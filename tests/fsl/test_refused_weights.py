@@ -26,6 +26,12 @@ def refused(path, name="conv4", channels=3, size=32):
     return message
 
 
+def test_weights_for_other_channels_do_not_fit(tmp_path):
+    message = refused(as_npz(conv4().state_dict(), tmp_path / "colour"), channels=1)
+    assert "blocks.0.0.weight (64, 1, 3, 3)" in message
+    assert "conv1.0.weight (64, 3, 3, 3)" in message
+
+
 class Malicious:
     def __init__(self, path):
         self.path = path

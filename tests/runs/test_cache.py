@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import itertools
 import math
 import os
 import re
@@ -86,14 +87,17 @@ def test_half_done_is_not_found_and_stays(store):
     assert not forced.exists()
 
 
-@pytest.mark.parametrize("damage", ["one byte", "cut", "empty", "missing", "other kind", "pipe", "folder"])
-@pytest.mark.parametrize("name", ["file", "complete.json", "metrics.json", "config.yaml", "."])
+DAMAGES = ("one byte", "cut", "empty", "missing", "other kind", "pipe", "folder")
+FILES = ("file", "complete.json", "metrics.json", "config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"), [*itertools.product(FILES, DAMAGES), (".", "empty"), (".", "pipe")]
+)  # ".": the folder itself
 def test_a_damaged_result_is_put_aside(store, notes, damage, name):
     folder = publish(store).path
     path = folder / name
     if name == ".":
-        if damage not in ("empty", "pipe"):
-            return
         path = folder.rename(folder.with_name("b" * 16)) and folder
     written = b"0123" if name == "." else path.read_bytes()
     path.unlink(missing_ok=True)

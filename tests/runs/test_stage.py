@@ -118,6 +118,18 @@ def test_what_could_not_be_recorded_is_recorded_by_the_next_command(stages, stor
     assert [run.info.status for run in runs_of(tracker, "sum/tests")] == ["FINISHED"]
 
 
+def test_a_run_that_was_deleted_is_recorded_again_from_the_cache(stages, store, tracker):
+    work = Workspace(store, tracker)
+    execute(stages(1), work)
+    (deleted,) = runs_of(tracker, "sum/tests")
+    tracker.client.delete_run(deleted.info.run_id)
+    for _ in range(2):
+        assert list(execute(stages(1), work)[0].values()) == [3]
+        (run,) = runs_of(tracker, "sum/tests")
+        assert (run.info.status, run.data.metrics["total"]) == ("FINISHED", 3)
+    assert stages.done.count("1 x (1 2)") == 1
+
+
 def test_an_interrupted_run_says_why_and_the_next_command_goes_on_with_it(stages, store, tracker, notes, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt

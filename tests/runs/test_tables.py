@@ -71,6 +71,12 @@ def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
     assert filling(runs_of("seed=0,1,2"), "seed=0,1,2", "task_seed=1") == ["run1"]
 
 
+def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):
+    tracker.client.delete_run(recorded["simpleshot", "1-shot"].run_id)
+    tracker.client.set_terminated(recorded["laplacianshot", "3-shot"].run_id, "FAILED")
+    assert missing(read_table("tiny", grid(), tracker)) == [("simpleshot", 1), ("laplacianshot", 3)]
+
+
 def test_a_run_of_other_code_is_left_aside_by_name(recorded, tracker, grid):
     stale = recorded["simpleshot", "1-shot"].run_id
     tracker.client.set_tag(stale, "revisions", "strategy 2")

@@ -2,7 +2,7 @@
 
 from runs.stages.clustering.learned_methods import learned_method
 
-model = learned_method("results/checkpoints/.../network.safetensors")  # the path is printed by `transduce cluster`
+model = learned_method("results/cache/.../network.safetensors")  # the path is printed by `transduce cluster`
 model.predict(X), model.transform(X)
 """
 
