@@ -47,8 +47,9 @@ def export(tracker: Tracker, folder: Path) -> int:
         raise InputError(f"{tracker.place}: no finished run; give another folder of results")
     shipped.PLACE = folder / "none"  # nothing of the files that are to be replaced
     reader = Reader([row for row in rows if row.experiment.startswith(SHOWN)], tracker)
-    tables = [table for paper in reader.papers() for table in paper.tables]
-    tables += [table for paper in reader.papers() for others in paper.elsewhere.values() for table in others]
+    papers = reader.papers()
+    tables = [table for paper in papers for table in paper.tables]
+    tables += [table for paper in papers for others in paper.elsewhere.values() for table in others]
     figures = [figure for of_work in read_figures(rows, tracker).values() for figure in of_work if figure.svg]
     try:
         (folder / FIGURES).mkdir(parents=True, exist_ok=True)

@@ -8,10 +8,11 @@ import getpass
 import os
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.request import url2pathname
 
 from clustering.foundation.errors import InputError
@@ -35,14 +36,15 @@ from runs.record.query import (
     read_runs,
     search,
 )
-from runs.record.run_folders import RunFolders
 from runs.record.tracked_run import DataUsed, TrackedRun
 from runs.storage.locks import Say, silent
 
 __all__ = ["COMMAND", "NOTE", "PARENT", "DataUsed", "RunRow", "TrackedRun", "Tracker", "read_runs"]
 
+T = TypeVar("T")
 
-class Tracker(Address, RunFolders):
+
+class Tracker(Address):
     """The runs of one results folder. Nothing is opened before it is needed.
 
     Args:
@@ -251,6 +253,24 @@ class Tracker(Address, RunFolders):
         except MlflowException:  # the client raises other errors of its own
             return None
         return run if run.info.lifecycle_stage == "active" else None
+
+    def read(self, run_id: str, name: str, load: Callable[[Path], T], artifacts: str = "") -> T:
+        """Return one artifact of a run, read by `load`.
+
+        Args:
+            artifacts: URI of the run's files, if it is known; files on this machine are then read directly.
+
+        Raises:
+            ValueError: the artifact is missing or damaged.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            path = self.download(run_id, name, Path(folder), artifacts)
+            if path is None:
+                raise ValueError("missing")
+            try:
+                return load(path)
+            except Exception as error:  # zipfile and numpy each raise their own errors
+                raise ValueError(f"damaged: {error}") from error
 
     def download(self, run_id: str, name: str, folder: Path, artifacts: str = "") -> Path | None:
         """Return the path of one artifact of a run, or None if it is missing.

@@ -106,13 +106,14 @@ def _leaves(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
 def accepts(schema: type[RunConfig], name: str) -> bool:
     """Return whether a verb, given by the class of its configs, accepts all keys and options of an experiment."""
     try:
-        return all(_target(schema, item, _candidates(schema, lines)) for lines in experiment(name) for item in lines)
+        chosen = [(lines, _candidates(schema, lines)) for lines in experiment(name)]
+        return all(_target(schema, item, candidates) for lines, candidates in chosen for item in lines)
     except InputError:
         return False
 
 
 def _product(schema: type[C], overlay: Sequence[Setting], typed: Sequence[Setting]) -> Iterator[C]:
-    candidates, of_overlay = _candidates(schema, [*overlay, *typed]), _candidates(schema, overlay)
+    candidates = _candidates(schema, [*overlay, *typed])
     given = {item.key for item in (*overlay, *typed)}
     axes: dict[str, list[Any]] = {}
     for choice in candidates:
@@ -122,7 +123,7 @@ def _product(schema: type[C], overlay: Sequence[Setting], typed: Sequence[Settin
         first: dict[str, str] = {}
         for item in source:
             target = _target(schema, item, candidates)
-            if not target and item.experiment and _target(schema, item, of_overlay):
+            if not target and item.experiment and _target(schema, item, _candidates(schema, overlay)):
                 continue  # a field of the experiment's option, in whose place another one was typed
             if not target:
                 raise _unknown(schema, item, candidates)
@@ -200,10 +201,11 @@ def _config(schema: type[C], point: Mapping[str, Any]) -> C:
     """Return the config with one value of each key."""
     fields: dict[str, Any] = {field.name: point[field.name] for field in top_level(schema) if field.name in point}
     for name in _mappings(schema):
-        mapping = OmegaConf.create(fields.get(name, {}))
-        for key in (key for key in point if key.startswith(f"{name}.")):
-            OmegaConf.update(mapping, key.removeprefix(f"{name}."), point[key], force_add=True)
-        fields[name] = OmegaConf.to_container(mapping)
+        if below := [key for key in point if key.startswith(f"{name}.")]:
+            mapping = OmegaConf.create(fields.get(name, {}))
+            for key in below:
+                OmegaConf.update(mapping, key.removeprefix(f"{name}."), point[key], force_add=True)
+            fields[name] = OmegaConf.to_container(mapping)
     for group in group_names(schema):
         name = point[group] if group in point else groups.default(group, point["benchmark"], point["backbone"])
         choice = groups.option(group_of(schema, group), name)

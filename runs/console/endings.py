@@ -4,11 +4,11 @@ import errno
 
 from clustering.foundation.errors import InputError
 from runs.record.passwords import without_passwords
+from runs.storage.disk import is_full
 
 FAILED, MISTAKE = 1, 2
 PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR)
 """Errors about a path; they are attributed to the user's input."""
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 OWN = ("clustering", "fairness", "fsl", "runs")
 
 
@@ -31,7 +31,7 @@ def _of_machine(cause: BaseException) -> str:
     text, place = str(cause), getattr(cause, "filename", None)
     if isinstance(cause, MemoryError):
         return f"not enough memory{f' ({text})' if text else ''}; reduce the number of points, tasks or samples"
-    if getattr(cause, "errno", None) in FULL or "disk is full" in text.lower() or "no space left" in text.lower():
+    if is_full(cause):
         kept = "Finished results are intact. Free some space and rerun the same command to continue"
         return (
             f"the disk is full{f' at {place}' if place else ''}. {kept}, or choose another folder with results=FOLDER"

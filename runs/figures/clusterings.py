@@ -85,8 +85,7 @@ def partitions_of(results: Sequence[Clustered], partitions: Sequence[tuple[str, 
     """`partitions_figure` of results on the same points."""
     of_one_dataset([result.config for result in results])
     data = points_of(results[0].config)
-    dense = data.values if isinstance(data.values, np.ndarray) else data.values.toarray()
-    return partitions_figure(dense, partitions, data.labels)
+    return partitions_figure(data.values, partitions, data.labels)
 
 
 def clusterings(results: Sequence[Clustered]) -> str:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 FORMULAS_ORDERS = (0.5, 1.0, 2.0, 5.0, math.inf)
 PAIRS = ((0.9, 0.1), (0.5, 0.5))  # priors and pseudo-labels of Figure 10
 POINTS = 999
-formulas_Values = NDArray[np.float64]
-Plots = Mapping[str, Mapping[str, formulas_Values]]
-"""formulas_Values at `probabilities()`, by the title of the plot and the name of the curve."""
+Values = NDArray[np.float64]
+Plots = Mapping[str, Mapping[str, Values]]
+"""Values at `probabilities()`, by the title of the plot and the name of the curve."""
 
 
-def probabilities() -> formulas_Values:
+def probabilities() -> Values:
     """(POINTS,) of the first class, from 0.001 to 0.999; 0.5 is among them."""
     return np.arange(1, POINTS + 1) / (POINTS + 1)
 
@@ -103,10 +103,10 @@ def order_name(order: float) -> str:
     return "order ∞" if order == math.inf else f"order {order:g}"
 
 
-def _renyi(order: float) -> formulas_Values:
+def _renyi(order: float) -> Values:
     from clustering.deep.losses import mean_entropy
 
-    entropy: formulas_Values = mean_entropy(_pairs().log()[:, None], order).numpy()
+    entropy: Values = mean_entropy(_pairs().log()[:, None], order).numpy()
     return entropy
 
 
@@ -118,10 +118,10 @@ def _pairs() -> "Tensor":
     return torch.stack([first, 1 - first], dim=-1)
 
 
-def _of(value: "Callable[[Tensor, Tensor], Tensor]", pair: tuple[float, float]) -> formulas_Values:
+def _of(value: "Callable[[Tensor, Tensor], Tensor]", pair: tuple[float, float]) -> Values:
     """A loss between the predictions and one fixed distribution, for each prediction."""
     p = _pairs()
-    losses: formulas_Values = value(p, p.new_tensor(pair).expand_as(p)).numpy()
+    losses: Values = value(p, p.new_tensor(pair).expand_as(p)).numpy()
     return losses
 
 
@@ -138,10 +138,8 @@ SIMPLEX_ORDERS = (1.0, 2.0, math.inf)
 STEPS = 150  # of a probability from 0 to 1
 CORNERS = np.array([[0.5, math.sqrt(0.75)], [0.0, 0.0], [1.0, 0.0]])  # places of predictions that are certain
 
-simplex_Values = NDArray[np.float64]
 
-
-def predictions() -> simplex_Values:
+def predictions() -> Values:
     """(M, 3) probabilities of three classes, all multiples of 1 / STEPS that sum to one."""
     first, second = np.meshgrid(np.arange(STEPS + 1), np.arange(STEPS + 1), indexing="ij")
     kept = first + second <= STEPS
@@ -149,7 +147,7 @@ def predictions() -> simplex_Values:
     return counts / STEPS
 
 
-def known_loss(p: simplex_Values, order: float, known: int = 0) -> simplex_Values:
+def known_loss(p: Values, order: float, known: int = 0) -> Values:
     """(M,) loss of predictions (M, 3) of points of class `known`: the entropy where it is the likeliest class, and
     log 3, the largest entropy, elsewhere. For two classes this is f_alpha in the proofs of theorems 2 and 3."""
     import torch

@@ -6,8 +6,11 @@ measured on all points whose class is not known, after the last step. Step sizes
 those that the authors selected; figures of many runs take short ones, of 20,000 digits.
 """
 
+from collections.abc import Callable
+
 from runs.config.configs import ClusterConfig
 from runs.figures.accuracy_along import Along, each
+from runs.figures.drawing import Drawing
 from runs.stages.clustering.results import Clustered
 
 ALL, SUPERVISED, UNTRAINED = "XSDC", "supervised steps alone", "untrained"
@@ -65,38 +68,35 @@ def _setting(result: Clustered) -> float:
     return float(result.config.method.options[names[_varied(result.config)]])
 
 
-BY_LABELS = Along(
-    axis="known labels",
-    value=_labels,
-    lines=each(stage),
-    about="Accuracy of points whose class is not known against the number of known labels: features of the "
+def _by_labels(name: Callable[[ClusterConfig], str], about: str) -> Drawing:
+    """Accuracy along the number of known labels, a line for each name."""
+    return Along(axis="known labels", value=_labels, lines=each(name), about=about).drawing()
+
+
+BY_LABELS = _by_labels(
+    stage,
+    "Accuracy of points whose class is not known against the number of known labels: features of the "
     "untrained network, after supervised steps, and after steps on all points.",
-).drawing()
-BY_METRIC = Along(
-    axis="known labels",
-    value=_labels,
-    lines=each(_metric),
-    about="Accuracy against the number of known labels; without labels, under the best match of clusters and "
+)
+BY_METRIC = _by_labels(
+    _metric,
+    "Accuracy against the number of known labels; without labels, under the best match of clusters and "
     "classes. XSDC, and K-means on fixed features with three similarities, whose first means are those of the "
     "labelled points, which stay in their clusters.",
-).drawing()
-BY_ASSIGNMENT = Along(
-    axis="known labels",
-    value=_labels,
-    lines=each(assignment),
-    about="Accuracy against the number of known labels, where the matrix M is balanced, where it is made of the "
+)
+BY_ASSIGNMENT = _by_labels(
+    assignment,
+    "Accuracy against the number of known labels, where the matrix M is balanced, where it is made of the "
     "labels that a ridge regression on the labelled points predicts, which the paper has ahead on MNIST, and where "
     "it is made of clusters of deep clustering, that is, of K-means on the features of all points from time to "
     "time.",
-).drawing()
-BY_COPIES = Along(
-    axis="known labels",
-    value=_labels,
-    lines=each(_copied),
-    about="Accuracy against the number of known labels, where the matrix M is balanced, where it is made of "
+)
+BY_COPIES = _by_labels(
+    _copied,
+    "Accuracy against the number of known labels, where the matrix M is balanced, where it is made of "
     "pseudo-labels, and where a batch has each picture without label together with changed copies (turned, "
     "widened, moved, partly erased) that are known to be of its cluster.",
-).drawing()
+)
 UNLABELLED = Along(
     axis="penalty",
     value=lambda result: float(result.config.method.options["penalty"]),
@@ -106,16 +106,14 @@ UNLABELLED = Along(
     "it is made of clusters of K-means on these.",
     logarithmic=True,
 ).drawing()
-BY_CONSTRAINTS = Along(
-    axis="known labels",
-    value=_labels,
-    lines=each(_constraints),
-    about="Accuracy against the number of known labels: with labels alone; where it is known of half the points "
+BY_CONSTRAINTS = _by_labels(
+    _constraints,
+    "Accuracy against the number of known labels: with labels alone; where it is known of half the points "
     "whether their digit is one of two, and only the other half is judged; and where it is known of some random "
     "pairs whether their digits are equal. The paper knows the membership of all points, and a third of the pairs "
     "of every batch; here the pairs are the same throughout, with the relations that follow from them, and a batch "
     "takes them in turns, at least half of its size.",
-).drawing()
+)
 BY_SHARE = Along(
     axis="share of digits 0 to 4",
     value=lambda result: float(result.config.dataset.options.get("share", 0.5)),

@@ -1,7 +1,6 @@
 """The answers of a labelling session on disk: a file of JSON lines, to which lines are only appended."""
 
 import contextlib
-import errno
 import json
 import os
 import stat
@@ -12,6 +11,7 @@ from typing import Any
 
 from clustering.foundation.errors import InputError
 from runs.labelling.answers import STATES
+from runs.storage.disk import is_full
 from runs.storage.locks import Say, silent
 
 FORMAT = "transduce labels 1"
@@ -94,9 +94,9 @@ class Journal:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, self._size)
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            problem = "the disk is full" if full else f"cannot be written ({error.strerror})"
-            remedy = "free some space" if full else "make it writable"
+            problem, remedy = f"cannot be written ({error.strerror})", "make it writable"
+            if is_full(error):
+                problem, remedy = "the disk is full", "free some space"
             raise NotSaved(f"{self.path}: {problem}, so nothing was saved; {remedy}, and answer again") from error
         self._size += len(data)
         return timed

@@ -14,7 +14,7 @@ from clustering.files.cells import date_of
 from clustering.foundation.streams import stream
 from runs.figures.style import new_figure, series, styled
 from runs.own_data.page import Command, columns_section, number, of_frame, percent, picture
-from runs.report.sections import Item, Section
+from runs.report.sections import Item, Section, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,7 +103,7 @@ LIMITS = (
 )
 
 
-def _averages(contents: Contents, found: Found, groups: Sequence[Profile]) -> Any:
+def _averages(contents: Contents, found: Found, groups: Sequence[Profile]) -> Table:
     """The means of the groups, in the columns with the largest differences."""
     kinds = {one.name: one for one in contents.features}
     values = pd.DataFrame({one.cluster: {trait.column: trait.inside for trait in one.traits} for one in groups})
@@ -135,7 +135,7 @@ def _map(contents: Contents, found: Found, groups: Sequence[Profile]) -> Section
     return Section("A picture", picture=picture(figure), about=about)
 
 
-def _typical(contents: Contents, found: Found, groups: Sequence[Profile]) -> Any:
+def _typical(contents: Contents, found: Found, groups: Sequence[Profile]) -> Table:
     """The rows closest to the average of their group, with columns that identify them: unused ones, then used ones."""
     names, used = contents.file.names, contents.columns
     others = [name for name in names if name not in used][:4]

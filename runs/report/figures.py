@@ -11,7 +11,6 @@ from runs.figures.logged import file_stem
 from runs.figures.papers import drawing, drawn, listed
 from runs.figures.style import save
 from runs.record.query import NOTE, RunRow
-from runs.record.run_folders import RunFolders
 from runs.report.rendering import slug
 from runs.storage.locks import silent
 from runs.track import Tracker
@@ -75,10 +74,10 @@ def read_figures(
     return found
 
 
-def _drawn(row: RunRow, folders: RunFolders) -> Figure:
+def _drawn(row: RunRow, tracker: Tracker) -> Figure:
     file = f"{file_stem(row.name)}.svg"
     with tempfile.TemporaryDirectory() as folder:
-        path = folders.download(row.run_id, file, Path(folder), row.artifact_uri)
+        path = tracker.download(row.run_id, file, Path(folder), row.artifact_uri)
         try:
             svg = path.read_text(encoding="utf-8") if path else ""
         except (OSError, UnicodeDecodeError):

@@ -8,13 +8,13 @@ from typing import Any
 
 from fsl.evaluation.scores import Evaluation
 from runs.config.configs import EvaluateConfig
-from runs.record.run_folders import RunFolders
 from runs.stages.lineage import short, weights_name
+from runs.track import Tracker
 
 PER_TASK = "per_task.npz"
 
 
-def recorded_evaluation(tracker: RunFolders, run_id: str, accuracy: float, artifacts: str = "") -> Evaluation:
+def recorded_evaluation(tracker: Tracker, run_id: str, accuracy: float, artifacts: str = "") -> Evaluation:
     """Return the scores of a run from its file in the record; `artifacts` is the URI of its files, if known.
 
     Raises:

@@ -9,12 +9,12 @@ from pathlib import Path
 from clustering.files.atomic import replacing
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+IN_WORDS = ("disk is full", "no space left", "quota exceeded")
 
 
 def is_full(error: BaseException) -> bool:
     """Return whether an error says that the disk is full; SQLite, safetensors and torch say so in words only."""
-    text = str(error).lower()
-    return getattr(error, "errno", None) in FULL or "disk is full" in text or "no space left" in text
+    return getattr(error, "errno", None) in FULL or any(words in str(error).lower() for words in IN_WORDS)
 
 
 def write_text(path: Path, text: str) -> None:

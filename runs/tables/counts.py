@@ -73,10 +73,6 @@ class Counts:
             f"{self.reproduced} reproduced"
         )
 
-    def share(self, count: int) -> str:
-        """The percentage of the printed cells."""
-        return f"{100 * count / self.printed if self.printed else 0:.2f}"
-
     def record(self) -> dict[str, Any]:
         """The counts by name, for JSON: every verdict and status of a claim, also those that do not occur."""
         return {

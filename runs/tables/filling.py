@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from runs.cache import raised
 from runs.config.configs import ClusterConfig, FairConfig
 from runs.record.query import RunRow, read_runs
-from runs.record.run_folders import RunFolders
 from runs.stages.lineage import revisions_of
 from runs.tables.keys import clustering_keys, has_features, keys_of_run, result_keys, selected_from, signature
 from runs.tables.run_files import RunFiles
@@ -47,7 +46,7 @@ class Record:
         files: the files of its runs.
     """
 
-    def __init__(self, runs: Iterable[RunRow], tracker: RunFolders) -> None:
+    def __init__(self, runs: Iterable[RunRow], tracker: "Tracker") -> None:
         self.files = RunFiles(tracker)
         self._by_keys: dict[str, list[RunRow]] = {}
         self._by_dataset: dict[tuple[str, str], list[RunRow]] = {}

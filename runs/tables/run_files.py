@@ -4,13 +4,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from runs.record.run_folders import RunFolders
 from runs.tables.table import Cell, SeedResult
 
 if TYPE_CHECKING:
     from fsl.evaluation.scores import Evaluation
     from runs.stages.clustering.results import Trials
     from runs.stages.fair.results import TradeOff
+    from runs.track import Tracker
 
 UNCHECKED = "no claim is checked on it"
 
@@ -22,7 +22,7 @@ class RunFiles:
         tracker: the record of the runs.
     """
 
-    def __init__(self, tracker: RunFolders) -> None:
+    def __init__(self, tracker: "Tracker") -> None:
         self._tracker = tracker
         self._known: dict[str, Any] = {}
 

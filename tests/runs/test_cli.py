@@ -186,6 +186,7 @@ DISK = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/store/file")
         (KeyboardInterrupt(), 130, ["", "kept", "same command .* last finished epoch"]),
         (DISK, 2, ["disk is full at /store/file.* same command"]),
         (RuntimeError("(sqlite3.OperationalError) database or disk is full"), 2, ["disk is full.* same command"]),
+        (RuntimeError("I/O error: Disk quota exceeded (os error 122)"), 2, ["disk is full.* same command"]),
     ],
 )
 def test_errors_have_their_code_and_message(monkeypatch, error, code, said, capsys):

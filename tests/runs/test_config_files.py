@@ -66,3 +66,10 @@ def test_every_experiment_resolves(name):
     for config in found:
         chosen = config.method if isinstance(config, ClusterConfig) else config.strategy
         assert all(point.build() is not None for point in chosen.points())
+
+
+def test_an_option_in_whose_place_another_is_typed_need_not_be_here(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text("benchmark: ./gone.py:Mine\nstrategy: simpleshot\n")
+    (config,) = parse(EvaluateConfig, [f"experiment={path}", "benchmark=glyphs"])
+    assert config.benchmark.name == "glyphs"

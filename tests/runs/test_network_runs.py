@@ -4,13 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from runs.config.configs import ClusterConfig, parse
+from runs.stages.clustering.learning import doubts_of
 from runs.stages.clustering.stage import clustering, points_of, stage_of
-from runs.stages.clustering.trials import known_labels, told
+from runs.stages.clustering.trials import Known, known_labels, told
 from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
 
@@ -86,6 +88,21 @@ def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(asked, s
     assert not list(store.cache("checkpoints").glob("*.partial"))
     (other,) = clustering(asked("seed=1"), store, tracker)
     assert (other.trials.confidence != whole.trials.confidence).any()
+
+
+def test_a_result_that_is_far_from_sure_or_from_the_prior_is_warned_of(asked, store, tracker, notes):
+    (unsure,) = clustering(asked("epochs=1"), store, tracker, progress=notes)
+    assert unsure.trials.confidence.mean() < 0.6
+    (said,) = (note for note in notes.notes if "do not rely on" in note)
+    assert "it is far from sure of its clusters" in said
+    assert "it took 3 steps, and most need some hundred: give more, as epochs=100" in said
+    prior, one = torch.full((3,), 1 / 3), torch.full((90, 3), -20.0)
+    one[:, 0] = 0.0
+    even = torch.where(torch.arange(90)[:, None] % 3 == torch.arange(3), 0.0, -20.0)
+    assert not doubts_of(even, Known(), prior)
+    assert not doubts_of(one, Known(), None)
+    (doubt,) = doubts_of(one, Known(), prior)
+    assert doubt == "a cluster has 100% of the points where 33% are expected"
 
 
 @pytest.mark.slow

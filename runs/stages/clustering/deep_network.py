@@ -118,7 +118,7 @@ def inputs_of(network: DeepNetwork, data: "Dataset") -> Inputs:
     """Return the points of a data set as inputs of a network; raises InputError for rows and a network on pictures."""
     values = data.values
     if network.architecture in OF_ROWS:
-        rows = torch.from_numpy(np.asarray(values.todense() if hasattr(values, "todense") else values, np.float32))
+        rows = torch.from_numpy(np.asarray(values, np.float32))
         mean, deviation = float(rows.double().mean()), float(rows.double().std()) or 1.0
         augment = Shaken(network.noise * deviation)
         return Inputs(rows, rows.shape[1], 0, augment, lambda part: (part.float() - mean) / deviation)

@@ -49,6 +49,10 @@ FEWEST = 10  # points of a map
 FORMAT = "transduce network 1"
 LOST = "clusters have no points"  # part of the training's warning, which is replaced by a message after the whole run
 
+UNSURE = 0.5  # mean confidence, rescaled from chance (0) to certainty (1); below it, the result is doubted
+ASTRAY = 0.25  # share of points that would have to change clusters to match the prior; above it, the result is doubted
+ENOUGH = 300  # steps that suffice for most data sets of small images
+
 
 @dataclass(frozen=True, kw_only=True)
 class LearningStage(ClusteringStage):
@@ -184,7 +188,37 @@ class NetworkStage(LearningStage):
         model = SimpleNamespace(labels_=labels, objective_=value, assignments_=log_p.exp(), n_iter_=network.epochs)
         model.seconds_ = (0.0, 0.0, time.perf_counter() - since)
         trials = trials_of(self.config, [facts_of(model)], schedule(1, None), [{}], points.data, known)
+        doubts = doubts_of(log_p, known, shares if objective.takes_prior else None)
+        if doubts:
+            remedy = "more epochs, known labels, other sizes (prior=) or another network may mend it"
+            if total < ENOUGH * batch:
+                epochs = -(-ENOUGH * batch * training.epochs // total)
+                remedy = f"it took {total // batch} steps, and most need some hundred: give more, as epochs={epochs}"
+            progress.note(f"{self.name}: do not rely on this result: {' and '.join(doubts)}; {remedy}")
         return trials, features(found.model, inputs.points, inputs.prepare, device)
+
+
+def doubts_of(log_p: Tensor, known: Known, prior: Tensor | None) -> list[str]:
+    """Return why a training is not to be relied on: low confidence, or sizes far from the prior.
+
+    Args:
+        log_p: (N, K) logarithms of the predictions.
+        known: what the method was told; the confidence is that of the other points.
+        prior: (K,) expected shares of the clusters; None if the objective does not depend on them.
+    """
+    clusters, found = log_p.shape[1], list[str]()
+    if clusters == 1:
+        return found
+    others = slice(None) if known.told is None else torch.from_numpy(~known.told)
+    sure, chance = float(log_p[others].amax(1).exp().mean()), 1 / clusters
+    if (sure - chance) / (1 - chance) < UNSURE:
+        found.append(f"it is far from sure of its clusters (confidence {sure:.2f} on average; {chance:.2f} is chance)")
+    if prior is not None:
+        sizes = torch.bincount(log_p.argmax(1), minlength=clusters) / len(log_p)
+        most = int((sizes - prior).argmax())
+        if float((sizes - prior).abs().sum()) / 2 > ASTRAY:
+            found.append(f"a cluster has {sizes[most]:.0%} of the points where {prior[most]:.0%} are expected")
+    return found
 
 
 def watched_scores(data: "Dataset", known: Known) -> Callable[[NDArray[np.int64]], Mapping[str, float]] | None:

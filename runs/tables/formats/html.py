@@ -1,5 +1,6 @@
 """A table as HTML: a fragment for a page that has its own style, or a small page of its own."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
@@ -49,7 +50,7 @@ def page(table_: Table) -> str:
 
 
 def _fragment(table: Table, href: Href) -> Iterator[str]:
-    name, shown = f"table-{table.file_name.replace('.', '-')}", shared.lines(table)
+    name, shown = f"table-{re.sub('[^0-9A-Za-z_-]+', '-', table.file_name)}", shared.lines(table)
     title = f"{escape(table.title)}."
     if not table.columns:
         yield f"<p>{title}</p>"

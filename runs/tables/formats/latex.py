@@ -49,8 +49,6 @@ _ \_
 ACCENTS = dict(zip("\u0300\u0301\u0302\u0303\u0308\u030a\u0327\u030c", "`'^~\"rcv", strict=True))
 GREEK = {"epsilon": "varepsilon", "phi": "varphi"}
 CAPITALS = ("GAMMA", "DELTA", "THETA", "LAMDA", "XI", "PI", "SIGMA", "UPSILON", "PHI", "PSI", "OMEGA")
-
-
 UNUSED = ("OMICRON", "SAN", "SHO", "HETA", "KOPPA", "SAMPI", "STIGMA", "DIGAMMA", "YOT")  # have no command
 
 

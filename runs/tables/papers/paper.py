@@ -18,8 +18,7 @@ from runs.stages.lineage import weights_name
 from runs.tables.judging import judge
 from runs.tables.keys import differences, keys_by_name, keys_of
 from runs.tables.papers.printed import PublishedColumn, PublishedRow, PublishedTable, Value
-from runs.tables.papers.published import causes, errata
-from runs.tables.papers.published import published_table as read_published
+from runs.tables.papers.published import causes, errata, published_table
 from runs.tables.papers.recipe import WEIGHT, Recipe, Settings, recipe_of
 from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
 
@@ -35,7 +34,7 @@ def is_paper(name: str) -> bool:
 
 def judged(table: Table) -> Table:
     """The table with the verdict of each cell that the paper prints, or that was run."""
-    printed = read_published(table.name.partition("@")[0])
+    printed = published_table(table.name.partition("@")[0])
     recipe = recipe_of(printed.name)
     by_metric = {recipe.metric(column): column for column in printed.columns}  # if columns were renamed
     by_column = {(column.name, recipe.metric(column)): column for column in printed.columns}
@@ -74,7 +73,7 @@ def paper_table(name: str, settings: Sequence[str] = (), schema: type[Config] | 
         InputError: unknown table or benchmark, or a setting that fits no cell.
     """
     name, at, variant = name.partition("@")
-    printed = read_published(name)
+    printed = published_table(name)
     recipe = recipe_of(name)
     if at and variant not in groups.names(recipe.data):
         raise unknown("dataset" if recipe.clusters else "benchmark", variant, groups.names(recipe.data))

@@ -40,7 +40,7 @@ from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConf
 from runs.config.fair import METRICS
 from runs.config.yaml_files import read
 from runs.tables.papers.printed import STRICT, PublishedColumn, PublishedRow, PublishedTable
-from runs.tables.papers.published import published_table as read_published
+from runs.tables.papers.published import published_table
 from runs.tables.papers.published_files import build
 from runs.tables.table import Config, OnPath
 from runs.tables.verdicts import Tolerance
@@ -153,7 +153,7 @@ def recipe_of(name: str) -> Recipe:
         return Recipe()
     recipe = build(Recipe, {key: value for key, value in read(path).items() if value is not None}, str(path))
     try:
-        _check_headings(recipe, read_published(name))
+        _check_headings(recipe, published_table(name))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return recipe
