@@ -133,9 +133,13 @@ def _leaves(name: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield f"{name}.{below}", tuple(item) if isinstance(item, list) else item
 
 
-@functools.cache
 def hints_of(schema: Any) -> dict[str, Any]:
     """Return the type hints of a schema's fields."""
+    return _hints(schema)
+
+
+@functools.cache  # a function of its own: mypy does not take the type of a dataclass for hashable
+def _hints(schema: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(schema, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(schema)}
 
