@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 def stage_of(config: ClusterConfig) -> ClusteringStage:
     """Return the stage of a config. Data set and method are built, which checks values and that files exist."""
-    from clustering.deep.settings import StepwiseMethod
-
     method = config.method.build()
     if config.learns:
         from runs.stages.clustering.learning import NetworkStage, check_learner
@@ -37,7 +35,7 @@ def stage_of(config: ClusterConfig) -> ClusteringStage:
     if config.learns:
         return NetworkStage.on(config)
     stage = ClusteringStage.on(config)
-    if config.starts == 1 and stage.selection is None and isinstance(method, StepwiseMethod):
+    if config.starts == 1 and stage.selection is None and hasattr(method, "planned_steps"):
         from runs.stages.clustering.learning import StepwiseStage
 
         return StepwiseStage.on(config)
