@@ -160,6 +160,8 @@ def train(
     shares = checked_prior(prior, n_clusters)
     if training.views and augment is None:
         raise InputError("DeepTraining: views are augmented copies, which need augment; set views=0 or pass augment")
+    if not training.views and getattr(objective, "needs_views", False):
+        raise InputError(f"{type(objective).__name__} compares views of a point; set views to at least 1")
     if len(points) < max(2, n_clusters):
         raise InputError(f"{len(points)} points are too few for {n_clusters} clusters")
     known = known_clusters(partial_labels, points, n_clusters)

@@ -27,11 +27,9 @@ def stage_of(config: ClusterConfig) -> ClusteringStage:
         from runs.stages.clustering.learning import NetworkStage, check_learner
 
         check_learner(config, method)
-    if hasattr(method, "network_objective"):
-        from clustering.deep.linear import check_objective
-
+    if hasattr(method, "check_objective"):
         views = config.network.options["views"] if config.learns else 0
-        check_objective(getattr(method, "objective", ""), known=config.asked_labels() is not None, views=views)
+        method.check_objective(known=config.asked_labels() is not None, views=views)
     if config.learns:
         return NetworkStage.on(config)
     stage = ClusteringStage.on(config)
