@@ -102,41 +102,33 @@ def constraints(
         InputError: pairs are invalid, or contradict each other or the labels; the message names the points.
     """
     labels = np.full(points, -1, dtype=np.int64) if labels is None else labels
-    joined, separated = pairs("must_link", must_link, points), pairs("cannot_link", cannot_link, points)
+    joined, separated = _pairs("must_link", must_link, points), _pairs("cannot_link", cannot_link, points)
     linked = _components(points, joined)
-    known = np.flatnonzero(labels >= 0)
-    first = np.full(int(linked.max(initial=-1)) + 1, -1, dtype=np.int64)  # a labelled point of each linked set
-    first[linked[known][::-1]] = known[::-1]
-    clash = known[labels[known] != labels[first[linked[known]]]]
-    if len(clash):
-        point, right = int(clash[0]), int(first[linked[clash[0]]])
-        raise InputError(
-            f"must_link joins points {right} and {point}, directly or through others, but their labels are "
-            f"{labels[right]} and {labels[point]}: remove a pair or a label"
-        )
-    labels = np.where(first[linked] >= 0, labels[first[linked]], -1)
-    classes, members = np.unique(labels[known], return_index=True)
-    representatives = known[members]  # a point of each class
-    edges = np.stack([representatives[np.searchsorted(classes, labels[known])], known], axis=1)
-    groups = _components(points, np.concatenate([joined, edges]))
+    labels = _of_groups("label", labels, linked)[linked]
+    classes, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
+    groups = _components(
+        points, np.concatenate([joined, np.stack([first[numbers], np.arange(points)], 1)[labels >= 0]])
+    )
     within = groups[separated[:, 0]] == groups[separated[:, 1]]
     if within.any():
         left, right = separated[within][0].tolist()
-        reason = (
-            f"both have label {labels[left]}"
-            if labels[left] >= 0
-            else "must_link joins them, directly or through others"
+        raise InputError(
+            f"cannot_link has points {left} and {right}, but must_link or their label puts them in one cluster: remove "
+            "a pair or a label"
         )
-        raise InputError(f"cannot_link has points {left} and {right}, but {reason}: remove a pair or a label")
-    between = groups[representatives]
-    class_pairs = np.stack(np.meshgrid(between, between), axis=-1).reshape(-1, 2)
-    sides = np.concatenate(
-        [class_pairs[class_pairs[:, 0] != class_pairs[:, 1]], groups[separated], groups[separated][:, ::-1]]
-    )
+    if coarse_labels is None:
+        coarse = np.full(points, -1, dtype=np.int64)
+    else:
+        coarse = np.asarray(coarse_labels)
+        if coarse.shape != (points,) or not np.issubdtype(coarse.dtype, np.integer) or coarse.min(initial=0) < -1:
+            raise InputError(f"coarse_labels must be {points} integers >= 0, or -1 where unknown")
+    of_class = groups[first[classes >= 0]]
+    class_pairs = np.stack(np.meshgrid(of_class, of_class), axis=-1).reshape(-1, 2)
+    sides = [class_pairs[class_pairs[:, 0] != class_pairs[:, 1]], groups[separated], groups[separated][:, ::-1]]
+    rows, columns = np.concatenate(sides).T
     count = int(groups.max(initial=-1)) + 1
-    coarse = _of_groups(_coarse(coarse_labels, points), groups, count, labels)
-    apart = coo_array((np.ones(len(sides), dtype=bool), (sides[:, 0], sides[:, 1])), shape=(count, count))
-    return Constraints(groups, csr_array(apart), labels, coarse)
+    apart = coo_array((np.ones(len(rows), dtype=bool), (rows, columns)), shape=(count, count))
+    return Constraints(groups, csr_array(apart), labels, _of_groups("coarse label", coarse.astype(np.int64), groups))
 
 
 def check_room(known: Constraints, clusters: int) -> None:
@@ -145,26 +137,18 @@ def check_room(known: Constraints, clusters: int) -> None:
     Whether all points can be assigned together, a graph colouring problem, is not checked.
 
     Raises:
-        InputError: a point has no allowed cluster; the message names points of the clusters from which it must be
-            apart.
+        InputError: a point has no allowed cluster.
     """
     labels = np.full(known.apart.shape[0], -1, dtype=np.int64)
     labels[known.groups] = known.labels
     first, second = known.apart.nonzero()
     kept = (labels[first] < 0) & (labels[second] >= 0)
-    neighbours = csr_array(
-        (np.ones(int(kept.sum())), (first[kept], labels[second][kept])), shape=(len(labels), clusters)
-    )
-    full = np.flatnonzero(np.diff(neighbours.indptr) == clusters)
+    taken = np.unique(np.stack([first[kept], labels[second[kept]]], axis=1), axis=0)[:, 0]
+    full = np.flatnonzero(np.bincount(taken, minlength=1) == clusters)
     if len(full):
-        group = int(full[0])
-        point = int(np.flatnonzero(known.groups == group)[0])
-        others = known.apart.indices[known.apart.indptr[group] : known.apart.indptr[group + 1]]
-        near = np.isin(known.groups, others)
-        examples = ", ".join(str(np.flatnonzero(near & (known.labels == k))[0]) for k in range(clusters))
         raise InputError(
-            f"cannot_link keeps point {point} apart from all {clusters} clusters, by points {examples} or points "
-            f"linked with them, whose labels are 0..{clusters - 1}: remove a pair or a label"
+            f"cannot_link keeps point {int((known.groups == full[0]).argmax())} apart from labelled points of all "
+            f"{clusters} clusters: remove a pair or a label"
         )
 
 
@@ -176,67 +160,42 @@ def broken_links(known: Constraints, labels: NDArray[np.int64]) -> int:
     return int((of_group[first] == of_group[second]).sum()) // 2
 
 
-def pairs(name: str, links: ArrayLike | None, points: int) -> NDArray[np.int64]:
+def _pairs(name: str, links: ArrayLike | None, points: int) -> NDArray[np.int64]:
     """Validated (p, 2) pairs of points 0..N-1 of the argument `name`; empty for None.
 
     Raises:
         InputError: the pairs are not integers, refer to missing points, or pair a point with itself.
     """
-    if links is None:
-        return np.empty((0, 2), dtype=np.int64)
-    indices = np.asarray(links)
+    indices = np.empty((0, 2), dtype=np.int64) if links is None else np.asarray(links)
     if indices.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if indices.ndim != 2 or indices.shape[1] != 2 or not np.issubdtype(indices.dtype, np.integer):
         raise InputError(f"{name} must be pairs of row numbers (p, 2), not {indices.dtype} {indices.shape}")
-    wrong = (indices < 0) | (indices >= points)
+    wrong = ((indices < 0) | (indices >= points)).any(axis=1) | (indices[:, 0] == indices[:, 1])
     if wrong.any():
-        row = int(wrong.any(axis=1).argmax())
-        raise InputError(f"{name} pair {row} is {indices[row].tolist()}, but the {points} points are 0..{points - 1}")
-    itself = indices[:, 0] == indices[:, 1]
-    if itself.any():
-        row = int(itself.argmax())
-        raise InputError(f"{name} pair {row} is point {indices[row, 0]} with itself; remove it")
+        row = int(wrong.argmax())
+        raise InputError(
+            f"{name} pair {row} is {indices[row].tolist()}, but it must be of two of the points 0..{points - 1}"
+        )
     return indices.astype(np.int64)
 
 
-def _coarse(coarse_labels: ArrayLike | None, points: int) -> NDArray[np.int64]:
-    """Validated (N,) coarse labels, -1 where unknown.
+def _of_groups(name: str, values: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(G,) the known value of each group, -1 for none, from those of the points (N,), -1 where unknown.
 
     Raises:
-        InputError: the labels are not integers from -1 on, one for each point.
+        InputError: points of one group have different values.
     """
-    if coarse_labels is None:
-        return np.full(points, -1, dtype=np.int64)
-    values = np.asarray(coarse_labels)
-    if values.shape != (points,) or not np.issubdtype(values.dtype, np.integer) or values.min(initial=0) < -1:
-        raise InputError(f"coarse_labels must be {points} integers >= 0, or -1 where unknown")
-    return values.astype(np.int64)
-
-
-def _of_groups(
-    coarse: NDArray[np.int64], groups: NDArray[np.int64], count: int, labels: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """(G,) coarse labels of the groups, from those of the points (N,).
-
-    Raises:
-        InputError: points of one group have different coarse labels.
-    """
-    of_group = np.full(count, -1, dtype=np.int64)
-    labelled = np.flatnonzero(coarse >= 0)
-    of_group[groups[labelled]] = coarse[labelled]
-    clash = labelled[coarse[labelled] != of_group[groups[labelled]]]
+    of_group = np.full(int(groups.max(initial=-1)) + 1, -1, dtype=np.int64)
+    known = np.flatnonzero(values >= 0)
+    of_group[groups[known[::-1]]] = values[known[::-1]]  # of the first point
+    clash = known[values[known] != of_group[groups[known]]]
     if len(clash):
-        first = int(clash[0])
-        other = int(labelled[(groups[labelled] == groups[first]) & (coarse[labelled] != coarse[first])][0])
-        reason = (
-            f"both have label {labels[first]}"
-            if labels[first] >= 0
-            else "must_link joins them, directly or through others"
-        )
+        point = int(clash[0])
+        other = int(known[groups[known] == groups[point]][0])
         raise InputError(
-            f"coarse_labels has {coarse[first]} for point {first} and {coarse[other]} for point {other}, but {reason}: "
-            "remove one of them"
+            f"points {other} and {point} have {name} {values[other]} and {values[point]}, but must_link or their label "
+            "puts them in one cluster: remove a pair or a label"
         )
     return of_group
 
@@ -280,30 +239,30 @@ def size_bounds(
     together = np.bincount(known.groups)
     largest, labelled = int(together.max()), np.bincount(known.labels[known.labels >= 0], minlength=clusters)
     too_many = largest > (high + 1e-9) * points
-    if too_many and min_share is None and max_share is None:
-        if labelled.all():
+    if min_share is None and max_share is None:
+        if too_many and labelled.all():
             shares = labelled / labelled.sum()
             low, high = float(shares.min()), max(float(shares.max()), largest / points)
-        else:
+        elif too_many:
             high = largest / points
             low = min((1 - high) / (clusters - 1), (int(labelled.min()) + unknown) / points)
-        warnings.warn(
-            f"{largest} of {points} points are known to be in one cluster, which is more than 1 / {clusters} of them: "
-            f"the assumed cluster shares are {low:.3g} to {high:.3g}; set min_share and max_share",
-            stacklevel=3,
-        )
-        return low, high
-    if too_many:
-        point = int((known.groups == together.argmax()).argmax())
+        if too_many or (labelled.any() and not labelled.all()):
+            reason = (
+                f"{largest} of {points} points are known to be in one cluster"
+                if too_many
+                else f"only some of the {clusters} clusters have labels"
+            )
+            warnings.warn(
+                f"{reason}: the assumed cluster shares are {low:.3g} to {high:.3g}; give labels of every cluster, or "
+                "min_share and max_share",
+                stacklevel=3,
+            )
+        if too_many:
+            return low, high
+    elif too_many:
         raise InputError(
-            f"{largest} of {points} points are known to be in one cluster (that of point {point}), but a cluster has "
-            f"at most {high * points:g}: raise max_share"
-        )
-    if min_share is None and max_share is None and labelled.any() and not labelled.all():
-        warnings.warn(
-            f"only some of the {clusters} clusters have labels, so equal cluster sizes are assumed; give "
-            "labels of every cluster, or min_share and max_share",
-            stacklevel=3,
+            f"{largest} of {points} points are known to be in one cluster, but a cluster has at most "
+            f"{high * points:g}: raise max_share"
         )
     least = int(labelled.argmin())
     if labelled[least] + unknown < (low - 1e-9) * points:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from clustering.energy import discrete_energy
 from clustering.estimator_input import Device, checked_rows
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
@@ -26,7 +27,6 @@ from clustering.optimiser.rows import Rows, nearest_centres
 from clustering.optimiser.simplex import project
 from clustering.seeding import first_seeds
 from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
-from clustering.trials import discrete_energy
 
 
 @dataclass(eq=False, repr=False)
@@ -168,8 +168,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Store the best start in the fitted attributes."""
         labels = torch.stack([end.assignments.max(dim=0).indices for end in ends])
         modes = torch.stack([end.modes for end in ends])
-        weights = torch.full((len(ends),), float(self.weight), dtype=torch.float64, device=modes.device)
-        energies = discrete_energy(rule.cost(modes), labels, self.graph_, weights)
+        energies = discrete_energy(rule.cost(modes), labels, self.graph_, float(self.weight))
         best = best_start(energies, cluster_sizes(labels, self.n_clusters), modes.dtype)
         end, origin = ends[best], rule.rows.origin
         self.labels_, order = numbered(self, labels[best].cpu().numpy())

@@ -9,8 +9,6 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from clustering.optimiser.alternation import Outcome
-
 Select = Literal["information", "energy"]
 """Criterion: E, or R - 2 N H."""
 
@@ -87,14 +85,6 @@ def cluster_sizes(labels: Tensor, clusters: int) -> Tensor:
 def indicators(labels: Tensor, clusters: int, dtype: torch.dtype) -> Tensor:
     """(T, K, N) one-hot columns of labels (T, N)."""
     return (labels[:, None] == torch.arange(clusters, device=labels.device)[:, None]).to(dtype)
-
-
-def compared(energies: Tensor, objectives: Tensor, sizes: Tensor, outcomes: Tensor, select: Select) -> Ranking:
-    """Ranking from (T,) E, (T,) R, (T, K) float64 cluster sizes and (T,) values of `Outcome`."""
-    points, criteria = sizes.sum(dim=1), energies
-    if select == "information":
-        criteria = objectives - 2 * points * torch.special.entr(sizes / points[:, None]).sum(dim=1)
-    return Ranking(energies, criteria, NEARLY * points, (sizes > 0).sum(dim=1), outcomes != Outcome.EMPTIED)
 
 
 def best_start(objectives: Tensor, sizes: Tensor, dtype: torch.dtype) -> int:

@@ -4,7 +4,7 @@ import dataclasses
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, NamedTuple, Self, cast
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
 import torch
@@ -26,31 +26,6 @@ from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Clamp
 from clustering.starts import best_start, warn_of_empty
-
-LABELS_ALONE = ("labelled", "labelled_reverse", "labelled_absolute")
-"""Objectives that learn only from labelled points."""
-
-
-def check_objective(objective: str, *, known: bool, views: int) -> None:
-    """Check that the data provides what an objective learns from.
-
-    Args:
-        objective: its name.
-        known: whether there are labelled points.
-        views: number of augmented copies of each point.
-
-    Raises:
-        InputError: the labels or views that the objective needs are missing.
-    """
-    if objective in LABELS_ALONE and not known:
-        raise InputError(
-            f"objective {objective!r} learns from known labels only; pass partial labels, or choose another objective"
-        )
-    if objective == "iic" and not views:
-        raise InputError(
-            "objective 'iic' compares augmented views of a point, which only networks receive: train a network "
-            "with at least one view, or choose another objective"
-        )
 
 
 @dataclass(eq=False, repr=False)
@@ -89,9 +64,6 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def network_objective(self) -> Objective:
         """The objective on which the softmax, or a network in front of it, is trained."""
 
-    def _check_learns(self, known: bool) -> None:
-        """Raise if the objective lacks what it learns from; `known` is whether there are labelled points."""
-
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> Self:
         """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `partial_labels` is None.
@@ -106,33 +78,30 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         validate_signature(self)
         points = checked_rows(self, X, reset=True, device=self.device)
         prior = checked_prior(self.prior, self.n_clusters)
-        self.check_prior()
         known = known_clusters(partial_labels, points, self.n_clusters)
-        self._check_learns(known is not None and bool(known[0].any()))
+        self.check_objective(known=known is not None and bool(known[0].any()))
         if known is not None:
             _warn_of_prior(known, prior)
         watch = Stopwatch()
-        heads = fit_heads(
-            points,
-            self.n_clusters,
-            self.network_objective(),
-            prior.to(points),
-            starts=self.n_init,
-            steps=self.max_iter,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            margin_weight=self.margin_weight,
-            start_norm=self.init_norm,
-            seed=seed_of(self.random_state),
-            known=known,
-            relabel=self.pseudo_labels,
-        )
-        best = best_start(heads.values, heads.sizes, points.dtype)
+        mean = points.mean(dim=0)
+        scale = float((points - mean).square().sum(dim=1).mean().sqrt()) or 1.0
+        standard = (points - mean) / scale
+        heads = self._train(standard, prior.to(points), known)
+        objectives = torch.zeros(self.n_init, dtype=torch.float64)
+        sizes = torch.zeros(self.n_init, self.n_clusters, dtype=torch.float64)
+        for i, head in enumerate(heads):
+            log_p = log_probabilities(standard, head)
+            spread = losses.tolerant_fairness(log_p.exp().mean(0), prior.to(points))
+            objectives[i] = losses.mean_entropy(log_p) + spread + self.margin_weight * losses.margin_norm(head[:, :-1])
+            sizes[i] = torch.bincount(log_p.argmax(1), minlength=self.n_clusters)
+        if not bool(objectives.isfinite().all() & heads.isfinite().all()):
+            raise self._diverged("the weights or the objective are", self.max_iter - 1)
+        best = best_start(objectives, sizes, points.dtype)
         self.seconds_ = Seconds(0.0, 0.0, watch.lap())
-        weights = heads.weights[best]
-        self.coef_, self.intercept_ = weights[:, :-1].cpu().numpy(), weights[:, -1].cpu().numpy()
+        weights = heads[best, :, :-1] / scale
+        self.coef_, self.intercept_ = weights.cpu().numpy(), (heads[best, :, -1] - weights @ mean).cpu().numpy()
         self.prior_ = prior.numpy()
-        self.objective_, self.start_objectives_ = float(heads.values[best]), heads.values.numpy()
+        self.objective_, self.start_objectives_ = float(objectives[best]), objectives.numpy()
         self.n_iter_ = self.max_iter
         labels = self._log_probabilities(points).argmax(1)
         if known is not None:
@@ -145,15 +114,27 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self._n_features_out = self.n_clusters
         return self
 
-    def check_prior(self) -> None:
-        """Check that the objective uses a prior if one is given.
+    def check_objective(self, *, known: bool, views: int = 0) -> None:
+        """Check that there is what the objective learns from, and that it uses a prior if one is given.
+
+        Args:
+            known: whether there are labelled points.
+            views: number of augmented copies of each point.
 
         Raises:
-            InputError: the objective has no prior.
+            InputError: labels or views are missing, or the objective has no prior.
         """
         objective = self.network_objective()
+        name = type(objective).__name__
+        if getattr(objective, "needs_labels", False) and not known:
+            raise InputError(f"objective {name} learns from known labels only; pass partial labels, or choose another")
+        if getattr(objective, "needs_views", False) and not views:
+            raise InputError(
+                f"objective {name} compares augmented views of a point, which only networks receive: train a network "
+                "with at least one view, or choose another objective"
+            )
         if not isinstance(self.prior, str) and not objective.takes_prior:
-            raise InputError(f"prior: {type(objective).__name__} has no prior; remove it, or choose another objective")
+            raise InputError(f"prior: {name} has no prior; remove it, or choose another objective")
 
     @property
     def equal_sizes_unless(self) -> str:
@@ -175,6 +156,65 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """(n, K) log-probabilities, a space in which clusters are well separated."""
         scores: NDArray[Any] = self._of_rows(X).cpu().numpy()
         return scores
+
+    def _train(self, standard: Tensor, prior: Tensor, known: Clamp | None) -> Tensor:
+        """(T, K, D + 1) weights and, last, biases of all starts, by Adam with a learning rate that decays to 0.
+
+        Every start has its own stream, so that its result does not depend on the others. An incomplete last batch of a
+        pass over the points is dropped.
+
+        Args:
+            standard: (N, D) points, centred, with mean squared norm 1.
+            prior: (K,).
+            known: (mask (N,), labels (N,)) of points with known cluster.
+        """
+        seed, starts, objective = seed_of(self.random_state), self.n_init, self.network_objective()
+        count, features = standard.shape
+        weights = standard.new_zeros(starts, self.n_clusters, features + 1)
+        deviation = self.init_norm / (self.n_clusters * features) ** 0.5
+        for start in range(starts):
+            generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "start", start))
+            drawn = torch.randn(self.n_clusters, features, generator=generator, dtype=torch.float64)
+            weights[start, :, :-1] = (deviation * drawn).to(weights)
+        weights.requires_grad_()
+        adam = torch.optim.Adam([weights], lr=self.learning_rate)
+
+        def of_starts(chosen: Any = slice(None)) -> Clamp | None:
+            return None if known is None else (known[0][chosen].expand(starts, -1), known[1][chosen].expand(starts, -1))
+
+        size = min(self.batch_size, count)
+        in_a_pass = count // size
+        for step in range(self.max_iter):
+            if step % in_a_pass == 0:
+                generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "order", step))
+                order = torch.randperm(count, generator=generator).to(standard.device)
+                if self.pseudo_labels == "epoch":
+                    log_p = log_probabilities(standard, weights.detach())
+                    targets_of_all = objective.targets(log_p, prior, of_starts())
+            chosen = order[step % in_a_pass * size :][:size]
+            batch = standard[chosen]
+            if self.pseudo_labels == "epoch":
+                targets = None if targets_of_all is None else targets_of_all[:, chosen]
+            else:
+                targets = objective.targets(log_probabilities(batch, weights.detach()), prior, of_starts(chosen))
+            adam.param_groups[0]["lr"] = self.learning_rate * (1 - step / self.max_iter)
+            adam.zero_grad()
+            with torch.enable_grad():
+                log_p = log_probabilities(batch, weights)
+                loss = objective.loss(log_p[None], targets, prior, of_starts(chosen))
+                loss = loss + self.margin_weight * losses.margin_norm(weights[..., :-1])
+                loss.sum().backward()  # type: ignore[no-untyped-call]
+            assert weights.grad is not None
+            if not bool(loss.isfinite().all() & weights.grad.isfinite().all()):
+                raise self._diverged("the loss or its gradient is", step)
+            adam.step()
+        return weights.detach()
+
+    def _diverged(self, quantity: str, step: int) -> InputError:
+        return InputError(
+            f"training diverged: {quantity} not finite at step {step + 1} of {self.max_iter}; lower learning_rate "
+            f"({self.learning_rate:g}) or init_norm ({self.init_norm:g})"
+        )
 
     def _of_rows(self, X: ArrayLike) -> Tensor:
         check_is_fitted(self)
@@ -257,9 +297,6 @@ class SoftmaxClustering(LinearSoftmax):
     smoothing: Annotated[float, Within(0, 1)] | None = None
     margin_weight: Annotated[float, AtLeast(0)] = 1e-3
 
-    def _check_learns(self, known: bool) -> None:
-        check_objective(self.objective, known=known, views=0)
-
     def network_objective(self) -> Objective:
         """See `LinearSoftmax`."""
         kind = OBJECTIVES.load(self.objective)
@@ -274,136 +311,9 @@ class SoftmaxClustering(LinearSoftmax):
         return cast(Objective, dataclasses.replace(objective, **changes))
 
 
-class Heads(NamedTuple):
-    """T heads (T, K, D + 1), with biases in the last column, and their results.
-
-    Attributes:
-        weights: weights for the points in their original units.
-        values: (T,) float64, equation 14: mean entropy + KL(pbar || u) + margin_weight ||v||^2, with v the weights for
-            standardised points; used to rank starts, whatever objective they were trained on.
-        sizes: (T, K) float64, number of points in each cluster.
-    """
-
-    weights: Tensor
-    values: Tensor
-    sizes: Tensor
-
-
 def log_probabilities(points: Tensor, weights: Tensor) -> Tensor:
     """(…, N, K) log-probabilities of points (N, D) under heads (…, K, D + 1)."""
     return torch.log_softmax(points @ weights[..., :-1].mT + weights[..., None, :, -1], dim=-1)
-
-
-def fit_heads(
-    points: Tensor,
-    n_clusters: int,
-    objective: Objective,
-    prior: Tensor,
-    *,
-    starts: int,
-    steps: int,
-    batch_size: int,
-    learning_rate: float,
-    margin_weight: float,
-    start_norm: float,
-    seed: int,
-    known: Clamp | None = None,
-    relabel: Relabel = "batch",
-) -> Heads:
-    """Train by Adam on batches from random weights, with a learning rate that decays to 0.
-
-    Points are centred and divided by a single number, the root of their mean squared norm, so that the result does not
-    depend on their location and scale, but on the relative scales of features. The result of a start does not depend on
-    the other starts.
-
-    Args:
-        points: (N, D).
-        prior: (K,), sums to one.
-        starts: T.
-        steps: number of Adam steps.
-        batch_size: number of points per step; an incomplete last batch of an epoch is dropped.
-        margin_weight: weight of ||v||^2, without biases.
-        start_norm: mean Frobenius norm of the initial v. If it is small, all features count equally at first, and the
-            first boundary is orthogonal to the direction of largest variance.
-        seed: seed of starts and batches.
-        known: (mask (N,), labels (N,)) of points with known cluster.
-        relabel: when pseudo-labels are computed; "epoch" stores (T, N, K) numbers.
-
-    Raises:
-        InputError: the loss is not finite; the message names the step.
-    """
-    mean = points.mean(dim=0)
-    centred = points - mean
-    scale = float(centred.square().sum(dim=1).mean().sqrt()) or 1.0
-    standard = centred / scale
-    count, features = points.shape
-    weights = points.new_zeros(starts, n_clusters, features + 1)
-    for start in range(starts):  # one stream per start, so that more starts do not change the first ones
-        generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "start", start))
-        drawn = torch.randn(n_clusters, features, generator=generator, dtype=torch.float64)
-        weights[start, :, :-1] = (start_norm / (n_clusters * features) ** 0.5 * drawn).to(weights)
-    weights.grad = torch.zeros_like(weights)
-    adam = torch.optim.Adam([weights], lr=learning_rate)
-
-    def each(clamp: Clamp | None) -> Clamp | None:
-        return None if clamp is None else (clamp[0].expand(starts, -1), clamp[1].expand(starts, -1))
-
-    def targets_of(rows: Tensor, clamp: Clamp | None) -> Tensor | None:
-        return objective.targets(log_probabilities(rows, weights), prior, each(clamp))
-
-    size = min(batch_size, count)
-    in_a_pass = count // size
-    for step in range(steps):
-        if step % in_a_pass == 0:
-            generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "order", step))
-            order = torch.randperm(count, generator=generator).to(points.device)
-            epoch_targets = targets_of(standard, known) if relabel == "epoch" else None
-        chosen = order[step % in_a_pass * size :][:size]
-        of_batch = None if known is None else (known[0][chosen], known[1][chosen])
-        adam.param_groups[0]["lr"] = learning_rate * (1 - step / steps)
-        batch = standard[chosen]
-        if relabel == "epoch":
-            targets = None if epoch_targets is None else epoch_targets[:, chosen]
-        else:
-            targets = targets_of(batch, of_batch)
-        with torch.enable_grad():
-            variable = weights.detach().clone().requires_grad_()
-            log_p = log_probabilities(batch, variable)
-            loss = objective.loss(log_p[None], targets, prior, each(of_batch))
-            loss = loss + margin_weight * losses.margin_norm(variable[..., :-1])
-            (slope,) = torch.autograd.grad(loss.sum(), variable)
-        if not bool(loss.isfinite().all() & slope.isfinite().all()):
-            raise _diverged("the loss or its gradient is", step, steps, learning_rate, start_norm)
-        weights.grad.copy_(slope)
-        adam.step()
-    candidates = _judged(standard, weights, prior, margin_weight, mean, scale)
-    if not bool(candidates.values.isfinite().all() & candidates.weights.isfinite().all()):
-        raise _diverged("the weights or the objective are", steps - 1, steps, learning_rate, start_norm)
-    return candidates
-
-
-def _diverged(quantity: str, step: int, steps: int, learning_rate: float, start_norm: float) -> InputError:
-    return InputError(
-        f"training diverged: {quantity} not finite at step {step + 1} of {steps}; lower learning_rate "
-        f"({learning_rate:g}) or init_norm ({start_norm:g})"
-    )
-
-
-def _judged(
-    standard: Tensor, weights: Tensor, prior: Tensor, margin_weight: float, mean: Tensor, scale: float
-) -> Heads:
-    """Heads with weights in the original units of the points; processes one start at a time."""
-    values = torch.zeros(len(weights), dtype=torch.float64)
-    sizes = torch.zeros(weights.shape[:2], dtype=torch.float64)
-    for i, head in enumerate(weights):
-        log_p = log_probabilities(standard, head)
-        spread = losses.tolerant_fairness(log_p.exp().mean(0), prior)
-        values[i] = losses.mean_entropy(log_p) + spread + margin_weight * losses.margin_norm(head[:, :-1])
-        sizes[i] = torch.bincount(log_p.argmax(1), minlength=weights.shape[1])
-    rescaled = weights.clone()
-    rescaled[..., :-1] /= scale
-    rescaled[..., -1] -= rescaled[..., :-1] @ mean
-    return Heads(rescaled, values, sizes)
 
 
 def _warn_of_prior(known: Clamp, prior: Tensor) -> None:

@@ -8,7 +8,6 @@ which is the unmodified points, and of the pseudo-labels of the first.
 """
 
 import warnings
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol
 
@@ -18,7 +17,6 @@ from torch import Tensor
 
 from clustering.deep import losses
 from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels
-from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within, validate
 from clustering.optimiser.alternation import Clamp
 from clustering.optimiser.pseudo_labels import adm
@@ -37,6 +35,8 @@ class Objective(Protocol):
 
     Attributes:
         takes_prior: whether the objective depends on the prior.
+
+    An objective with `needs_labels` or `needs_views` cannot do without labelled points or augmented copies of points.
     """
 
     takes_prior: ClassVar[bool]
@@ -177,10 +177,9 @@ class IIC(_Method):
     """
 
     takes_prior: ClassVar[bool] = False
+    needs_views: ClassVar[bool] = True
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        if len(views) < 2:
-            raise InputError("iic compares views of an image; it needs augmentation and at least one view")
         others = views[1:]
         return losses.paired_information(views[:1].expand_as(others), others).mean(0) + error_of_known(views, known)
 
@@ -242,11 +241,18 @@ class MIADM(_Method):
 
 
 @dataclass(frozen=True)
-class _LabelsAlone(_Method, ABC):
-    """An error of the points with known class, and the agreement of views; a baseline for the benefit of the other
-    points."""
+class LabelledAbsolute(_Method):
+    """Mean absolute error of the points with known class, and the agreement of views; with its subclasses a baseline
+    for the benefit of the other points.
+
+    Wrong labels do not change its minimiser if they are spread evenly over the classes (Ghosh, Kumar and Sastry 2017).
+
+    Attributes:
+        agreement: weight of the symmetric divergence between views.
+    """
 
     takes_prior: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = True
 
     agreement: Annotated[float, AtLeast(0)] = 1.0
 
@@ -256,19 +262,18 @@ class _LabelsAlone(_Method, ABC):
             value = value + self._error(views[0], known[1], known[0].to(views.dtype))
         return value + self.agreement * disagreement(views)
 
-    @abstractmethod
     def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """(…) error for labels (…, N) with weights of 1 where they are known and 0 elsewhere."""
+        return losses.absolute_error(log_p, labels, weights)
 
 
 @dataclass(frozen=True)
-class Labelled(_LabelsAlone):
-    """Cross-entropy of the points with known class, and the agreement of views.
+class Labelled(LabelledAbsolute):
+    """The same with the cross-entropy.
 
     Attributes:
         smoothing: share of a label that is spread over all classes: eta in Figure 11 of Zhang and Boykov, where it is
             the share of wrong labels.
-        agreement: weight of the symmetric divergence between views.
     """
 
     smoothing: Annotated[float, Within(0, 1)] = 0.0
@@ -288,17 +293,6 @@ class LabelledReverse(Labelled):
     def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         targets = _smoothed(labels, log_p, max(self.smoothing, LEAST_SMOOTHING))
         return losses.reverse_cross_entropy(log_p, targets, weights)
-
-
-@dataclass(frozen=True)
-class LabelledAbsolute(_LabelsAlone):
-    """`Labelled` with the mean absolute error.
-
-    Wrong labels do not change its minimiser if they are spread evenly over the classes (Ghosh, Kumar and Sastry 2017).
-    """
-
-    def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        return losses.absolute_error(log_p, labels, weights)
 
 
 def _smoothed(labels: Tensor, log_p: Tensor, smoothing: float) -> Tensor:

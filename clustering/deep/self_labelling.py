@@ -1,17 +1,18 @@
 """The Lightning module of discriminative clustering: a gradient step towards the pseudo-labels of each batch, which are
 computed for the batch, or for all points at the beginning of the epoch."""
 
-from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as lightning
 import torch
+from pytorch_lightning.callbacks import ModelCheckpoint
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from clustering.deep import losses
 from clustering.deep.networks import predictions
-from clustering.deep.settings import Job
-from clustering.files.training_state import save_state
+from clustering.deep.training import Job
 from clustering.foundation.errors import InputError
 from clustering.foundation.quiet_lightning import accelerator_of, train_quietly
 from clustering.foundation.streams import stream_key
@@ -21,62 +22,52 @@ from clustering.optimiser.alternation import Clamp
 class SelfLabelling(lightning.LightningModule):
     """Trains any pair of an assignment step and a loss, on batches of point indices.
 
-    An incomplete last batch is dropped, with other points in each epoch. Epochs are counted over all sessions.
+    An incomplete last batch is dropped, with other points in each epoch. Random draws depend on the number of the
+    epoch, so that a resumed training repeats them.
     """
 
-    def __init__(self, job: Job, state: Mapping[str, Any] | None) -> None:
+    def __init__(self, job: Job) -> None:
         super().__init__()
-        self.first_epoch = 0 if state is None else int(state["epoch"])
-        self.job, self._state = job, state
-        self.model = job.model
-        if state is not None:
-            self.model.load_state_dict(state["weights"])
+        self.job, self.model = job, job.model
         self._draws = torch.Generator()
 
     @property
-    def epoch(self) -> int:
-        """Current epoch, counted from 0 over all sessions."""
-        return self.first_epoch + self.current_epoch
+    def epochs_done(self) -> int:
+        """Number of complete epochs, including those of an interrupted training that this one resumes."""
+        return self.global_step // self.job.steps_per_epoch
 
-    def train_dataloader(self) -> "_Batches":
-        return _Batches(self)
+    def train_dataloader(self) -> DataLoader[Tensor]:
+        job = self.job
+        key = stream_key(job.seed, "deep training", "order", self.epochs_done)
+        order = torch.randperm(len(job.points), generator=torch.Generator().manual_seed(key))
+        batches: Any = torch.split(order[: job.steps_per_epoch * job.batch_size], job.batch_size)
+        return DataLoader(batches, batch_size=None, generator=torch.Generator())  # not the global one, of dropout
 
     def transfer_batch_to_device(self, batch: Tensor, device: torch.device, dataloader_idx: int) -> Tensor:
         """Keep indices on the CPU, where the points are."""
         return batch
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        training = self.job.training
-        backbone = list(self.model.backbone.parameters())
-        groups: list[dict[str, Any]] = [
-            {
-                "params": [parameter for parameter in backbone if parameter.ndim > 1],
-                "weight_decay": training.weight_decay,
-            },
-            {
-                "params": [parameter for parameter in backbone if parameter.ndim <= 1]
-                + list(self.model.head.parameters())
-            },
-        ]
-        self._optimizer = torch.optim.Adam([group for group in groups if group["params"]], lr=training.learning_rate)
-        if self._state is not None:
-            self._optimizer.load_state_dict(self._state["optimizer"])
-        return self._optimizer
+        training, backbone = self.job.training, list(self.model.backbone.parameters())
+        decayed = [parameter for parameter in backbone if parameter.ndim > 1]
+        others = [parameter for parameter in backbone if parameter.ndim <= 1] + list(self.model.head.parameters())
+        groups: list[dict[str, Any]] = [{"params": decayed, "weight_decay": training.weight_decay}, {"params": others}]
+        return torch.optim.Adam([group for group in groups if group["params"]], lr=training.learning_rate)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["identity"] = self.job.identity
 
     def on_train_epoch_start(self) -> None:
-        # random draws depend on the number of the epoch, so that a resumed training repeats them
-        self._draws.manual_seed(stream_key(self.job.seed, "deep training", "views", self.epoch))
-        torch.manual_seed(stream_key(self.job.seed, "deep training", "dropout", self.epoch))
-        self._sums = torch.zeros(2, dtype=torch.float64)
-        self._seen = torch.full((len(self.job.points),), -1)
-        self._of_epoch = self._epoch_targets() if self.job.relabel == "epoch" else None
-
-    def _epoch_targets(self) -> Tensor | None:
-        """(N, K) pseudo-labels of all points, by the network in evaluation mode; None if the objective has none."""
         job = self.job
-        log_p = predictions(self.model, job.points, job.prepare, self.device).to(self.device)
-        self.model.train()
-        return job.objective.targets(log_p, job.prior, self._known(torch.arange(len(job.points))))
+        self._draws.manual_seed(stream_key(job.seed, "deep training", "views", self.epochs_done))
+        torch.manual_seed(stream_key(job.seed, "deep training", "dropout", self.epochs_done))
+        self._sums = torch.zeros(2, dtype=torch.float64)
+        self._seen = torch.full((len(job.points),), -1)
+        self._of_epoch = None
+        if job.relabel == "epoch":
+            log_p = predictions(self.model, job.points, job.prepare, self.device).to(self.device)
+            self.model.train()
+            self._of_epoch = job.objective.targets(log_p, job.prior, self._known(torch.arange(len(job.points))))
 
     def training_step(self, indices: Tensor, batch: int) -> Tensor:
         job = self.job
@@ -91,9 +82,9 @@ class SelfLabelling(lightning.LightningModule):
                 targets = job.objective.targets(log_p[0].detach(), job.prior, known)
         loss = job.objective.loss(log_p, targets, job.prior, known)
         loss = loss + job.training.margin_weight * losses.margin_norm(self.model.head.weight)
-        if not bool(loss.isfinite()):
-            raise self._diverged(f"the loss is {float(loss.detach()):g} at step {batch + 1}")
         value = float(loss.detach())
+        if not bool(loss.isfinite()):
+            raise self._diverged(f"the loss is {value:g} at step {batch + 1} of epoch {self.epochs_done + 1}")
         self._sums += torch.tensor([value, float(losses.mean_entropy(log_p[0].detach()))])
         self._last = indices
         self._seen[indices] = log_p[0].argmax(1).cpu()
@@ -102,31 +93,23 @@ class SelfLabelling(lightning.LightningModule):
         return loss
 
     def on_train_epoch_end(self) -> None:
-        job, epoch = self.job, self.epoch + 1
+        job = self.job
         if not bool(predictions(self.model, job.points[self._last], job.prepare, self.device).isfinite().all()):
-            raise self._diverged(f"predictions are no longer finite after step {job.steps_per_epoch}, the last")
+            raise self._diverged(f"predictions are no longer finite after epoch {self.epochs_done}")
         self.model.train()
+        if job.log is None:
+            return
         loss, entropy = (self._sums / job.steps_per_epoch).tolist()
-        if job.log is not None:
-            sizes = torch.bincount(self._seen[self._seen >= 0], minlength=len(job.prior)).double()
-            shares = (sizes / sizes.sum()).tolist()
-            curves = {f"cluster_sizes/{k}": share for k, share in enumerate(shares)}
-            curves |= {"smallest_cluster": min(shares), "largest_cluster": max(shares)}
-            observed = job.observe(self._seen.numpy()) if job.observe is not None else {}
-            job.log.metrics({"loss": loss, "entropy": entropy, **curves, **observed}, epoch)
-        if job.folder is not None:
-            state = {
-                "identity": job.identity,
-                "epoch": epoch,
-                "weights": self.model.state_dict(),
-                "optimizer": self._optimizer.state_dict(),
-            }
-            save_state(job.folder / "last.ckpt", state)
+        sizes = torch.bincount(self._seen[self._seen >= 0], minlength=len(job.prior)).double()
+        shares = (sizes / sizes.sum()).tolist()
+        curves = {f"cluster_sizes/{k}": share for k, share in enumerate(shares)}
+        curves |= {"smallest_cluster": min(shares), "largest_cluster": max(shares)}
+        observed = job.observe(self._seen.numpy()) if job.observe is not None else {}
+        job.log.metrics({"loss": loss, "entropy": entropy, **curves, **observed}, self.epochs_done)
 
     def _diverged(self, quantity: str) -> InputError:
-        kept = f"epoch {self.epoch} is kept" if self.epoch and self.job.folder else "nothing is kept"
         return InputError(
-            f"training diverged: {quantity} of epoch {self.epoch + 1} ({kept}); lower learning_rate "
+            f"training diverged: {quantity} (the last state is kept); lower learning_rate "
             f"({self.job.training.learning_rate:g}), or replace points that are not finite"
         )
 
@@ -138,30 +121,9 @@ class SelfLabelling(lightning.LightningModule):
         return (mask, labels) if bool(mask.any()) else None
 
 
-class _Batches:
-    """The batches of the module's current epoch."""
-
-    def __init__(self, module: SelfLabelling) -> None:
-        self._module = module
-
-    def __len__(self) -> int:
-        return self._module.job.steps_per_epoch
-
-    def __iter__(self) -> Iterator[Tensor]:
-        job = self._module.job
-        key = stream_key(job.seed, "deep training", "order", self._module.epoch)
-        order = torch.randperm(len(job.points), generator=torch.Generator().manual_seed(key))
-        yield from torch.split(order[: len(self) * job.batch_size], job.batch_size)
-
-
-def fit(job: Job, state: Mapping[str, Any] | None) -> int:
-    """Run the remaining epochs; returns how many were already finished."""
-    module = SelfLabelling(job, state)
-    if job.advance is not None and module.first_epoch:
-        job.advance(min(module.first_epoch, job.training.epochs) * job.steps_per_epoch * job.batch_size)
-    left = job.training.epochs - module.first_epoch
-    if left <= 0:
-        return module.first_epoch
-    job.model.train()
-    train_quietly(module, job.folder, max_epochs=left, **accelerator_of(job.device))
-    return module.first_epoch
+def fit(job: Job, folder: Path | None, device: torch.device, *, resume: bool) -> None:
+    """Run the remaining epochs, with the state after each in `folder`."""
+    saved: dict[str, Any] = {"enable_version_counter": False, "save_on_train_epoch_end": True}
+    callbacks = [] if folder is None else [ModelCheckpoint(folder, "last", **saved)]
+    options = {"max_epochs": job.training.epochs, "reload_dataloaders_every_n_epochs": 1, **accelerator_of(device)}
+    train_quietly(SelfLabelling(job), folder, resume="last" if resume else None, callbacks=callbacks, **options)

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -14,22 +14,77 @@ from torch import Tensor, nn
 from clustering.deep.networks import Classifier, Prepare, predictions
 from clustering.deep.objectives import Objective, Relabel
 from clustering.deep.prior import checked_prior
-from clustering.deep.settings import Augment, DeepTraining, Job
 from clustering.estimator_input import known_clusters
 from clustering.files.training_state import resumable
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
+from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.foundation.progress import Advance, Log, Observe
 from clustering.foundation.streams import stream_key
+from clustering.optimiser.alternation import Clamp
 from clustering.starts import warn_of_empty
 
-__all__ = ["Augment", "DeepTrained", "DeepTraining", "Prepare", "train"]
-
-RECIPE = 1
-"""Version of the training code; increase it with any change that gives other weights."""
+RECIPE = 2
+"""Version of the training code; increase it with any change that gives other weights or another form of the state."""
 
 SEEN = 100
 """Number of points on which the effect of `prepare` is fingerprinted."""
+
+Augment = Callable[[Tensor, torch.Generator], Tensor]
+"""Changes each input (n, …) of a batch by its own draw; the generator is of the CPU."""
+
+
+@dataclass(frozen=True)
+class DeepTraining:
+    """How a network is trained; the defaults are for MNIST on a few cores.
+
+    Attributes:
+        epochs: passes over the points.
+        batch_size: points a step, without their views; what does not fill a batch is left out, others each epoch. Each
+            batch is held to the prior by itself, so it must be many times the number of clusters.
+        learning_rate: of Adam.
+        margin_weight: of the squared norm of the head's weights without bias, gamma in the paper.
+        weight_decay: of the backbone's weights of more than one dimension, in the gradient as Adam's own.
+        views: changed copies of each point a step.
+    """
+
+    epochs: Annotated[int, AtLeast(1)] = 10
+    batch_size: Annotated[int, AtLeast(2)] = 250
+    learning_rate: Annotated[float, Above(0)] = 1e-3
+    margin_weight: Annotated[float, AtLeast(0)] = 1e-4
+    weight_decay: Annotated[float, AtLeast(0)] = 0.0
+    views: Annotated[int, AtLeast(0)] = 1
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What the Lightning module of a training is made of; see `train`."""
+
+    model: Classifier
+    points: Tensor
+    objective: Objective
+    prior: Tensor
+    training: DeepTraining
+    relabel: Relabel
+    seed: int
+    identity: str
+    prepare: Prepare
+    augment: Augment | None
+    known: Clamp | None
+    log: Log | None
+    observe: Observe | None
+    advance: Advance | None
+
+    @property
+    def batch_size(self) -> int:
+        return min(self.training.batch_size, len(self.points))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return len(self.points) // self.batch_size
 
 
 @dataclass(frozen=True)
@@ -101,10 +156,12 @@ def train(
     Warns: ConvergenceWarning: some clusters are empty.
     """
     place = torch.device(device)
-    points = _tensor(points)
+    points = torch.as_tensor(points)
     shares = checked_prior(prior, n_clusters)
     if training.views and augment is None:
         raise InputError("DeepTraining: views are augmented copies, which need augment; set views=0 or pass augment")
+    if not training.views and getattr(objective, "needs_views", False):
+        raise InputError(f"{type(objective).__name__} compares views of a point; set views to at least 1")
     if len(points) < max(2, n_clusters):
         raise InputError(f"{len(points)} points are too few for {n_clusters} clusters")
     known = known_clusters(partial_labels, points, n_clusters)
@@ -113,36 +170,35 @@ def train(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_key(seed, "deep training", "backbone"))
         model = Classifier(network(), prepare(points[:2]), n_clusters, generator)
-    once = () if relabel == "batch" else (relabel,)  # keeps the identity of other trainings
-    parts = (RECIPE, repr(model), repr(objective), repr(training), repr(augment), seed, str(shares.tolist()), *once)
-    inputs = prepare(
-        points[:: max(1, len(points) // SEEN)]
-    )  # functions have no stable names, so their effect is fingerprinted
+    of = (RECIPE, repr(model), repr(objective), repr(training), repr(augment), seed, str(shares.tolist()), relabel)
+    inputs = prepare(points[:: max(1, len(points) // SEEN)])  # functions have no stable names; their effect counts
     labels = b"" if known is None else torch.where(known[0], known[1], -1).cpu().numpy().tobytes()
+    identity = fingerprint(*of, _bytes(points), _bytes(inputs), labels)
+    state = None if folder is None else resumable(folder / "last.ckpt", identity, say)
+    resumed_at = 0 if state is None else int(state["epoch"]) + 1
     job = Job(
-        model=model,
-        points=points,
-        objective=objective,
-        prior=shares.to(place),
-        training=training,
-        relabel=relabel,
-        seed=seed,
-        folder=folder,
-        identity=fingerprint(*parts, _bytes(points), _bytes(inputs), labels),
-        device=place,
-        prepare=prepare,
-        augment=augment,
-        known=known,
-        log=log,
-        observe=observe,
-        advance=advance,
+        model,
+        points,
+        objective,
+        shares.to(place),
+        training,
+        relabel,
+        seed,
+        identity,
+        prepare,
+        augment,
+        known,
+        log,
+        observe,
+        advance,
     )
-    state = None if folder is None else resumable(folder / "last.ckpt", job.identity, say)
+    if advance is not None and resumed_at:
+        advance(resumed_at * job.steps_per_epoch * job.batch_size)
 
     # slow import of Lightning, deferred
     from clustering.deep.self_labelling import fit
 
-    resumed_at = fit(job, state)
+    fit(job, folder, place, resume=state is not None)
     log_p = predictions(model, points, prepare, place)
     unsound = int((~log_p.isfinite().all(dim=1)).sum())
     if unsound:
@@ -156,16 +212,6 @@ def train(
         int((sizes == 0).sum()), n_clusters, stacklevel=2, remedy="another seed, fewer clusters or known labels"
     )
     return DeepTrained(model=model, labels=predicted, sizes=sizes, resumed_at=resumed_at)
-
-
-def _tensor(points: Tensor | NDArray[Any]) -> Tensor:
-    """Points as a tensor, without a copy if possible."""
-    if isinstance(points, Tensor):
-        return points
-    try:
-        return torch.as_tensor(points)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"points must be an array (N, …) of numbers: {error}") from error
 
 
 def _bytes(tensor: Tensor) -> memoryview:

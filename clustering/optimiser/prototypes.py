@@ -1,4 +1,4 @@
-"""Prototypes of the classes (means, mean-shift modes, by-product modes and medoids) and the costs of points at them.
+"""Prototypes of the classes (means, mean-shift modes and by-product modes) and the costs of points at them.
 
 A rule works on `clustering.optimiser.rows.Rows`, where a prototype is a row of D coordinates, or on
 `clustering.optimiser.points.Points`, where it is a row of coefficients over the points.
@@ -7,7 +7,7 @@ A rule works on `clustering.optimiser.rows.Rows`, where a prototype is a row of 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,9 +19,6 @@ _BLOCK = 1 << 20
 
 Logits = Callable[[], Tensor]
 """(B, K, N) logits of the assignments without clamping; computed on demand."""
-
-Kind = Literal["mean", "mean_shift", "byproduct", "medoid"]
-"""The function F of an objective, as in `clustering.SLK`."""
 
 
 class Prototypes(Protocol):
@@ -172,25 +169,7 @@ class ByProductModes(Modes[S]):
         return density
 
 
-@dataclass(frozen=True)
-class Medoids(_Rule[Rows]):
-    """The rows with the lowest sum of distances to the members of their class, sum_pk s_pk ||x_p - m_k||.
-
-    A new medoid is accepted only if this sum does not rise, so that the objective cannot rise.
-    """
-
-    def cost(self, coefficients: Tensor) -> Tensor:
-        return self.rows.squared_distances(coefficients).sqrt_()
-
-    def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
-        new = self.at(self.rows.central(members_of(weights), lambda squared: -squared.sqrt()))
-        if logits is None:
-            return new
-        old_sum, new_sum = (torch.linalg.vecdot(self.cost(values), weights) for values in (coefficients, new))
-        return torch.where((new_sum <= old_sum)[:, :, None], new, coefficients)
-
-
-Rule = Means[Rows] | Modes[Rows] | Medoids
+Rule = Means[Rows] | Modes[Rows]
 """A rule for one large data set."""
 
 

@@ -1,10 +1,9 @@
 """Scalable Laplacian K-modes (Ziko, Granger and Ben Ayed, NeurIPS 2018) and its variants, as a scikit-learn
 estimator."""
 
-from __future__ import annotations  # help() then shows the names of types instead of their definitions
-
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -16,35 +15,18 @@ from torch import Tensor
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Count, NonNegative, validate_signature
+from clustering.foundation.parameters import NARROWEST, Above, AtLeast, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.graphs.neighbours import nearest_to
+from clustering.graphs.neighbours import NeighbourGraph, nearest_to
+from clustering.graphs.row_graph import graph_and_variance
+from clustering.graphs.sparse_graph import SparseGraph
 from clustering.numbering import numbered
-from clustering.optimiser.alternation import Members, Outcome
-from clustering.optimiser.prototypes import Kind
+from clustering.optimiser.alternation import Alternation, Outcome
 from clustering.optimiser.rows import Rows
-from clustering.seeding import first_seeds
-from clustering.slk.fit import (
-    Bandwidth,
-    FitResult,
-    Normalisation,
-    OnEmpty,
-    Path,
-    SymmetricKind,
-    Temperature,
-    blurred,
-    is_custom_graph,
-    neighbours_of,
-    neighbours_used,
-    race_starts,
-    races,
-    rule_of,
-    run,
-    temperatures_of,
-    weight_path,
-)
+from clustering.slk.fit import Problem, blurred, neighbours_used, rule_of, temperatures_of, weight_path
 from clustering.slk.published import PublishedSLK
-from clustering.starts import Select, entropy_of, warn_of_empty, warn_of_uniform
+from clustering.slk.race import race, racing, seeds_of
+from clustering.starts import Ranking, Select, entropy_of, warn_of_empty, warn_of_uniform
 
 _PRESETS = {"slk2018-ms": "mean_shift", "slk2018-bo": "byproduct", "journal-means": "mean"}
 """Prototypes of the published runs."""
@@ -63,7 +45,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     through its relaxation over row-stochastic S, R(S, M) = F(S, M) + T <S, log S> - weight <S, W S>. It alternates
     between bound steps for S, each of which takes a sparse product and a softmax (`clustering.optimiser.descent`), and
-    updates of the prototypes. The steps for S never raise R. With soft mode weights and a warm start, R does not rise
+    updates of the prototypes. The steps for S never raise R. With a warm start, R does not rise
     from one update of the prototypes to the next either, unless an empty cluster is reseeded. The choice of the start
     matters more than the weight; docs/methods/clustering.md has the measurements behind the defaults.
 
@@ -77,7 +59,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         g(x, m) = exp(-||x - m||^2 / (2 sigma^2)) (SLK-MS). "byproduct": the same F, modes are the members with the best
         assignment, which are rows of X (SLK-BO), accepted only if the density of their cluster is not lower there.
         "mean": F = sum_pk s_pk ||x_p - m_k||^2 (SLK-Means), whose balance with the graph term depends on the scale of
-        X. "medoid": distances that are not squared, to rows of X.
+        X.
     weight : lambda >= 0 of E, applied to each stored arc, hence twice to each pair of neighbours; half of the lambda in
         the papers' update. A large weight can merge clusters.
     n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N / K - 1, but one at
@@ -100,63 +82,54 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         among the starts within 0.04 N of that, the lowest R - 2 N H, with H the entropy of the cluster shares in nats,
         which prefers even sizes among nearly equal starts.
     weight_path : rising shares of `weight`, below 1, for continuation; each starts from the result of the previous one.
-    mode_weights : weights of points in the prototypes: "soft" uses the assignments, "hard" gives 1 to the most probable
-        cluster.
     warm_start : whether S starts from its values before the prototypes moved, so that R falls from update to update.
         False starts from the softmax of the unary cost (papers), which lets clusters move farther.
     temperature : T, the weight of the entropy in R; 1 in the papers. "auto" uses 3 weight d / K with d the mean degree
         of the graph, but at most 1, and two thirds of that if the assignments remain blurred: at much higher
         temperatures neighbours cannot agree on one of K clusters, and assignments become almost uniform.
-    on_empty : how to treat an empty cluster. "reseed" moves its prototype to the point farthest from its own prototype,
-        at most ten times; "keep" keeps the prototype.
     max_iter, tol : maximum number of updates of the prototypes; relative change of R below which they stop.
-    max_sweeps, sweep_tol : the same for the sweeps over S between two updates.
 
     Attributes
     ----------
     labels_ : (N,) int, argmax of assignments_; ties go to the lowest index.
     assignments_ : (N, K) S, rows sum to one; a larger weight gives more confident assignments.
     cluster_centers_ : (K, D) prototypes, in the space of the normalised rows if `normalize` is set.
-    mode_indices_ : (K,) rows of X that are the prototypes, -1 for a prototype that is not a row ("byproduct" and
-        "medoid" only).
+    mode_indices_ : (K,) rows of X that are the prototypes, -1 for a prototype that is not a row ("byproduct" only).
     criterion_ : value of the criterion of `select`, lower is better; it can compare fits with several seeds, too.
     objective_ : E. relaxed_objective_ : R.
     objective_trace_ : (updates,) R after each update of S at the last weight of the path.
     mode_movements_ : (updates, K) Euclidean distance of each prototype to its successor, as in objective_trace_; the
         last entry is for the update that was not taken.
     n_iter_ : number of updates of the prototypes, including those of the path.
-    n_reseeded_ : number of times an empty cluster was reseeded.
+    n_reseeded_ : number of times that the prototype of an empty cluster was moved to the point farthest from its own
+        prototype, at most ten times.
     n_empty_ : number of empty clusters in the result.
-    start_objectives_ : (n_init,) E of each start when it stopped, scaled by N / n on a sample of n points; after a race
-        of medoids with the F of modes. Their spread shows how much the start matters.
+    start_objectives_ : (n_init,) E of each start when it stopped, scaled by N / n on a sample of n points. Their
+        spread shows how much the start matters.
     converged_ : whether the fit stopped before max_iter.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
     bandwidth_ : sigma. temperature_ : T. graph_ : W.
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    n_clusters: Count = 8
+    n_clusters: Annotated[int, AtLeast(1)] = 8
     _: KW_ONLY
-    prototypes: Kind = "mean_shift"
-    weight: NonNegative = 0.65
-    n_neighbors: Count = 5
-    normalize: Normalisation = None
+    prototypes: Literal["mean_shift", "byproduct", "mean"] = "mean_shift"
+    weight: Annotated[float, AtLeast(0)] = 0.65
+    n_neighbors: Annotated[int, AtLeast(1)] = 5
+    normalize: Literal["l2"] | None = None
     init: str | ArrayLike = "k-means++"
-    n_init: Count = 48
+    n_init: Annotated[int, AtLeast(1)] = 48
     random_state: Any = None
     device: Device = "cpu"
-    symmetry: SymmetricKind = "average"
-    bandwidth: Bandwidth = "estimate"
+    symmetry: Literal["average", "union", "mutual"] = "average"
+    bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate"
     select: Select = "information"
-    weight_path: Path = None
-    mode_weights: Members = "soft"
+    weight_path: Sequence[float] | None = None
     warm_start: bool = False
-    temperature: Temperature = "auto"
-    on_empty: OnEmpty = "reseed"
-    max_iter: Count = 100
-    tol: NonNegative = 1e-4
-    max_sweeps: Count = 50
-    sweep_tol: NonNegative = 1e-4
+    temperature: Literal["auto"] | Annotated[float, Above(0)] = "auto"
+    max_iter: Annotated[int, AtLeast(1)] = 100
+    tol: Annotated[float, AtLeast(0)] = 1e-4
 
     @staticmethod
     def preset(name: str, **changes: Any) -> PublishedSLK:
@@ -167,7 +140,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return PublishedSLK(**{"prototypes": _PRESETS[name], **changes})
 
     @shared_if_large
-    def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None, graph: Any = None) -> SLK:
+    def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None, graph: Any = None) -> "SLK":
         """Cluster the rows of X.
 
         Args:
@@ -185,26 +158,32 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         weight_path(self)
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
-        near = neighbours_of(self, graph, rows)
-        watch, seeds, total = Stopwatch(), None, Seconds(0.0, 0.0, 0.0)
-        if not races(self):
-            seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
-            total = Seconds(0.0, watch.lap(), 0.0)
-        for temperature in temperatures_of(self, near.degree):
-            start, energies, raced = seeds, None, Seconds(0.0, 0.0, 0.0)
-            if start is None:
-                start, energies, raced = race_starts(
-                    self, rows, near, clamp, temperature=temperature, whole=is_custom_graph(graph)
-                )
-            weights = [float(self.weight)] * len(start)
-            result = run(self, rows, near, start, weights, clamp, temperature=temperature, raced=seeds is None)
-            best = int(result.ranking.order(rows.values.dtype)[0])
-            self._keep(result, best, energies, partial_labels)
-            last = result.seconds
-            total = Seconds(last.graph, total.seeding + raced.seeding, total.optimise + raced.optimise + last.optimise)
+        watch = Stopwatch()
+        near = neighbours_used(self, len(rows.values))
+        self.graph_, variance = graph_and_variance(graph, rows, near, self.symmetry, self.bandwidth)
+        self.bandwidth_, self._fitted = variance**0.5, rows
+        problem = Problem(self, rows, self.graph_, variance, clamp)
+        graph_seconds = watch.lap()
+        # With a weight path starts do not race, since each would first have to follow the whole path.
+        raced = self.n_init > 1 and isinstance(self.init, str) and not weight_path(self)
+        own_graph = graph is not None and not isinstance(graph, (NeighbourGraph, SparseGraph))
+        if raced and not own_graph:
+            sample, seeds = racing(problem)
+        else:  # the graph may contain information that the rows of a sample do not
+            sample, seeds = problem, seeds_of(self, rows, clamp)
+        seeding_seconds = watch.lap()
+        for temperature in temperatures_of(self, self.graph_):
+            start, energies = seeds, None
+            if raced:
+                start, energies = race(replace(sample, temperature=temperature), seeds)
+                energies *= len(rows.values) / len(sample.rows.values)
+            whole = replace(problem, temperature=temperature)
+            rule, trials = whole.solved(start, raced=raced)
+            self.temperature_ = temperature
+            self._keep(trials, whole.ranked(rule, trials).ranking, energies, partial_labels)
             if not blurred(self._entropy(), self.n_clusters):
                 break
-        self.seconds_ = total
+        self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         self._warn(self._entropy())
         return self
 
@@ -265,15 +244,13 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device)
         return Rows.of(values) if reset else Rows(values, self._fitted.origin)
 
-    def _keep(self, result: FitResult, best: int, raced: NDArray[np.float64] | None, known: ArrayLike | None) -> None:
+    def _keep(self, trials: Alternation, ranking: Ranking, raced: Tensor | None, known: ArrayLike | None) -> None:
         """Store the best start, which may have won a race with these energies, in the fitted attributes."""
-        trials, fitted = result.trials, result.rule.rows
-        self._fitted, self.graph_, self.bandwidth_ = fitted, result.near.graph, result.near.variance**0.5
-        self.temperature_ = result.temperature
-        energies = result.ranking.energies.cpu().numpy()
-        self.start_objectives_ = energies if raced is None else raced
-        self.objective_, self.relaxed_objective_ = float(energies[best]), float(trials.objective[best])
-        self.criterion_ = float(result.ranking.criteria[best])
+        fitted = self._fitted
+        best = int(ranking.order(fitted.values.dtype)[0])
+        self.start_objectives_ = (ranking.energies if raced is None else raced).cpu().numpy()
+        self.objective_, self.relaxed_objective_ = float(ranking.energies[best]), float(trials.objective[best])
+        self.criterion_ = float(ranking.criteria[best])
         trace = trials.trace[:, best]
         valid = ~torch.isnan(trace)
         self.objective_trace_ = trace[valid].cpu().numpy()
@@ -288,7 +265,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_ = labels.cpu().numpy()
         self.assignments_ = assignments.contiguous().cpu().numpy()
         coordinates = centres if fitted.origin is None else centres + fitted.origin
-        if self.prototypes in ("byproduct", "medoid"):
+        if self.prototypes == "byproduct":
             indices = fitted.places(centres)
             self.mode_indices_ = indices.cpu().numpy()
             coordinates = torch.where((indices >= 0)[:, None], fitted.values[indices], coordinates)

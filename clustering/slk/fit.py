@@ -1,30 +1,23 @@
-"""Settings of the optimiser for a `model`, a `clustering.SLK`, and the execution of its starts."""
+"""The optimisation problem of a `clustering.SLK`, and its solution from several starts in one batch over one graph."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from clustering.energy import discrete_energy
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import NARROWEST, Above, AtLeast
-from clustering.foundation.streams import seed_of, stream
-from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.graphs.neighbours import NeighbourGraph
-from clustering.graphs.row_graph import graph_and_variance
-from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.alternation import Alternation, Clamp, Sweeps
-from clustering.optimiser.prototypes import ByProductModes, Means, Medoids, Modes, Rule
+from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
+from clustering.optimiser.alternation import Alternation, Clamp, Empty, Outcome, Sweeps, alternate
+from clustering.optimiser.prototypes import ByProductModes, Means, Modes, Rule
 from clustering.optimiser.rows import Rows
-from clustering.seeding import first_seeds, prototypes_about, prototypes_of
-from clustering.slk.race import race, ranked, sample
-from clustering.starts import Ranking
-from clustering.trials import Course, run_trials
+from clustering.optimiser.terms import Laplacian
+from clustering.seeding import prototypes_about, prototypes_of
+from clustering.starts import NEARLY, Ranking, cluster_sizes
 
 COLDEST = 2.0**-10
 """Lowest temperature, used if there is almost no graph; assignments are then practically hard."""
@@ -36,53 +29,144 @@ have 0.02 to 0.3; if neighbours no longer agree, it jumps to 0.5 to 1 (digits an
 WARM_UP = 6
 """Number of updates with a single mean-shift step before prototypes become rows of X, which hardly move afterwards."""
 
-
-Normalisation = Literal["l2"] | None
-"""How rows are scaled: divided by their Euclidean norm, or not at all."""
-
-SymmetricKind = Literal["average", "union", "mutual"]
-"""How the directed kNN graph is made symmetric."""
-
-Bandwidth = Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)]
-"""sigma of the kernel, or how to estimate it."""
-
-Temperature = Literal["auto"] | Annotated[float, Above(0)]
-"""T, the weight of the entropy, or its choice by the mean degree of the graph."""
-
-OnEmpty = Literal["reseed", "keep"]
-"""How to treat an empty cluster."""
-
-Path = Sequence[float] | None
-"""Rising shares of the weight for continuation, or none."""
+_SWEEPS, _SWEEP_TOLERANCE = 50, 1e-4
+"""Maximum number of sweeps over S between two updates, and the relative change of R at which they stop."""
 
 
-class Neighbours(NamedTuple):
-    """W of N points, sigma^2, and the time of their computation in seconds."""
+class Ends(NamedTuple):
+    """Results of T starts.
 
+    Attributes:
+        prototypes: (T, K, D).
+        labels: (T, N).
+        ranking: criteria of the starts.
+    """
+
+    prototypes: Tensor
+    labels: Tensor
+    ranking: Ranking
+
+    @classmethod
+    def joined(cls, *ends: "Ends") -> "Ends":
+        """Concatenate results."""
+        prototypes, labels, rankings = zip(*ends, strict=True)
+        ranking = Ranking(*map(torch.cat, zip(*rankings, strict=True)))
+        return cls(torch.cat(prototypes), torch.cat(labels), ranking)
+
+    def at(self, indices: Tensor) -> "Ends":
+        """A subset of the results."""
+        ranking = Ranking(*(part[indices] for part in self.ranking))
+        return Ends(self.prototypes[indices], self.labels[indices], ranking)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """R(S, M) = <S, cost(M)> + T <S, log S> - weight <S, W S> for points with prototypes M.
+
+    Attributes:
+        model: the `clustering.SLK` whose parameters apply.
+        rows: N points.
+        graph: W of the points.
+        variance: sigma^2.
+        clamp: (mask (N,), labels (N,)) of rows with known cluster.
+        temperature: T.
+    """
+
+    model: Any
+    rows: Rows
     graph: SparseGraph
     variance: float
-    seconds: float
+    clamp: Clamp | None = None
+    temperature: float = 1.0
 
-    @property
-    def degree(self) -> float:
-        """Mean sum of the weights of a point's arcs."""
-        return float(self.graph.weights.sum(dtype=torch.float64)) / self.graph.points
+    def run(
+        self,
+        rule: Rule,
+        start: Tensor,
+        sweeps: Sweeps,
+        *,
+        updates: int | None = None,
+        empty: Empty = "reseed",
+        path: Sequence[float] = (),
+    ) -> Alternation:
+        """Minimise R from each start.
+
+        Args:
+            rule: rule of the prototypes.
+            start: (T, K, D) initial prototypes.
+            sweeps: settings of the updates of S, softmax((-cost + 2 weight W S) / T).
+            updates: maximum number of updates of the prototypes; None is max_iter of the model.
+            empty: as in `alternate`.
+            path: shares of the weight for continuation; each starts from the result of the previous one, and the whole
+                weight comes last.
+
+        Returns:
+            The alternation at the whole weight, with the numbers of updates and reseeded classes over the whole path.
+        """
+        slopes = start.new_full((len(start), 1, 1), 2 * self.model.weight)
+        clamp = None
+        if self.clamp is not None:
+            clamp = self.clamp[0].expand(len(start), -1), self.clamp[1].expand(len(start), -1)
+        assignments, none = None, torch.zeros(len(start), dtype=torch.int64, device=start.device)
+        iterations, reseeded = none, none
+        shared = SharedGraph(self.graph)
+        for share in (*path, 1.0):
+            alternation = alternate(
+                rule,
+                start,
+                [Laplacian(shared, slopes * share)] if self.model.weight > 0 else [],
+                clamp=clamp,
+                assignments=assignments,
+                temperature=self.temperature,
+                empty=empty,
+                sweeps=sweeps,
+                max_iterations=self.model.max_iter if updates is None else updates,
+                tolerance=self.model.tol,
+                movements=True,
+            )
+            start, assignments = alternation.coefficients, alternation.assignments
+            iterations, reseeded = alternation.iterations + iterations, alternation.reseeded + reseeded
+        return alternation._replace(iterations=iterations, reseeded=reseeded)
+
+    def ranked(self, rule: Rule, trials: Alternation) -> Ends:
+        """Results of trials with their criteria.
+
+        "information" is R - 2 N H, with H the entropy of the cluster shares in nats: cost and graph term minus N times
+        the mutual information of points and clusters, minus another N H. It prefers even sizes and therefore counts
+        only among trials whose E is near the lowest (`clustering.starts.NEARLY`).
+        """
+        labels = trials.labels
+        sizes, points = cluster_sizes(labels, trials.assignments.shape[2]), labels.shape[1]
+        energies = discrete_energy(rule.cost(trials.coefficients), labels, self.graph, self.model.weight)
+        criteria = energies
+        if self.model.select == "information":
+            criteria = trials.objective - 2 * points * torch.special.entr(sizes / points).sum(dim=1)
+        near = torch.full_like(energies, NEARLY * points)
+        ranking = Ranking(energies, criteria, near, (sizes > 0).sum(dim=1), trials.outcome != Outcome.EMPTIED)
+        return Ends(trials.coefficients, labels, ranking)
+
+    def solved(self, seeds: Tensor, *, raced: bool) -> tuple[Rule, Alternation]:
+        """Run the starts from seeds (T, K, D) to their end.
+
+        Seeds that won a race are prototypes already, and need no cold sweeps for exploration.
+        """
+        rule, warm = rule_of(self.model, self.rows, self.variance), self.model.warm_start or raced
+        sweeps = Sweeps(max_iterations=_SWEEPS, tolerance=_SWEEP_TOLERANCE, warm=warm)
+        if isinstance(rule, ByProductModes):
+            shift = Modes(self.rows, self.variance, steps=1)
+            start = seeds if raced else prototypes_about(seeds, self.rows, shift, self.clamp)
+            first = self.run(shift, start, sweeps, updates=WARM_UP, empty="keep")
+            start = prototypes_of(first.labels, rule, self.rows.at(self.rows.nearest(first.coefficients)))
+        else:
+            start = seeds if raced else prototypes_about(seeds, self.rows, rule, self.clamp)
+        return rule, self.run(rule, start, sweeps, path=weight_path(self.model))
 
 
-class FitResult(NamedTuple):
-    """Results of T trials with the same rule."""
-
-    trials: Alternation
-    ranking: Ranking
-    rule: Rule
-    near: Neighbours
-    seconds: Seconds
-    temperature: float
-
-
-def races(model: Any) -> bool:
-    """Whether starts race. With a weight path they do not, since each would first have to follow the whole path."""
-    return model.n_init > 1 and isinstance(model.init, str) and not weight_path(model)
+def rule_of(model: Any, rows: Rows, variance: float) -> Rule:
+    """Rule that computes prototypes from the assignments of these rows, according to `prototypes`."""
+    if model.prototypes == "mean":
+        return Means(rows)
+    return ByProductModes(rows, variance) if model.prototypes == "byproduct" else Modes(rows, variance)
 
 
 def weight_path(model: Any) -> tuple[float, ...]:
@@ -108,25 +192,7 @@ def neighbours_used(model: Any, points: int) -> int:
     return int(min(model.n_neighbors, max(1, points // model.n_clusters - 1)))
 
 
-def neighbours_of(model: Any, source: Any, rows: Rows) -> Neighbours:
-    """W as given or built, and sigma^2 according to `bandwidth`."""
-    watch, neighbours = Stopwatch(), neighbours_used(model, len(rows.values))
-    graph, variance = graph_and_variance(source, rows, neighbours, model.symmetry, model.bandwidth)
-    return Neighbours(graph, variance, watch.lap())
-
-
-def rule_of(model: Any, rows: Rows, variance: float) -> Rule:
-    """Rule that computes prototypes from the assignments of these rows, according to `prototypes`."""
-    if model.prototypes == "mean":
-        return Means(rows)
-    if model.prototypes == "medoid":
-        return Medoids(rows)
-    if model.prototypes == "byproduct":
-        return ByProductModes(rows, variance)
-    return Modes(rows, variance)
-
-
-def temperatures_of(model: Any, degree: float) -> tuple[float, ...]:
+def temperatures_of(model: Any, graph: SparseGraph) -> tuple[float, ...]:
     """Weights of the entropy in R that are tried in turn until assignments are not `blurred`.
 
     By default these are 1.5 times and once the temperature above which the graph cannot separate clusters. At uniform S
@@ -137,6 +203,7 @@ def temperatures_of(model: Any, degree: float) -> tuple[float, ...]:
     """
     if model.temperature != "auto":
         return (float(model.temperature),)
+    degree = float(graph.weights.sum(dtype=torch.float64)) / graph.points
     bound = 2 * model.weight * degree / model.n_clusters
     return tuple(dict.fromkeys(min(1.0, max(COLDEST, factor * bound)) for factor in (1.5, 1.0)))
 
@@ -144,91 +211,3 @@ def temperatures_of(model: Any, degree: float) -> tuple[float, ...]:
 def blurred(entropy: float, clusters: int) -> bool:
     """Whether assignments with this mean entropy, in nats, separate the clusters too little."""
     return entropy > _BLURRED * math.log(clusters)
-
-
-def course_of(model: Any, temperature: float, *, warm: bool) -> Course:
-    """Settings of the trials; `warm` sweeps start from the previous assignments."""
-    return Course(
-        Sweeps("monotone", model.max_sweeps, model.sweep_tol, warm=warm),
-        model.mode_weights if model.prototypes in ("mean", "mean_shift") else "soft",
-        "reseed" if model.on_empty == "reseed" else "keep",
-        model.max_iter,
-        model.tol,
-        temperature,
-    )
-
-
-def run(
-    model: Any,
-    rows: Rows,
-    near: Neighbours,
-    seeds: Tensor,
-    weights: Sequence[float],
-    clamp: Clamp | None = None,
-    *,
-    temperature: float,
-    seeding: float = 0.0,
-    raced: bool = False,
-) -> FitResult:
-    """Run one trial for each of the seeds (T, K, D), with its weight, as one batch; `seeding` is the time of the seeds.
-
-    Seeds that won a race are prototypes already, and need no cold sweeps for exploration.
-    """
-    watch = Stopwatch()
-    graph, variance, _ = near
-    rule = rule_of(model, rows, variance)
-    course = course_of(model, temperature, warm=model.warm_start or raced)
-    slopes = 2 * seeds.new_tensor(weights)
-    if model.prototypes in ("byproduct", "medoid"):
-        shift = Modes(rows, variance, steps=1)
-        brief = replace(course, max_iterations=WARM_UP, empty="keep")
-        initial = seeds if raced else prototypes_about(seeds, rows, shift, clamp)
-        warm_up = run_trials(shift, graph, initial, slopes, clamp=clamp, course=brief)
-        start = prototypes_of(warm_up.labels, rule, rows.at(rows.nearest(warm_up.coefficients)))
-    elif raced:
-        start = seeds
-    else:
-        start = prototypes_about(seeds, rows, rule, clamp)
-    trials = run_trials(rule, graph, start, slopes, path=weight_path(model), clamp=clamp, course=course)
-    compared = ranked(trials, rule, graph, weights, model.select)
-    return FitResult(trials, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()), temperature)
-
-
-def race_starts(
-    model: Any, rows: Rows, near: Neighbours, clamp: Clamp | None, *, temperature: float, whole: bool
-) -> tuple[Tensor, NDArray[np.float64], Seconds]:
-    """(1, K, D) prototypes of the best of the starts, (T,) E of each start when it stopped, and the times of seeding
-    and race.
-
-    The race uses a sample, unless labels are known or the graph contains information that the rows do not (`whole`).
-    """
-    watch, points = Stopwatch(), len(rows.values)
-    subset, indices = rows, None
-    if clamp is None and not whole:
-        indices = sample(points, model.n_clusters, stream(seed_of(model.random_state), "race"))
-    if indices is not None:
-        subset = Rows(rows.values[indices.to(rows.values.device)], rows.origin)
-
-    def seeds_of(some: Rows) -> Tensor:
-        return first_seeds(model.init, some, model.n_clusters, model.n_init, model.random_state, clamp)
-
-    try:
-        seeds = seeds_of(subset)
-    except InputError:
-        if indices is None:
-            raise
-        subset, indices = rows, None  # the sample has too few distinct rows
-        seeds = seeds_of(subset)
-    seeding = watch.lap()
-    if indices is not None:
-        near = neighbours_of(model, None, subset)
-    rule = Means(subset) if model.prototypes == "mean" else Modes(subset, near.variance, steps=1)
-    course, weight = course_of(model, temperature, warm=False), float(model.weight)
-    best, energies = race(rule, near.graph, seeds, 2 * weight, weight, model.select, clamp=clamp, course=course)
-    scaled = energies.cpu().numpy() * (points / len(subset.values))
-    return best, scaled, Seconds(0.0, seeding, watch.lap())
-
-
-def is_custom_graph(graph: Any) -> bool:
-    """Whether a graph passed to `fit` may differ from the graph of nearest rows."""
-    return graph is not None and not isinstance(graph, (NeighbourGraph, SparseGraph))

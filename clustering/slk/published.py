@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from torch import Tensor
 
+from clustering.energy import cut
 from clustering.estimator_input import checked_rows
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
@@ -23,7 +24,6 @@ from clustering.numbering import numbered
 from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds
 from clustering.starts import entropy_of, indicators, warn_of_uniform
-from clustering.trials import cut
 
 UPDATES, SWEEPS, SHIFTS = 100, 1000, 1000
 """Maximum number of updates of the prototypes, of updates of S in between, and of mean-shift steps."""

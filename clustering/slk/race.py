@@ -7,21 +7,21 @@ convergence. The best few are modified (`clustering.slk.split_merge`) as long as
 continues with all points from its prototypes.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.alternation import Alternation, Clamp
-from clustering.optimiser.prototypes import Rule
-from clustering.seeding import prototypes_about
-from clustering.slk.split_merge import Ends, split_and_merged
-from clustering.starts import Ranking, Select, cluster_sizes, compared
-from clustering.trials import Course, discrete_energy, run_trials
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import seed_of, stream
+from clustering.graphs.row_graph import graph_and_variance
+from clustering.optimiser.alternation import Sweeps
+from clustering.optimiser.prototypes import Means, Modes, Rule
+from clustering.optimiser.rows import Rows
+from clustering.seeding import first_seeds, prototypes_about
+from clustering.slk.fit import Ends, Problem, neighbours_used
+from clustering.slk.split_merge import split_and_merged
 
 _SAMPLE, _MEMBERS = 8192, 256
 """Size of a sample, and minimum number of its points per cluster."""
@@ -29,109 +29,64 @@ _SAMPLE, _MEMBERS = 8192, 256
 _FIRST_UPDATES, _KEPT = 3, 0.25
 """Number of updates of all starts, and the share of starts that continue."""
 
-_SWEEPS, _TOLERANCE = 20, 1e-3
-"""Maximum number of sweeps between two updates, and the relative change at which they stop."""
+_SWEEPS = Sweeps(max_iterations=20, tolerance=1e-3, gap_tolerance=1.0, warm=False)
+"""Fewer sweeps than in a fit."""
 
 _TOGETHER = 1 << 19
 """Number of assignments processed at a time: about a dozen arrays of 2 MiB in float32, which fit into the cache."""
 
 
-def ranked(trials: Alternation, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Ranking:
-    """Criteria of trials.
+def racing(problem: Problem) -> tuple[Problem, Tensor]:
+    """The problem of a random sample of the points, and the seeds (T, K, D) of the starts in it.
 
-    "information" is R - 2 N H, with H the entropy of the cluster shares in nats: cost and graph term minus N times the
-    mutual information of points and clusters, minus another N H. It prefers even sizes and therefore counts only among
-    trials whose E is near the lowest (`clustering.starts.NEARLY`).
-
-    Args:
-        trials: T trials.
-        rule: their rule.
-        graph: W.
-        weights: T values of lambda.
-        select: selection criterion.
+    It is the whole problem if there are too few points for a sample, or labels are known.
     """
-    labels = trials.labels
-    sizes = cluster_sizes(labels, trials.assignments.shape[2])
-    energies = discrete_energy(rule.cost(trials.coefficients), labels, graph, sizes.new_tensor(weights))
-    return compared(energies, trials.objective, sizes, trials.outcome, select)
+    model, rows = problem.model, problem.rows
+    size = max(_SAMPLE, _MEMBERS * model.n_clusters)
+    if problem.clamp is None and len(rows.values) >= 2 * size:
+        draws = stream(seed_of(model.random_state), "race")
+        drawn = np.sort(draws.choice(len(rows.values), size, replace=False, shuffle=False))
+        some = Rows(rows.values[torch.from_numpy(drawn).to(rows.values.device)], rows.origin)
+        try:
+            seeds = seeds_of(model, some)
+            graph = graph_and_variance(None, some, neighbours_used(model, size), model.symmetry, model.bandwidth)
+            return Problem(model, some, *graph), seeds
+        except InputError:  # the sample has too few distinct rows
+            pass
+    return problem, seeds_of(model, rows, problem.clamp)
 
 
-def sample(points: int, clusters: int, stream: np.random.Generator) -> Tensor | None:
-    """(n,) ascending indices of a sample of the points for a race; None if there are too few points for a sample."""
-    size = sampled(points, clusters)
-    if size == points:
-        return None
-    return torch.from_numpy(np.sort(stream.choice(points, size, replace=False, shuffle=False)))
+def seeds_of(model: Any, rows: Rows, clamp: Any = None) -> Tensor:
+    """(T, K, D) seeds of the starts."""
+    return first_seeds(model.init, rows, model.n_clusters, model.n_init, model.random_state, clamp)
 
 
-def sampled(points: int, clusters: int) -> int:
-    """Number of points that race."""
-    size = max(_SAMPLE, _MEMBERS * clusters)
-    return points if points < 2 * size else size
-
-
-def race(
-    rule: Rule,
-    graph: SparseGraph,
-    seeds: Tensor,
-    slope: float,
-    weight: float,
-    select: Select,
-    *,
-    clamp: Clamp | None,
-    course: Course,
-) -> tuple[Tensor, Tensor]:
+def race(problem: Problem, seeds: Tensor) -> tuple[Tensor, Tensor]:
     """The prototypes (1, K, D) of the best start, and E (T,) of each start when it stopped.
 
     If no points are known, the prototypes are modified as long as that is better.
 
     Args:
-        rule: rule for the rows of the sample.
-        graph: graph of these rows.
+        problem: the points that race.
         seeds: (T, K, D) seeds of the starts.
-        slope: c of the update softmax(-cost + c W S).
-        weight: lambda of E.
-        select: selection criterion.
-        clamp: (mask (n,), labels (n,)) of known rows.
-        course: settings of the final trials; the race uses fewer sweeps.
     """
-    brief = replace(
-        course.sweeps,
-        max_iterations=min(course.sweeps.max_iterations, _SWEEPS),
-        tolerance=max(course.sweeps.tolerance, _TOLERANCE),
-        gap_tolerance=1.0,
-        warm=False,
-    )
-    rest = replace(course, sweeps=brief)
-    few = replace(rest, max_iterations=min(course.max_iterations, _FIRST_UPDATES))
+    model, rows = problem.model, problem.rows
+    rule: Rule = Means(rows) if model.prototypes == "mean" else Modes(rows, problem.variance, steps=1)
+
+    def run(start: Tensor, updates: int | None = None) -> Ends:
+        batches = torch.split(start, max(1, _TOGETHER // (len(rows.values) * start.shape[1])))
+        trials = (problem.run(rule, batch, _SWEEPS, updates=updates) for batch in batches)
+        return Ends.joined(*(problem.ranked(rule, of_batch) for of_batch in trials))
+
     energies = seeds.new_zeros(len(seeds), dtype=torch.float64)
-    left, start = torch.arange(len(seeds), device=seeds.device), prototypes_about(seeds, rule.rows, rule, clamp)
-    run = partial(_run, rule, graph, slope, weight, select, clamp)
-    for heat, kept in ((few, max(1, round(_KEPT * len(seeds)))), (rest, len(seeds))):
-        ends = run(heat, start)
+    left, start = torch.arange(len(seeds), device=seeds.device), prototypes_about(seeds, rows, rule, problem.clamp)
+    first = min(model.max_iter, _FIRST_UPDATES), max(1, round(_KEPT * len(seeds)))
+    for updates, kept in (first, (model.max_iter, len(seeds))):
+        ends = run(start, updates)
         energies[left] = ends.ranking.energies
         winners = ends.ranking.order(start.dtype)[:kept]
         left, ends = left[winners], ends.at(winners)
         start = ends.prototypes
-    if clamp is None and len(rule.rows.values) <= 2 * _SAMPLE:  # too slow for all points of a custom graph
-        ends = split_and_merged(rule, graph, ends, weight, select, partial(run, rest))
+    if problem.clamp is None and len(rows.values) <= 2 * _SAMPLE:  # too slow for all points of a custom graph
+        ends = split_and_merged(rule, problem.graph, ends, model.weight, model.select, run)
     return ends.prototypes[:1], energies
-
-
-def _run(
-    rule: Rule,
-    graph: SparseGraph,
-    slope: float,
-    weight: float,
-    select: Select,
-    clamp: Clamp | None,
-    course: Course,
-    start: Tensor,
-) -> Ends:
-    """Results from prototypes (T, K, D), computed in batches."""
-    ends = []
-    for batch in torch.split(start, max(1, _TOGETHER // (len(rule.rows.values) * start.shape[1]))):
-        trials = run_trials(rule, graph, batch, batch.new_full((len(batch),), slope), clamp=clamp, course=course)
-        compared = ranked(trials, rule, graph, [weight] * len(batch), select)
-        ends.append(Ends(trials.coefficients, trials.labels, compared))
-    return Ends.joined(*ends)

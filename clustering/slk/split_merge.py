@@ -7,7 +7,6 @@ the most promising choices are run.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +17,8 @@ from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import nmi
 from clustering.optimiser.prototypes import Rule
 from clustering.optimiser.rows import Rows
-from clustering.starts import Ranking, Select, indicators
+from clustering.slk.fit import Ends
+from clustering.starts import Select, indicators
 
 _LEADERS, _ALIKE = 4, 0.97
 """Number of starts to modify, and the largest NMI between the labels of any two of them."""
@@ -38,32 +38,6 @@ _UPDATES = 10
 
 _TOGETHER = 1 << 22
 """Number of distances between points and prototypes computed at a time."""
-
-
-class Ends(NamedTuple):
-    """Results of T starts.
-
-    Attributes:
-        prototypes: (T, K, D).
-        labels: (T, N).
-        ranking: criteria of the starts.
-    """
-
-    prototypes: Tensor
-    labels: Tensor
-    ranking: Ranking
-
-    @classmethod
-    def joined(cls, *ends: "Ends") -> "Ends":
-        """Concatenate results."""
-        prototypes, labels, rankings = zip(*ends, strict=True)
-        ranking = Ranking(*map(torch.cat, zip(*rankings, strict=True)))
-        return cls(torch.cat(prototypes), torch.cat(labels), ranking)
-
-    def at(self, indices: Tensor) -> "Ends":
-        """A subset of the results."""
-        ranking = Ranking(*(part[indices] for part in self.ranking))
-        return Ends(self.prototypes[indices], self.labels[indices], ranking)
 
 
 def split_and_merged(

@@ -56,7 +56,7 @@ def test_k_modes_are_slk_without_a_graph() -> None:
     X, _ = make_blobs(300, centers=6, cluster_std=2.0, random_state=3)
     options: dict[str, Any] = {"random_state": 2, "n_init": 1, "tol": 1e-12, "max_iter": 1000}
     modes = GaussianKModes(4, **options).fit(X)
-    slk = SLK(4, weight=0, mode_weights="hard", **options).fit(X)
+    slk = SLK(4, weight=0, temperature=1e-6, **options).fit(X)
     # By the formula, a point at a time.
     sigma = modes.bandwidth_
     kernel = np.array([np.exp(-((x - modes.cluster_centers_) ** 2).sum(axis=1) / (2 * sigma**2)).max() for x in X])

@@ -64,17 +64,6 @@ def test_no_mean_shift_step_lowers_the_density(seed: int, variance: float) -> No
         modes = after
 
 
-def test_medoids_against_all_pairs() -> None:
-    rows, _, weights = both(1)
-    labels = weights.argmax(dim=1)
-    found = prototypes.Medoids(rows).update(rows.at(labels[:, :3]), weights, None)
-    for b in range(2):
-        for k in range(3):
-            own = rows.values[labels[b] == k]
-            sums = [sum(float((x - y).norm()) for x in own) for y in own]
-            torch.testing.assert_close(found[b, k], own[sums.index(min(sums))])
-
-
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 1000), count=st.integers(1, 8))
 def test_seeds_are_distinct_points_and_each_trial_has_its_own_stream(seed: int, count: int) -> None:

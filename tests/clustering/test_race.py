@@ -11,11 +11,12 @@ import clustering.slk.race
 from clustering import SLK
 from clustering.foundation.streams import stream
 from clustering.graphs.sparse_graph import SparseGraph
+from clustering.optimiser.alternation import Sweeps
 from clustering.optimiser.prototypes import Means
 from clustering.optimiser.rows import Rows
 from clustering.seeding import plus_plus, prototypes_about
+from clustering.slk.fit import Problem
 from clustering.slk.race import race
-from clustering.trials import Course, run_trials
 
 WEIGHT = 0.3
 
@@ -30,21 +31,21 @@ def problem(starts: int = 9) -> tuple[Rows, SparseGraph, torch.Tensor]:
     return rows, graph, rows.at(plus_plus(rows, 5, [stream(3, "race", i) for i in range(starts)]))
 
 
-def run(rows: Rows, graph: SparseGraph, seeds: torch.Tensor, select: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    return race(Means(rows), graph, seeds, 2 * WEIGHT, WEIGHT, select, clamp=None, course=Course())
+def solved(rows: Rows, graph: SparseGraph, select: Any) -> Problem:
+    return Problem(SLK(5, prototypes="mean", weight=WEIGHT, select=select, tol=1e-5), rows, graph, 1.0)
 
 
 @pytest.mark.parametrize("select", ["energy", "information"])
 def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering.slk.race, "_KEPT", 1.0)
     rows, graph, seeds = problem()
-    prototypes, energies = run(rows, graph, seeds, select)
+    whole = solved(rows, graph, select)
+    prototypes, energies = race(whole, seeds)
     W = sparse.csr_array((graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())).toarray()
     criteria = []
     for start in seeds:
-        slopes = torch.full((1,), 2 * WEIGHT, dtype=torch.float64)
         rule = Means(rows)
-        found = run_trials(rule, graph, prototypes_about(start[None], rows, rule), slopes, course=Course())
+        found = whole.run(rule, prototypes_about(start[None], rows, rule), Sweeps())
         S, labels = found.assignments[0].numpy(), found.labels[0].numpy()
         cost = ((rows.at(torch.arange(100)).numpy()[:, None] - found.coefficients[0].numpy()) ** 2).sum(axis=2)
         if select == "energy":
@@ -55,19 +56,19 @@ def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypa
             R = (S * cost).sum() + (S * np.log(S + 1e-300)).sum() - WEIGHT * (S * (W @ S)).sum()
             criteria.append(R + 100 * (shares * np.log(np.maximum(shares, 1e-300))).sum())
     assert len(energies) == len(seeds)
-    expected = run(rows, graph, seeds[[int(np.argmin(criteria))]], select)
+    expected = race(whole, seeds[[int(np.argmin(criteria))]])
     apart = torch.cdist(prototypes[0], expected[0][0])  # equally good starts may name their clusters otherwise
     assert float(apart.min(dim=0).values.max()) < 1e-2
     assert float(energies.std()) > 1  # or there was nothing to choose
 
 
-@pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct", "medoid"])
+@pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct"])
 def test_a_race_on_a_sample_finds_the_groups_of_all(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering.slk.race, "_SAMPLE", 60)
     monkeypatch.setattr(clustering.slk.race, "_MEMBERS", 1)
     raced: list[int] = []
     monkeypatch.setattr(
-        "clustering.slk.fit.race", lambda rule, *a, **o: raced.append(len(rule.rows.values)) or race(rule, *a, **o)
+        "clustering.slk.estimator.race", lambda part, seeds: raced.append(len(part.rows.values)) or race(part, seeds)
     )
     y = np.arange(300) % 4
     X = np.random.default_rng(0).normal(size=(300, 4)) + 12 * np.eye(4)[y] + 50

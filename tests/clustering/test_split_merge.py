@@ -8,14 +8,15 @@ import pytest
 import torch
 from scipy import sparse
 
+from clustering import SLK
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import accuracy
+from clustering.optimiser.alternation import Sweeps
 from clustering.optimiser.prototypes import Means, Modes
 from clustering.optimiser.rows import Rows
 from clustering.seeding import prototypes_of
-from clustering.slk.race import ranked
-from clustering.slk.split_merge import Ends, changes, split_and_merged
-from clustering.trials import Course, run_trials
+from clustering.slk.fit import Ends, Problem
+from clustering.slk.split_merge import changes, split_and_merged
 
 WEIGHT = 0.3
 K = 5
@@ -41,10 +42,8 @@ def ends_at(rule: Any, graph: SparseGraph, labels: np.ndarray, select: Any) -> E
 
 
 def run(rule: Any, graph: SparseGraph, select: Any, start: torch.Tensor, sweeps: int = 100) -> Ends:
-    slopes = torch.full((len(start),), 2 * WEIGHT, dtype=torch.float64)
-    found = run_trials(rule, graph, start, slopes, course=Course(max_iterations=sweeps))
-    compared = ranked(found, rule, graph, [WEIGHT] * len(start), select)
-    return Ends(found.coefficients, found.labels, compared)
+    problem = Problem(SLK(K, weight=WEIGHT, select=select, tol=1e-5), rule.rows, graph, 1.0)
+    return problem.ranked(rule, problem.run(rule, start, Sweeps(), updates=sweeps))
 
 
 @pytest.mark.parametrize("select", ["energy", "information"])

@@ -14,8 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clustering.foundation.errors import InputError
-
 _SMALLEST_TEMPERATURE = 1e-12
 """Lower bound of the temperature: if all features are equal, A is 0 up to rounding."""
 
@@ -62,13 +60,11 @@ def balance(
             no effect if low = high.
         rounds: number of rounds of scaling; 10 in the paper.
 
-    Raises:
-        InputError: the known entries violate the bounds, see `check_feasible`.
+    Known entries must not exceed the bounds, see `clustering.constraints.size_bounds`.
     """
     A, points = dissimilarity.detach(), dissimilarity.shape[-1]
     known = known.expand(A.shape)
     fixed = torch.where(known, values.to(A.dtype), 0.0)
-    check_feasible(known, fixed, low, high)
     nu = _median(A.abs().flatten(-2)) if temperature is None else A.new_full(A.shape[:-2], temperature)
     nu = nu.clamp_min(_SMALLEST_TEMPERATURE)
     reference = (low + high) / (2 * points) if reference is None else reference
@@ -80,37 +76,6 @@ def balance(
     sums = M.sum(-1)
     residual = torch.maximum(low - sums, sums - high).clamp_min(0).amax(-1)
     return Balanced(M, residual, nu)
-
-
-def check_feasible(known: Tensor, values: Tensor, low: float, high: float) -> None:
-    """Raise InputError if the known entries of a row are incompatible with its bounds.
-
-    Args:
-        known: (…, n, n) bool.
-        values: (…, n, n), 0 if not known.
-        low: minimum number of points in a cluster.
-        high: maximum number of points in a cluster.
-    """
-    points = known.shape[-1]
-    if not 0 <= low <= high or high <= 0:
-        raise InputError(f"size bounds must be 0 <= low <= high, not {low:g} and {high:g}")
-    slack = 1e-9 * points  # bounds such as n / K may be fractions
-    sums, fully_known = values.sum(-1), known.all(-1)
-    too_many = sums > high + slack
-    if bool(too_many.any()):
-        row = int(sums.flatten().argmax()) % points
-        raise InputError(
-            f"{float(sums.max()):g} of {points} points are known to be in one cluster (that of point {row}), "
-            f"but a cluster has at most {high:g}: raise max_share or batch_size"
-        )
-    too_few = fully_known & (sums < low - slack)
-    if bool(too_few.any()):
-        *_, row = too_few.nonzero()[0].tolist()
-        raise InputError(
-            f"all links of point {row} are known, and its cluster has {float(sums[too_few].min()):g} of "
-            f"{points} points, "
-            f"but min_share requires at least {low:g}: lower min_share, or raise batch_size"
-        )
 
 
 def _median(values: Tensor) -> Tensor:

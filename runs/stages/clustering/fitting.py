@@ -80,8 +80,6 @@ class ClusteringStage(PointsStage):
             from clustering.deep.prior import checked_prior
 
             checked_prior(getattr(method, "prior", BALANCED), clusters)
-        if hasattr(method, "check_prior"):
-            method.check_prior()
         if data.labels is not None and known is not None and not known.names_all:
             progress.note(
                 f"{self.name}: labels are known of {known.classes} of {len(names)} classes, and clusters of the others "

@@ -22,22 +22,18 @@ if TYPE_CHECKING:
 
 def stage_of(config: ClusterConfig) -> ClusteringStage:
     """Return the stage of a config. Data set and method are built, which checks values and that files exist."""
-    from clustering.deep.settings import StepwiseMethod
-
     method = config.method.build()
     if config.learns:
         from runs.stages.clustering.learning import NetworkStage, check_learner
 
         check_learner(config, method)
-    if hasattr(method, "network_objective"):
-        from clustering.deep.linear import check_objective
-
+    if hasattr(method, "check_objective"):
         views = config.network.options["views"] if config.learns else 0
-        check_objective(getattr(method, "objective", ""), known=config.asked_labels() is not None, views=views)
+        method.check_objective(known=config.asked_labels() is not None, views=views)
     if config.learns:
         return NetworkStage.on(config)
     stage = ClusteringStage.on(config)
-    if config.starts == 1 and stage.selection is None and isinstance(method, StepwiseMethod):
+    if config.starts == 1 and stage.selection is None and hasattr(method, "planned_steps"):
         from runs.stages.clustering.learning import StepwiseStage
 
         return StepwiseStage.on(config)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from clustering.constraints import Known, constraints
 from clustering.deep.xsdc.balancing import Balanced, balance
 from clustering.deep.xsdc.discriminative import dissimilarity
-from clustering.foundation.errors import InputError
 from tests.oracles import xsdc_dense as oracle
 
 SEEDS = st.integers(0, 100_000)
@@ -58,14 +57,3 @@ def test_bounds_and_what_is_known(seed: int, labelled: int, slack: float, rounds
     assert float(M.sum(0).max()) <= high + 1e-9
     rows = M.sum(1)
     assert float(found.residual) == pytest.approx(max(0, float(low - rows.min()), float(rows.max() - high)), abs=1e-12)
-
-
-def test_bounds_that_cannot_be_met() -> None:
-    A, known = draw(0, labelled=12)
-    with pytest.raises(InputError, match=r"4 of 12 points .*3: .*max_share"):
-        solve(A, known, 1, 3)
-    with pytest.raises(InputError, match=r"point 0 .*4 of 12 points, .*5"):
-        solve(A, known, 5, 6)
-    for low, high in ((5, 4), (-1, 4), (0, 0), (float("nan"), 4)):
-        with pytest.raises(InputError, match="bounds"):
-            solve(A, known, low, high)

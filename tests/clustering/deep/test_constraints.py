@@ -78,26 +78,26 @@ def test_a_point_that_is_apart_from_every_cluster_is_refused() -> None:
     check_room(free, 3)
     linked = {"must_link": [(3, 4), (2, 6)], "cannot_link": [(3, 0), (3, 1), (4, 6)]}
     check_room(constraints(7, labels=labels, **linked), 4)
-    with pytest.raises(InputError, match=r"point 3 .*3 clusters, .*0, 1, 2"):
+    with pytest.raises(InputError, match=r"point 3 .*all 3 clusters"):
         check_room(constraints(7, labels=labels, **linked), 3)
 
 
 @pytest.mark.parametrize(
     ("given_", "said"),
     [
-        ({"must_link": [(0, 2), (2, 3)]}, r"must_link .*0 and 3.*labels .*0 and 1"),
+        ({"must_link": [(0, 2), (2, 3)]}, "points 0 and 3 .*0 and 1.*must_link"),
         (
             {"cannot_link": [(2, 3), (4, 5)], "must_link": [(4, 2), (2, 5)]},
             r"cannot_link .*4 and 5.*must_link",
         ),
-        ({"cannot_link": [(0, 1)]}, r"cannot_link .*0 and 1.*label 0"),
+        ({"cannot_link": [(0, 1)]}, "cannot_link .*0 and 1.*label"),
         ({"must_link": [(0, 6)]}, r"must_link pair 0 .*\[0, 6\].*0\.\.5"),
         ({"cannot_link": [(0, 2), (-1, 2)]}, r"cannot_link pair 1 .*\[-1, 2\]"),
-        ({"must_link": [(2, 2)]}, r"pair 0 .*point 2"),
+        ({"must_link": [(2, 2)]}, r"pair 0 .*\[2, 2\]"),
         ({"must_link": [0, 1]}, r"must_link .*pairs"),
         ({"must_link": [(0.5, 1.0)]}, r"must_link .*float64"),
-        ({"coarse_labels": [2, 1, -1, -1, -1, -1]}, r"2 for point 0 and 1 for point 1.*label 0"),
-        ({"coarse_labels": [0, -1, -1, -1, 0, 1], "must_link": [(4, 5)]}, r"point 4 .*must_link"),
+        ({"coarse_labels": [2, 1, -1, -1, -1, -1]}, "points 0 and 1 have coarse label 2 and 1.*label"),
+        ({"coarse_labels": [0, -1, -1, -1, 0, 1], "must_link": [(4, 5)]}, "points 4 and 5 .*must_link"),
         ({"coarse_labels": [0, 1]}, r"coarse_labels .*6 integers"),
         ({"coarse_labels": [0.0] * 6}, r"coarse_labels .*6 integers"),
         ({"coarse_labels": [-2] * 6}, r"coarse_labels .*integers"),

@@ -68,7 +68,7 @@ def test_pairs_apart_that_clusters_do_not_allow_are_said() -> None:
         (
             {},
             {"partial_labels": np.arange(150) % 3, "coarse_labels": np.arange(150) % 2},
-            "coarse_labels .*0 for point 0 and 1 for point 3.*label 0",
+            "points 0 and 3 have coarse label 0 and 1.*label",
         ),
         ({}, {"must_link": [(0, 150)]}, r"must_link pair 0 .*\[0, 150\].*0\.\.149"),
         ({}, {"partial_labels": np.full(150, 3)}, r"partial_labels .*0\.\.2"),
