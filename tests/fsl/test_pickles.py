@@ -5,6 +5,7 @@ import contextlib
 import os
 import pickle
 import pickletools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -151,6 +152,7 @@ MUST_FAIL = {
         b"(I1\n(I-1\ntcnumpy\ndtype\n(S'u1'\nI0\nI1\ntR(I3\nS'|'\nNNNI-1\nI-1\nI0\ntbI00\nS'ab'\ntb"
     ),
     "text of more than there is": b"\x80\x04\x8d" + (1 << 60).to_bytes(8, "little") + b"abc.",
+    "bytes of more than there is": b"\x80\x05\x96" + (1 << 36).to_bytes(8, "little") + b"abc.",
     "nothing": b"",
     "another file": b"PK\x03\x04",
 }
@@ -189,6 +191,18 @@ def test_no_name_that_numpy_writes_arrays_with_is_missing():
             if opcode.name == "GLOBAL":
                 name = argument.replace(" ", ".").replace("_core", "core")
                 assert name in ALLOWED
+
+
+@pytest.mark.parametrize("put", [b"r\x00\x00\x00\x01", b"p16777216\n"])
+def test_memory_is_not_reserved_for_objects_that_a_file_only_numbers(tmp_path, put):
+    """The reader in C takes 256 MB for this number, and 64 GB for the largest."""
+    (tmp_path / "small.pkl").write_bytes(b"N" + put + b".")
+    tracemalloc.start()
+    try:
+        assert read_pickle(tmp_path / "small.pkl") is None
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_missing_file_is_named(tmp_path):
