@@ -16,8 +16,7 @@ from runs.report.rendering import Renderer, link, link_from, sections, slug, ver
 from runs.report.sections import Item, Section, table_of
 from runs.tables.counts import WAITING, Counts
 from runs.tables.formats import html
-from runs.tables.papers.printed import Place
-from runs.tables.papers.published import causes, errata
+from runs.tables.papers.published import Place, causes, errata
 from runs.tables.table import Table
 from runs.tables.verdicts import STATUSES, ClaimStatus, Finding
 

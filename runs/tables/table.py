@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Literal
 
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
-from runs.tables.papers.printed import Erratum, Value
+from runs.tables.papers.published import Erratum, Value
 from runs.tables.verdicts import STATUSES, Finding, Verdict, VerdictStatus
 
 Config = EvaluateConfig | ClusterConfig | FairConfig

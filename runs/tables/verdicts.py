@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from runs.tables.papers.printed import Cause
+from runs.tables.papers.published import Cause
 
 VerdictStatus = Literal[
     "reproduced", "above", "below", "other protocol", "not run", "cannot run here", "no target", "not printed"

@@ -7,7 +7,7 @@ import math
 from clustering.foundation.streams import stream
 from runs.config.configs import EvaluateConfig, parse
 from runs.tables.papers.paper import judged, paper_table
-from runs.tables.papers.printed import Value
+from runs.tables.papers.published import Value
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
 from runs.tables.verdicts import Finding, Verdict
 

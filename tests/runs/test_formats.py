@@ -14,8 +14,7 @@ from rich.cells import cell_len
 
 from runs.console import output as console
 from runs.tables.formats import FILES, numbers, records, terminal
-from runs.tables.papers.printed import Value
-from runs.tables.papers.published import published_names
+from runs.tables.papers.published import Value, published_names
 from runs.tables.table import Cell, Column, SeedResult
 from runs.tables.verdicts import Verdict
 from tests.runs.made_up import FINDINGS, config, filled, hostile

@@ -7,8 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from clustering.foundation.errors import unknown
 from runs.config.source import freeze
-from runs.tables.papers.printed import Value
-from runs.tables.papers.published import read_published
+from runs.tables.papers.published import Value, read_published
 from runs.tables.table import Cell, SeedResult, Table
 from runs.tables.verdicts import ClaimStatus, Finding
 

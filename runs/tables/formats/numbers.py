@@ -4,7 +4,7 @@ import dataclasses
 import math
 import re
 
-from runs.tables.papers.printed import Value
+from runs.tables.papers.published import Value
 from runs.tables.table import Cell, Column, Table
 
 NOT_RUN = "not run"

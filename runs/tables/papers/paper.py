@@ -17,8 +17,15 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import weights_name
 from runs.tables.judging import judge
 from runs.tables.keys import differences, keys_by_name, keys_of
-from runs.tables.papers.printed import PublishedColumn, PublishedRow, PublishedTable, Value
-from runs.tables.papers.published import causes, errata, published_table
+from runs.tables.papers.published import (
+    PublishedColumn,
+    PublishedRow,
+    PublishedTable,
+    Value,
+    causes,
+    errata,
+    published_table,
+)
 from runs.tables.papers.recipe import WEIGHT, Recipe, Settings, recipe_of
 from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
 
