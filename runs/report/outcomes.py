@@ -17,8 +17,7 @@ from runs.report.sections import Item, Section, table_of
 from runs.tables.counts import WAITING, Counts
 from runs.tables.formats import html
 from runs.tables.papers.published import Place, causes, errata
-from runs.tables.table import Table
-from runs.tables.verdicts import STATUSES, ClaimStatus, Finding
+from runs.tables.table import STATUSES, ClaimStatus, Finding, Table
 
 CLAIMS, FIGURES, ERRATA = ("Claims", "claims.html"), ("Figures", "figures.html"), ("Errata", "errata.html")
 

@@ -12,8 +12,7 @@ is compared with the run scored in that way.
 import math
 
 from runs.tables.papers.published import PublishedTable, published_table
-from runs.tables.table import Cell, Column
-from runs.tables.verdicts import Tolerance, Verdict, VerdictStatus
+from runs.tables.table import Cell, Column, Tolerance, Verdict, VerdictStatus
 
 Z = 1.96  # of a 95 % interval
 

@@ -24,7 +24,8 @@ def show_table(table: "Table", words: Sequence[str], store: "Store", said: Conso
     """
     from runs.storage.disk import write_text
     from runs.tables.formats import FILES, records, terminal
-    from runs.tables.papers.paper import is_paper, lacking_folders
+    from runs.tables.papers.paper import lacking_folders
+    from runs.tables.table import is_paper
 
     if said.as_json:
         said.json(records.as_json(table))
@@ -55,7 +56,8 @@ def planned(table: "Table", name: str, settings: Sequence[str], said: Console) -
     Raises:
         InputError: no config can be planned; the message names the folders.
     """
-    from runs.tables.papers.paper import is_paper, lacking_folders
+    from runs.tables.papers.paper import lacking_folders
+    from runs.tables.table import is_paper
 
     if not is_paper(name):
         return table.configs
@@ -74,7 +76,8 @@ def planned(table: "Table", name: str, settings: Sequence[str], said: Console) -
 
 
 def table_named(name: str, settings: Sequence[str]) -> "Table":
-    from runs.tables.papers.paper import is_paper, paper_table
+    from runs.tables.papers.paper import paper_table
+    from runs.tables.table import is_paper
 
     if is_paper(name):
         from runs.tables.papers.published import published_names

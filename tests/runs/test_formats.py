@@ -15,8 +15,7 @@ from rich.cells import cell_len
 from runs.console import output as console
 from runs.tables.formats import FILES, numbers, records, terminal
 from runs.tables.papers.published import Value, published_names
-from runs.tables.table import Cell, Column, SeedResult
-from runs.tables.verdicts import Verdict
+from runs.tables.table import Cell, Column, SeedResult, Verdict
 from tests.runs.made_up import FINDINGS, config, filled, hostile
 from tests.runs.pages import Reader, squeezed
 

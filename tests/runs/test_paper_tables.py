@@ -12,13 +12,12 @@ from clustering.foundation.errors import InputError
 from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.tables.best import with_best
+from runs.tables.evidence import with_best
 from runs.tables.judging import judge
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import Value, published_names, published_table
 from runs.tables.papers.recipe import recipe_of
-from runs.tables.table import Cell, Column, Row, SeedResult, Table
-from runs.tables.verdicts import STATUSES, Tolerance
+from runs.tables.table import STATUSES, Cell, Column, Row, SeedResult, Table, Tolerance
 
 
 @pytest.mark.parametrize("name", published_names())

@@ -8,8 +8,7 @@ from itertools import groupby
 from runs.tables.formats import lines as shared
 from runs.tables.formats import wording
 from runs.tables.formats.lines import Line, Piece
-from runs.tables.table import Column, Table
-from runs.tables.verdicts import Finding
+from runs.tables.table import Column, Finding, Table
 
 Href = Callable[[str], str | None]
 """Run id -> address of its entry, or None without one."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from runs.tables.formats import numbers, wording
-from runs.tables.table import Cell, Column, Row, SeedResult, Table
-from runs.tables.verdicts import VerdictStatus
+from runs.tables.table import Cell, Column, Row, SeedResult, Table, VerdictStatus
 
 HEADING = 12  # characters that a line of a heading may always have
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no raised q

@@ -4,9 +4,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from runs.cache import key
 from runs.tables.formats import wording
-from runs.tables.keys import keys_of
+from runs.tables.keys import cell_key
 from runs.tables.table import Cell, Column, Row, Table
 
 
@@ -56,7 +55,7 @@ def _record(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any
         "sampler": tasks.sampler.name if tasks else "",
         "shot": tasks.sampler.options.get("shot") if tasks else None,
         # Identity of the config; equal for cells that the same runs fill.
-        "config": key("cell", keys_of(cell.config), {}, {}) if cell.config else "",
+        "config": cell_key(cell.config) if cell.config else "",
     }
 
 

@@ -10,8 +10,7 @@ from rich.text import Text
 from runs.tables.formats import lines as shared
 from runs.tables.formats import wording
 from runs.tables.formats.lines import Piece
-from runs.tables.table import Column, Table
-from runs.tables.verdicts import VerdictStatus
+from runs.tables.table import Column, Table, VerdictStatus
 
 if TYPE_CHECKING:
     from runs.console.output import Console

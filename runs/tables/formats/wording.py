@@ -4,10 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from runs.tables.formats import numbers
-from runs.tables.papers.paper import is_paper
 from runs.tables.papers.published import published_table
-from runs.tables.table import Column, Row, Table
-from runs.tables.verdicts import STATUSES, Finding, VerdictStatus
+from runs.tables.table import STATUSES, Column, Finding, Row, Table, VerdictStatus, is_paper
 
 ABBREVIATIONS = {
     "NMI": "normalised mutual information",

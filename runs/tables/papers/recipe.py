@@ -40,8 +40,7 @@ from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConf
 from runs.config.fair import METRICS
 from runs.config.yaml_files import read
 from runs.tables.papers.published import STRICT, PublishedColumn, PublishedRow, PublishedTable, build, published_table
-from runs.tables.table import Config, OnPath
-from runs.tables.verdicts import Tolerance
+from runs.tables.table import Config, OnPath, Tolerance
 
 GROUP = "table"  # folder of configs/
 WEIGHT = "fairness_weight"
