@@ -15,17 +15,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from clustering.foundation.errors import InputError
-from runs.cache import Store, raised
+from runs.cache import Store
 from runs.figures.logged import file_stem
 from runs.record.query import RunRow, read_runs
 from runs.report.figures import read_figures
 from runs.report.papers import RESULTS as SHOWN
 from runs.report.papers import Reader
-from runs.stages.lineage import revisions_of
 from runs.stages.stage import set_values
 from runs.tables import shipped
-from runs.tables.keys import cell_key
-from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS
+from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS, shipped_key
 from runs.tables.table import Cell, Table
 from runs.track import Tracker
 
@@ -93,8 +91,7 @@ def result_lines(table: Table, runs: Runs) -> Iterable[dict[str, str]]:
             width, as_printed = _number(result.half_width, 4), _number(result.as_printed, 7)
             numbers = (str(result.seed), _number(result.value, digits), width, str(result.tasks or ""), as_printed)
             origin = (
-                cell_key(cell.config) if cell.config and shown else "",
-                raised(revisions_of(cell.config)) if cell.config and shown else "",
+                shipped_key(cell.config) if cell.config and shown else "",
                 " ".join(sorted(settings[row, column] - common)),
                 (tags.get("features") or tags.get("data", ""))[:6],
                 tags.get("code", "")[:7],

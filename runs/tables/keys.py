@@ -37,7 +37,7 @@ def cell_key(config: Config, features: str = "") -> str:
     settings = settings_of(config)
     if isinstance(config, ClusterConfig):
         settings["selection"] = repr(selection_for(config))
-    return key("cell", settings | ({"features": features} if features else {}), {}, {})[:10]
+    return key("cell", settings | ({"features": features} if features else {}), {}, {})[:8]
 
 
 def wanted_key(config: Config) -> str:

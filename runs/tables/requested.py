@@ -23,14 +23,14 @@ def show_table(table: "Table", words: Sequence[str], store: "Store", said: Conso
         words: the verb and settings that run the missing cells.
     """
     from runs.storage.disk import write_text
-    from runs.tables.formats import FILES, records, terminal
+    from runs.tables import formats
     from runs.tables.papers.paper import lacking_folders
     from runs.tables.table import is_paper
 
     if said.as_json:
-        said.json(records.as_json(table))
+        said.json(formats.as_json(table))
     else:
-        terminal.show(table, said)
+        formats.show(table, said)
     for note in table.notes:
         said.note(note)
     if table.missing:
@@ -44,9 +44,9 @@ def show_table(table: "Table", words: Sequence[str], store: "Store", said: Conso
         said.note(f"{len(table.missing)} {cells} can be run: {command(['transduce', *words, *sorted(lacking)])}")
     if any(cell.results for cell in table.cells.values()):
         store.tables.mkdir(parents=True, exist_ok=True)
-        for ending, text in FILES.items():
+        for ending, text in formats.FILES.items():
             write_text(store.tables / f"{table.file_name}.{ending}", text(table))
-        *others, last = (f".{ending}" for ending in FILES)
+        *others, last = (f".{ending}" for ending in formats.FILES)
         said.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
 
 

@@ -1,21 +1,23 @@
 """The shipped results: the project's own runs, which tables show beside those of the user.
 
 `reproduction/results.csv` has a row for each cell and seed, `reproduction/claims.csv` what came of the claims; a wheel
-has both in `runs/reproduction`. `reproduction/export.py` writes them. A row fills the cell of its headings if the cell
-key of the config agrees, and so do the revisions of the classes that compute it.
+has both in `runs/reproduction`. `reproduction/export.py` writes them. A row fills the cell of its headings if its
+settings and the revisions of the classes that compute it agree.
 """
 
+import csv
 import dataclasses
 import functools
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import pandas as pd
 
 from clustering.foundation.errors import InputError
 from runs.cache import raised
 from runs.stages.lineage import revisions_of
-from runs.tables.keys import cell_key, features_here
+from runs.tables.keys import Config, cell_key, features_here
 from runs.tables.table import Cell, ClaimStatus, Column, Finding, Row, SeedResult, Table
 
 RUNS = Path(__file__).resolve().parents[1]
@@ -23,7 +25,7 @@ PLACE = next((at for at in (RUNS, RUNS.parent) if (at / "reproduction").is_dir()
 RESULTS, CLAIMS, FIGURES = "results.csv", "claims.csv", "figures"
 HEADINGS = ("table", "row_group", "row", "column_group", "column", "metric")
 NUMBERS = ("seed", "value", "half_width", "tasks", "as_printed")
-ORIGIN = ("config", "revisions", "settings", "data", "commit", "machine")
+ORIGIN = ("config", "settings", "data", "commit", "machine")
 FIELDS = {RESULTS: (*HEADINGS, *NUMBERS, *ORIGIN), CLAIMS: ("table", "claim", "setting", "status", "evidence")}
 SHARES = ("accuracy", "nmi", "acc_hungarian", "ari")
 
@@ -48,15 +50,17 @@ def _read(place: Path, *changed: int) -> "Shipped":
 def _frame(path: Path) -> pd.DataFrame:
     """The rows of a file as text, but for numbers."""
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-        if (*frame.columns,) != FIELDS[path.name] or frame.isna().any(axis=None):
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = list(csv.reader(file, strict=True))
+        if not lines or (*lines[0],) != FIELDS[path.name] or any(len(line) != len(lines[0]) for line in lines):
             raise ValueError(f"its columns must be {','.join(FIELDS[path.name])}")
+        frame = pd.DataFrame(lines[1:], columns=lines[0])
         if path.name == CLAIMS and (unknown := {*frame["status"]} - {*get_args(ClaimStatus)}):
             raise ValueError(f"{unknown.pop()!r} is no status of a claim")
         for name in NUMBERS if path.name == RESULTS else ():
             frame[name] = pd.to_numeric(frame[name])
         return frame.astype({"seed": int, "tasks": float}) if path.name == RESULTS else frame
-    except (OSError, ValueError) as error:  # among them those of pandas
+    except (OSError, ValueError, csv.Error) as error:
         remedy = "restore this file of the checkout, as with `git restore`, or remove the folder"
         raise InputError(f"{path}: cannot be read ({error}); {remedy}") from error
 
@@ -78,16 +82,17 @@ class Shipped:
         table count."""
         known = self.results[self.results["table"] == table.name]
         wanted = [
-            (place, *_headings(*place), cell_key(config), raised(revisions_of(config)), features_here(config))
+            (place, *_headings(*place), shipped_key(config), features_here(config))
             for place, cell in table.cells.items()
             if (config := cell.config)
         ]
         if known.empty or not wanted:
             return table
-        of_cell = ["place", *HEADINGS[1:], "config", "revisions", "features"]
+        of_cell = ["place", *HEADINGS[1:], "config", "features"]
         used = known.merge(pd.DataFrame(wanted, columns=of_cell), on=of_cell[1:-1])
         # Files of features that are here must have the content of the runs.
-        used = used[[now.startswith(then) or not now for now, then in zip(used["features"], used["data"], strict=True)]]
+        same = [now.startswith(then) or not now for now, then in zip(used["features"], used["data"], strict=True)]
+        used = used[np.array(same, dtype=bool)]
         cells = dict(table.cells)
         for place, rows in used.groupby("place", sort=False):
             at: Any = place
@@ -112,6 +117,11 @@ class Shipped:
         sources = _sources()
         rows = self.claims[self.claims["table"] == name].drop(columns="table").itertuples(index=False)
         return tuple(Finding(claim, sources.get(claim, ""), *rest) for claim, *rest in rows)
+
+
+def shipped_key(config: Config) -> str:
+    """The content of the column `config`: the key of a cell, and the revisions of its classes above 1."""
+    return f"{cell_key(config)} {raised(revisions_of(config))}".strip()
 
 
 def _headings(row: Row, column: Column) -> tuple[str, ...]:
