@@ -23,9 +23,7 @@ from runs.report.papers import RESULTS as SHOWN
 from runs.report.papers import Reader
 from runs.stages.stage import set_values
 from runs.tables import shipped
-from runs.tables.keys import cell_key
-from runs.tables.papers.paper import is_paper
-from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS
+from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS, shipped_key
 from runs.tables.table import Cell, Table
 from runs.track import Tracker
 
@@ -81,8 +79,7 @@ def write(folder: Path, tables: Iterable[Table], runs: Runs) -> int:
 
 def result_lines(table: Table, runs: Runs) -> Iterable[dict[str, str]]:
     """A line for each cell and seed of a table."""
-    printed = is_paper(table.name)
-    shown = printed and "@" not in table.name  # the settings of the others are in their names, or in their files
+    shown = table.compares  # the settings of the others are in their names, or in their files
     settings = {place: _settings(cell) if shown else set() for place, cell in table.cells.items()}
     common = set.intersection(*(settings[place] for place, cell in table.cells.items() if cell.results))
     for (row, column), cell in table.cells.items():
@@ -94,7 +91,7 @@ def result_lines(table: Table, runs: Runs) -> Iterable[dict[str, str]]:
             width, as_printed = _number(result.half_width, 4), _number(result.as_printed, 7)
             numbers = (str(result.seed), _number(result.value, digits), width, str(result.tasks or ""), as_printed)
             origin = (
-                cell_key(cell.config) if cell.config and printed else "",
+                shipped_key(cell.config) if cell.config and shown else "",
                 " ".join(sorted(settings[row, column] - common)),
                 (tags.get("features") or tags.get("data", ""))[:6],
                 tags.get("code", "")[:7],

@@ -15,8 +15,7 @@ import yaml
 from clustering.foundation.errors import InputError, unknown
 from runs.config import groups
 from runs.config.overrides import write
-from runs.tables.papers.printed import PublishedFigure
-from runs.tables.papers.published import figures
+from runs.tables.papers.published import PublishedFigure, figures
 
 if TYPE_CHECKING:
     from runs.figures.drawing import Drawing

@@ -14,12 +14,10 @@ from runs.report.figures import Figure
 from runs.report.papers import Paper
 from runs.report.rendering import Renderer, link, link_from, sections, slug, verdict
 from runs.report.sections import Item, Section, table_of
+from runs.tables import formats
 from runs.tables.counts import WAITING, Counts
-from runs.tables.formats import html
-from runs.tables.papers.printed import Place
-from runs.tables.papers.published import causes, errata
-from runs.tables.table import Table
-from runs.tables.verdicts import STATUSES, ClaimStatus, Finding
+from runs.tables.papers.published import Place, causes, errata
+from runs.tables.table import STATUSES, ClaimStatus, Finding, Table
 
 CLAIMS, FIGURES, ERRATA = ("Claims", "claims.html"), ("Figures", "figures.html"), ("Errata", "errata.html")
 
@@ -153,7 +151,7 @@ class Outcomes:
             place = self.renderer.site.run(run_id)
             return to(place) if place else None
 
-        return Markup(html.table(table, href))
+        return Markup(formats.html(table, href))
 
     def _claims(self) -> tuple[str, str]:
         path, elsewhere = CLAIMS[1], [*self._elsewhere(), *self.experiments]

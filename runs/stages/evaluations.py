@@ -16,6 +16,7 @@ from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, r
 from runs.stages.preflight import preflight, tasks_of
 from runs.stages.results import PER_TASK, Result, Tuned
 from runs.stages.stage import Computed, Failures, Stage, Workspace, execute
+from runs.tables.keys import cell_keys
 
 if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
@@ -67,6 +68,7 @@ class EvaluationStage(Stage):
             **common_tags(config, lineage),
             **({"tuning_key": tuned.key, "tuning_run": tuned.run_id} if tuned else {}),
             "revisions": raised(revisions_of(asked)),
+            "cell": cell_keys(asked),
             "strategy": short(strategy),
             **task_tags(config),
             "split": config.split,

@@ -9,6 +9,7 @@ from runs.cache import Entry, key, raised
 from runs.record.tracked_run import DataUsed
 from runs.stages.lineage import cluster_name, revisions_of, short
 from runs.stages.stage import Computed, Failures, Stage, Workspace, execute
+from runs.tables.keys import cell_keys
 
 if TYPE_CHECKING:
     from runs.stages.clustering.shared_graphs import SharedGraphs
@@ -47,7 +48,7 @@ class PointsStage(Stage):
             "key": key(cls.kind, keys, {"data": data, **inputs}, revisions),
             "experiment": f"{verb}/{short(config.dataset)}",
             "name": cluster_name(config),
-            "tags": {**known, "revisions": raised(revisions), **tags},
+            "tags": {**known, "revisions": raised(revisions), "cell": cell_keys(config), **tags},
             "shared": (config.dataset, data),
             "source": source,
             "data": data,

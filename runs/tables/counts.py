@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from runs.tables.table import Table
-from runs.tables.verdicts import STATUSES, ClaimStatus, VerdictStatus
+from runs.tables.table import STATUSES, ClaimStatus, Table, VerdictStatus
 
 if TYPE_CHECKING:
     from runs.track import Tracker

@@ -14,7 +14,7 @@ from clustering.files.spreadsheets import as_text
 from fsl.evaluation.paired import Difference
 from runs.stages.comparison import Comparison
 from runs.stages.results import in_common
-from runs.tables.formats.markdown import markdown_table
+from runs.tables.formats import markdown_table
 
 SHOWN = 5  # classes at each end of a strategy in the terminal
 RIGHT = ("accuracy", "per class", "difference")
@@ -72,7 +72,7 @@ def markdown(comparisons: Sequence[Comparison]) -> str:
     parts = []
     for comparison in comparisons:
         table = rows(comparison)
-        parts += [f"{title(comparison)}.", "\n".join(markdown_table(table, right=RIGHT))]
+        parts += [f"{title(comparison)}.", markdown_table(table, right=RIGHT)]
         names = comparison.setting.strategies
         if len(names) > 2:
             pairs = [
@@ -81,7 +81,7 @@ def markdown(comparisons: Sequence[Comparison]) -> str:
             ]
             parts += [
                 "Row minus column, in points; bold where every interval excludes 0.",
-                "\n".join(markdown_table(pairs, right=names)),
+                markdown_table(pairs, right=names),
             ]
     return "\n\n".join(parts) + "\n"
 

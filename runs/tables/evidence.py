@@ -1,18 +1,22 @@
-"""Fill a table from the record: the runs of its cells, verdicts, the best cell of each column, and claims."""
+"""A table with its evidence: runs and shipped results, verdicts, the best cell of each column, and claims."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from runs.tables.best import with_best
 from runs.tables.claims import clustering, fair, few_shot
+from runs.tables.claims.few_shot import BySeed, gain
 from runs.tables.filling import Record
-from runs.tables.formats import wording
-from runs.tables.papers.paper import is_paper, judged
+from runs.tables.keys import settings_of
+from runs.tables.papers.paper import judged
 from runs.tables.shipped import beside, shipped_results
-from runs.tables.table import Table
+from runs.tables.table import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
     from runs.track import Tracker
+
+METHOD = ("strategy", "tuning", "backbone", "training", "checkpoint")
+"""Groups of settings in which cells that are compared task by task may differ."""
 
 
 def look_up(table: Table, tracker: "Tracker", record: Record | None = None) -> Table:
@@ -23,19 +27,43 @@ def look_up(table: Table, tracker: "Tracker", record: Record | None = None) -> T
     Args:
         record: the runs, if they were read before.
     """
-    own = _looked_up(table, record or Record.of(table, tracker))
-    ours = shipped_results() if wording.compares(table) and not table.seeds else None
+    record = record or Record.of(table, tracker)
+    own = record.filled(table)
+    own = judged(own) if own.is_paper else own
+    findings = [
+        *few_shot.check(own, record.scores),
+        *clustering.check(own, record.trials),
+        *fair.check(own, lambda result: record.trade_off(result.run_id, result.artifacts)),
+    ]
+    own = dataclasses.replace(with_best(own, record.scores), findings=tuple(findings))
+    ours = shipped_results() if table.compares and not table.seeds else None
     return beside(own, judged(ours.fill(table))) if ours else own
 
 
-def _looked_up(table: Table, record: Record) -> Table:
-    files = record.files
-    table = record.filled(table)
-    if is_paper(table.name):
-        table = judged(table)
-    findings = [
-        *few_shot.check(table, files.scores),
-        *clustering.check(table, files.trials),
-        *fair.check(table, lambda result: files.trade_off(result.run_id, result.artifacts)),
-    ]
-    return dataclasses.replace(with_best(table, files.scores), findings=tuple(findings))
+def with_best(table: Table, read: Callable[[Cell], BySeed]) -> Table:
+    """The table with `best` set for the cell of each column that is significantly better, task by task, than every
+    other cell, if there is one.
+
+    Args:
+        read: reads the tasks of a filled cell.
+    """
+    cells = dict(table.cells)
+    for column in table.columns:
+        winner = _winner(table, column, read)
+        if winner is not None:
+            cells[winner, column] = dataclasses.replace(cells[winner, column], best=True)
+    return dataclasses.replace(table, cells=cells)
+
+
+def _winner(table: Table, column: Column, read: Callable[[Cell], BySeed]) -> Row | None:
+    if column.metric != "accuracy":
+        return None  # other metrics have no value for each task
+    filled = {row: cell for (row, c), cell in table.cells.items() if c == column and cell.results and cell.few_shot}
+    settings = [settings_of(cell.few_shot) for cell in filled.values() if cell.few_shot]
+    tasks = [{name: text for name, text in one.items() if name.partition(".")[0] not in METHOD} for one in settings]
+    if len(filled) < 2 or any(other != tasks[0] for other in tasks):
+        return None
+    first = max(filled, key=lambda row: filled[row].value)
+    mine = read(filled[first])
+    gains = (gain(mine, read(cell)) for row, cell in filled.items() if row != first)
+    return first if all(difference is not None and difference.above() == "holds" for difference in gains) else None

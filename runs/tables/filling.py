@@ -1,133 +1,107 @@
-"""Fill the cells of a table with runs of the record: a merge on the keys of `runs.tables.keys`.
+"""Fill the cells of a table with runs of the record: a merge of two frames on the cell key (`runs.tables.keys`).
 
-A run fills a cell if every key that can change its result agrees with the config of the cell, and so do the revisions
-of the classes that computed it. The seed may be any where none is asked for. Tags only pre-filter. Of several such runs
-of one seed the newest counts.
+A run fills a cell if every setting that can change its result is that of the cell's config, and so are the revisions of
+the classes that computed it. The seed may be any where none is asked for. Of several runs of one seed the newest
+counts, and all cells on the same data have those of the newest run.
 """
 
 import dataclasses
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from runs.cache import raised
-from runs.config.configs import ClusterConfig, FairConfig
+from runs.config.configs import FairConfig
 from runs.record.query import RunRow, read_runs
 from runs.stages.lineage import revisions_of
-from runs.tables.keys import clustering_keys, has_features, keys_of_run, result_keys, selected_from, signature
-from runs.tables.run_files import RunFiles
+from runs.tables.keys import settings_of, wanted_key
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
 
 if TYPE_CHECKING:
+    from fsl.evaluation.scores import Evaluation
+    from runs.stages.clustering.results import Trials
+    from runs.stages.fair.results import TradeOff
     from runs.track import Tracker
 
 NAMED = 3  # runs named of those that a cell leaves out for one reason, the newest ones
-STAGES = {"clustering": "cluster/", "fair": "fair/"}
-"""Stages of clusterings, with the prefixes of their experiments."""
-DATA = ("benchmark", "target", "features", "prompt")
-"""Keys that decide which images, or given features, a config uses."""
-Place = tuple[Row, Column]
-
-
-def filled(table: Table, tracker: "Tracker") -> Table:
-    """The table with the finished runs of the record in its cells. Reads the runs of its benchmarks once."""
-    return Record.of(table, tracker).filled(table)
+EXPERIMENTS = {"evaluation": "evaluate/", "clustering": "cluster/", "fair": "fair/"}  # their prefixes, by stage
+DATA = ("benchmark", "target", "features", "prompt", "dataset")  # groups of settings that decide the data of a config
 
 
 class Record:
-    """Finished runs of the record, indexed by their configs.
+    """Finished runs of the record, as a frame with a row for each run and cell that it may fill.
 
     Args:
         runs: newest first.
         tracker: their record.
-
-    Attributes:
-        files: the files of its runs.
     """
 
     def __init__(self, runs: Iterable[RunRow], tracker: "Tracker") -> None:
-        self.files = RunFiles(tracker)
-        self._by_keys: dict[str, list[RunRow]] = {}
-        self._by_dataset: dict[tuple[str, str], list[RunRow]] = {}
-        for run in runs:
-            if run.tags.get("stage") in STAGES:
-                self._by_dataset.setdefault((run.tags["stage"], run.tags.get("dataset", "")), []).append(run)
-                continue
-            for keys in keys_of_run(run):
-                self._by_keys.setdefault(signature(keys), []).append(run)
+        self._tracker = tracker
+        self._files: dict[str, Any] = {}
+        rows = [(key, run.params.get("seed", ""), _data(run), run) for run in runs for key in _cells(run)]
+        self._runs = pd.DataFrame(rows, columns=["cell", "seed", "data", "run"])
 
     @classmethod
     def of(cls, table: Table, tracker: "Tracker") -> "Record":
-        """The runs of the benchmarks that a table is about."""
-        if not tracker.exists():
-            return cls((), tracker)
-        benchmarks = {cell.few_shot.benchmark.name for cell in table.cells.values() if cell.few_shot}
-        clustered = [cell.clustering or cell.fair for cell in table.cells.values()]
-        datasets = {config.dataset.name for config in clustered if config}
+        """The runs of the benchmarks and data sets that a table is about."""
+        names: dict[str, set[str]] = {}
+        for config in (cell.config for cell in table.cells.values() if cell.config):
+            names.setdefault(_stage(config), set()).add(_of_data(config).name)
         runs: list[RunRow] = []
-        if benchmarks:
-            tags = {"stage": ["evaluation"], "benchmark": sorted(benchmarks)}
-            runs += read_runs(tracker, "evaluate/", tags=tags)
-        for stage, begin in STAGES.items() if datasets else ():
-            runs += read_runs(tracker, begin, tags={"stage": [stage], "dataset": sorted(datasets)})
+        for stage, known in names.items() if tracker.exists() else ():
+            data = "benchmark" if stage == "evaluation" else "dataset"
+            runs += read_runs(tracker, EXPERIMENTS[stage], tags={"stage": [stage], data: sorted(known)})
         return cls(runs, tracker)
 
     def filled(self, table: Table) -> Table:
         """The table with these runs in its cells, and with notes on the runs left out."""
-        notes, cells, asked = list(table.notes), dict(table.cells), {str(seed) for seed in table.seeds}
-        keys = {place: result_keys(cell.few_shot) for place, cell in cells.items() if cell.few_shot}
-        data = {place: _data(of_cell) for place, of_cell in keys.items()}
-        runs = {place: self._by_keys.get(signature(of_cell), []) for place, of_cell in keys.items()}
-        images = _newest_images(data, runs)
-        for place, cell in cells.items():
-            if clustered := cell.clustering or cell.fair:
-                runs[place] = self._clusterings(clustered)
-        for (row, column), of_cell in runs.items():
-            cell = cells[row, column]
-            clustered = cell.clustering or cell.fair
-            where = f"{row.name}, {clustered.dataset.name}" if clustered else f"{row}, {column}"
-            known = [run for run in of_cell if not asked or run.params.get("seed") in asked]
-            of_data = None if clustered else images.get(data[row, column], ("", ""))
-            results = self._by_seed(cell, column.metric, known, of_data, where, notes.append)
-            cells[row, column] = dataclasses.replace(cell, results=results)
+        places = [place for place, cell in table.cells.items() if cell.config]
+        configs = [table.cells[place].config for place in places]
+        if not configs or self._runs.empty:
+            return table
+        wanted = pd.DataFrame(
+            {
+                "place": range(len(places)),
+                "cell": [wanted_key(config) for config in configs if config],
+                "of": [_settings_of_data(config) for config in configs if config],
+            }
+        )
+        found = wanted.merge(self._runs, on="cell")
+        found["start"] = [run.start for run in found["run"]]
+        found = found.sort_values("start", ascending=False, kind="stable")
+        newest = found[found["data"] != ""].drop_duplicates("of").set_index("of")["data"]
+        found["newest"] = found["of"].map(newest).fillna("")
+        if table.seeds:
+            found = found[found["seed"].isin(map(str, table.seeds))]
+        notes, cells = list(table.notes), dict(table.cells)
+        for i, candidates in found.groupby("place"):
+            place = places[int(str(i))]
+            results = self._by_seed(place, cells[place], candidates, notes.append)
+            cells[place] = dataclasses.replace(cells[place], results=results)
         return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))
 
-    def _clusterings(self, config: ClusterConfig | FairConfig) -> list[RunRow]:
-        """The clusterings with the keys of a config, newest first."""
-        stage = "fair" if isinstance(config, FairConfig) else "clustering"
-        alike = self._by_dataset.get((stage, config.dataset.name), [])
-        keys = clustering_keys(config) if alike else {}
-        return [run for run in alike if all(run.params.get(name) == value for name, value in keys.items())]
-
     def _by_seed(
-        self,
-        cell: Cell,
-        metric: str,
-        runs: Sequence[RunRow],
-        data: tuple[str, str] | None,
-        where: str,
-        say: Callable[[str], None],
+        self, place: tuple[Row, Column], cell: Cell, candidates: pd.DataFrame, say: Callable[[str], None]
     ) -> tuple[SeedResult, ...]:
-        """One result a seed, of its newest run; `runs` are newest first.
-
-        Args:
-            data: the fingerprints that count; None: those of the newest run.
-        """
-        if not runs or cell.config is None:
-            return ()
+        """One result a seed, of its newest run; candidates are newest first."""
+        assert cell.config
+        config, metric, revisions = cell.config, place[1].metric, raised(revisions_of(cell.config))
+        where = f"{place[0]}, {place[1] if cell.few_shot else _of_data(config).name}"
         chosen: dict[int, SeedResult] = {}
         aside: dict[str, list[str]] = {}  # by reason
-        wanted = raised(revisions_of(cell.config)), selected_from(cell.config)
-        for run in runs:
-            seed, revisions = run.params.get("seed", ""), run.tags.get("revisions", "")
+        for seed, data, newest, run in candidates[["seed", "data", "newest", "run"]].itertuples(index=False):
             if not is_seed(seed):
                 why = "without a seed"
-            elif (revisions, run.tags.get("selected_from", "")) != wanted:
-                why = "the code has changed since, or a file it names, or the selection; run it again"
+            elif run.tags.get("revisions", "") != revisions:
+                why = "the code has changed since, or a file it names; run it again"
             elif not abs((found := self._values(cell, metric, run))[0]) < sys.float_info.max:  # MLflow's infinity
                 why = f"without {metric}"
-            elif (data := data or _images(run)) != _images(run):
+            elif data != newest:
                 why = "on other images or points than the newest run"
             elif int(seed) in chosen:
                 why = f"{chosen[int(seed)].run_id} is newer (seed {seed})"
@@ -135,8 +109,8 @@ class Record:
                 why = f"without {cell.scored}"
             else:
                 width, tasks = (_finite(run.metrics.get(name, math.nan)) for name in (f"{metric}_ci95", "tasks"))
-                tasks = 0 if math.isnan(tasks) else tasks
-                result = SeedResult(int(seed), found[0], width, int(tasks), run.run_id, run.artifact_uri, found[1])
+                count = 0 if math.isnan(tasks) else int(tasks)
+                result = SeedResult(int(seed), found[0], width, count, run.run_id, run.artifact_uri, found[1])
                 chosen[result.seed] = result
                 if cell.few_shot and cell.few_shot.tuned:
                     grids = cell.few_shot.strategy.grids
@@ -158,7 +132,7 @@ class Record:
         """
         if not cell.fair:
             return run.metrics.get(metric, math.nan), _finite(run.metrics.get(cell.scored, math.nan))
-        path, on_path = self.files.trade_off(run.run_id, run.artifact_uri), cell.on_path
+        path, on_path = self.trade_off(run.run_id, run.artifact_uri), cell.on_path
         if path is None:
             return math.nan, math.nan
         value = path.metrics(path.chosen).get(metric, math.nan)
@@ -167,8 +141,68 @@ class Record:
         steps = [path.chosen]  # of a rival, whose only weight is NaN
         if on_path.weight is not None:
             steps = [step for step, weight in enumerate(path.weights) if math.isclose(weight, on_path.weight)]
-        printed = path.metrics(steps[0]).get(on_path.metric, math.nan) if steps else math.nan
-        return value, printed
+        return value, path.metrics(steps[0]).get(on_path.metric, math.nan) if steps else math.nan
+
+    def scores(self, cell: Cell) -> "dict[int, Evaluation]":
+        """The evaluations of a cell's runs, task by task, by seed; without those whose file is damaged."""
+        from runs.stages.results import PER_TASK, recorded_evaluation
+
+        read = partial(recorded_evaluation, self._tracker)
+        found = {r.seed: self._read(PER_TASK, read, r.run_id, r.value, r.artifacts) for r in cell.results}
+        return {seed: scores for seed, scores in found.items() if scores is not None}
+
+    def trials(self, result: SeedResult) -> "Trials | None":
+        """The trials of a clustering; None where the file is damaged."""
+        from runs.stages.clustering.results import TRIALS, Trials
+
+        found: Trials | None = self._read(
+            TRIALS, self._tracker.read, result.run_id, TRIALS, Trials.load, result.artifacts
+        )
+        return found
+
+    def trade_off(self, run_id: str, artifacts: str) -> "TradeOff | None":
+        """The path of a fair clustering; None where the file is damaged."""
+        from runs.stages.fair.results import PATH, TradeOff
+
+        found: TradeOff | None = self._read(PATH, self._tracker.read, run_id, PATH, TradeOff.load, artifacts)
+        return found
+
+    def _read(self, file: str, read: Callable[..., Any], run_id: str, *arguments: Any) -> Any:
+        """The content of the file of a run, read once; None with a message if it is missing or damaged."""
+        if run_id not in self._files:
+            try:
+                self._files[run_id] = read(run_id, *arguments)
+            except ValueError as error:
+                self._files[run_id] = None
+                lost = "no claim is checked on it, and of a path of weights no cell is filled"
+                self._tracker.say(f"{file} of run {run_id} is no longer whole ({error}): {lost}")
+        return self._files[run_id]
+
+
+def _cells(run: RunRow) -> list[str]:
+    """The keys of the cells that a run may fill: its tag `cell`."""
+    return run.tags.get("cell", "").split()
+
+
+def _data(run: RunRow) -> str:
+    """Fingerprints of the data of a run, and of its target if it has one; or of given features."""
+    if run.params.get("features", "None") != "None":
+        return run.tags.get("features", "")
+    return f"{run.tags.get('data', '')} {run.tags.get('target_data', '')}".strip()
+
+
+def _stage(config: Any) -> str:
+    return "fair" if isinstance(config, FairConfig) else "clustering" if hasattr(config, "dataset") else "evaluation"
+
+
+def _of_data(config: Any) -> Any:
+    """The benchmark or data set of a config."""
+    return config.benchmark if _stage(config) == "evaluation" else config.dataset
+
+
+def _settings_of_data(config: Any) -> str:
+    """The settings that decide which images or points a config uses."""
+    return str({name: text for name, text in settings_of(config).items() if name.partition(".")[0] in DATA})
 
 
 def is_seed(text: str) -> bool:
@@ -178,28 +212,3 @@ def is_seed(text: str) -> bool:
 
 def _finite(value: float) -> float:
     return value if abs(value) < sys.float_info.max else math.nan
-
-
-def _newest_images(
-    data: Mapping[Place, tuple[str, ...]], runs: Mapping[Place, Sequence[RunRow]]
-) -> dict[tuple[str, ...], tuple[str, str]]:
-    """Fingerprints of the images for all cells of one benchmark and target, so that they can be compared: those of the
-    newest run."""
-    newest: dict[tuple[str, ...], RunRow] = {}
-    for place, of_cell in runs.items():
-        for run in [run for run in of_cell if "data" in run.tags][:1]:
-            if data[place] not in newest or run.start > newest[data[place]].start:
-                newest[data[place]] = run
-    return {of_cell: _images(run) for of_cell, run in newest.items()}
-
-
-def _data(keys: Mapping[str, str]) -> tuple[str, ...]:
-    """The keys that decide which images a cell uses."""
-    return tuple(sorted(f"{key}={text}" for key, text in keys.items() if key.partition(".")[0] in DATA))
-
-
-def _images(run: RunRow) -> tuple[str, str]:
-    """Fingerprints of the data of a run, and of its target if it has one; or of given features."""
-    if has_features(run):
-        return run.tags.get("features", ""), ""
-    return run.tags.get("data", ""), run.tags.get("target_data", "")

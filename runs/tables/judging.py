@@ -11,10 +11,8 @@ is compared with the run scored in that way.
 
 import math
 
-from runs.tables.papers.printed import PublishedTable
-from runs.tables.papers.published import published_table
-from runs.tables.table import Cell, Column
-from runs.tables.verdicts import Tolerance, Verdict, VerdictStatus
+from runs.tables.papers.published import PublishedTable, published_table
+from runs.tables.table import Cell, Column, Tolerance, Verdict, VerdictStatus
 
 Z = 1.96  # of a 95 % interval
 

@@ -23,13 +23,14 @@ def show_table(table: "Table", words: Sequence[str], store: "Store", said: Conso
         words: the verb and settings that run the missing cells.
     """
     from runs.storage.disk import write_text
-    from runs.tables.formats import FILES, records, terminal
-    from runs.tables.papers.paper import is_paper, lacking_folders
+    from runs.tables import formats
+    from runs.tables.papers.paper import lacking_folders
+    from runs.tables.table import is_paper
 
     if said.as_json:
-        said.json(records.as_json(table))
+        said.json(formats.as_json(table))
     else:
-        terminal.show(table, said)
+        formats.show(table, said)
     for note in table.notes:
         said.note(note)
     if table.missing:
@@ -43,9 +44,9 @@ def show_table(table: "Table", words: Sequence[str], store: "Store", said: Conso
         said.note(f"{len(table.missing)} {cells} can be run: {command(['transduce', *words, *sorted(lacking)])}")
     if any(cell.results for cell in table.cells.values()):
         store.tables.mkdir(parents=True, exist_ok=True)
-        for ending, text in FILES.items():
+        for ending, text in formats.FILES.items():
             write_text(store.tables / f"{table.file_name}.{ending}", text(table))
-        *others, last = (f".{ending}" for ending in FILES)
+        *others, last = (f".{ending}" for ending in formats.FILES)
         said.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
 
 
@@ -55,7 +56,8 @@ def planned(table: "Table", name: str, settings: Sequence[str], said: Console) -
     Raises:
         InputError: no config can be planned; the message names the folders.
     """
-    from runs.tables.papers.paper import is_paper, lacking_folders
+    from runs.tables.papers.paper import lacking_folders
+    from runs.tables.table import is_paper
 
     if not is_paper(name):
         return table.configs
@@ -74,7 +76,8 @@ def planned(table: "Table", name: str, settings: Sequence[str], said: Console) -
 
 
 def table_named(name: str, settings: Sequence[str]) -> "Table":
-    from runs.tables.papers.paper import is_paper, paper_table
+    from runs.tables.papers.paper import paper_table
+    from runs.tables.table import is_paper
 
     if is_paper(name):
         from runs.tables.papers.published import published_names

@@ -1,23 +1,24 @@
 """The shipped results: the project's own runs, which tables show beside those of the user.
 
 `reproduction/results.csv` has a row for each cell and seed, `reproduction/claims.csv` what came of the claims; a wheel
-has both in `runs/reproduction`. `reproduction/export.py` writes them. A row fills the cell of its headings if the key
-of the cell's config agrees: its settings, and the revisions of the classes that compute it.
+has both in `runs/reproduction`. `reproduction/export.py` writes them. A row fills the cell of its headings if its
+settings and the revisions of the classes that compute it agree.
 """
 
 import csv
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
 
 from clustering.foundation.errors import InputError
-from runs.config.configs import EvaluateConfig
-from runs.stages.given_features import given_fingerprint
-from runs.tables.keys import cell_key
-from runs.tables.table import Cell, Column, Config, Row, SeedResult, Table
-from runs.tables.verdicts import ClaimStatus, Finding
+from runs.cache import raised
+from runs.stages.lineage import revisions_of
+from runs.tables.keys import Config, cell_key, features_here
+from runs.tables.table import Cell, ClaimStatus, Column, Finding, Row, SeedResult, Table
 
 RUNS = Path(__file__).resolve().parents[1]
 PLACE = next((at for at in (RUNS, RUNS.parent) if (at / "reproduction").is_dir()), RUNS) / "reproduction"
@@ -27,8 +28,6 @@ NUMBERS = ("seed", "value", "half_width", "tasks", "as_printed")
 ORIGIN = ("config", "settings", "data", "commit", "machine")
 FIELDS = {RESULTS: (*HEADINGS, *NUMBERS, *ORIGIN), CLAIMS: ("table", "claim", "setting", "status", "evidence")}
 SHARES = ("accuracy", "nmi", "acc_hungarian", "ari")
-Line = Mapping[str, str]
-Place = tuple[Row, Column]
 
 
 def shipped_results() -> "Shipped | None":
@@ -45,35 +44,96 @@ def shipped_results() -> "Shipped | None":
 @functools.cache
 def _read(place: Path, *changed: int) -> "Shipped":
     """Read the files once, and again when one has changed."""
-    return Shipped({name: _lines(place / name) for name in FIELDS})
+    return Shipped(*(_frame(place / name) for name in FIELDS))
 
 
-def _lines(path: Path) -> list[Line]:
+def _frame(path: Path) -> pd.DataFrame:
+    """The rows of a file as text, but for numbers."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            lines: list[Line] = [*reader]
-        ragged = any(None in (*line, *line.values()) for line in lines)
-        if tuple(reader.fieldnames or ()) != FIELDS[path.name] or ragged:
+            lines = list(csv.reader(file, strict=True))
+        if not lines or (*lines[0],) != FIELDS[path.name] or any(len(line) != len(lines[0]) for line in lines):
             raise ValueError(f"its columns must be {','.join(FIELDS[path.name])}")
-        for line in lines:
-            (_result if path.name == RESULTS else _finding)(line)
+        frame = pd.DataFrame(lines[1:], columns=lines[0])
+        if path.name == CLAIMS and (unknown := {*frame["status"]} - {*get_args(ClaimStatus)}):
+            raise ValueError(f"{unknown.pop()!r} is no status of a claim")
+        for name in NUMBERS if path.name == RESULTS else ():
+            frame[name] = pd.to_numeric(frame[name])
+        return frame.astype({"seed": int, "tasks": float}) if path.name == RESULTS else frame
     except (OSError, ValueError, csv.Error) as error:
         remedy = "restore this file of the checkout, as with `git restore`, or remove the folder"
         raise InputError(f"{path}: cannot be read ({error}); {remedy}") from error
-    return lines
 
 
-def _result(line: Line) -> SeedResult:
-    value, width, printed = (float(line[name] or "nan") for name in ("value", "half_width", "as_printed"))
-    return SeedResult(int(line["seed"]), value, width, int(line["tasks"] or 0), "", as_printed=printed)
+@dataclasses.dataclass(frozen=True)
+class Shipped:
+    """The content of the files."""
+
+    results: pd.DataFrame
+    claims: pd.DataFrame
+
+    @property
+    def names(self) -> list[str]:
+        """The tables with results: "thesis/3.2", "slk/2@usps", "entropy_labels"."""
+        return list(self.results["table"].unique())
+
+    def fill(self, table: Table) -> Table:
+        """The table with the shipped results as its results. The findings on claims are given if all results of the
+        table count."""
+        known = self.results[self.results["table"] == table.name]
+        wanted = [
+            (place, *_headings(*place), shipped_key(config), features_here(config))
+            for place, cell in table.cells.items()
+            if (config := cell.config)
+        ]
+        if known.empty or not wanted:
+            return table
+        of_cell = ["place", *HEADINGS[1:], "config", "features"]
+        used = known.merge(pd.DataFrame(wanted, columns=of_cell), on=of_cell[1:-1])
+        # Files of features that are here must have the content of the runs.
+        same = [now.startswith(then) or not now for now, then in zip(used["features"], used["data"], strict=True)]
+        used = used[np.array(same, dtype=bool)]
+        cells = dict(table.cells)
+        for place, rows in used.groupby("place", sort=False):
+            at: Any = place
+            cells[at] = dataclasses.replace(cells[at], results=_results(rows))
+        findings = self._findings(table.name) if len(used) == len(known) else ()
+        notes = (*table.notes, *([_origin(used)] if len(used) else []))
+        return dataclasses.replace(table, cells=cells, findings=findings, notes=notes)
+
+    def table(self, name: str, about: str) -> Table:
+        """A table of the shipped results alone, without configs, such as one on other data."""
+        known = self.results[self.results["table"] == name]
+        cells = {}
+        for headings, rows in known.groupby([*HEADINGS[1:]], sort=False):
+            group, row, column_group, column, metric = map(str, headings)
+            heading = Column(column, column_group, metric, _unit(metric))
+            cells[Row(row, group), heading] = Cell(None, results=_results(rows))
+        rows, columns = dict.fromkeys(row for row, _ in cells), dict.fromkeys(column for _, column in cells)
+        notes, findings = (_origin(known),), self._findings(name)
+        return Table(name, about, tuple(rows), tuple(columns), cells, notes=notes, findings=findings)
+
+    def _findings(self, name: str) -> tuple[Finding, ...]:
+        sources = _sources()
+        rows = self.claims[self.claims["table"] == name].drop(columns="table").itertuples(index=False)
+        return tuple(Finding(claim, sources.get(claim, ""), *rest) for claim, *rest in rows)
 
 
-def _finding(line: Line) -> Finding:
-    status = next((known for known in get_args(ClaimStatus) if known == line["status"]), None)
-    if status is None:
-        raise ValueError(f"{line['status']!r} is no status of a claim")
-    return Finding(line["claim"], _sources().get(line["claim"], ""), line["setting"], status, line["evidence"])
+def shipped_key(config: Config) -> str:
+    """The content of the column `config`: the key of a cell, and the revisions of its classes above 1."""
+    return f"{cell_key(config)} {raised(revisions_of(config))}".strip()
+
+
+def _headings(row: Row, column: Column) -> tuple[str, ...]:
+    return row.group, row.name, column.group, column.name, column.metric
+
+
+def _results(rows: pd.DataFrame) -> tuple[SeedResult, ...]:
+    numbers = rows[[*NUMBERS]].itertuples(index=False)
+    return tuple(
+        SeedResult(seed, value, width, 0 if tasks != tasks else int(tasks), "", as_printed=printed)
+        for seed, value, width, tasks, printed in numbers
+    )
 
 
 @functools.cache
@@ -89,66 +149,10 @@ def _unit(metric: str) -> Literal["%", "s", ""]:
     return "s" if metric.startswith("seconds") else "%" if metric.startswith(SHARES) else ""
 
 
-class Shipped:
-    """The content of the files.
-
-    Args:
-        lines: the lines of each file.
-
-    Attributes:
-        names: of the tables with results: "thesis/3.2", "slk/2@usps", "entropy_labels".
-    """
-
-    def __init__(self, lines: Mapping[str, Iterable[Line]]) -> None:
-        self._lines: dict[str, dict[tuple[str, ...], list[Line]]] = {}
-        for line in lines[RESULTS]:
-            place = tuple(line[name] for name in HEADINGS[1:])
-            self._lines.setdefault(line["table"], {}).setdefault(place, []).append(line)
-        self._claims: dict[str, list[Finding]] = {}
-        for line in lines[CLAIMS]:
-            self._claims.setdefault(line["table"], []).append(_finding(line))
-        self.names = list(self._lines)
-
-    def fill(self, table: Table) -> Table:
-        """The table with the shipped results as its results. The findings on claims are given if all results of the
-        table count."""
-        known, cells, used = self._lines.get(table.name, {}), dict(table.cells), []
-        for (row, column), cell in table.cells.items():
-            lines = known.get((row.group, row.name, column.group, column.name, column.metric), [])
-            if lines and cell.config and _agrees(lines[0], cell.config):
-                cells[row, column] = dataclasses.replace(cell, results=tuple(map(_result, lines)))
-                used += lines
-        whole = len(used) == sum(map(len, known.values()))
-        findings = self._claims.get(table.name, []) if whole else []
-        notes = (*table.notes, *([_origin(used)] if used else []))
-        return dataclasses.replace(table, cells=cells, findings=tuple(findings), notes=notes)
-
-    def table(self, name: str, about: str) -> Table:
-        """A table of the shipped results alone, without configs, such as one on other data."""
-        cells: dict[Place, Cell] = {}
-        used = []
-        for (group, row, column_group, column, metric), lines in self._lines[name].items():
-            heading = Column(column, column_group, metric, _unit(metric))
-            cells[Row(row, group), heading] = Cell(None, results=tuple(map(_result, lines)))
-            used += lines
-        rows, columns = dict.fromkeys(row for row, _ in cells), dict.fromkeys(column for _, column in cells)
-        findings = tuple(self._claims.get(name, ()))
-        return Table(name, about, tuple(rows), tuple(columns), cells, notes=(_origin(used),), findings=findings)
-
-
-def _agrees(line: Line, config: Config) -> bool:
-    """Whether a result is of a config; files of features that are here must have its content."""
-    if line["config"] != cell_key(config):
-        return False
-    if not isinstance(config, EvaluateConfig) or config.features is None or config.lacks_features:
-        return True
-    return given_fingerprint(config.feature_files, config.split, config.prompt).startswith(line["data"])
-
-
-def _origin(lines: Iterable[Line]) -> str:
+def _origin(rows: pd.DataFrame) -> str:
     """The commits and machines of results."""
-    commits = sorted({line["commit"] or "unknown" for line in lines})
-    machines = sorted({line["machine"] or "an unknown machine" for line in lines})
+    commits = sorted({commit or "unknown" for commit in rows["commit"]})
+    machines = sorted({machine or "an unknown machine" for machine in rows["machine"]})
     return f"shipped: runs of commit {', '.join(commits)} on {'; '.join(machines)}"
 
 

@@ -9,14 +9,78 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
+from runs.config import groups
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
-from runs.tables.papers.printed import Erratum, Value
-from runs.tables.verdicts import STATUSES, Finding, Verdict, VerdictStatus
+from runs.tables.keys import Config
+from runs.tables.papers.published import Cause, Erratum, Value
 
-Config = EvaluateConfig | ClusterConfig | FairConfig
-"""Config of a cell: few-shot tasks, a clustering, or a fair clustering along a path of weights."""
+VerdictStatus = Literal[
+    "reproduced", "above", "below", "other protocol", "not run", "cannot run here", "no target", "not printed"
+]
+STATUSES: tuple[VerdictStatus, ...] = get_args(VerdictStatus)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on a cell, in the printed unit.
+
+    Attributes:
+        status: reproduced, above or below (as numbers, whichever is better); other protocol: the result has another
+            setting; not run: it can be run, even if the paper leaves it empty; cannot run here; no target: the printed
+            number cannot be compared with; not printed: it was run, and the paper leaves it empty.
+        why: the keys that differ, what is missing, or the interval that decided.
+        difference: result minus target; NaN without a result or a target.
+        cause: of above or below, why the result differs (`runs/published/causes.yaml`); None if it was not looked for.
+    """
+
+    status: VerdictStatus
+    why: str = ""
+    difference: float = math.nan
+    cause: Cause | None = None
+
+
+ClaimStatus = Literal["holds", "tie", "fails", "not run"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The status of a claim in one setting.
+
+    Attributes:
+        claim: the statement.
+        source: where it is made.
+        setting: the column, columns or data set that it was checked on; empty where it was not run.
+        status: holds, tie or fails; not run where the table has the methods but not their runs.
+        evidence: the numbers.
+    """
+
+    claim: str
+    source: str
+    setting: str
+    status: ClaimStatus
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Largest deviation that still counts as reproduced: an absolute difference in the printed unit, or a factor.
+
+    Attributes:
+        alone: whether intervals are left out, because the print has the same queries.
+    """
+
+    absolute: float = 0.0
+    factor: float = 1.0
+    alone: bool = False
+
+    def holds(self, value: float, target: float) -> bool:
+        """Whether the two differ by no more than the tolerance."""
+        if abs(value - target) <= self.absolute:
+            return True
+        low, high = sorted((value, target))
+        return self.factor > 1 and low > 0 and high <= self.factor * low
 
 
 @dataclass(frozen=True)
@@ -150,7 +214,7 @@ class Cell:
     @property
     def value(self) -> float:
         """Mean over seeds; NaN without runs."""
-        return sum(r.value for r in self.results) / len(self.results) if self.results else math.nan
+        return _mean([result.value for result in self.results])
 
     @property
     def half_width(self) -> float:
@@ -167,7 +231,7 @@ class Cell:
     @property
     def as_printed(self) -> float:
         """Mean over seeds of the metric by which the paper scored; NaN where that is the metric of the column."""
-        return sum(r.as_printed for r in self.results) / len(self.results) if self.results else math.nan
+        return _mean([result.as_printed for result in self.results])
 
     @property
     def compared(self) -> float:
@@ -214,9 +278,14 @@ class Table:
         return self.name.replace("/", "-").replace("@", "-")
 
     @property
-    def from_paper(self) -> bool:
-        """Whether it is compared with printed numbers."""
-        return any(cell.published for cell in self.cells.values())
+    def is_paper(self) -> bool:
+        """Whether it is a paper's table, on the paper's data or on others."""
+        return is_paper(self.name)
+
+    @property
+    def compares(self) -> bool:
+        """Whether it is compared with printed numbers: a paper's table, but not on another benchmark."""
+        return self.is_paper and "@" not in self.name
 
     @property
     def missing(self) -> list[Cell]:
@@ -238,7 +307,8 @@ class Table:
         """What the cells have in common, with the numbers of tasks and seeds of the runs."""
         filled = [cell for cell in self.cells.values() if cell.results]
         configs = [cell.few_shot for cell in self.cells.values()]
-        asked = [] if self.from_paper else [config.tasks for config in configs if config and config.tasks]
+        printed = any(cell.published for cell in self.cells.values())
+        asked = [] if printed else [config.tasks for config in configs if config and config.tasks]
         counts = sorted({result.tasks for cell in filled for result in cell.results if result.tasks} or set(asked))
         seeds = sorted({len(cell.results) for cell in filled} or {1})
         parts = [self.about]
@@ -246,7 +316,7 @@ class Table:
             parts.append(f"{_range(counts)} task{'' if counts[-1] == 1 else 's'} a seed")
         if seeds[-1] > 1:
             parts.append(f"{_range(seeds)} seeds")
-        of_tasks = any(configs) and not self.from_paper
+        of_tasks = any(configs) and not printed
         words = {"%": "accuracy in %" if of_tasks else "values in %"}
         words["s"] = "seconds a task" if of_tasks else "times in seconds"
         shown = [words[unit] for unit in dict.fromkeys(column.unit for column in self.columns) if unit in words]
@@ -258,3 +328,13 @@ class Table:
 
 def _range(counts: Sequence[int]) -> str:
     return f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def is_paper(name: str) -> bool:
+    """Whether a table's name is of the form WORK/NUMBER, with or without @BENCHMARK."""
+    is_file = name.endswith((".yaml", ".yml"))
+    return "/" in name and not is_file and name.partition("@")[0] not in groups.names("experiment")

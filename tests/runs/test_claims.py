@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.config.configs import EvaluateConfig, parse
-from runs.tables.claims.few_shot import CLAIMS, check
-from runs.tables.claims.gains import Gain
+from runs.tables.claims.few_shot import CLAIMS, Gain, check
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
 
 TASKS = 400

@@ -10,14 +10,13 @@ from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.given_features import given_bank
 from runs.stages.pipeline import evaluation
-from runs.tables.filling import filled
+from runs.tables.filling import Record
 from runs.tables.judging import judge
-from runs.tables.keys import result_keys
+from runs.tables.keys import settings_of
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.published import published_table
 from runs.tables.papers.recipe import recipe_of
-from runs.tables.table import Cell, Column, SeedResult
-from runs.tables.verdicts import Tolerance
+from runs.tables.table import Cell, Column, SeedResult, Tolerance
 
 ENCODERS = ("clip_rn50", "clip_vitb32", "clip_vitl14", "georsclip_vitb32", "remoteclip_vitb32", "skyclip50_vitl14")
 PROMPTS = 106
@@ -75,9 +74,9 @@ def test_an_experiment_says_which_folder_it_needs(store, tmp_path, monkeypatch, 
 def test_single_prompts_are_other_runs_of_one_file(folder, store, tracker):
     table = paper_table("rs_transclip/2", [f"features_root={folder}", f"results={store.root}", "device=cpu"])
     assert [config.prompt for config in table.configs[::2]] == list(range(PROMPTS))
-    assert len({json.dumps(result_keys(config)) for config in table.configs}) == 2 * PROMPTS
+    assert len({json.dumps(settings_of(config)) for config in table.configs}) == 2 * PROMPTS
     evaluation(table.configs[:4], store, tracker)
-    found = judged(filled(table, tracker))
+    found = judged(Record.of(table, tracker).filled(table))
     assert [len(cell.results) for cell in list(found.cells.values())[:6]] == [1, 1, 1, 1, 0, 0]
     assert {cell.verdict.status for cell in list(found.cells.values())[4:]} == {"not run"}, "no near run of a prompt"
     assert not any(cell.differs for cell in found.cells.values())

@@ -13,9 +13,9 @@ from runs.config.configs import ClusterConfig, parse
 from runs.stages.clustering.stage import clustering
 from runs.tables.claims.clustering import check
 from runs.tables.evidence import look_up
+from runs.tables.filling import Record
 from runs.tables.grid import clusterings_table
 from runs.tables.papers.paper import paper_table
-from runs.tables.run_files import RunFiles
 from runs.tables.table import SeedResult
 from tests.runs.records import copy_results
 from tests.runs.test_entropy_claims import trials
@@ -80,7 +80,7 @@ def found_as(name, values):
 def test_claims_are_checked_on_what_labels_select(slk, kmeans, status, tracker):
     key = "acc_hungarian"
     values = {("slk_mean_shift", key): (0.1, slk), ("kmeans", key): (0.9, kmeans)}
-    findings = check(found_as("thesis/2.2", values), RunFiles(tracker).trials)
+    findings = check(found_as("thesis/2.2", values), Record([], tracker).trials)
     (found,) = [f for f in findings if f.claim == "on MNIST slk_mean_shift is 0.15 above K-means in accuracy"]
     assert found.status == status
     assert f"{slk - kmeans:+.3f}" in found.evidence

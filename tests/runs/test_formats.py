@@ -13,22 +13,21 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from runs.console import output as console
-from runs.tables.formats import FILES, numbers, records, terminal
-from runs.tables.papers.printed import Value
-from runs.tables.papers.published import published_names
-from runs.tables.table import Cell, Column, SeedResult
-from runs.tables.verdicts import Verdict
+from runs.tables import formats, layout
+from runs.tables.formats import FILES
+from runs.tables.papers.published import Value, published_names
+from runs.tables.table import Cell, Column, SeedResult, Verdict
 from tests.runs.made_up import FINDINGS, config, filled, hostile
 from tests.runs.pages import Reader, squeezed
 
-UNMARKED = dict.fromkeys(terminal.RAISED.values())  # without the marks of footnotes
+UNMARKED = dict.fromkeys(formats.RAISED.values())  # without the marks of footnotes
 everything = pytest.mark.parametrize("name", published_names())
 SHARE = 0.3  # of cells with a run
 
 
 def shown(table, width, monkeypatch, capsys):
     monkeypatch.setattr(console, "WIDE", width)
-    terminal.show(table, console.Console())
+    formats.show(table, console.Console())
     return capsys.readouterr().out
 
 
@@ -36,12 +35,12 @@ def facts(table):
     """What every format has to show: the print, the number found, its difference and verdict."""
     for (row, column), cell in table.cells.items():
         yield row.name
-        yield numbers.as_printed(cell.published)
+        yield cell.published.printed if cell.published else "-"
         if cell.results:
-            yield numbers.measured(table, cell, column)
-            yield numbers.difference(cell, column)
+            yield layout.measured(table, cell, column)
+            yield layout.difference(cell, column)
         if cell.published and cell.published.corrected is not None:
-            yield numbers.corrected(cell.published)
+            yield layout.corrected(cell.published)
         if cell.verdict:
             yield cell.verdict.status
     yield from (erratum.text for erratum in table.errata)
@@ -85,7 +84,7 @@ def flat(tokens):
 def test_records_are_the_cells(name):
     table = filled(name, SHARE)
     written = list(csv.DictReader(io.StringIO(FILES["csv"](table))))
-    as_json = json.loads(json.dumps(records.as_json(table), allow_nan=False))
+    as_json = json.loads(json.dumps(formats.as_json(table), allow_nan=False))
     assert len(written) == len(as_json["cells"]) == len(table.cells)
     for line, record, ((row, column), cell) in zip(written, as_json["cells"], table.cells.items(), strict=True):
         assert list(line) == list(record)
@@ -111,7 +110,7 @@ def test_on_another_benchmark_nothing_is_held_against_the_print():
             assert share or not re.search(r"\d\d\.\d\d", text)
             assert "corrected" not in text
             assert "other protocol" in text if share else "not run" in text
-        for record in records.records(table):
+        for record in formats.records(table):
             assert record["published"] is record["difference"] is None
             assert record["verdict"] in ("other protocol", "not run")
 
@@ -122,7 +121,7 @@ def test_what_was_found_has_the_digits_of_the_print(value, decimals):
     cell = Cell(
         config(), results=(SeedResult(0, value, math.nan, 1, "r"),), published=Value(value, printed, None, "own")
     )
-    found = numbers.measured(hostile(["a"], ["b"]), cell, Column("x", unit=""))
+    found = layout.measured(hostile(["a"], ["b"]), cell, Column("x", unit=""))
     assert float(found) == float(printed)
     assert len(found.partition(".")[2]) == decimals
 
@@ -130,9 +129,9 @@ def test_what_was_found_has_the_digits_of_the_print(value, decimals):
 def test_numbers_are_in_the_unit_of_their_column():
     cell = Cell(config(), results=(SeedResult(0, 0.7149, 0.0123, 100, "r"),))
     table = hostile(["a"], ["b"])
-    assert numbers.measured(table, cell, Column("x", unit="%")) == "71.49 ± 1.23"
-    assert numbers.measured(table, cell, Column("x", unit="s")) == "0.7149 ± 0.0123"
-    assert numbers.measured(table, Cell(None), Column("x")) == "not run"
+    assert layout.measured(table, cell, Column("x", unit="%")) == "71.49 ± 1.23"
+    assert layout.measured(table, cell, Column("x", unit="s")) == "0.7149 ± 0.0123"
+    assert layout.measured(table, Cell(None), Column("x")) == "not run"
 
 
 @given(st.floats(-1, 1).filter(lambda value: abs(value) > 1e-9), st.integers(0, 3))
@@ -140,6 +139,6 @@ def test_a_difference_that_counts_is_not_shown_as_none(difference, decimals):
     printed = Value(1.0, f"{1:.{decimals}f}", None, "own")
     for status in ("above", "reproduced"):
         cell = Cell(config(), published=printed, verdict=Verdict(status, difference=difference))
-        shown = float(numbers.difference(cell, Column("x", unit="")))
+        shown = float(layout.difference(cell, Column("x", unit="")))
         assert (shown != 0) >= (status == "above")
         assert shown == pytest.approx(difference, abs=0.5 * 10**-decimals + 1e-12)

@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from runs.tables.formats import FILES, latex
-from runs.tables.formats import html as html_format
+from runs.tables.formats import FILES, latex_text
 from tests.runs.made_up import hostile
 from tests.runs.pages import Reader, squeezed
 
@@ -55,8 +54,8 @@ def test_markdown_shows_names_as_they_are(texts):
 @settings(deadline=None)
 @given(names)
 def test_html_shows_names_as_they_are(texts):
-    page = Reader(html_format.page(hostile(texts, texts)))
-    known = Reader(html_format.page(hostile(["a", "b", "c"], ["a", "b", "c"])))
+    page = Reader(FILES["html"](hostile(texts, texts)))
+    known = Reader(FILES["html"](hostile(["a", "b", "c"], ["a", "b", "c"])))
     assert {tag for tag, _ in page.tags} <= {tag for tag, _ in known.tags}
     for name in texts:
         assert squeezed(name) in squeezed(page.text)
@@ -71,7 +70,7 @@ def test_csv_holds_names_as_they_are(texts):
 
 @given(st.one_of(printable, special))
 def test_latex_is_left_with_no_sign_of_its_own(text):
-    told = latex.escape(text)
+    told = latex_text(text)
     assert told.isascii()
     bare = re.sub(r"\$[^$]*\$|\\[a-zA-Z]+\{?\}?|\\['`^\"~]|\\[{}$&#_%]|[{}]", "", told)
     assert not set(bare) & set('\\$&#_%^<>|"')

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from runs.tables.formats import latex
+from runs.tables.formats import PACKAGES, latex
 from runs.tables.papers.published import published_names
 from tests.runs.made_up import SHARES, filled, hostile
 
@@ -16,7 +16,7 @@ OVERFULL = 1.0  # points that a line of LaTeX may stick out
 
 def compiled(tmp_path, tables):
     """The log of a document of these tables."""
-    packages = "".join(f"\\usepackage{{{package}}}\n" for package in latex.PACKAGES)
+    packages = "".join(f"\\usepackage{{{package}}}\n" for package in PACKAGES)
     body = "\\clearpage\n".join(tables)
     text = f"\\documentclass{{article}}\n{packages}\\begin{{document}}\n{body}\\end{{document}}\n"
     (tmp_path / "all.tex").write_text(text)
@@ -30,7 +30,7 @@ def compiled(tmp_path, tables):
 
 
 def test_every_table_compiles_within_its_page(tmp_path):
-    log = compiled(tmp_path, [latex.latex(filled(name, share)) for name in published_names() for share in SHARES])
+    log = compiled(tmp_path, [latex(filled(name, share)) for name in published_names() for share in SHARES])
     assert max(map(float, re.findall(r"Overfull \\hbox \((\d+\.\d+)pt", log)), default=0) <= OVERFULL
 
 
@@ -38,4 +38,4 @@ def test_any_name_compiles(tmp_path):
     signs = [*range(32, 127), *range(0xA0, 0x250), *range(0x370, 0x400), *range(0x2000, 0x2300), 0x1F600]
     text = "".join(map(chr, signs))
     names = [text[i : i + 8] for i in range(0, len(text), 8)]
-    compiled(tmp_path, [latex.latex(hostile(names, names[:2]))])
+    compiled(tmp_path, [latex(hostile(names, names[:2]))])

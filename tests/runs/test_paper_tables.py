@@ -12,14 +12,12 @@ from clustering.foundation.errors import InputError
 from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.tables.best import with_best
+from runs.tables.evidence import with_best
 from runs.tables.judging import judge
 from runs.tables.papers.paper import paper_table
-from runs.tables.papers.printed import Value
-from runs.tables.papers.published import published_names, published_table
+from runs.tables.papers.published import Value, published_names, published_table
 from runs.tables.papers.recipe import recipe_of
-from runs.tables.table import Cell, Column, Row, SeedResult, Table
-from runs.tables.verdicts import STATUSES, Tolerance
+from runs.tables.table import STATUSES, Cell, Column, Row, SeedResult, Table, Tolerance
 
 
 @pytest.mark.parametrize("name", published_names())
@@ -64,7 +62,7 @@ def test_mistakes(name, settings, words):
         ("alll: {way: 5}", "all"),
         ("rows: {SimpelShot: {strategy: simpleshot}}", "SimpleShot"),
         ("columns: {mini-ImageNet: {benchmark: mini}}", "miniImageNet"),
-        ("instead: {SimpleShot: no}", "instead: SimpleShot must be text"),
+        ("instead: {SimpleShot: no}", "instead, SimpleShot: should be a valid string"),
     ],
 )
 def test_a_wrong_recipe_names_the_file_and_the_right_word(tmp_path, monkeypatch, text, words):

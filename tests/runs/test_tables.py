@@ -7,13 +7,15 @@ import pytest
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import RunRow, config_tags, read_runs
 from runs.stages.pipeline import evaluation
-from runs.tables.filling import Record, filled
+from runs.tables.filling import Record
 from runs.tables.grid import table_of
+from runs.tables.keys import cell_keys
 from runs.tables.table import Cell, SeedResult
 
 
 def read_table(name, configs, tracker):
-    return filled(table_of(name, configs), tracker)
+    table = table_of(name, configs)
+    return Record.of(table, tracker).filled(table)
 
 
 def missing(table):
@@ -54,11 +56,13 @@ def test_the_newest_run_wins_and_the_other_is_named(recorded, trained, tracker, 
 def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
     def runs_of(*keys):
         configs = parse(EvaluateConfig, ["strategy=simpleshot", *keys])
-        params = [{name: str(value) for name, value in config.flat().items()} for config in configs]
-        return [
-            RunRow(f"run{i}", "", "evaluate/glyphs", 0, None, "FINISHED", of_run, {"accuracy": 0.5}, {"data": "x"}, "")
-            for i, of_run in enumerate(params)
-        ]
+        rows = []
+        for i, config in enumerate(configs):
+            params, tags = {"seed": str(config.seed)}, {"data": "x", "cell": cell_keys(config)}
+            rows.append(
+                RunRow(f"run{i}", "", "evaluate/glyphs", 0, None, "FINISHED", params, {"accuracy": 0.5}, tags, "")
+            )
+        return rows
 
     def filling(runs, *keys):
         table = table_of("t", parse(EvaluateConfig, ["strategy=simpleshot", *keys]))

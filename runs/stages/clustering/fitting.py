@@ -12,10 +12,9 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from runs.cache import Entry
 from runs.config.cluster import ClusterConfig
-from runs.config.overrides import write
 from runs.record.tracked_run import TrackedRun
 from runs.stages.clustering.results import TRIALS, Clustered, Trials
-from runs.stages.clustering.selections import selection_of
+from runs.stages.clustering.selections import selection_for
 from runs.stages.clustering.trials import Known, fit_all, known_of
 from runs.stages.lineage import short
 from runs.stages.points import Points, PointsStage
@@ -44,8 +43,10 @@ class ClusteringStage(PointsStage):
         """Return the stage of a config; raises InputError for a wrong value or missing files."""
         own = selection_for(config)
         chosen = None if own is None else [own.trials, own.share, *map(dict, own.settings)]
-        tags = {"selected_from": tried(own), **cls.more_tags}
-        return cls(selection=own, **cls.described("cluster", config, config.result_keys(), {"selection": chosen}, tags))
+        return cls(
+            selection=own,
+            **cls.described("cluster", config, config.result_keys(), {"selection": chosen}, cls.more_tags),
+        )
 
     def read(self) -> "Dataset":
         from clustering.datasets.dataset import check
@@ -116,14 +117,3 @@ def described(data: "Dataset") -> dict[str, float]:
         _, sizes = np.unique(data.labels, return_counts=True)
         found |= {"classes": len(sizes), "imbalance": float(sizes.max() / sizes.min())}
     return found
-
-
-def tried(selection: Selection | None) -> str:
-    """Return the settings from which labels select, as text; empty without a selection."""
-    return "" if selection is None else write(tuple(map(str, map(dict, selection.settings))))
-
-
-def selection_for(config: ClusterConfig) -> Selection | None:
-    """Return the selection by labels; None if labels or pairs are given to the method, or it learns features."""
-    informed = config.asked_labels() is not None or config.links is not None or config.coarse is not None
-    return None if config.learns or informed else selection_of(config)

@@ -19,6 +19,12 @@ from runs.config.yaml_files import read
 FORM = {"trials": Annotated[int, Within(1, 10_000)], "share": Annotated[float, Within(0, 1)]}
 
 
+def selection_for(config: ClusterConfig) -> Selection | None:
+    """Return the selection by labels; None if labels or pairs are given to the method, or it learns features."""
+    informed = config.asked_labels() is not None or config.links is not None or config.coarse is not None
+    return None if config.learns or informed else selection_of(config)
+
+
 def selection_of(config: ClusterConfig) -> Selection | None:
     """Return the settings among which labels select for the method of a config; None with selection=null."""
     if config.selection is None:

@@ -7,10 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from clustering.foundation.errors import unknown
 from runs.config.source import freeze
-from runs.tables.papers.printed import Value
-from runs.tables.papers.published import read_published
-from runs.tables.table import Cell, SeedResult, Table
-from runs.tables.verdicts import ClaimStatus, Finding
+from runs.tables.papers.published import Value, read_published
+from runs.tables.table import Cell, ClaimStatus, Finding, SeedResult, Table
 
 File = TypeVar("File")
 Found = Iterator[tuple[ClaimStatus, str]]

@@ -12,8 +12,7 @@ from runs.config.configs import ClusterConfig
 from runs.stages.clustering.results import Trials
 from runs.tables.claims import entropy
 from runs.tables.claims.claim import Claim, Found, Results, check_by_dataset, published_claims
-from runs.tables.table import Cell, SeedResult, Table
-from runs.tables.verdicts import ClaimStatus, Finding
+from runs.tables.table import Cell, ClaimStatus, Finding, SeedResult, Table
 
 SHOWN = 0.005
 """Differences of NMI and accuracy below this are ties."""

@@ -11,7 +11,7 @@ import numpy as np
 from clustering.evaluation.protocol import ACCURACY
 from runs.stages.clustering.results import Trials
 from runs.tables.claims.claim import Claim, Found, Results
-from runs.tables.verdicts import ClaimStatus
+from runs.tables.table import ClaimStatus
 
 ORDERS = (0.1, 0.5, 1.0, 5.0, 1000.0)
 SURE = 2.0

@@ -11,8 +11,7 @@ import numpy as np
 
 from runs.stages.fair.results import Floats, TradeOff
 from runs.tables.claims.claim import Claim, Found, Results, check_by_dataset, published_claims
-from runs.tables.table import Cell, SeedResult, Table
-from runs.tables.verdicts import ClaimStatus, Finding
+from runs.tables.table import Cell, ClaimStatus, Finding, SeedResult, Table
 
 SHOWN = 0.005
 """Largest difference of equal errors, and largest relative difference of equal objectives."""

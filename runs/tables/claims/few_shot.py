@@ -9,14 +9,65 @@ with several benchmarks or networks is checked on each of them.
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from fsl.evaluation.scores import Evaluation
 from runs.tables.claims.claim import Claim, check_claims, published_claims
-from runs.tables.claims.gains import BySeed, Gain, gain
-from runs.tables.keys import file_names, result_keys
-from runs.tables.table import Cell, Table
-from runs.tables.verdicts import ClaimStatus, Finding
+from runs.tables.keys import settings_of
+from runs.tables.table import Cell, ClaimStatus, Finding, Table
+
+BySeed = Mapping[int, Evaluation]
+"""The tracked runs of a cell, task by task."""
+Z = 1.96  # of a 95 % interval; 10,000 tasks need no bootstrap
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A mean, or the difference of two, with its standard error. Fractions."""
+
+    value: float
+    error: float
+
+    def __sub__(self, other: "Gain") -> "Gain":
+        """The difference of two independent ones."""
+        return Gain(self.value - other.value, math.hypot(self.error, other.error))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval."""
+        return self.value - Z * self.error, self.value + Z * self.error
+
+    def above(self, bound: float = 0.0) -> ClaimStatus:
+        """Whether it lies above `bound`: holds, fails, or a tie where the interval holds the bound."""
+        low, high = self.interval
+        if low > bound:
+            return "holds"
+        return "fails" if high < bound else "tie"
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{100 * self.value:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})"
+
+
+def gain(better: BySeed, than: BySeed | None = None) -> Gain | None:
+    """Mean over the seeds that both have, of the mean over tasks of the one's accuracy less the other's, which were
+    given the same tasks; without another, of the one's accuracy. None where they have no seed in common, or other
+    tasks."""
+    seeds = sorted(better.keys() & (better if than is None else than).keys())
+    values = []
+    for seed in seeds:
+        units = better[seed].by_unit
+        other = np.zeros_like(units) if than is None else than[seed].by_unit
+        if units.shape != other.shape:
+            return None
+        values.append(units - other)
+    if not values:
+        return None
+    variances = [float(units.var()) / len(units) for units in values]
+    return Gain(float(np.mean([units.mean() for units in values])), math.sqrt(sum(variances)) / len(values))
+
 
 COLLAPSE = 0.10
 """A larger loss of accuracy is a collapse; the published loss of PT-MAP under Dirichlet queries is 0.17."""
@@ -111,9 +162,8 @@ def _settings(table: Table) -> dict[str, dict[str, dict[str, Cell]]]:
         config = cell.few_shot
         if config is None or column.metric != "accuracy":
             continue
-        keys, name = result_keys(config), f"{config.benchmark.name}/{config.backbone.name}"
-        if config.features is not None:
-            name = keys["features"] = file_names(config.features)
+        keys = settings_of(config)
+        name = keys.get("features", f"{config.benchmark.name}/{config.backbone.name}")
         apart = ("strategy", "sampler", "tuning", "tasks", "audit", "prompt")
         setting = tuple(sorted((key, text) for key, text in keys.items() if key.partition(".")[0] not in apart))
         if setting not in names:

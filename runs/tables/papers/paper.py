@@ -16,20 +16,21 @@ from runs.config import groups
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import weights_name
 from runs.tables.judging import judge
-from runs.tables.keys import differences, keys_by_name, keys_of
-from runs.tables.papers.printed import PublishedColumn, PublishedRow, PublishedTable, Value
-from runs.tables.papers.published import causes, errata, published_table
+from runs.tables.keys import cell_key, differences, settings_of
+from runs.tables.papers.published import (
+    PublishedColumn,
+    PublishedRow,
+    PublishedTable,
+    Value,
+    causes,
+    errata,
+    published_table,
+)
 from runs.tables.papers.recipe import WEIGHT, Recipe, Settings, recipe_of
 from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
 
 SMALL = "conv4"  # the network of a table on another benchmark
 SMALL_CLUSTERING = "small_cnn"  # the network of a table of clusterings on another data set, if the paper's has one
-
-
-def is_paper(name: str) -> bool:
-    """Whether a table's name is of the form WORK/NUMBER, with or without @BENCHMARK."""
-    is_file = name.endswith((".yaml", ".yml"))
-    return "/" in name and not is_file and name.partition("@")[0] not in groups.names("experiment")
 
 
 def judged(table: Table) -> Table:
@@ -180,7 +181,7 @@ def _place(
             reason = str(plain).partition(";")[0].replace(f"experiment {printed.name}: ", "")
             return _Place(Cell(None, reason, published=value))
         return _Place(Cell(None, str(configs), published=value), refusal=configs)
-    if len({tuple(keys_of(config).items()) for config in configs}) > 1:
+    if len(set(map(cell_key, configs))) > 1:
         several = InputError(
             f"{printed.name}: a cell takes one value of each key but the seed; make a table of your own "
             "(configs/experiment) to compare several"
@@ -192,7 +193,7 @@ def _place(
         pairs = (setting.partition("=")[::2] for setting in typed)
         differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
     else:
-        differs += differences(keys_by_name(configs[0]), keys_by_name(plain[0]))
+        differs += differences(settings_of(configs[0]), settings_of(plain[0]))
     on_path = None if variant else recipe.on_path(row, column, configs[0])
     scored = _in_words(on_path, recipe.metric(column)) if on_path else recipe.scoring(row, column)
     needs = _needs(configs[0], "" if variant else recipe.needs)

@@ -1,27 +1,296 @@
-"""The papers' tables, figures, errata and causes of differences, read from `runs/published/`.
+"""The papers' tables, figures, errata and causes of differences: the files of `runs/published/`, checked by pydantic.
 
     table = published_table("thesis/4.1")
     table.values[18, 0].value, table.values[18, 0].corrected  # LaplacianShot on ResNet-18, 1-shot: 72.11, 70.74
 
-How a cell is run here is in `configs/table/`. `runs/published/table.schema.json` describes the files of tables;
-`runs.tables.papers.published_files` reads and checks them.
+How a cell is run here is in `configs/table/`. `runs/published/table.schema.json` describes the files of tables for
+editors. Every error names the file and the row.
 """
 
+import dataclasses
 import importlib.resources
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass as plain
+from dataclasses import field
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from clustering.foundation.errors import InputError, unknown
-from runs.tables.papers.printed import Cause, Erratum, PublishedFigure, PublishedTable, Statement
-from runs.tables.papers.published_files import build, cause_from, erratum_from, table_from
 
 NAME = re.compile(r"[a-z_][a-z0-9_]*/[0-9A-Z][0-9A-Z.]*")  # WORK/NUMBER
 FOLDER = importlib.resources.files("runs") / "published"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader in C, if available, takes a tenth of the time
+STRICT = ConfigDict(extra="forbid")
+NO_NUMBER = ("-", "N/A", "")  # printed in place of a number; null in a file means a dash
+NUMBER, BESIDE = r"(?P<about>~?)(?P<value>-?\d+(?:\.\d+)?(?:e-?\d+)?)", r"(?P<beside>\d+(?:\.\d+)?)"
+FORMS = {  # by the interval of the table: the form of a number, and an example
+    "none": (re.compile(f"{NUMBER}(?P<beside>)"), "49.61"),
+    "ci95": (re.compile(f"{NUMBER}(?: ± {BESIDE})?"), "49.61 ± 0.92"),
+    "std": (re.compile(rf"{NUMBER}(?: \({BESIDE}\))?"), "62 (3.5)"),
+}
+Text = Annotated[str, Field(min_length=1)]
+Kind = Literal["own", "rerun", "quoted", "unclear"]
+"""Origin of a number: the work's own method, a rival run by the authors, copied from elsewhere, or unclear."""
+T = TypeVar("T")
+
+
+@plain(frozen=True)
+class Value:
+    """One printed number.
+
+    Attributes:
+        value: the number, in the unit of its column.
+        printed: the number as printed, with its interval; a power of ten in e-form.
+        half_width: the number printed beside it, of the kind in the table's `interval`; None without one.
+        kind: origin of the number.
+        note: a remark on this number.
+        errata: ids of its known errors.
+        corrected: the number to compare with instead, in the same unit; None if the printed one holds.
+        corrected_half_width: as `half_width`, for `corrected`.
+        corrected_source: the table that prints the corrected number, such as "slk_fewshot/II".
+        target: whether runs may be compared with it; if not, one of the errata says why.
+    """
+
+    value: float
+    printed: str
+    half_width: float | None
+    kind: Kind
+    note: str = ""
+    errata: tuple[str, ...] = ()
+    corrected: float | None = None
+    corrected_half_width: float | None = None
+    corrected_source: str = ""
+    target: bool = True
+
+    @property
+    def resolution(self) -> float:
+        """Half a unit of the last printed digit."""
+        digits = re.search(r"\d+(?:\.(\d+))?(?:e([-+]?\d+))?", self.printed)
+        return 0.5 * 10.0 ** (int(digits[2] or 0) - len(digits[1] or "")) if digits else 0.0
+
+
+@dataclass(frozen=True, config=STRICT)
+class PublishedColumn:
+    """One column. A printed column of two metrics is two columns that differ in `metric`.
+
+    Attributes:
+        group: the heading above several columns; "" without one.
+        name: the heading.
+        metric: accuracy, nmi, acc_hungarian, ari, seconds, objective ..., named as in the record if it is there.
+        unit: "%", "s" or "".
+        better: which direction is better; None for descriptions, such as a number of samples.
+        kind: origin of its numbers, if columns are methods; else None.
+    """
+
+    name: str
+    metric: str
+    better: Literal["higher", "lower"] | None
+    group: str = ""
+    unit: Literal["", "%", "s"] = ""
+    kind: Kind | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
+class PublishedRow:
+    """One row.
+
+    Attributes:
+        group: what several rows have in common, such as the network; "" without one.
+        name: the method, or what is described.
+        kind: origin of its numbers; None if the column says it.
+        cite: the source that the work cites for it.
+        note: a remark for the reader.
+        column_groups: groups of columns in which it has cells; empty for all.
+    """
+
+    name: str
+    kind: Kind | None = None
+    group: str = ""
+    cite: str = ""
+    note: str = ""
+    column_groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, config=STRICT)
+class Place:
+    """Cells of a table, or figures. A cell belongs to it if every list that is not empty names its row or column."""
+
+    table: str = ""
+    row_groups: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    column_groups: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], ...]:
+        """The named groups of rows, rows, groups of columns, columns and metrics."""
+        return self.row_groups, self.rows, self.column_groups, self.columns, self.metrics
+
+    def holds(self, row: PublishedRow, column: PublishedColumn) -> bool:
+        """Whether the cell of this row and column of its table belongs to it."""
+        headings = (row.group, row.name, column.group, column.name, column.metric)
+        return all(not names or name in names for names, name in zip(self.names, headings, strict=True))
+
+
+@dataclass(frozen=True, config=STRICT)
+class Erratum:
+    """A known error of the print, or a caveat.
+
+    Attributes:
+        id: "E01" and so on; "C1" and so on for caveats.
+        severity: its importance for comparisons.
+        text: what is wrong, why, and what to do about it.
+        where: the cells or figures.
+        target: False if runs must not be compared with the numbers.
+    """
+
+    id: str
+    severity: Literal["high", "medium", "low", "caveat"]
+    text: str
+    where: tuple[Place, ...]
+    target: bool = True
+
+
+@dataclass(frozen=True, config=STRICT)
+class Cause:
+    """Why results of this project differ from the print, for cells whose verdict is above or below.
+
+    Attributes:
+        id: "D01" and so on.
+        cause: what was found by changing one thing; "unknown" if it was looked for and not found.
+        evidence: the page or the command that shows it.
+        where: the cells.
+    """
+
+    id: str
+    cause: Text
+    evidence: Text
+    where: Annotated[tuple[Place, ...], Field(min_length=1)]
+
+    def holds(self, table: str, row: PublishedRow, column: PublishedColumn) -> bool:
+        """Whether it is about the cell of this row and column of a table."""
+        return any(place.table == table and place.holds(row, column) for place in self.where)
+
+    def __str__(self) -> str:
+        return f"cause of the difference: {self.cause.rstrip('.')} ({self.evidence})"
+
+
+@plain(frozen=True)
+class PublishedTable:
+    """One table of a work.
+
+    Attributes:
+        work: its short name, such as "thesis" or "slk_fewshot".
+        number: as printed, "4.1" or "II".
+        caption: what it shows, in our words.
+        columns, rows: in printed order.
+        values: (index of the row, index of the column) -> number.
+        missing: (index of the row, index of the column) -> what is printed instead of a number: "-", "N/A" or "".
+        errata: ids of the errata about it or its cells.
+        protocol: how the numbers were made, as far as the work says, by short keys.
+        interval: the numbers beside the values: half-widths of 95 % intervals, standard deviations, or none.
+        over: what the interval is taken over; None if the work does not say.
+        tasks: number of tasks behind a value, if there are any and the work says how many.
+        runs: number of runs behind a value, likewise.
+        remark: how the table was read from its source, if that was unclear.
+    """
+
+    work: str
+    number: str
+    caption: str
+    columns: tuple[PublishedColumn, ...]
+    rows: tuple[PublishedRow, ...]
+    values: Mapping[tuple[int, int], Value]
+    missing: Mapping[tuple[int, int], str]
+    errata: tuple[str, ...]
+    protocol: Mapping[str, str] = field(default_factory=dict)
+    interval: Literal["ci95", "std", "none"] = "none"
+    over: Literal["tasks", "runs"] | None = None
+    tasks: int | None = None
+    runs: int | None = None
+    remark: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name for `transduce table`: "thesis/4.1"."""
+        return f"{self.work}/{self.number}"
+
+    @property
+    def kind(self) -> Literal["results", "description", "formulas"]:
+        """Results of methods, a description of data or definitions, or formulas without any number."""
+        if not self.values:
+            return "formulas"
+        return "results" if any(column.better for column in self.columns) else "description"
+
+
+@dataclass(frozen=True, config=STRICT)
+class PublishedFigure:
+    """One figure of a work.
+
+    Attributes:
+        work, number: as for tables.
+        data_like: whether it is drawn from data or an equation, so that it can be drawn again; else a sketch.
+        shows: what it shows, in our words.
+        axes: the axes and panels; "" for sketches.
+        note: a remark for the reader.
+    """
+
+    work: str
+    number: str
+    data_like: bool
+    shows: str
+    axes: str = ""
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name for `transduce figure`: "thesis/4.1"."""
+        return f"{self.work}/{self.number}"
+
+
+@dataclass(frozen=True, config=STRICT)
+class RowFile(PublishedRow):
+    """A row with its numbers, one for each column that it has, digits as printed; None for a dash."""
+
+    values: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, config=STRICT)
+class Correction:
+    """Numbers that replace the printed ones of a row as targets (None keeps a printed one), the table that prints them,
+    and the erratum that says why."""
+
+    row: str
+    values: tuple[str | None, ...]
+    source: str
+    erratum: str
+    group: str = ""
+
+
+@dataclass(frozen=True, config=STRICT)
+class TableFile:
+    """The content of the file of a table; `PublishedTable` says what the fields mean."""
+
+    caption: Text
+    columns: tuple[PublishedColumn, ...]
+    rows: tuple[RowFile, ...]
+    protocol: Mapping[str, str] = field(default_factory=dict)
+    interval: Literal["ci95", "std", "none"] = "none"
+    over: Literal["tasks", "runs"] | None = None
+    tasks: Annotated[int, Field(ge=1)] | None = None
+    runs: Annotated[int, Field(ge=1)] | None = None
+    remark: str = ""
+    corrected: tuple[Correction, ...] = ()
+
+
+PARTS: Mapping[str, Any] = {"rows": RowFile, "columns": PublishedColumn, "corrected": Correction, "where": Place}
 
 
 def works() -> dict[str, str]:
@@ -45,24 +314,29 @@ def published_table(name: str) -> PublishedTable:
     return _table(name)
 
 
-def errata() -> dict[str, Erratum]:
+@cache
+def _table(name: str) -> PublishedTable:
+    return table_from(name, read_published(f"{name}.yaml"), errata())
+
+
+@cache
+def errata() -> Mapping[str, Erratum]:
     """All errata by id."""
-    return dict(_errata())
+    return {key: erratum_from(key, content) for key, content in read_published("errata.yaml").items()}
 
 
-def causes() -> dict[str, Cause]:
+@cache
+def causes() -> Mapping[str, Cause]:
     """All causes of differences by id."""
-    return dict(_causes())
+    return {key: cause_from(key, content) for key, content in read_published("causes.yaml").items()}
 
 
+@cache
 def figures() -> tuple[PublishedFigure, ...]:
     """All figures, in printed order."""
-    return tuple(build(PublishedFigure, entry, where) for entry, where in _by_work("figures.yaml"))
-
-
-def stated() -> tuple[Statement, ...]:
-    """The numbers that are only in the text."""
-    return tuple(build(Statement, entry, where) for entry, where in _by_work("stated.yaml"))
+    file = "figures.yaml"
+    entries = [{"work": work, **entry} for work, of_work in read_published(file).items() for entry in of_work]
+    return tuple(build(PublishedFigure, entry, f"runs/published/{file}, {entry['work']}") for entry in entries)
 
 
 @cache
@@ -77,30 +351,6 @@ def _works() -> dict[str, Any]:
     return works
 
 
-@cache
-def _errata() -> Mapping[str, Erratum]:
-    content = read_published("errata.yaml")
-    return {key: erratum_from(key, content[key], published_names()) for key in content}
-
-
-@cache
-def _causes() -> Mapping[str, Cause]:
-    content = read_published("causes.yaml")
-    tables = {name: published_table(name) for name in published_names()}
-    return {key: cause_from(key, content[key], tables) for key in content}
-
-
-@cache
-def _table(name: str) -> PublishedTable:
-    return table_from(name, read_published(f"{name}.yaml"), _errata(), published_names())
-
-
-def _by_work(file: str) -> list[tuple[dict[str, Any], str]]:
-    """The entries of a file that lists them by work, each with its work, and their place for messages."""
-    content = read_published(file)
-    return [({"work": work, **entry}, f"runs/published/{file}, {work}") for work in content for entry in content[work]]
-
-
 def read_published(file: str) -> dict[str, Any]:
     """The content of a file of `runs/published/`."""
     try:
@@ -110,3 +360,160 @@ def read_published(file: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"runs/published/{file}: must hold lines of the form `key: value`")
     return content
+
+
+def table_schema() -> dict[str, Any]:
+    """The JSON schema of the file of a table, which `runs/published/table.schema.json` has for editors."""
+    return {"title": "A table as a paper prints it", **TypeAdapter(TableFile).json_schema()}
+
+
+def build(kind: type[T], content: Any, where: str) -> T:
+    """An object from its fields in a file; lists become tuples.
+
+    Raises:
+        InputError: an unknown or missing key, or an invalid value; says where, as in "row 3 (MAML), kind".
+    """
+    try:
+        return TypeAdapter(kind).validate_python(content)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+    words, of, part = [where], content, kind
+    for key in wrong["loc"]:
+        of = of[key] if isinstance(of, Mapping | list | tuple) and (isinstance(key, int) or key in of) else of
+        if isinstance(key, int):
+            name = of.get("name", of.get("row")) if isinstance(of, Mapping) else None
+            words[-1] = f"{words[-1].removesuffix('s')} {key + 1}" + (f" ({name})" if name else "")
+        elif not key.startswith("function-"):
+            part = PARTS.get(key, part)
+            words.append(key)
+    if wrong["type"] == "unexpected_keyword_argument":
+        raise InputError(f"{', '.join(words[:-1])}: {unknown('key', words[-1], part.__dataclass_fields__)}")
+    said = wrong["msg"].removeprefix("Input ").lower()
+    raise InputError(f"{', '.join(words)}: {said}" + ("" if wrong["type"] == "missing_argument" else f", not {of!r}"))
+
+
+def erratum_from(key: str, content: Any) -> Erratum:
+    """An erratum from the content of the file under its id; the place of an unknown table is an InputError."""
+    where = f"runs/published/errata.yaml, {key}"
+    erratum = build(Erratum, {**content, "id": key}, where)
+    for place in erratum.where:
+        if place.table and place.table not in published_names():
+            raise InputError(f"{where}: {unknown('published table', place.table, published_names())}")
+    return erratum
+
+
+def cause_from(key: str, content: Any) -> Cause:
+    """A cause from the content of the file under its id; a place that no table has is an InputError."""
+    where = f"runs/published/causes.yaml, {key}"
+    cause = build(Cause, {**content, "id": key}, where)
+    for place in cause.where:
+        if place.table not in published_names():
+            raise InputError(f"{where}: {unknown('published table', place.table, published_names())}")
+        table = published_table(place.table)
+        _check_place(place, table.rows, table.columns, where)
+    return cause
+
+
+def table_from(name: str, content: Any, errata: Mapping[str, Erratum]) -> PublishedTable:
+    """A table from the content of its file; what is wrong is an InputError with the file and the row."""
+    file = f"runs/published/{name}.yaml"
+    read = build(TableFile, content, file)
+    columns = read.columns
+    _check_twice([(column.group, column.name, column.metric) for column in columns], f"{file}: column")
+    _check_twice([(row.group, row.name) for row in read.rows], f"{file}: row")
+    places = [(erratum, place) for erratum in errata.values() for place in erratum.where if place.table == name]
+    for erratum, place in places:
+        _check_place(place, read.rows, columns, f"runs/published/errata.yaml, {erratum.id}")
+    values, missing = {}, {}
+    for r, row in enumerate(read.rows):
+        where = f"{file}, row {r + 1} ({row.name})"
+        for c, text in _by_column(row, columns, where):
+            if text is None or text in NO_NUMBER:
+                missing[r, c] = "-" if text is None else text
+                continue
+            kinds = [kind for kind in (row.kind, columns[c].kind) if kind]
+            if len(kinds) != 1:
+                either = f"give either the row or the column a kind ({', '.join(get_args(Kind))})"
+                raise InputError(f"{where}, column {columns[c].name}: {either}")
+            own = [e for e, place in places if any(place.names) and place.holds(row, columns[c])]
+            number, half_width = _number(text, read.interval, where)
+            note, target = "printed as approximate" * text.startswith("~"), all(erratum.target for erratum in own)
+            ids = tuple(erratum.id for erratum in own)
+            values[r, c] = Value(number, text, half_width, kinds[0], note, ids, target=target)
+    values |= dict(_corrected(read, values, errata, file))
+    rows = tuple(build(PublishedRow, _fields(row, PublishedRow), file) for row in read.rows)
+    work, number_of_table = name.split("/")
+    cited = tuple(dict.fromkeys(erratum.id for erratum, _ in places))
+    own_fields = {"rows": rows, "values": values, "missing": missing, "errata": cited}
+    return PublishedTable(work, number_of_table, **(_fields(read, PublishedTable) | own_fields))
+
+
+def _fields(of: Any, kind: Any) -> dict[str, Any]:
+    """The values of the fields that an object has in common with a class."""
+    return {item.name: getattr(of, item.name) for item in dataclasses.fields(kind) if hasattr(of, item.name)}
+
+
+def _by_column(row: RowFile, columns: Sequence[PublishedColumn], where: str) -> Iterator[tuple[int, str | None]]:
+    """The numbers of a row, each with the index of its column."""
+    groups = {column.group for column in columns}
+    for group in row.column_groups:
+        if group not in groups:
+            raise InputError(f"{where}: {unknown('column group', group, groups)}")
+    own = [c for c, column in enumerate(columns) if not row.column_groups or column.group in row.column_groups]
+    if len(row.values) != len(own):
+        raise InputError(f"{where}: {len(row.values)} values for {len(own)} columns; null is a dash")
+    return zip(own, row.values, strict=True)
+
+
+def _corrected(
+    read: TableFile, values: Mapping[tuple[int, int], Value], errata: Mapping[str, Erratum], file: str
+) -> Iterator[tuple[tuple[int, int], Value]]:
+    """The values with a corrected target, by (row, column)."""
+    for i, entry in enumerate(read.corrected, 1):
+        where = f"{file}, corrected {i} ({entry.row})"
+        at = [r for r, row in enumerate(read.rows) if (row.group, row.name) == (entry.group, entry.row)]
+        if not at:
+            raise InputError(f"{where}: the table has no such row")
+        if entry.erratum not in errata:
+            raise InputError(f"{where}: {unknown('erratum', entry.erratum, errata)}")
+        if entry.source not in published_names():
+            raise InputError(f"{where}: {unknown('published table', entry.source, published_names())}")
+        for place, text in (((at[0], c), text) for c, text in enumerate(entry.values) if text is not None):
+            if place not in values:
+                raise InputError(f"{where}: has no number in column {place[1] + 1} to be corrected")
+            number, width = _number(text, read.interval, where)
+            target = {"corrected": number, "corrected_half_width": width, "corrected_source": entry.source}
+            yield place, dataclasses.replace(values[place], **target)
+
+
+def _number(text: str, interval: str, where: str) -> tuple[float, float | None]:
+    """The number, and the number beside it."""
+    form, example = FORMS[interval]
+    match = form.fullmatch(text)
+    if match is None:
+        fitting = [name for name, (other, _) in FORMS.items() if other.fullmatch(text)]
+        instead = f", or give the table interval: {fitting[0]}" if fitting else ""
+        raise InputError(f'{where}: {text!r} is no number of this table; write it like "{example}", in quotes{instead}')
+    return float(match["value"]), float(match["beside"]) if match["beside"] else None
+
+
+def _check_place(place: Place, rows: Sequence[PublishedRow], columns: Sequence[PublishedColumn], where: str) -> None:
+    known = {
+        "row group": {row.group for row in rows},
+        "row": {row.name for row in rows},
+        "column group": {column.group for column in columns},
+        "column": {column.name for column in columns},
+        "metric": {column.metric for column in columns},
+    }
+    for (kind, right), named in zip(known.items(), place.names, strict=True):
+        for name in named:
+            if name not in right:
+                raise InputError(f"{where}: {place.table}: {unknown(kind, name, right)}")
+    if not any(place.holds(row, column) for row in rows for column in columns):
+        raise InputError(f"{where}: {place.table}: no cell has that row and that column")
+
+
+def _check_twice(keys: Sequence[tuple[str, ...]], where: str) -> None:
+    for key in keys:
+        if keys.count(key) > 1:
+            raise InputError(f"{where} {' '.join(filter(None, key))} is there twice")

@@ -39,11 +39,8 @@ from runs.config.base import group_of
 from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConfig
 from runs.config.fair import METRICS
 from runs.config.yaml_files import read
-from runs.tables.papers.printed import STRICT, PublishedColumn, PublishedRow, PublishedTable
-from runs.tables.papers.published import published_table
-from runs.tables.papers.published_files import build
-from runs.tables.table import Config, OnPath
-from runs.tables.verdicts import Tolerance
+from runs.tables.papers.published import STRICT, PublishedColumn, PublishedRow, PublishedTable, build, published_table
+from runs.tables.table import Config, OnPath, Tolerance
 
 GROUP = "table"  # folder of configs/
 WEIGHT = "fairness_weight"
