@@ -32,7 +32,8 @@ from fsl.benchmarks.augmentation import Augmentation, normalise
 from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.listed import ListedBenchmark
 from fsl.machine import keep_freed_memory, resolve_device
-from fsl.training.base import Training, train
+from fsl.training.base import train
+from fsl.training.settings import Training
 
 Speed = tuple[float, float]
 """Images per second by the clock, and per second of processor time."""

@@ -22,10 +22,9 @@ from clustering.lengths import unit_rows
 from fsl.class_names import ClassNames
 from fsl.episodes import LOGIT_SCALE, Episodes, Strategy
 from fsl.extra.ridge import Labels, Ridge
-from fsl.extra.smoothed_ridge import SmoothedPoints, SmoothedRidge, lifted
+from fsl.extra.smoothed_ridge import FEW, SmoothedPoints, SmoothedRidge, lifted
 from fsl.features.arrays import as_rows
 from fsl.few_shot_classifier import FewShotClassifier
-from fsl.labelling.prediction_sets import PredictionSets, predict_set
 from fsl.named_strategies import named
 
 UNKNOWN = -1
@@ -180,13 +179,6 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         probabilities: NDArray[np.floating] = torch.cat(found).numpy()
         return probabilities
 
-    def predict_set(
-        self, calibration: ArrayLike, labels: ArrayLike, *, alpha: float = 0.1, by_class: bool = False
-    ) -> PredictionSets:
-        """Sets of classes of all points of the pile, each with the true class with probability 1 - alpha; see
-        `fsl.labelling.prediction_sets.predict_set`."""
-        return predict_set(self, calibration, labels, alpha=alpha, by_class=by_class)
-
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of `predict` on the points with known label; those with unknown label are ignored.
 
@@ -206,7 +198,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """The smoothed features of the pile; those of `smoothed_ridge` with its defaults for another strategy."""
         check_is_fitted(self, "_points")
         strategy = self._ridge
-        key = f"{strategy.transform} {strategy.lift} {strategy.neighbours} {strategy.smoothing}"
+        key = f"{strategy.transform} {strategy.neighbours} {strategy.smoothing}"
         key = fingerprint(key, str(self._points.shape), np.ascontiguousarray(self._points).data)
         if self._prepared is None or self._prepared[0] != key:
             features = torch.from_numpy(self._points)
@@ -260,7 +252,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _compared(self, X: Tensor) -> Tensor:
         """Rows whose Euclidean distances tell how near points (Q, D) are: lengths count as they do for the strategy."""
         pile = torch.from_numpy(self._points)
-        if isinstance(self.strategy_, SmoothedRidge) and self.strategy_.lifts(X.shape[1]):
+        if isinstance(self.strategy_, SmoothedRidge) and X.shape[1] <= FEW:
             return lifted(X, pile)
         centred = X - torch.from_numpy(self._points.mean(axis=0))
         return centred if _fields_of(self.strategy_).get("transform") == "UN" else unit_rows(centred)

@@ -29,8 +29,8 @@ _DEFAULT = (0.9, 0.1)
 _CONSTANT = 0.25
 """The constant feature. With penalty 0.1, it shrinks an intercept like 1.6 more labels, uniform ones, at the mean."""
 
-_FEW = 32
-"""Number of features up to which their lengths count."""
+FEW = 32
+"""Number of features, such as columns of a table, up to which a classifier of a pile counts their lengths."""
 
 _NAME_WEIGHT = 8.0
 """Weight of the class names with one label per class. It was chosen on WHU-RS19 with three encoders."""
@@ -78,9 +78,6 @@ class SmoothedRidge(Method):
 
     Attributes:
         transform: per-feature transform before the features are centred.
-        lift: whether lengths of features count. `TransductiveClassifier` then, in the place of the transform, centres
-            the features, adds a coordinate, the root mean square of their lengths, and scales them to unit length.
-            None: if there are at most 32 features, such as the columns of a table.
         neighbours: k of the kNN graph, without the point itself.
         smoothing: a, below 1; 0 is ridge regression on the features themselves. None: chosen from 0, 0.5, 0.9, 0.98.
         penalty: weight of the squared coefficients, for features of mean squared norm 1. None: chosen from 0.01 to 3.
@@ -91,7 +88,6 @@ class SmoothedRidge(Method):
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "L2N"
-    lift: bool | None = None
     neighbours: Annotated[int, AtLeast(1)] = 10
     smoothing: Annotated[float, AtLeast(0)] | None = None
     penalty: Annotated[float, Above(0)] | None = None
@@ -108,10 +104,6 @@ class SmoothedRidge(Method):
         level = 0 if self.smoothing is not None else SMOOTHINGS.index(_DEFAULT[0])
         return level, _DEFAULT[1] if self.penalty is None else self.penalty
 
-    def lifts(self, features: int) -> bool:
-        """Whether lengths count, for this number of features."""
-        return features <= _FEW if self.lift is None else self.lift
-
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         features = episodes.transformed(self.transform).features
@@ -126,14 +118,14 @@ class SmoothedRidge(Method):
         return Predictions(torch.softmax(logits[:, episodes.support_size :], dim=2))
 
     def prepare(self, features: Tensor, base_mean: Tensor | None = None) -> SmoothedPoints:
-        """Smooth the features (N, D) of one task, once for any labels.
+        """Smooth the features (N, D) of one task, once for any labels. Of few features, lengths count: see `lifted`.
 
         Raises:
             InputError: there is only one point, which has no neighbours.
         """
         if len(features) < 2:
             raise InputError("smoothed_ridge needs at least two points; give more, or choose another strategy")
-        if self.lifts(features.shape[1]):
+        if features.shape[1] <= FEW:
             return self._smoothed(lifted(features, features)[None], None)
         return self._smoothed(transform_features(features, self.transform, base_mean)[None], None)
 

@@ -54,29 +54,11 @@ class EstimatedAccuracy:
     Attributes:
         accuracy: estimated share of right predictions, in [0, 1]; that of the audit, if no point is labelled by hand.
         low, high: limits of the interval, in [0, 1].
-        right: number of right predictions in the audit.
-        audited: number of points in the audit.
-        population: number of points that are not used to fit, the audit included.
     """
 
     accuracy: float
     low: float
     high: float
-    right: int
-    audited: int
-    population: int
-
-    def of_pile(self, size: int) -> tuple[float, float, float]:
-        """Estimate and limits of the share of right labels in a pile of this size, if the label of each point is the
-        given one where there is one, the audit included, and the predicted one otherwise. Given labels count as right.
-        """
-        if size < self.population:
-            raise InputError(f"size={size} is less than the population of {self.population}")
-        wrong = self.audited - self.right
-        estimate, low, high = (
-            1 - ((1 - share) * self.population - wrong) / size for share in (self.accuracy, self.low, self.high)
-        )
-        return estimate, low, high
 
 
 def estimated_accuracy(
@@ -102,26 +84,23 @@ def estimated_accuracy(
         InputError: the audit is empty, larger than the population, or not of true and false; `by_hand` is not of true
             and false; or the confidence is not in (0, 1).
     """
-    answers: NDArray[Any] = np.asarray(right)
-    if answers.ndim != 1 or not len(answers) or not np.isin(answers, (0, 1)).all():
-        raise InputError("right must be a list of true and false, one for each point of the audit, and not empty")
-    hand: NDArray[Any] = np.asarray(by_hand)
-    if hand.ndim != 1 or not np.isin(hand, (0, 1)).all():
-        raise InputError("by_hand must be a list of true and false, one for each point labelled by hand")
-    if population < len(answers):
-        raise InputError(f"population={population} is less than the {len(answers)} points of the audit")
+    answers, hand = np.asarray(right), np.asarray(by_hand)
+    for name, values in (("right", answers), ("by_hand", hand)):
+        if values.ndim != 1 or not np.isin(values, (0, 1)).all():
+            raise InputError(f"{name} must be a list of true and false")
+    if not 1 <= len(answers) <= population:
+        raise InputError(f"population={population} must be at least the size of the audit, {len(answers)}, and that 1")
     if not 0 < confidence < 1:
         raise InputError(f"confidence={confidence} must be between 0 and 1")
     count, size, rest = int(answers.sum()), len(answers), int(population)
-    sampled = rest + len(hand)
-    known = int(hand.sum())
+    sampled, known = rest + len(hand), int(hand.sum())
 
     def share(total: float) -> float:
         """Share of right predictions in the population, of `total` right ones among all sampled points."""
         return float(np.clip(total - known, count, rest - (size - count))) / rest
 
     low, high = _limits(count, size, sampled, confidence)
-    return EstimatedAccuracy(share(count / size * sampled), share(low), share(high), count, size, rest)
+    return EstimatedAccuracy(share(count / size * sampled), share(low), share(high))
 
 
 @lru_cache(maxsize=4096)
@@ -159,21 +138,8 @@ def _log_choose(n: float, k: Any) -> Any:
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
 
-@dataclass(frozen=True)
-class LabelsToReach:
-    """Forecast of the labels that are still needed.
-
-    Attributes:
-        more: number of further labels; None if it cannot be said yet.
-        reason: why it cannot be said; empty otherwise.
-    """
-
-    more: int | None
-    reason: str = ""
-
-
-def labels_to_reach(labels: ArrayLike, right: ArrayLike, audited: ArrayLike, target: float = 0.95) -> LabelsToReach:
-    """About how many more labels the predictions need to reach a target accuracy.
+def labels_to_reach(labels: ArrayLike, right: ArrayLike, audited: ArrayLike, target: float = 0.95) -> int | None:
+    """About how many more labels the predictions need to reach a target accuracy; None if it cannot be said yet.
 
     The error rate is taken as a power of the number of labels, error = a labels^-b, fitted to the logarithms of the
     estimated error rates, each weighted by its number of wrong predictions. The forecast is withheld where the error
@@ -196,17 +162,17 @@ def labels_to_reach(labels: ArrayLike, right: ArrayLike, audited: ArrayLike, tar
     if not 0 < target < 1:
         raise InputError(f"target={target} must be between 0 and 1")
     if len(given) and good[-1] / asked[-1] >= target:
-        return LabelsToReach(0)
+        return 0
     if len(np.unique(given)) < 3 or given.max() < 1.5 * given.min():
-        return LabelsToReach(None, "too few estimates so far")
+        return None  # too few estimates so far
     weights = asked - good + 0.5  # inverse variances of the logarithms, up to a factor
     x, y = np.log(given), np.log(weights / (asked + 1))
     x_mean, y_mean = np.average(x, weights=weights), np.average(y, weights=weights)
     spread = float(weights @ (x - x_mean) ** 2)
     fall = -float(weights @ ((x - x_mean) * (y - y_mean))) / spread
     if fall < norm.ppf(0.9) / math.sqrt(spread):
-        return LabelsToReach(None, "the estimated accuracy does not rise clearly")
+        return None  # the estimated accuracy does not rise clearly
     needed = math.exp(min(700.0, x_mean + (y_mean - math.log(1 - target)) / fall))
     if needed > FARTHEST * given[-1]:
-        return LabelsToReach(None, f"more than {FARTHEST:g} times the labels given so far")
-    return LabelsToReach(max(1, math.ceil(needed - given[-1])))
+        return None
+    return max(1, math.ceil(needed - given[-1]))

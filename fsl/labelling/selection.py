@@ -55,18 +55,14 @@ def next_to_label(
     """
     if method not in get_args(Selection):
         raise unknown("selection method", str(method), list(get_args(Selection)))
-    if not isinstance(n, (int, np.integer)):
-        raise InputError(f"n must be an integer, not {n!r}")
-    if n < 1:
-        raise InputError(f"n must be at least 1, not {n}")
+    if not isinstance(n, (int, np.integer)) or n < 1:
+        raise InputError(f"n must be an integer of at least 1, not {n!r}")
     points = classifier.smoothed()
     count = points.levels[0].shape[1]
     excluded = np.asarray(exclude).ravel()
-    if len(excluded) and excluded.dtype.kind not in "iu":
-        raise InputError("exclude must be indices of points, integers; of a mask, give np.flatnonzero(mask)")
+    if len(excluded) and (excluded.dtype.kind not in "iu" or not 0 <= excluded.min() <= excluded.max() < count):
+        raise InputError(f"exclude must be indices of the {count} points; of a mask, give np.flatnonzero(mask)")
     excluded = excluded.astype(np.int64)
-    if len(excluded) and not 0 <= excluded.min() <= excluded.max() < count:
-        raise InputError(f"exclude must be indices of the {count} points, 0 to {count - 1}")
     labelled = getattr(classifier, "labelled_", np.empty(0, np.int64))
     free = np.ones(count, dtype=bool)
     free[labelled] = free[excluded] = False

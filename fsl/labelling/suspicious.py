@@ -16,8 +16,7 @@ from clustering.foundation.errors import InputError
 from fsl.transductive_classifier import TransductiveClassifier
 
 _EXPECTED, _WEIGHT = 0.05, 20  # the prior of the share of wrong labels, and its weight in labels
-SMALLEST = 1e-12
-"""Lower bound of probabilities, so that their logarithms are finite."""
+_SMALLEST = 1e-12  # lower bound of probabilities, so that their logarithms are finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +49,20 @@ def suspicious_labels(classifier: TransductiveClassifier) -> Suspicious:
     own = classifier.label_distributions_[points].argmax(axis=1)
     if len(np.unique(own)) < 2:
         raise InputError("labels of at least two classes are needed to find wrong ones")
-    _, probability, suggested, rate = wrong_probabilities(np.log(np.maximum(left_out, SMALLEST)), own)
+    probability, suggested, rate = _wrong(np.log(np.maximum(left_out, _SMALLEST)), own)
     order = np.argsort(-probability, kind="stable")
     return Suspicious(points[order], probability[order], classifier.classes_[suggested[order]], rate)
 
 
-def wrong_probabilities(
+def _wrong(
     scores: NDArray[np.floating], labels: NDArray[np.integer]
-) -> tuple[float, NDArray[np.float64], NDArray[np.int64], float]:
-    """Log loss, probabilities (L,) that labels are wrong, most probable other labels (L,), and rate of wrong labels.
+) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
+    """Probabilities (L,) that labels are wrong, most probable other labels (L,), and rate of wrong labels.
 
     The true label has probabilities p = softmax(scores / T). The given one is the true label with probability 1 - e,
     and any other one with e / (K - 1). T and e maximise the likelihood of the given labels, with a prior for e. A label
-    whose class has no other label cannot be judged; its probability is e.
-
-    Args:
-        scores: (L, K) scores or log-probabilities of each labelled point, from predictions without its own label.
-        labels: (L,) given labels, in 0, ..., K - 1.
+    whose class has no other label cannot be judged; its probability is e. The (L, K) scores are log-probabilities of
+    each labelled point, from predictions without its own label; the labels are in 0, ..., K - 1.
     """
     rows, others = np.arange(len(labels)), scores.shape[1] - 1
     judged = np.bincount(labels, minlength=others + 1)[labels] > 1
@@ -88,4 +84,4 @@ def wrong_probabilities(
     probability = np.where(judged, wrong / np.maximum(right + wrong, 1e-300), e)
     rest = np.array(scores)
     rest[rows, labels] = -np.inf
-    return float(best.fun), probability, rest.argmax(axis=1), e
+    return probability, rest.argmax(axis=1), e

@@ -6,50 +6,43 @@ the classifier, see `fsl.training.module.CrossEntropy`.
 
 import dataclasses
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from pytorch_lightning import Callback
+from pytorch_lightning.loggers import Logger
 
 from clustering.files.training_state import load_state, resumable
 from clustering.foundation.errors import InputError
+from clustering.foundation.lightning_checkpoints import best_state, checkpoints, stopped_early
 from clustering.foundation.plugins import dotted
 from clustering.foundation.progress import Progress, quiet
+from clustering.foundation.quiet_lightning import accelerator_of, started_from_here, train_quietly
 from clustering.foundation.streams import stream_key
 from fsl.backbones import create_backbone
+from fsl.benchmarks.benchmark import Benchmark
+from fsl.benchmarks.images import ImageSet
 from fsl.machine import resolve_device
 from fsl.training import MODULES
+from fsl.training.module import BaseClasses, Reporter
 from fsl.training.settings import Trained, Training
-from fsl.weights.checkpoints import load_backbone, save_backbone
-
-if TYPE_CHECKING:
-    from pytorch_lightning import Callback
-    from pytorch_lightning.loggers import Logger
-
-    from fsl.benchmarks.benchmark import Benchmark
-    from fsl.benchmarks.images import ImageSet
-
-RECIPE = 2  # version of the training code; increased with any change that alters the weights
-OF_MACHINE = ("accelerator", "devices", "strategy", "num_nodes", "log_every_n_steps")
-"""Settings of the Trainer with which another training may go on."""
-
-__all__ = ["Trained", "Training", "load_backbone", "train"]
+from fsl.weights.checkpoints import save_backbone
 
 
 def train(
     backbone_name: str,
-    benchmark: "Benchmark",
-    base: "ImageSet",
-    validation: "ImageSet",
+    benchmark: Benchmark,
+    base: ImageSet,
+    validation: ImageSet,
     training: Training,
     seed: int,
     folder: Path,
     *,
     module: str = "cross_entropy",
-    logger: "Logger | None" = None,
-    callbacks: "Sequence[Callback]" = (),
+    logger: Logger | None = None,
+    callbacks: Sequence[Callback] = (),
     trainer: Mapping[str, Any] | None = None,
     model_checkpoint: Mapping[str, Any] | None = None,
     workers: int = 0,
@@ -86,21 +79,9 @@ def train(
             that cannot be divided, a metric that is not logged, a setting that the Trainer does not accept, or a loss
             that is not finite (the files saved last remain).
     """
-    # imported here because importing Lightning takes seconds
-    from pytorch_lightning.callbacks import EarlyStopping
-
-    from clustering.foundation.lightning_checkpoints import best_state, checkpoints, stopped_early
-    from clustering.foundation.quiet_lightning import accelerator_of, started_from_here, train_quietly
-    from fsl.training.callbacks import Reporter
-    from fsl.training.data import BaseClasses
-
     place = resolve_device(device)
-    chosen: dict[str, Any] = {
-        "max_epochs": training.epochs,
-        "precision": training.precision,
-        "check_val_every_n_epoch": min(training.validate_every, training.epochs),
-        **(trainer or {}),
-    }
+    every = min(training.validate_every, training.epochs)
+    chosen: dict[str, Any] = {"max_epochs": training.epochs, "check_val_every_n_epoch": every, **(trainer or {})}
     data = BaseClasses(base, validation, benchmark, training, seed, workers)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_key(seed, "training", "initial weights"))
@@ -108,8 +89,7 @@ def train(
         network = MODULES.load(module)(backbone, len(base.class_names), benchmark, training, seed)
     network.to(memory_format=torch.channels_last)
     of = (backbone_name, benchmark.name, base.fingerprint, validation.fingerprint, dataclasses.asdict(training), seed)
-    settings = {name: str(value) for name, value in chosen.items() if name not in OF_MACHINE}
-    identity = json.dumps([RECIPE, dotted(module), network.revision, *of, settings], sort_keys=True)
+    identity = json.dumps([dotted(module), network.revision, *of], sort_keys=True)
     chosen, ranks = started_from_here(accelerator_of(place, devices) | chosen)
     if data.batch_size % ranks:
         raise InputError(f"devices={ranks}: cannot divide a batch of {data.batch_size} images; set batch_size")
@@ -122,25 +102,21 @@ def train(
         progress.note(f"{folder}: the checkpoint of the best epoch is damaged or missing; training begins anew")
         (folder / "last.ckpt").unlink()
         state = None
-    began, finished = time.perf_counter(), 0 if state is None else int(state["epoch"]) + 1
+    finished = 0 if state is None else int(state["epoch"]) + 1
     if state is None or not (finished >= chosen["max_epochs"] or stopped_early(state)):
         if finished:
             progress.note(f"resuming after epoch {finished} of {folder}")
         name = f"training {backbone_name} on {benchmark.name}"
-        own: list[Callback] = [Reporter(progress if ranks == 1 else quiet, name, monitor, identity)]
-        if training.patience is not None:
-            own.append(EarlyStopping(monitor, patience=training.patience, mode=best.mode))
-        own += [*callbacks, best, last]
-        train_quietly(network, folder, data, "last", logger=logger or False, callbacks=own, **chosen)
+        reporter = Reporter(progress if ranks == 1 else quiet, name, monitor, identity)
+        chosen |= {"logger": logger or False, "callbacks": [reporter, *callbacks, best, last]}
+        train_quietly(network, folder, data, "last", **chosen)
         state = load_state(folder / "last.ckpt")
         if state is None:
             raise InputError("trainer: its settings ended the training before the first epoch was finished")
-    seconds, epochs, found = time.perf_counter() - began, int(state["epoch"]) + 1, best_state(state, best)
-    images, metrics, path = data.batches * data.batch_size, found["metrics"], folder / "best.safetensors"
-    accuracy, best_epoch = metrics[monitor], int(found["epoch"]) + 1
+    found, path = best_state(state, best), folder / "best.safetensors"
+    metrics, best_epoch, epochs = found["metrics"], int(found["epoch"]) + 1, int(state["epoch"]) + 1
     about = {"benchmark": benchmark.name, "mean": list(benchmark.mean), "std": list(benchmark.std), "seed": seed}
-    about |= {"epoch": best_epoch, "validation_accuracy": accuracy}
+    about |= {"epoch": best_epoch, "validation_accuracy": metrics[monitor]}
     network.load_state_dict(found["state_dict"])
     save_backbone(path, backbone, backbone_name, channels=benchmark.channels, size=benchmark.size, about=about)
-    speed, half_width = (epochs - finished) * images / seconds, metrics.get(f"{monitor}_ci95")
-    return Trained(path, accuracy, half_width, best_epoch, epochs, epochs * images, speed, finished)
+    return Trained(path, metrics[monitor], metrics.get(f"{monitor}_ci95"), best_epoch, epochs, finished)

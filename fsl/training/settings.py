@@ -7,32 +7,28 @@ from typing import Annotated, Literal
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within, validate
 
-Schedule = Literal["step", "cosine", "one_cycle"]
-Precision = Literal["32-true", "16-mixed", "bf16-mixed", "64-true"]
-
 
 @dataclass(frozen=True)
 class Training:
     """Hyper-parameters of base training. The defaults are those of the papers (thesis 4.4, journal 6).
 
+    Precision, devices and early stopping are settings and callbacks of Lightning's Trainer, see `train`.
+
     Attributes:
         epochs: passes over the base images.
         batch_size: images per step. The last incomplete batch of an epoch is dropped; it has other images each epoch.
         learning_rate: peak of the schedule.
-        momentum, nesterov, weight_decay: parameters of stochastic gradient descent; the decay applies to all weights.
+        momentum, weight_decay: parameters of stochastic gradient descent; the decay applies to all weights.
         classifier: classifier on top of the backbone: linear, or cosines of features and class weights.
         label_smoothing: the target of the true class is 1 - label_smoothing; the other classes share the rest equally.
         schedule: learning-rate schedule of torch: MultiStepLR, CosineAnnealingLR or OneCycleLR.
-        milestones: epochs at which the step schedule multiplies the rate by `gamma`.
-        gamma: factor of the rate at each milestone.
-        warmup: epochs during which the learning rate rises; for step and cosine, linearly (LinearLR).
+        milestones: epochs at which the step schedule multiplies the rate by 0.1.
+        warmup: epochs during which the rate of the one-cycle schedule rises.
         crop: smallest fraction of the area that the random resized crop keeps, 1 for none; null: the benchmark's.
         jitter: factor of the extents of the benchmark's other random changes (brightness, contrast, saturation;
             rotation, translation, scale, shear), 0 for none. Its flips are kept.
-        precision: precision of the arithmetic, as in Lightning's Trainer.
         validate_every: epochs between validations; the last epoch is always validated.
         validation_tasks: number of 5-way 1-shot tasks in a validation.
-        patience: number of validations without improvement after which training stops; null disables it.
 
     Raises:
         InputError: a value is out of range; the message names the field.
@@ -42,27 +38,23 @@ class Training:
     batch_size: Annotated[int, AtLeast(2)] = 256
     learning_rate: Annotated[float, Above(0)] = 0.1
     momentum: Annotated[float, Within(0, 1)] = 0.9
-    nesterov: bool = False
     weight_decay: Annotated[float, AtLeast(0)] = 1e-4
     classifier: Literal["linear", "cosine"] = "linear"
     label_smoothing: Annotated[float, Within(0, 0.5)] = 0.1
-    schedule: Schedule = "step"
+    schedule: Literal["step", "cosine", "one_cycle"] = "step"
     milestones: tuple[int, ...] = (45, 66)
-    gamma: Annotated[float, Within(0, 1)] = 0.1
     warmup: Annotated[float, AtLeast(0)] = 0.0
     crop: Annotated[float, Within(0.01, 1)] | None = None
     jitter: Annotated[float, Within(0, 1)] = 1.0
-    precision: Precision = "32-true"
     validate_every: Annotated[int, AtLeast(1)] = 4
     validation_tasks: Annotated[int, AtLeast(1)] = 500
-    patience: Annotated[int, AtLeast(1)] | None = None
 
     def __post_init__(self) -> None:
         validate(self)
-        if self.nesterov and not self.momentum:
-            raise InputError("Training: nesterov needs a momentum above 0; set momentum=0.9 or nesterov=false")
-        if self.warmup >= self.epochs and self.warmup:
-            raise InputError(f"Training: warmup must be below epochs ({self.epochs}), not {self.warmup:g}")
+        if self.warmup and (self.schedule != "one_cycle" or self.warmup >= self.epochs):
+            raise InputError(
+                f"Training: warmup={self.warmup:g} must be below epochs ({self.epochs}) and needs schedule=one_cycle"
+            )
 
 
 @dataclass(frozen=True)
@@ -74,6 +66,4 @@ class Trained:
     validation_ci95: float | None  # half width of its 95 % interval over tasks; None if the metric has none
     best_epoch: int  # from 1
     epochs: int  # trained epochs, in all sessions
-    images: int  # training images processed, in all sessions
-    images_per_second: float  # in this session, with validation; 0 if no epoch remained
     resumed_at: int = 0  # epochs that were finished before this session

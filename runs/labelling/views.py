@@ -85,7 +85,7 @@ def to_target(session: Session) -> dict[str, Any] | None:
             [point.right for point in points],
             [point.audited for point in points],
             TARGET,
-        ).more
+        )
         return None if more is None else {"target": TARGET, "more": more}
 
 

@@ -103,7 +103,7 @@ def _extract(config: TrainConfig, lineage: Lineage, part: Part, made: Entry, wor
 
     from fsl.features.bank import FeatureBank, extract
     from fsl.features.center_crop import CenterCrop, enlarged
-    from fsl.training.base import load_backbone
+    from fsl.weights.checkpoints import load_backbone
 
     progress, look, crop = work.progress, lineage.look, lineage.crop_pct  # of the training images, not of a target's
     base = None

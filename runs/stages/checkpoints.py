@@ -88,9 +88,7 @@ class TrainingStage(Stage):
         metrics = {
             "best_epoch": trained.best_epoch,
             "epochs": trained.epochs,
-            "images": trained.images,
             "best_validation_accuracy": trained.validation_accuracy,  # the curve has no "best_"
-            "images_per_second": trained.images_per_second,
             "seconds": time.monotonic() - started,  # of a resumed training since its resumption
         }
         if trained.validation_ci95 is not None:

@@ -15,7 +15,8 @@ from clustering.foundation.progress import quiet
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Decoded
 from fsl.benchmarks.images import ImageSet
-from fsl.training.base import Trained, Training, train
+from fsl.training.base import train
+from fsl.training.settings import Trained, Training
 from fsl.weights.checkpoints import load_backbone
 
 

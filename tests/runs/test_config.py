@@ -109,7 +109,7 @@ class TestResolution:
             ("benchmark=omniglot split=background", "split benchmark.split"),
             ("device=gpu", "device cuda"),
             ("jitter=much", "jitter a number"),
-            ("nesterov=1", "nesterov true or false"),
+            ("shift=1", "shift true or false"),
             ("milestones=[3,x]", "milestones an integer"),
             ("shot=1 shot=5", "shot twice"),
             ("weight=1 strategy.weight=5", "weight strategy.weight twice"),

@@ -43,17 +43,14 @@ OTHERS = {"cifar_fs": Trained("cifar_fs", "resnet12"), "fc100": Trained("fc100",
 ALIKE = {
     "learning_rate": 0.1,
     "momentum": 0.9,
-    "nesterov": False,
     "weight_decay": 1e-4,
     "classifier": "linear",
     "label_smoothing": 0.1,
     "schedule": "step",
-    "gamma": 0.1,
     "warmup": 0.0,
     "crop": None,
     "jitter": 1.0,
     "validation_tasks": 500,
-    "patience": None,  # all epochs are trained; the best, not the last, is kept
 }
 
 
