@@ -11,7 +11,7 @@ from torch import Tensor
 from clustering.deep import losses
 from clustering.deep.networks import predictions
 from clustering.deep.settings import Job
-from clustering.files.training_state import save_state
+from clustering.files.torch_files import save_state
 from clustering.foundation.errors import InputError
 from clustering.foundation.quiet_lightning import accelerator_of, train_quietly
 from clustering.foundation.streams import stream_key

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from clustering.files.training_state import load_state, resumable
+from clustering.files.torch_files import load_state, resumable
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import dotted
 from clustering.foundation.progress import Progress, quiet
