@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from torch import Tensor
 
-from clustering.files.array_files import array_of_tensor
+from clustering.files.arrays import array_of_tensor
 from clustering.foundation.errors import InputError
 from clustering.lengths import ABOVE_TINY, unit_rows
 from clustering.optimiser.alternation import Clamp

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clustering.files.tensor_headers import read_header
+from clustering.files.tensors import read_header
 from clustering.foundation.errors import InputError
 
 FORMAT = "transduce classifier 1"

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from clustering import SLK, KMeans, metrics
 from clustering.files.picture_formats import eight_bits, warn_of_others
-from clustering.files.tables import RowFile
+from clustering.files.tables import read_table
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import seed_of
 from fairness import FairKMeans
@@ -91,7 +91,7 @@ def test_what_would_be_read_wrongly_is_refused(tmp_path, text, message):
     path = tmp_path / "table.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=message):
-        RowFile.read(path).numbers("price")
+        read_table(path).numbers("price")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_would_be_read_wrongly_is_refused(tmp_path, text, message):
 def test_separators_outside_of_quotes(tmp_path, text, names):
     path = tmp_path / "table.csv"
     path.write_text(text)
-    file = RowFile.read(path)
+    file = read_table(path)
     assert file.names == names
     assert len(file.rows) == 1
 

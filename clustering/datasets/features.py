@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from clustering.datasets.dataset import Dataset
+from clustering.datasets.dataset import Dataset, check
 from clustering.datasets.files import fingerprint_of
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
@@ -46,20 +46,18 @@ class Features:
             given_labels = tensors["told"].numpy() if "told" in tensors else None
             names, provenance = json.loads(header["class_names"]), dict(json.loads(header["provenance"]))
             present, of_class = np.unique(labels, return_inverse=True)
+            classes = tuple(names[k] for k in present)
             if (
-                present[0] < 0
-                or labels.shape != values.shape[:1]
+                values.dtype.kind != "f"
+                or present[0] < 0
                 or (given_labels is not None and given_labels.shape != labels.shape)
             ):
-                raise ValueError("its parts have inconsistent shapes")
-            if values.ndim != 2 or values.dtype.kind != "f" or labels.dtype.kind not in "iu":
                 raise ValueError(f"features are {values.dtype} {values.shape}, labels {labels.dtype} {labels.shape}")
-            classes = tuple(names[k] for k in present)
+            bank = Dataset(values, of_class.astype(np.int64), classes, told=given_labels)
+            check("features", bank)
         except (KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
             raise InputError(f"{path}: not a complete feature bank ({error}); {remedy}") from error
-        if provenance.get("labels") == FOUND:
-            return Dataset(values)
-        return Dataset(values, of_class.astype(np.int64), classes, told=given_labels)
+        return Dataset(values) if provenance.get("labels") == FOUND else bank
 
     def _file(self) -> Path:
         """Path of the file.

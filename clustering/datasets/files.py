@@ -1,4 +1,4 @@
-"""Reading the files of a data set in their various formats."""
+"""Finding and reading the files of a data set."""
 
 import bz2
 import gzip
@@ -12,50 +12,31 @@ from clustering.files.arrays import read_arrays
 from clustering.files.regular import fingerprint_of_files, open_regular
 from clustering.foundation.errors import InputError
 
-Arrays = Mapping[str, NDArray[Any]]
-Part = tuple[NDArray[Any], NDArray[Any]]
 
+def files_of(name: str, root: str | None, forms: Sequence[Sequence[str]], content: str = "") -> list[Path]:
+    """The files of the first of these alternatives that is complete, each plain or compressed (.gz).
 
-def folder_of(name: str, root: str | None, files: str) -> Path:
-    """The folder of a data set.
+    Args:
+        name: name of the data set.
+        root: its folder.
+        forms: alternatives, each the names of some files.
+        content: what the files contain, for messages.
 
     Raises:
-        InputError: there is no such folder; the message says which files belong in it.
+        InputError: there is no such folder, or no alternative is complete; the message says which files belong in it.
     """
+    wanted = f"{', or '.join(' and '.join(form) for form in forms)} (plain or .gz{content and f'; {content}'})"
     if root is None:
-        raise InputError(f"dataset {name}: no folder given; add root=FOLDER with {files}")
+        raise InputError(f"dataset {name}: no folder given; add root=FOLDER with {wanted}")
     folder = Path(root).expanduser()
     if not folder.is_dir():
-        raise InputError(f"dataset {name}: {folder} is not a folder; set root=FOLDER to a folder with {files}")
-    return folder
-
-
-def first_of(folder: Path, *names: str) -> Path | None:
-    """The first of these files that exists, either plain or compressed (.gz)."""
-    for name in names:
-        for path in (folder / name, folder / f"{name}.gz"):
-            if path.is_file():
-                return path
-    return None
-
-
-def files_of(name: str, root: str | None, files: str, *forms: Sequence[str]) -> list[Path]:
-    """The files of the first of these alternatives that is complete.
-
-    Raises:
-        InputError: no alternative is complete; the message says which files belong in the folder.
-    """
-    folder = folder_of(name, root, files)
+        raise InputError(f"dataset {name}: {folder} is not a folder; set root=FOLDER to a folder with {wanted}")
     for form in forms:
-        paths = [path for path in (first_of(folder, file) for file in form) if path]
+        found = [next((p for p in (folder / file, folder / f"{file}.gz") if p.is_file()), None) for file in form]
+        paths = [path for path in found if path is not None]
         if len(paths) == len(form):
             return paths
-    raise missing(name, folder, files)
-
-
-def missing(name: str, folder: Path, files: str) -> InputError:
-    """The error that none of the files exists."""
-    return InputError(f"dataset {name}: {folder} does not contain {files}; put it there, or set another root=FOLDER")
+    raise InputError(f"dataset {name}: {folder} does not contain {wanted}; put it there, or set another root=FOLDER")
 
 
 def damaged(name: str, path: Path, error: BaseException) -> InputError:
@@ -72,25 +53,25 @@ def fingerprint_of(name: str, recipe: int, paths: Sequence[Path]) -> str:
 
 
 def open_bytes(path: Path) -> bytes:
-    """Open a file for reading bytes, decompressed if it ends in .gz or .bz2."""
-    if path.suffix not in (".gz", ".bz2"):
+    """The content of a file, decompressed if it ends in .gz or .bz2."""
+    with open_regular(path) as file:
+        unpack = {".gz": gzip.decompress, ".bz2": bz2.decompress}.get(path.suffix, bytes)
+        return unpack(file.read())
+
+
+def arrays_of(path: Path) -> Mapping[str, NDArray[Any]]:
+    """The arrays of a .npz or .mat file.
+
+    Raises:
+        OSError, ValueError, NotImplementedError: the file is damaged, or of MATLAB 7.3, which scipy does not read.
+    """
+    if path.suffix != ".mat":
+        return read_arrays(path)
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
         with open_regular(path) as file:
-            return file.read()
-    with open_regular(path) as file, gzip.open(file) if path.suffix == ".gz" else bz2.open(file) as packed:
-        return packed.read()
-
-
-def arrays_of(path: Path) -> Arrays:
-    """The arrays of a .npz or .mat file."""
-    if path.suffix == ".mat":
-        from scipy.io import loadmat
-        from scipy.io.matlab import MatReadError
-
-        try:
-            with open_regular(path) as file:
-                return {key: value for key, value in loadmat(file).items() if not key.startswith("__")}
-        except MatReadError as error:
-            raise ValueError(error) from error
-        except NotImplementedError as error:
-            raise ValueError("it has the format of MATLAB 7.3; save it with -v7, or as .npz") from error
-    return read_arrays(path)
+            return {key: value for key, value in loadmat(file).items() if not key.startswith("__")}
+    except MatReadError as error:
+        raise ValueError(error) from error

@@ -61,8 +61,9 @@ class Folder:
             InputError: there are no images, or one cannot be read.
         """
         folder = self._folder()
+        names = self._names(folder)
         try:
-            return _content(folder, tuple((name, _stamp(folder / name)) for name in self._names(folder)))
+            return _content(folder, tuple(names), tuple(_stamp(folder / name) for name in names))
         except OSError as error:
             raise InputError(
                 f"dataset folder: {error.filename} cannot be read ({error.strerror}); remove it"
@@ -72,8 +73,7 @@ class Folder:
         folder = self._folder()
         names = self._names(folder)
         channels = 3 if self.colour == "rgb" else 1
-        values = self.size**2 * channels
-        points = np.empty((len(names), values), dtype=np.float32)
+        points = np.empty((len(names), channels * self.size**2), dtype=np.float32)
         for row, (_, pixels) in enumerate(on_each_core(lambda name: self._picture(folder / name), names)):
             points[row] = pixels
         points /= 255
@@ -152,18 +152,14 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=8)  # one command may contain many configs of a folder
-def _content(folder: Path, stamps: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
-    fingerprint = Fingerprint("folder of points", RECIPE)
-    names = [name for name, _ in stamps]
+def _content(folder: Path, names: tuple[str, ...], stamps: tuple[tuple[int, ...], ...]) -> str:
+    whole = Fingerprint("folder of points", RECIPE)
     for name, digest in on_each_core(lambda name: _digest(folder / name), names):
-        fingerprint.add(name)
-        fingerprint.add(digest)
-    return str(fingerprint)
+        whole.add(name)
+        whole.add(digest)
+    return str(whole)
 
 
 def _digest(path: Path) -> str:
-    try:
-        with open_regular(path) as file:
-            return fingerprint(file.read())
-    except OSError as error:
-        raise InputError(f"dataset folder: {path} cannot be read ({error.strerror}); repair or remove it") from error
+    with open_regular(path) as file:
+        return fingerprint(file.read())

@@ -13,7 +13,7 @@ from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.files import fingerprint_of
 from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, reason_unused
 from clustering.evaluation.profiles import spreads
-from clustering.files.tables import RowFile
+from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
@@ -52,7 +52,7 @@ class Contents:
         mistakes: names of columns in `left_out` because of a few invalid cells.
     """
 
-    file: RowFile
+    file: TableFile
     columns: tuple[str, ...]
     values: NDArray[np.float64]
     features: tuple[Feature, ...]
@@ -75,7 +75,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a CSV, Parquet or NumPy file, with standardised columns, so that units do not matter.
+    """Rows of a CSV or Parquet file, with standardised columns, so that units do not matter.
 
     Attributes:
         path: the file. Its content is part of a run's identity, its location is not.
@@ -138,37 +138,34 @@ class Table:
                 value is missing or infinite; no column or fewer than two rows remain; or the table is too large for
                 memory.
         """
-        file = RowFile.read(self.file())
+        file = read_table(self.file())
         if len(file.rows) < 2:
             raise InputError(f"{file.path}: has one row, but clustering needs at least two")
         used, left_out, mistakes = self._columns(file, without or {})
         table = np.stack([column.values for column in used], axis=1)
-        left = np.isnan(table).any(axis=1) if self.missing == "drop" else np.zeros(len(table), dtype=bool)
-        if leave is not None:
-            left |= leave
-        rows = np.flatnonzero(~left)
+        left = np.isnan(table).any(axis=1) & (self.missing == "drop")
+        rows = np.flatnonzero(~(left if leave is None else left | leave))
         if len(rows) < 2:
             raise InputError(
                 f"{file.path}: every row{' but one' * len(rows)} lacks a value; fill the gaps with "
                 "missing=median, or select fewer columns with columns="
             )
+        table = table[rows]
         self._check_values(file, used, table, rows)
-        if len(rows) < len(table):
-            table = table[rows]
-            if not self.columns:  # a column may be constant in the remaining rows only
-                constant = (table == table[0]).all(axis=0)
-                left_out |= {used[j].name: "constant in the remaining rows" for j in np.flatnonzero(constant)}
-                used, table = (
-                    [column for column, out in zip(used, constant, strict=True) if not out],
-                    table[:, ~constant],
-                )
-                self._check_any(file, used, left_out)
-        filled = {
-            column.name: int(gaps) for column, gaps in zip(used, np.isnan(table).sum(axis=0), strict=True) if gaps
-        }
-        if filled:
-            table = self._filled(used, table)
-        self._check_same(file, used, table, filled)
+        gaps = np.isnan(table).sum(axis=0)
+        filled = {column.name: int(count) for column, count in zip(used, gaps, strict=True) if count}
+        for j in np.flatnonzero(gaps):
+            table[:, j] = self._filled(used[j], table[:, j])
+        constant = (table == table[0]).all(axis=0)
+        if self.columns and constant.any() and self.scale == "standard":
+            name = used[int(constant.argmax())].name
+            advice = f" that has a value{NO_MEANT}, or" if name in filled else "; it cannot separate clusters:"
+            raise InputError(f"{file.path}: column {name!r} is the same in every row{advice} remove it from columns=")
+        if constant.any() and not self.columns:  # in the remaining rows only
+            left_out |= {used[j].name: "constant in the remaining rows" for j in np.flatnonzero(constant)}
+            used = [column for column, out in zip(used, constant, strict=True) if not out]
+            table = table[:, ~constant]
+            _check_any(file, used, left_out)
         values, features = _encoded(file, used, table)
         names = tuple(column.name for column in used)
         return Contents(file, names, values, features, rows, filled, left_out, mistakes)
@@ -180,11 +177,11 @@ class Table:
             InputError: no file was named.
         """
         if not self.path:
-            raise InputError("dataset table: no file given; add path=FILE, a table in CSV, Parquet or NumPy's .npz")
+            raise InputError("dataset table: no file given; add path=FILE, a table in CSV or Parquet")
         return Path(self.path).expanduser()
 
     def _columns(
-        self, file: RowFile, without: Mapping[str, str]
+        self, file: TableFile, without: Mapping[str, str]
     ) -> tuple[list[Column], dict[str, str], tuple[str, ...]]:
         """Columns to cluster by; reasons why others are not used; and the names of those with invalid cells."""
         if self.label is not None:
@@ -193,15 +190,13 @@ class Table:
                 raise InputError(
                     f"{file.path}: {self.label!r} is the label and cannot be clustered by; remove it from columns="
                 )
-        duplicate = next((name for name, count in Counter(self.columns).items() if count > 1), None)
-        if duplicate is not None:
-            raise InputError(f"columns: {duplicate!r} is named twice")
+        check_distinct("columns", self.columns)
         used: list[Column] = []
         left_out: dict[str, str] = {}
         mistakes: list[str] = []
-        for name in self.columns or file.names:
-            if not self.columns and (name in without or name == self.label):
-                left_out |= {name: without[name]} if name in without else {}
+        for name in self.columns or [name for name in file.names if name != self.label]:
+            if not self.columns and name in without:
+                left_out[name] = without[name]
                 continue
             column = read_column(file, name)
             if isinstance(column, Unfit):
@@ -213,56 +208,35 @@ class Table:
                 left_out[name] = reason
             else:
                 used.append(column)
-        self._check_any(file, used, left_out)
+        _check_any(file, used, left_out)
         return used, left_out, tuple(mistakes)
 
-    def _check_any(self, file: RowFile, used: Sequence[Column], left_out: Mapping[str, str]) -> None:
-        if not used:
-            reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:8])
-            more = f"; and {len(left_out) - 8:,} more" if len(left_out) > 8 else ""
-            raise InputError(f"{file.path}: has no column to cluster by: {reasons or 'it has only the label'}{more}")
-
     def _check_values(
-        self, file: RowFile, used: Sequence[Column], table: NDArray[np.float64], kept: NDArray[np.intp]
+        self, file: TableFile, used: Sequence[Column], table: NDArray[np.float64], rows: NDArray[np.intp]
     ) -> None:
-        """Check the values in the rows to cluster; other rows do not matter."""
-        wrong: NDArray[np.bool_] = np.abs(table) >= LARGEST
-        if self.missing == "error":
-            wrong |= np.isnan(table)
-        wrong[np.setdiff1d(np.arange(len(table)), kept)] = False
-        if wrong.any():
-            row, place = (int(i) for i in np.argwhere(wrong)[0])
-            gap = bool(np.isnan(table[row, place]))
-            problem = "no value" if gap else f"the value {table[row, place]:g}"
-            rows = int(wrong.any(axis=1).sum())
-            more = f"; this affects {rows:,} of {len(table):,} rows" if rows > 1 else ""
-            complete = [column.name for j, column in enumerate(used) if not wrong[:, j].any()]
-            without = f", or remove the column with columns={','.join(complete)}" if 0 < len(complete) <= 8 else ""
-            remedy = f"Fill it in, or add {ACTIONS}" if gap else "Correct it, or delete such rows"
-            raise InputError(
-                f"{file.path}: column {used[place].name!r} has {problem} in row {row + 1}{more}. {remedy}{without}"
-            )
+        wrong = (np.abs(table) >= LARGEST) | (np.isnan(table) & (self.missing == "error"))
+        if not wrong.any():
+            return
+        row, place = (int(i) for i in np.argwhere(wrong)[0])
+        gap = bool(np.isnan(table[row, place]))
+        problem = "no value" if gap else f"the value {table[row, place]:g}"
+        count = int(wrong.any(axis=1).sum())
+        more = f"; this affects {count:,} of {len(table):,} rows" if count > 1 else ""
+        complete = [column.name for j, column in enumerate(used) if not wrong[:, j].any()]
+        without = f", or remove the column with columns={','.join(complete)}" if 0 < len(complete) <= 8 else ""
+        remedy = f"Fill it in, or add {ACTIONS}" if gap else "Correct it, or delete such rows"
+        raise InputError(
+            f"{file.path}: column {used[place].name!r} has {problem} in row {rows[row] + 1}{more}. {remedy}{without}"
+        )
 
-    def _check_same(
-        self, file: RowFile, used: Sequence[Column], table: NDArray[np.float64], filled: Mapping[str, int]
-    ) -> None:
-        constant = (table == table[0]).all(axis=0)
-        if constant.any() and self.scale == "standard":
-            name = used[int(constant.argmax())].name
-            advice = f" that has a value{NO_MEANT}, or" if name in filled else "; it cannot separate clusters:"
-            raise InputError(f"{file.path}: column {name!r} is the same in every row{advice} remove it from columns=")
-
-    def _filled(self, used: Sequence[Column], table: NDArray[np.float64]) -> NDArray[np.float64]:
-        from sklearn.impute import SimpleImputer
-
-        filled = table.copy()
-        words = np.array([column.kind == "categories" for column in used])
-        for selected, strategy in ((~words, self.missing), (words, "most_frequent")):
-            gaps = selected & np.isnan(table).any(axis=0)
-            if gaps.any():
-                imputer = SimpleImputer(strategy=strategy, keep_empty_features=True)
-                filled[:, gaps] = imputer.fit_transform(table[:, gaps])
-        return filled
+    def _filled(self, column: Column, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) values with their gaps filled; 0 if there are no values."""
+        gaps = np.isnan(values)
+        present = np.zeros(1) if gaps.all() else values[~gaps]
+        if column.kind == "categories" or self.missing == "most_frequent":
+            distinct, counts = np.unique(present, return_counts=True)
+            return np.where(gaps, distinct[counts.argmax()], values)
+        return np.where(gaps, np.mean(present) if self.missing == "mean" else np.median(present), values)
 
     def _known(self, contents: Contents, label: str) -> NDArray[np.str_]:
         file = contents.file
@@ -276,30 +250,42 @@ class Table:
         return np.asarray(text.tolist(), dtype=np.str_)
 
 
+def check_distinct(key: str, names: Sequence[str]) -> None:
+    """Check that no column is named twice in a setting.
+
+    Raises:
+        InputError: one is.
+    """
+    duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
+    if duplicate is not None:
+        raise InputError(f"{key}: {duplicate!r} is named twice")
+
+
+def _check_any(file: TableFile, used: Sequence[Column], left_out: Mapping[str, str]) -> None:
+    if not used:
+        reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:8])
+        more = f"; and {len(left_out) - 8:,} more" if len(left_out) > 8 else ""
+        raise InputError(f"{file.path}: has no column to cluster by: {reasons or 'it has only the label'}{more}")
+
+
 def _encoded(
-    file: RowFile, used: Sequence[Column], table: NDArray[np.float64]
+    file: TableFile, used: Sequence[Column], table: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], tuple[Feature, ...]]:
     """Values with one indicator column per category; other columns are unchanged."""
-    from sklearn.preprocessing import OneHotEncoder
-
-    words = [j for j, column in enumerate(used) if column.kind == "categories"]
-    if not words:
-        return table, tuple(Feature(column.name, column.kind) for column in used)
-    width = len(used) - len(words) + sum(len(used[j].categories) for j in words)
-    if width * len(table) > MAX_NUMBERS:
+    width = sum(len(column.categories) or 1 for column in used)
+    if width > len(used) and width * len(table) > MAX_NUMBERS:
         raise InputError(
-            f"{file.path}: {len(words):,} categorical columns expand {len(table):,} rows to {width:,} numbers "
-            "each, which exceeds the memory limit; select fewer columns with columns="
+            f"{file.path}: the categories expand {len(table):,} rows to {width:,} numbers each, which exceeds the "
+            "memory limit; select fewer columns with columns="
         )
-    encoder = OneHotEncoder(sparse_output=False, dtype=np.float64)
     blocks: list[NDArray[np.float64]] = []
     features: list[Feature] = []
-    for j, column in enumerate(used):
+    for column, values in zip(used, table.T, strict=True):
         if column.kind == "categories":
-            blocks.append(encoder.fit_transform(table[:, j : j + 1]))
-            present = encoder.categories_[0].astype(int)
-            features += [Feature(column.name, column.kind, column.categories[place]) for place in present]
+            present = np.unique(values)
+            blocks.append((values[:, None] == present).astype(np.float64))
+            features += [Feature(column.name, column.kind, column.categories[int(code)]) for code in present]
         else:
-            blocks.append(table[:, j : j + 1])
+            blocks.append(values[:, None])
             features.append(Feature(column.name, column.kind))
     return np.concatenate(blocks, axis=1), tuple(features)

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.cells import ALMOST
-from clustering.files.tables import GROUPED, RowFile
+from clustering.files.cells import ALMOST, days_of, texts_of
+from clustering.files.tables import GROUPED, TableFile
 
 Kind = Literal["numbers", "dates", "categories"]
 NO_MEANT = "; if an empty cell means no, write no in it"
@@ -44,14 +44,16 @@ class Unfit:
     mistakes: bool = False
 
 
-def read_column(file: RowFile, name: str) -> Column | Unfit:
+def read_column(file: TableFile, name: str) -> Column | Unfit:
     """Determine the type of a column and read it.
 
     Raises:
         InputError: there is no such column.
     """
-    numbers, text = file.parsed(name)
-    present = len(numbers) - int((np.isnan(numbers) & ~text).sum())
+    import pandas as pd
+
+    column, (numbers, text) = file.column(name), file.parsed(name)
+    present = int((~np.isnan(numbers) | text).sum())
     if present == 0:
         return Unfit("no values")
     if value := file.grouped(name):
@@ -60,27 +62,31 @@ def read_column(file: RowFile, name: str) -> Column | Unfit:
         return Column(name, "numbers", numbers)
     if 1 - text.sum() / present >= ALMOST:
         return Unfit(_mistakes(file, name, text, present, "a number"), mistakes=True)
-    days, unclear = file.days(name)
+    days, unclear = days_of(column)
     if unclear:
         return Unfit(f"ambiguous dates such as {unclear!r}; write them as 2024-03-31")
-    if (~np.isnan(days)).sum() == present:
+    dates = int((~np.isnan(days)).sum())
+    if dates == present:
         return Column(name, "dates", days)
-    words = file.words(name)
-    if words is None:
-        return Unfit("neither numbers, dates nor text")
-    places, names = words
-    if (~np.isnan(days)).sum() >= ALMOST * present:
+    if dates >= ALMOST * present:
         return Unfit(_mistakes(file, name, np.isnan(days) & text, present, "a date"), mistakes=True)
+    kind = pd.api.types.infer_dtype(column.astype(object), skipna=True)
+    if kind not in ("string", "boolean", "integer", "mixed-integer"):
+        return Unfit("neither numbers, dates nor text")
+    texts, missing = texts_of(column)
+    names, codes = np.unique(texts[~missing], return_inverse=True)
     row = int(text.argmax())
-    mixed = f"; row {row + 1} has {str(file.column(name).iloc[row])[:40]!r}" if text.sum() < present else ""
-    if len(names) == (places >= 0).sum() > 1:
+    mixed = f"; row {row + 1} has {str(column.iloc[row])[:40]!r}" if text.sum() < present else ""
+    if len(names) == len(codes) > 1:
         return Unfit(f"text that differs in every row, such as names{mixed}")
     if len(names) > MAX_CATEGORIES:
         return Unfit(f"text with {len(names):,} different values, at most {MAX_CATEGORIES} can be categories{mixed}")
-    return Column(name, "categories", np.where(places < 0, np.nan, places), tuple(names))
+    values = np.full(len(column), np.nan)
+    values[~missing] = codes
+    return Column(name, "categories", values, tuple(names.tolist()))
 
 
-def _mistakes(file: RowFile, name: str, wrong: NDArray[np.bool_], present: int, expected: str) -> str:
+def _mistakes(file: TableFile, name: str, wrong: NDArray[np.bool_], present: int, expected: str) -> str:
     row = int(wrong.argmax())
     verb = "is" if wrong.sum() == 1 else "are"
     first = str(file.column(name).iloc[row])[:40]

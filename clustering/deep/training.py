@@ -15,7 +15,7 @@ from clustering.deep.networks import Classifier, Prepare, predictions
 from clustering.deep.objectives import Objective, Relabel
 from clustering.deep.prior import checked_prior
 from clustering.estimator_input import known_clusters
-from clustering.files.training_state import resumable
+from clustering.files.torch_files import resumable
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import Above, AtLeast, validate

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset
-from clustering.files.tables import RowFile
+from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.streams import stream
 
@@ -121,7 +121,7 @@ def drawn_coarse_labels(data: Dataset, names: Sequence[str], known: NDArray[np.b
 
 
 def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
-    """Read the labels of the points of a data set from a file (CSV, Parquet, NumPy).
+    """Read the labels of the points of a data set from a file (CSV, Parquet).
 
     If the data set has classes, the labels must be names of these; otherwise the labels are the classes, in
     alphabetical order.
@@ -130,7 +130,7 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
         InputError: there is no such file, or no label in it; a row or file does not exist or has two labels; or a label
             is not a class of the data set. The message names the line.
     """
-    file = RowFile.read(path, blank_lines=True)
+    file = read_table(path, blank_lines=True)
     places, names = _places(file, data)
     if not any(names):
         raise InputError(f"{file.path}: has no label; required are {FORM}")
@@ -164,7 +164,7 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
     return KnownLabels(labels, classes)
 
 
-def _places(file: RowFile, data: Dataset) -> tuple[list[int], list[str]]:
+def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
     """The point of each line, and its label, empty if there is none; a blank line can be any point."""
     count, columns = _rows(data), {name.strip().lower(): name for name in file.names}
     label = next((columns[name] for name in _LABEL if name in columns), None)
@@ -207,7 +207,7 @@ def _rows(data: Dataset) -> int:
     return int(data.values.shape[0]) if data.kept is None else len(data.kept)
 
 
-def _place(file: RowFile, row: int, text: str, count: int) -> int:
+def _place(file: TableFile, row: int, text: str, count: int) -> int:
     """The point given by a row number of the file, counted from 1."""
     try:
         number = float(text)

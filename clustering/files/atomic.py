@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+LONGEST = 40  # characters of a name that are kept in that of its unfinished file, to leave room for a prefix
 ABANDONED = 24 * 3600  # seconds after which an unfinished file is taken to be left by a killed process
 
 
@@ -23,7 +24,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     path = Path(path)
     _remove_abandoned(path)
-    partial = path.with_name(f".{secrets.token_hex(4)}.partial.{_ending(path)}")
+    partial = path.with_name(f".{secrets.token_hex(4)}.partial.{path.name[-LONGEST:]}")
     try:
         partial.touch(exist_ok=False)
         mode = partial.stat().st_mode & 0o777
@@ -38,13 +39,8 @@ def replacing(path: Path) -> Iterator[Path]:
             partial.unlink()
 
 
-def _ending(path: Path) -> str:
-    """As much of the end of a name as leaves room for a prefix."""
-    return path.name[-40:]
-
-
 def _remove_abandoned(path: Path) -> None:
-    pattern = re.compile(r"\.[0-9a-f]{8}\.partial\." + re.escape(_ending(path)))
+    pattern = re.compile(r"\.[0-9a-f]{8}\.partial\." + re.escape(path.name[-LONGEST:]))
     with contextlib.suppress(OSError), os.scandir(path.parent) as files:
         for file in files:
             if pattern.fullmatch(file.name) and time.time() - file.stat().st_mtime > ABANDONED:

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-NO_VALUE = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"))
-NO_CATEGORY = NO_VALUE - {"none"}  # "none" can be a category like red or blue
+NO_CATEGORY = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "?", "-"))
+NO_VALUE = NO_CATEGORY | {"none"}  # "none" can be a category like red or blue
 ALMOST = 0.9  # if at least this share of the values of a column has one type, the others count as errors
 _LIKE_A_DATE = re.compile(r"\d{4}-\d|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
-_TIMES = ("", " %H:%M", " %H:%M:%S")
 
 Numbers = tuple[NDArray[np.float64], NDArray[np.bool_]]
 """(N,) numbers, NaN for cells without a number, and (N,) mask of the cells with text."""
@@ -33,84 +32,72 @@ def numbers_of(column: "pd.Series[Any]", *, comma: bool) -> Numbers:
         column = pd.to_numeric(column)
     elif kind == "boolean":
         column = column.astype("boolean")
-    if pd.api.types.is_complex_dtype(column):
-        return np.full(len(column), np.nan), np.ones(len(column), dtype=bool)
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return numbers, np.zeros(len(numbers), dtype=bool)
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):  # also of booleans
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), np.zeros(len(column), dtype=bool)
     if not pd.api.types.is_string_dtype(column):
         return np.full(len(column), np.nan), column.notna().to_numpy(dtype=bool)
     stripped = column.astype("str").str.strip()
     missing = (column.isna() | stripped.str.lower().isin(NO_VALUE)).to_numpy(dtype=bool)
-    numbers = pd.to_numeric(stripped, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-    text = np.isnan(numbers) & ~missing
-    if comma and text.any():
-        point = pd.to_numeric(stripped[text].str.replace(",", "."), errors="coerce")
-        numbers[text] = point.to_numpy(dtype=np.float64, na_value=np.nan)
-        text = np.isnan(numbers) & ~missing
-    return numbers, text
+    numbers = pd.to_numeric(stripped, errors="coerce")
+    if comma:
+        numbers = numbers.fillna(pd.to_numeric(stripped.str.replace(",", "."), errors="coerce"))
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values, np.isnan(values) & ~missing
 
 
-def words_of(column: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]] | None:
-    """The words of a column: (N,) index of the word of each row, -1 for missing values; and the sorted distinct words,
-    without surrounding blanks. None for columns of other types, such as lists."""
+def texts_of(column: "pd.Series[Any]") -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+    """(N,) texts of a column without surrounding blanks, and (N,) mask of missing values."""
     import pandas as pd
 
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(object)
-    if pd.api.types.infer_dtype(column, skipna=True) not in ("string", "boolean", "integer", "empty", "mixed-integer"):
-        return None
-    codes, cells = pd.factorize(column.to_numpy(dtype=object))
-    stripped = [str(cell).strip() for cell in cells]
-    words = sorted({word for word in stripped if word.lower() not in NO_CATEGORY})
-    place = {word: number for number, word in enumerate(words)}
-    places = np.array([*(place.get(word, -1) for word in stripped), -1], dtype=np.int64)
-    return places[codes], words
+    if pd.api.types.is_float_dtype(column):  # integers with missing values are stored as floats
+        texts = pd.Series([f"{value:.15g}" for value in column.to_numpy(dtype=np.float64, na_value=np.nan)])
+    else:
+        texts = column.astype("str").str.strip()
+    missing = column.isna().to_numpy(dtype=bool) | texts.str.lower().isin(NO_CATEGORY).to_numpy(dtype=bool)
+    return np.asarray(texts.tolist(), dtype=np.str_), missing
 
 
-def days_of(texts: NDArray[Any]) -> tuple[NDArray[np.float64], str]:
-    """Dates as days since 1970-01-01, with the time of day as a fraction. Supported formats are 2024-03-01,
-    2024-03-01 12:30, 1.3.2024, 31/3/2024 and 3/31/2024.
+def days_of(column: "pd.Series[Any]") -> tuple[NDArray[np.float64], str]:
+    """Dates as days since 1970-01-01, with the time of day as a fraction.
 
-    Args:
-        texts: (M,) texts without surrounding blanks.
+    Text is read as 2024-03-01, 2024-03-01 12:30, 1.3.2024, 31/3/2024 or 3/31/2024.
 
     Returns:
-        (M,) days, NaN for texts that are not dates; and an ambiguous text. If all texts can be read both with the day
-        first and with the month first, and the dates differ, all days are NaN and the text is the first whose dates
+        (N,) days, NaN for missing values and other text; and an ambiguous text. If all texts can be read both with the
+        day first and with the month first, and the dates differ, all days are NaN and the text is the first whose dates
         differ; otherwise it is empty.
     """
     import pandas as pd
 
-    nothing = np.full(len(texts), np.nan)
-    like = [bool(_LIKE_A_DATE.match(text)) for text in texts[:1000]]
+    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.infer_dtype(column) in ("date", "datetime"):
+        return _days(column), ""
+    texts, missing = texts_of(column)
+    present = ~missing & (np.char.lower(texts) != "none")
+    words, places = np.unique(texts[present], return_inverse=True)
+    days = np.full(len(column), np.nan)
+    like = [bool(_LIKE_A_DATE.match(word)) for word in words[:1000]]
     if 2 * sum(like) <= len(like):
-        return nothing, ""
-
-    def read(form: str) -> NDArray[np.float64]:
-        dates = pd.to_datetime(pd.Series(texts, dtype="str"), format=form, errors="coerce", utc=True)
-        return days(dates)
-
-    forms = {form: read(form) for form in ("ISO8601", *(f"%d.%m.%Y{time}" for time in _TIMES))}
-    for time in _TIMES:
-        of_day, of_month = forms[f"%d/%m/%Y{time}"], forms[f"%m/%d/%Y{time}"] = (
-            read(f"%d/%m/%Y{time}"),
-            read(f"%m/%d/%Y{time}"),
-        )
-        differ = of_day != of_month
-        if differ.any() and not np.isnan([of_day, of_month]).any():
-            return nothing, str(texts[int(differ.argmax())])
-    best = min(forms, key=lambda form: int(np.isnan(forms[form]).sum()))
-    return forms[best], ""
+        return days, ""
+    read = {form: _days(pd.Series(words, dtype="str"), form) for form in ("ISO8601", *_forms("%d.%m.%Y"))}
+    for day_first, month_first in zip(_forms("%d/%m/%Y"), _forms("%m/%d/%Y"), strict=True):
+        both = [_days(pd.Series(words, dtype="str"), form) for form in (day_first, month_first)]
+        differ = both[0] != both[1]
+        if differ.any() and not np.isnan(both).any():
+            return days, str(words[int(differ.argmax())])
+        read |= {day_first: both[0], month_first: both[1]}
+    days[present] = min(read.values(), key=lambda days: int(np.isnan(days).sum()))[places]
+    return days, ""
 
 
-def days(dates: "pd.Series[Any]") -> NDArray[np.float64]:
-    """Dates as days since 1970-01-01, NaN for missing dates."""
+def _forms(date: str) -> list[str]:
+    return [f"{date}{time}" for time in ("", " %H:%M", " %H:%M:%S")]
+
+
+def _days(dates: "pd.Series[Any]", form: str | None = None) -> NDArray[np.float64]:
     import pandas as pd
 
-    timestamps = pd.to_datetime(dates, utc=True, errors="coerce")
-    since = (timestamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-    return np.asarray(since, dtype=np.float64)
+    since = pd.to_datetime(dates, format=form, utc=True, errors="coerce") - pd.Timestamp(0, tz="UTC")
+    return np.asarray(since / pd.Timedelta(days=1), dtype=np.float64)
 
 
 def date_of(day: float) -> str:

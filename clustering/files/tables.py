@@ -1,86 +1,115 @@
-"""Reading of a user's table from a CSV file, Parquet file or NumPy archive, and writing of it with added columns."""
+"""A user's table in a CSV or Parquet file: read without interpretation, and written again with added columns."""
 
 import csv
+import gzip
+import io
+import itertools
 import os
+import re
+import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.arrays import array_names, read_arrays
 from clustering.files.atomic import replacing
-from clustering.files.cells import NO_CATEGORY, NO_VALUE, Numbers, days, days_of, numbers_of, words_of
-from clustering.files.spreadsheets import as_text
-from clustering.files.table_readers import ENDINGS, column_names, kind_of, open_text, read_rows, wanted
+from clustering.files.cells import Numbers, numbers_of
 from clustering.foundation.errors import InputError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
 
+CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+PARQUET = (".parquet", ".pq")
+MAX_COLUMNS = 10_000  # maximum number of columns; pandas takes minutes to read ten times as many
 GROUPED = "values such as {}, whose point may group thousands or begin decimals; write them without it"
+_FORMULA = re.compile(r"[=@\t\r\n]|[+-](?![\d.]+$)")  # start of a formula, excluding numbers
+
+
+def read_table(path: str | Path, *, blank_lines: bool = False) -> "TableFile":
+    """Read a table in the format given by its extension.
+
+    Args:
+        path: the file: CSV (separated by comma, semicolon, tab or bar, in UTF-8, also .gz) or Parquet.
+        blank_lines: whether an empty line of a CSV is a row without values; otherwise empty lines are skipped.
+
+    Raises:
+        InputError: the file does not exist, its extension is unknown, it cannot be read in the format of the extension,
+            it has no rows, two columns have the same name, or there are more than `MAX_COLUMNS`; or a CSV has an
+            unclosed quote, or rows with more values than names.
+    """
+    path = Path(path)
+    is_parquet(path)
+    if not path.is_file():
+        raise InputError(f"no file {path}; set path=FILE to a table in CSV or Parquet")
+    state = path.stat()
+    return _read(path, blank_lines, state.st_mtime_ns, state.st_size)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a table is a Parquet file according to its extension; otherwise it is a CSV.
+
+    Raises:
+        InputError: the extension is of neither.
+    """
+    name = path.name.lower()
+    if name.endswith((*CSV, *PARQUET)):
+        return name.endswith(PARQUET)
+    comma = "" if path.suffix else "; a comma separates values, so quote a name that has one: 'path=\"a, b.csv\"'"
+    raise InputError(f"{path}: must be a table, as .csv, .tsv or .parquet; in Excel, save it as CSV UTF-8{comma}")
+
+
+def csv_layout(text: str, delimiters: str = ",;\t|") -> tuple[str, int]:
+    """The delimiter of a CSV, and the number of lines above its header: blank ones, and `sep=;`, as Excel writes.
+
+    Unless such a line says it, the delimiter is the most frequent one outside of quotes in the header.
+    """
+    lines = enumerate(io.StringIO(text, newline=""))
+    above, header = next(((number, line) for number, line in lines if line.strip()), (0, ""))
+    if stated := re.fullmatch(r"sep=([,;\t|])", header.strip("\r\n \ufeff")):
+        return stated[1], above + 1
+    return max(delimiters, key=re.sub(r'"[^"]*"', "", header).count), above
+
+
+def as_text(cell: str, mark: str = "'") -> str:
+    """A cell that spreadsheets do not evaluate: `=1+1` becomes `'=1+1`; numbers, such as -1, are unchanged.
+
+    It is for cells that are added to a table; existing cells of a user's table are not changed.
+
+    Args:
+        cell: the text.
+        mark: prefix of a formula; `./` for file names, which then still name the same file.
+    """
+    return f"{mark}{cell}" if _FORMULA.match(cell) else cell
 
 
 @dataclass(frozen=True, eq=False)
-class RowFile:
+class TableFile:
     """The rows of a file. All cells of a CSV are stored as text, so that `save` writes them unchanged.
 
     Attributes:
         path: path of the file.
-        rows: columns with their names in the file; an array (N, D) named a has columns a0 to a(D-1).
+        rows: columns with their names in the file.
         delimiter: delimiter of a CSV, else empty.
         first_line: line number of the first row of a CSV, else 0.
+        line_end: what ends the lines of a CSV.
     """
 
     path: Path
     rows: "pd.DataFrame"
     delimiter: str = ""
     first_line: int = 0
+    line_end: str = "\n"
     _known: dict[str, Numbers] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def read(cls, path: str | Path, *, blank_lines: bool = False) -> "RowFile":
-        """Read a file in the format given by its extension.
-
-        Args:
-            path: path of the file.
-            blank_lines: whether an empty line is a row without values; otherwise empty lines are skipped.
-
-        Raises:
-            InputError: the file does not exist, its extension is unknown, it cannot be read in the format of the
-                extension, it has no rows, two columns have the same name, or there are more than `MAX_COLUMNS`
-                columns.
-        """
-        path = Path(path)
-        kind_of(path)
-        if not path.is_file():
-            raise InputError(f"no file {path}; set path=FILE to a table in {wanted()}")
-        state = path.stat()
-        return cls._read(path, blank_lines, state.st_mtime_ns, state.st_size)
-
-    @classmethod
-    @lru_cache(maxsize=1)
-    def _read(cls, path: Path, blank_lines: bool, changed: int, size: int) -> "RowFile":
-        """The rows of a file. The last file is cached until it changes, since a table is read several times."""
-        kind = kind_of(path)
-        try:
-            rows, delimiter, first_line = read_rows(path, blank_lines=blank_lines)
-        except InputError:
-            raise
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: is not in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
-        except Exception as error:  # readers raise many types of errors for damaged files
-            raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or repr(error)}") from error
-        if not len(rows):
-            raise InputError(f"{path}: has no rows")
-        return cls(path, rows, delimiter, first_line)
 
     def place(self, row: int) -> str:
         """Description of the position of a row (counted from 0), for messages. For a CSV it is the line number, which
-        is correct if `read` kept blank lines and no cell spans several lines."""
+        is correct if `read_table` kept blank lines and no cell spans several lines."""
         return f"line {self.first_line + row}" if self.first_line else f"row {row + 1}"
 
     @cached_property
@@ -104,57 +133,9 @@ class RowFile:
             raise InputError(f"{self.path}: {message}{others}")
         return self.rows.iloc[:, self._places[name]]
 
-    def numbers(self, name: str) -> NDArray[np.float64]:
-        """A column as numbers, NaN for missing values; true and false are 1 and 0.
-
-        Raises:
-            InputError: there is no such column, or it has text; the message names the row.
-        """
-        column = self.column(name)
-        values, text = self.parsed(name)
-        if value := self.grouped(name):
-            raise InputError(f"{self.path}: column {name!r} has {GROUPED.format(value)}")
-        if text.any():
-            row = int(text.argmax())
-            raise InputError(
-                f"{self.path}: column {name!r} has text in row {row + 1} ({str(column.iloc[row])[:40]!r}), but only "
-                "numbers can be clustered; leave the column out, or replace the text by numbers"
-            )
-        return values
-
-    def categories(self, name: str) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
-        """A column as text without surrounding blanks, and a mask of missing values.
-
-        Raises:
-            InputError: there is no such column.
-        """
-        import pandas as pd
-
-        column = self.column(name)
-        if pd.api.types.is_float_dtype(column):  # integers with missing values are stored as floats
-            texts = pd.Series([f"{value:.15g}" for value in column.to_numpy(dtype=np.float64, na_value=np.nan)])
-        else:
-            texts = column.astype("str").str.strip()
-        missing = column.isna().to_numpy(dtype=bool) | texts.str.lower().isin(NO_CATEGORY).to_numpy(dtype=bool)
-        return np.asarray(texts.tolist(), dtype=np.str_), missing
-
-    def numeric(self, name: str) -> bool:
-        """Whether a column has at least one number and no text."""
-        values, text = self.parsed(name)
-        return not text.any() and not bool(np.isnan(values).all())
-
-    def grouped(self, name: str) -> str:
-        """A value such as 1.020 whose point may group thousands or begin decimals, if no other value of the column
-        decides it; else empty. Only in a CSV that is not separated by commas can decimals have a comma."""
-        if self.delimiter in ("", ","):
-            return ""
-        cells = self.column(name).str.strip()
-        points = cells[cells.str.contains(".", regex=False)]
-        grouped = points.str.fullmatch(r"[-+]?[1-9]\d{0,2}(\.\d{3})+")
-        return str(points.iloc[0]) if len(points) and grouped.all() else ""
-
     def parsed(self, name: str) -> Numbers:
-        """A column as numbers, and a mask of the cells with text. It is cached.
+        """A column as numbers, see `clustering.files.cells.numbers_of`, and a mask of the cells with text. Only in a
+        CSV that is not separated by commas can decimals have a comma.
 
         Raises:
             InputError: there is no such column.
@@ -164,34 +145,37 @@ class RowFile:
             self._known[name] = numbers_of(column, comma=self.delimiter not in ("", ","))
         return self._known[name]
 
-    def words(self, name: str) -> tuple[NDArray[np.int64], list[str]] | None:
-        """A column as words, see `words_of`.
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A column as numbers, NaN for missing values; true and false are 1 and 0.
 
         Raises:
-            InputError: there is no such column.
+            InputError: there is no such column, it has text, or its values are ambiguous; the message names the row.
         """
-        return words_of(self.column(name))
+        values, text = self.parsed(name)
+        if value := self.grouped(name):
+            raise InputError(f"{self.path}: column {name!r} has {GROUPED.format(value)}")
+        if text.any():
+            row = int(text.argmax())
+            raise InputError(
+                f"{self.path}: column {name!r} has text in row {row + 1} ({str(self.column(name).iloc[row])[:40]!r}), "
+                "but only numbers can be clustered; leave the column out, or replace the text by numbers"
+            )
+        return values
 
-    def days(self, name: str) -> tuple[NDArray[np.float64], str]:
-        """A column as days since 1970-01-01, see `days_of`; all NaN if it has no dates.
+    def numeric(self, name: str) -> bool:
+        """Whether a column has at least one number and no text."""
+        values, text = self.parsed(name)
+        return not text.any() and not bool(np.isnan(values).all())
 
-        Raises:
-            InputError: there is no such column.
-        """
-        import pandas as pd
-
-        column = self.column(name)
-        dates = pd.api.types.is_datetime64_any_dtype(column)
-        if dates or pd.api.types.infer_dtype(column, skipna=True) in ("date", "datetime"):
-            return days(column), ""
-        words = self.words(name)
-        if words is None:
-            return np.full(len(column), np.nan), ""
-        places, names = words
-        texts = np.array([name.lower() not in NO_VALUE for name in names], dtype=bool)
-        numbers = np.full(len(names) + 1, np.nan)
-        numbers[:-1][texts], unclear = days_of(np.array(names, dtype=object)[texts])
-        return numbers[places], unclear
+    def grouped(self, name: str) -> str:
+        """A value such as 1.020 whose point may group thousands or begin decimals, if no other value of the column
+        decides it; else empty. Only numbers with decimal commas are grouped by points."""
+        if self.delimiter in ("", ","):
+            return ""
+        cells = self.column(name).str.strip()
+        points = cells[cells.str.contains(".", regex=False)]
+        grouped = points.str.fullmatch(r"[-+]?[1-9]\d{0,2}(\.\d{3})+")
+        return str(points.iloc[0]) if len(points) and grouped.all() else ""
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
         """Check, before the computation starts, that the rows can be written with these columns added.
@@ -200,36 +184,16 @@ class RowFile:
             InputError: as in `save`, or the file exists and is not this table with added columns.
         """
         path = self._check_place(Path(path), added)
-        if os.path.lexists(path) and not self._is_extended_copy(path, added):
-            raise InputError(
-                f"output={path}: the file exists and is not this table with clusters; choose another name, or "
-                "move the file"
-            )
-        return path
-
-    def _is_extended_copy(self, path: Path, added: Sequence[str]) -> bool:
-        """Whether a file has the columns of this table and the first of the added ones."""
-        try:
-            names = column_names(path, self.delimiter)
-        except Exception:  # readers raise many types of errors for damaged files
-            return False
-        own_names = array_names(self.path) if kind_of(self.path) == "NumPy" else self.names
-        return names[: len(own_names)] == own_names and added[0] in names[len(own_names) :]
-
-    def _check_place(self, path: Path, added: Sequence[str]) -> Path:
-        kind = kind_of(self.path)
-        if kind_of(path) != kind:
-            endings = " or ".join(ENDINGS[kind])
-            raise InputError(
-                f"output={path}: rows are written in the format of the input; choose a name that ends with {endings}"
-            )
-        if path.exists() and path.samefile(self.path):
-            raise InputError(f"output={path}: is the table itself; choose another name")
-        if not path.parent.is_dir():
-            raise InputError(f"output={path}: there is no folder {path.parent}; create it, or choose another path")
-        if not os.access(path.parent, os.W_OK):
-            raise InputError(f"output={path}: no permission to write to the folder {path.parent}; choose another path")
-        self.check_added(added)
+        if os.path.lexists(path):
+            try:
+                names = read_table(path).names
+            except InputError:
+                names = []
+            if names[: len(self.names)] != self.names or added[0] not in names[len(self.names) :]:
+                raise InputError(
+                    f"output={path}: the file exists and is not this table with clusters; choose another name, or move "
+                    "the file"
+                )
         return path
 
     def check_added(self, added: Sequence[str]) -> None:
@@ -260,66 +224,142 @@ class RowFile:
             InputError: the extension differs from that of the table, a column exists, the file is the table itself, or
                 the folder does not exist or is not writable.
         """
-        path = self._check_place(Path(path), list(added))
-        columns = {name: self._over_all(values, rows) for name, values in added.items()}
-        with replacing(path) as partial:
-            if kind_of(path) == "NumPy":
-                arrays = read_arrays(self.path) | {name: _array(values) for name, values in columns.items()}
-                np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]
-            elif kind_of(path) == "Parquet":
-                self.rows.assign(**columns).to_parquet(partial)
-            else:
-                self._write_csv(partial, columns)
-        return path
-
-    def _over_all(self, values: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:
-        """(N,) values of some rows, missing for the others; integers stay integers."""
         import pandas as pd
 
-        if rows is None or len(rows) == len(self.rows):
-            return values
-        series = pd.Series(values, index=rows, dtype="Int64" if values.dtype.kind in "iu" else None)
-        return series.reindex(range(len(self.rows))).array
+        path = self._check_place(Path(path), list(added))
+        whole, place = self.rows.index, slice(None) if rows is None else rows
+        columns = {}
+        for name, values in added.items():
+            kind = "Int64" if values.dtype.kind in "iu" and len(values) < len(whole) else None
+            column = pd.Series(values, index=whole[place], dtype=kind).reindex(whole)
+            is_text = not self._is_parquet and values.dtype.kind in "OU"
+            columns[name] = column.map(as_text, na_action="ignore") if is_text else column
+        frame = pd.concat([self.rows, pd.DataFrame(columns)], axis=1)
+        with replacing(path) as partial:
+            if self._is_parquet:
+                frame.to_parquet(partial)
+            else:
+                frame.to_csv(partial, sep=self.delimiter, index=False, lineterminator=self.line_end)
+        return path
 
-    def _write_csv(self, path: Path, added: Mapping[str, Any]) -> None:
-        """Write row by row, since a frame with thousands of columns takes minutes to write."""
-        columns = [self.rows.iloc[:, place].to_numpy(dtype=object, na_value="") for place in range(self.rows.shape[1])]
-        columns += [_cells(values) for values in added.values()]
-        with open_text(path, "wt") as file:
-            lines = csv.writer(_Lines(file), delimiter=self.delimiter, lineterminator="\r\n")
-            lines.writerow([*self.names, *added])
-            lines.writerows(zip(*columns, strict=True))
+    @property
+    def _is_parquet(self) -> bool:
+        return is_parquet(self.path)
+
+    def _check_place(self, path: Path, added: Sequence[str]) -> Path:
+        if is_parquet(path) != self._is_parquet:
+            endings = " or ".join(PARQUET if self._is_parquet else CSV)
+            raise InputError(
+                f"output={path}: rows are written in the format of the input; choose a name that ends with {endings}"
+            )
+        if path.exists() and path.samefile(self.path):
+            raise InputError(f"output={path}: is the table itself; choose another name")
+        if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+            raise InputError(
+                f"output={path}: there is no folder {path.parent} that can be written to; choose another path"
+            )
+        self.check_added(added)
+        return path
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """File for a CSV writer that ends lines in a line feed, while the writer also quotes cells with a carriage
-    return."""
+@lru_cache(maxsize=2)
+def _read(path: Path, blank_lines: bool, changed: int, size: int) -> TableFile:
+    """The table of a file. The last ones are cached until they change, since a table is read several times."""
+    kind = "Parquet" if is_parquet(path) else "CSV"
+    try:
+        table = _read_parquet(path) if kind == "Parquet" else _read_csv(path, blank_lines)
+    except InputError:
+        raise
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
+    except Exception as error:  # readers raise many types of errors for damaged files
+        raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or repr(error)}") from error
+    if not len(table.rows):
+        raise InputError(f"{path}: has no rows")
+    return table
 
-    file: TextIO
 
-    def write(self, line: str) -> int:
-        return self.file.write(line.removesuffix("\r\n") + "\n")
+def _read_parquet(path: Path) -> TableFile:
+    import pandas as pd
+    from pyarrow import parquet
+
+    _check_names(path, parquet.read_schema(path).names)  # before possibly large data is read
+    return TableFile(path, pd.read_parquet(path))
 
 
-def _cells(values: Any) -> NDArray[Any]:
-    """(N,) text of the values of an added column, empty if missing.
-
-    Numbers keep their type, since 0.9876 in single precision would become 0.9876000285148621 as a Python float.
-    """
+def _read_csv(path: Path, blank_lines: bool) -> TableFile:
     import pandas as pd
 
-    column = pd.Series(values)
-    write = str if pd.api.types.is_numeric_dtype(column) else lambda cell: as_text(str(cell))
-    cells = ["" if missing else write(cell) for cell, missing in zip(column.array, column.isna(), strict=True)]
-    return np.array(cells, dtype=object)
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        text = file.read()
+    if (place := text.find("\0")) >= 0:
+        line = text.count("\n", 0, place) + 1
+        raise InputError(f"{path}: line {line} has a NUL byte, so the file is not text; save it as CSV UTF-8")
+    delimiter, above = csv_layout(text)
+    lines = itertools.islice(io.StringIO(text, newline=""), above, None)
+    names = next(csv.reader(lines, delimiter=delimiter), [])
+    _check_names(path, names)
+    if not names:
+        raise InputError(f"{path}: has no rows")
+    if all(_is_number(name) for name in names):
+        raise InputError(
+            f"{path}: the first line has numbers instead of names; add a header line with the names of the columns"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # it warns if values are truncated
+        try:
+            rows = pd.read_csv(
+                io.StringIO(text, newline=""),
+                sep=delimiter,
+                dtype=str,
+                keep_default_na=False,
+                index_col=False,
+                skip_blank_lines=not blank_lines,
+                skiprows=above,
+                header=0,
+            )
+        except pd.errors.ParserWarning as error:
+            raise InputError(
+                f"{path}: has a row with more values than the {len(names)} names in its first line; name every "
+                "column, and remove lines above the header"
+            ) from error
+    rows.columns = pd.Index(names)
+    _check_quotes(path, rows, delimiter, above + 2)
+    return TableFile(path, rows, delimiter, above + 2, "\r\n" if "\r" in text else "\n")
 
 
-def _array(values: Any) -> NDArray[Any]:
-    """Values as a NumPy array; missing values are NaN in numbers and empty in text."""
-    if isinstance(values, np.ndarray):
-        return values
-    present = ~np.asarray(values.isna())
-    if not isinstance(values[int(present.argmax())], str):
-        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.array([str(value) if is_present else "" for value, is_present in zip(values, present, strict=True)])
+def _check_quotes(path: Path, rows: "pd.DataFrame", delimiter: str, first_line: int) -> None:
+    """Raise if a cell contains rows of the table, because a quote at its beginning is not closed."""
+    width = rows.shape[1]
+    for place, name in enumerate(rows.columns):
+        cells = rows.iloc[:, place]
+        suspects = cells.str.contains("\n", regex=False) & cells.str.contains(delimiter, regex=False)
+        for row in suspects.to_numpy().nonzero()[0]:
+            first, *inner, _ = str(cells.iloc[row]).split("\n")
+            whole = width - 1 in {line.count(delimiter) for line in inner}
+            if whole or first.count(delimiter) == width - 1 - place > 0:
+                raise InputError(
+                    f"{path}: line {first_line + int(row)}, column {name!r}: the quote before {first[:40]!r} is not "
+                    "closed in its line, so that the next lines would belong to this cell; remove it, or double it"
+                )
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    if len(names) > MAX_COLUMNS:
+        raise InputError(
+            f"{path}: has {len(names):,} columns, but at most {MAX_COLUMNS:,} can be read; select the columns that "
+            "matter. Features of a network are read by `transduce cluster dataset=features`"
+        )
+    duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
+    if duplicate is not None:
+        problem = f"are called {duplicate!r}" if duplicate else "have no name"
+        raise InputError(f"{path}: two columns {problem}; give each column a unique name")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clustering.files.regular import open_regular
-from clustering.files.table_readers import delimiter_of, is_separator_line
+from clustering.files.tables import csv_layout
 from clustering.foundation.errors import InputError, unknown
 
 _CSV = (".csv", ".tsv")
@@ -29,33 +29,29 @@ def read_words(path: Path, headers: Sequence[str], column: str | None = None, op
         InputError: the file is missing, empty, not text in UTF-8, has an empty line between others, or no column, or
             several, that could be meant.
     """
-    text = _text(path)
-    if path.suffix.lower() not in _CSV:
-        if column is not None:
-            raise InputError(f"{path}: has no columns, so {option}={column} has no effect; omit it")
-        rows, headers = [[line] for line in text.splitlines()], ()
+    place = first = 0  # of the column, and of the first line with a word
+    if path.suffix.lower() in _CSV:
+        rows = [[cell.strip() for cell in cells] for _, cells in csv_lines(path)]
+        if rows:
+            place, first = _column(path, rows[0], headers, column, option)
+    elif column is not None:
+        raise InputError(f"{path}: has no columns, so {option}={column} has no effect; omit it")
     else:
-        rows = [cells for _, cells in _lines(path, text)]
-    while rows and not any(cell.strip() for cell in rows[-1]):
-        rows.pop()
-    if not rows:
-        raise InputError(f"{path}: has no lines; write one name a line")
-    place, first = _place(path, [cell.strip() for cell in rows[0]], headers, column, option)
-    words = []
-    for number, row in enumerate(rows[first:], first + 1):
-        word = row[place].strip() if place < len(row) else ""
-        if not word:
-            raise InputError(f"{path}: line {number} is empty; remove it, or fill it in")
-        words.append(word)
+        rows = [[line.strip()] for line in _text(path).splitlines()]
+    words = [row[place] if place < len(row) else "" for row in rows[first:]]
+    while words and not words[-1]:
+        words.pop()
     if not words:
-        raise InputError(f"{path}: has a header, but no lines below it")
+        raise InputError(f"{path}: has no lines{' below its header' * first}; write one name a line")
+    if "" in words:
+        raise InputError(f"{path}: line {first + words.index('') + 1} is empty; remove it, or fill it in")
     return words
 
 
 def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
     """The number and the cells of each line of a CSV file, separated by commas, semicolons or tabs.
 
-    A first line such as `sep=;`, which names the separator, is left out.
+    Blank lines above the header, and a line such as `sep=;`, which names the separator, are left out.
 
     Args:
         path: the file, in UTF-8.
@@ -63,7 +59,13 @@ def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
     Raises:
         InputError: the file is missing, not text in UTF-8, or no CSV.
     """
-    return _lines(path, _text(path))
+    text = _text(path)
+    delimiter, above = csv_layout(text, ",;\t")
+    try:
+        reader = csv.reader(list(io.StringIO(text, newline=""))[above:], delimiter=delimiter)
+        return [(above + reader.line_num, cells) for cells in reader]
+    except csv.Error as error:
+        raise InputError(f"{path}: cannot be read as CSV ({error}); save it again as CSV UTF-8") from error
 
 
 def _text(path: Path) -> str:
@@ -79,18 +81,7 @@ def _text(path: Path) -> str:
     return text
 
 
-def _lines(path: Path, text: str) -> list[tuple[int, list[str]]]:
-    lines = list(io.StringIO(text, newline=""))
-    delimiter = delimiter_of(lines[0], ",;\t") if lines else ","
-    skipped = int(bool(lines) and is_separator_line(lines[0]))
-    try:
-        reader = csv.reader(lines[skipped:], delimiter=delimiter)
-        return [(skipped + reader.line_num, cells) for cells in reader]
-    except csv.Error as error:
-        raise InputError(f"{path}: cannot be read as CSV ({error}); save it again as CSV UTF-8") from error
-
-
-def _place(
+def _column(
     path: Path, header: list[str], headers: Sequence[str], column: str | None, option: str | None
 ) -> tuple[int, int]:
     """Number of the column, and of the first line with a word."""

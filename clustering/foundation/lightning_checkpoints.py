@@ -8,7 +8,7 @@ from lightning_fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import ModelCheckpoint
 
-from clustering.files.training_state import load_state, save_state
+from clustering.files.torch_files import load_state, save_state
 from clustering.foundation.errors import InputError
 
 

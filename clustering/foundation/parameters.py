@@ -22,7 +22,6 @@ LARGEST = 1e15
 """Largest absolute value of a field of a dataclass; its reciprocal is the smallest besides 0. Squares then fit into
 float32."""
 LARGEST_OF_ESTIMATORS = 1e30  # estimators accept points in any units, and numbers as small as one likes
-LARGEST_INTEGER = 2**63 - 1
 NARROWEST = 1e-15
 """Smallest bandwidth of a kernel, so that the reciprocal of its square fits into float32."""
 
@@ -111,37 +110,37 @@ def mismatch(value: Any, annotation: Any, largest: float = LARGEST) -> str | Non
     """Description of the values that `annotation` allows if `value` is not one of them, else None.
 
     Args:
+        value: the value.
+        annotation: see `validate`.
         largest: largest absolute value of a float.
     """
-    origin = typing.get_origin(annotation)
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        inner, *bounds = typing.get_args(annotation)
+        inner, *bounds = parts
         wrong = mismatch(value, inner, largest)
-        if mismatch(value, inner, math.inf) is None:  # bounds apply only to values of the right type
-            if value is None or all(bound.holds(value) for bound in bounds):
-                return wrong
-            wrong = None
-        return " ".join([wrong or str(_describe(inner)), *map(str, bounds)])
+        if wrong is None and value is not None and not all(bound.holds(value) for bound in bounds):
+            wrong = _describe(inner)
+        return wrong and " ".join([wrong, *map(str, bounds)])
     if origin is Literal:
-        return None if value in typing.get_args(annotation) else _describe(annotation)
+        return None if value in parts else _describe(annotation)
     if origin in (Union, types.UnionType):
-        parts = typing.get_args(annotation)
         wrongs = [mismatch(value, part, largest) for part in parts]
         return None if None in wrongs else " or ".join(str(wrong) for wrong in wrongs)
     if origin is tuple:
-        inner = typing.get_args(annotation)[0]
-        wrongs = (
-            [mismatch(item, inner, largest) for item in value]
-            if isinstance(value, (tuple, list))
-            else [_describe(inner)]
-        )
+        listed = isinstance(value, (tuple, list))
+        wrongs = [mismatch(item, parts[0], largest) for item in value] if listed else [_describe(parts[0])]
         return next((f"a list, each {wrong}" for wrong in wrongs if wrong), None)
-    if annotation in (int, float, bool, str, type(None)):
-        if annotation in (int, float) and _is_number(value, annotation):
-            return _too_large(abs(value), annotation, largest)
-        valid = annotation not in (int, float) and isinstance(value, annotation)
-        return None if valid else _describe(annotation)
-    return None
+    if annotation in (int, float):
+        if not _is_number(value, annotation):
+            return _describe(annotation)
+        if annotation is int:
+            return None if abs(value) < 2**63 else "an integer of 64 bits"
+        smallest = 1 / LARGEST if largest == LARGEST else 0.0
+        if value == 0 or smallest <= abs(value) <= largest:
+            return None
+        return f"0 or a number whose size is between {smallest:g} and {largest:g}"
+    known = annotation in (bool, str, type(None))
+    return _describe(annotation) if known and not isinstance(value, annotation) else None
 
 
 def _is_number(value: Any, kind: type) -> bool:
@@ -152,16 +151,6 @@ def _is_number(value: Any, kind: type) -> bool:
     if isinstance(value, numbers.Integral):
         return True
     return kind is float and isinstance(value, numbers.Real) and math.isfinite(value)
-
-
-def _too_large(size: float, kind: type, largest: float) -> str | None:
-    """Description of the valid range if the size of a number is outside, else None."""
-    if kind is int:
-        return None if size <= LARGEST_INTEGER else "an integer of 64 bits"
-    smallest = 1 / LARGEST if largest == LARGEST else 0.0
-    if size == 0 or smallest <= size <= largest:
-        return None
-    return f"0 or a number whose size is between {smallest:g} and {largest:g}"
 
 
 def _describe(annotation: Any) -> str:

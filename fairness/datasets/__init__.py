@@ -5,12 +5,12 @@ from clustering.foundation.plugins import Plugins
 DATASETS = Plugins(
     kind="dataset",
     table={
-        "synthetic": "fairness.datasets.synthetic:Synthetic",
-        "synthetic_unequal": "fairness.datasets.synthetic:SyntheticUnequal",
-        "adult": "fairness.datasets.adult:Adult",
-        "bank": "fairness.datasets.bank:Bank",
-        "census": "fairness.datasets.census:Census",
-        "census_like": "fairness.datasets.census_like:CensusLike",
+        "synthetic": "fairness.datasets.generated:Synthetic",
+        "synthetic_unequal": "fairness.datasets.generated:SyntheticUnequal",
+        "adult": "fairness.datasets.papers:Adult",
+        "bank": "fairness.datasets.papers:Bank",
+        "census": "fairness.datasets.papers:Census",
+        "census_like": "fairness.datasets.generated:CensusLike",
         "table": "fairness.datasets.table:Table",
     },
     group="transduce.fair_datasets",

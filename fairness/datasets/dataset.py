@@ -6,8 +6,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.foundation.errors import InputError
-
 Preprocess = Literal["thesis", "aaai"] | None
 """"thesis" divides rows by their norm; "aaai", as the public code from August 2020 on, first divides columns by their
 standard deviation; None changes nothing. Without standardisation the column with the largest numbers dominates."""
@@ -66,13 +64,3 @@ def preprocessed(values: NDArray[Any], preprocess: Preprocess) -> NDArray[Any]:
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     scaled: NDArray[Any] = values / np.maximum(lengths, 1e-7)
     return scaled
-
-
-def of_size(name: str, path: object, rows: int, expected: int) -> None:
-    """Check the number of rows.
-
-    Raises:
-        InputError: the file does not have the expected number of rows.
-    """
-    if rows != expected:
-        raise InputError(f"dataset {name}: {path} has {rows:,} rows, not {expected:,}; download it again")

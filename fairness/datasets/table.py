@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.files import fingerprint_of
-from clustering.datasets.table import Contents, Missing
+from clustering.datasets.table import Contents, Missing, check_distinct
 from clustering.datasets.table import Table as Rows
-from clustering.files.cells import ALMOST
-from clustering.files.tables import RowFile
+from clustering.files.cells import ALMOST, texts_of
+from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset
@@ -43,7 +43,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a CSV, Parquet or NumPy file, clustered by some columns, and grouped by the sensitive ones.
+    """Rows of a CSV or Parquet file, clustered by some columns, and grouped by the sensitive ones.
 
     Attributes:
         path: the file. Its content is part of a run's identity, its location is not.
@@ -96,16 +96,12 @@ class Table:
     def read(self) -> FairDataset:
         import pandas as pd
 
-        attributes = self.attributes()
+        groups = {
+            attribute.column: pd.Categorical(attribute.values, categories=attribute.names, ordered=True)
+            for attribute in self.attributes()
+        }
         contents = self.contents()
-        return FairDataset(
-            self._rows.points(contents),
-            tuple(feature.name for feature in contents.features),
-            {
-                attribute.column: pd.Categorical(attribute.values, categories=attribute.names, ordered=True)
-                for attribute in attributes
-            },
-        )
+        return FairDataset(self._rows.points(contents), tuple(one.name for one in contents.features), groups)
 
     def contents(self) -> Contents:
         """The rows to cluster, in their original units.
@@ -115,8 +111,8 @@ class Table:
         """
         leave = None
         if self.missing_sensitive == "drop":
-            file = RowFile.read(self._rows.file())
-            leave = np.any([_gaps(file, name) for name in self.sensitive], axis=0)
+            file = read_table(self._rows.file())
+            leave = np.any([_read_groups(file, name)[1] for name in self.sensitive], axis=0)
             if (left := int((~leave).sum())) < 2:
                 raise InputError(
                     f"{file.path}: every row{' but one' * left} lacks a sensitive value; fill in values, name "
@@ -131,55 +127,64 @@ class Table:
             InputError: no sensitive column is named, or a named one does not exist, lacks a value in some row, has a
                 single value or too many of them, or has a value in several spellings.
         """
-        file = RowFile.read(self._rows.file())
+        file = read_table(self._rows.file())
         if not self.sensitive:
             names = ", ".join(file.names[:20]) + ", ..." * (len(file.names) > 20)
             raise InputError(f"{file.path}: no sensitive column is named; add sensitive=COLUMN, one of {names}")
-        duplicate = next((name for name, count in Counter(self.sensitive).items() if count > 1), None)
-        if duplicate is not None:
-            raise InputError(f"sensitive: {duplicate!r} is named twice")
-        for name in self.sensitive:
-            if _gaps(file, name).all():
-                raise InputError(f"{file.path}: sensitive column {name!r} has no values")
+        check_distinct("sensitive", self.sensitive)
         drops = "drop" in (self.missing, self.missing_sensitive)
         rows = self.contents().rows if drops else np.arange(len(file.rows))
-        for name in self.sensitive:
-            self._check_gaps(file, name, rows)
         return [self._attribute(file, name, rows) for name in self.sensitive]
 
     @property
     def _rows(self) -> Rows:
         return Rows(self.path, self.columns, scale=self.scale, missing=self.missing)
 
-    def _attribute(self, file: RowFile, name: str, rows: NDArray[np.intp]) -> Attribute:
-        texts, gaps = file.categories(name)[0][rows], _gaps(file, name)[rows]
-        numbers = file.numbers(name)[rows] if file.numeric(name) else None
-        if numbers is None:
-            texts = texts.copy()
-            texts[~gaps] = self._spelt(file, name, texts[~gaps])
-        names, first, codes = np.unique(
-            (texts if numbers is None else numbers)[~gaps], return_index=True, return_inverse=True
-        )
-        if numbers is not None and len(names) > self._bins > 0:
-            names, codes = self._binned(name, numbers[~gaps])
-        else:
-            if numbers is None and (self.bins or len(names) > NUMBERS):
-                self._check_text(file, name)
-            _check_few(file, name, len(names), numeric=numbers is not None)
-            names = texts[~gaps][first]
-            if numbers is not None:
-                names = np.array([re.sub(r"\.0+$", "", name) for name in names])
-        values = np.full(len(gaps), NOT_GIVEN, dtype=object)
-        values[~gaps] = names[codes]
-        groups = [str(group) for group in names if group != NOT_GIVEN] + [NOT_GIVEN] * bool((values == NOT_GIVEN).any())
-        if len(groups) < 2:
+    def _attribute(self, file: TableFile, name: str, rows: NDArray[np.intp]) -> Attribute:
+        column = f"{file.path}: sensitive column {name!r}"
+        texts, gaps, numbers = _read_groups(file, name)
+        texts, gaps = texts[rows], gaps[rows]
+        if gaps.all():
+            raise InputError(f"{column} has no values")
+        if gaps.any() and self.missing_sensitive == "error":
+            more = f"; {gaps.sum():,} of {len(gaps):,} rows lack a value" if gaps.sum() > 1 else ""
             raise InputError(
-                f"{file.path}: sensitive column {name!r} is {groups[0]!r} in every row, so all clusters are "
-                "equally fair; name a column with two values or more"
+                f"{column} has no value in row {rows[gaps.argmax()] + 1}{more}. Fill in the values, set "
+                "missing_sensitive=own_group to make these rows a group, or set missing_sensitive=drop to remove them"
             )
-        return Attribute(name, values.astype(np.str_), tuple(groups))
+        values = np.full(len(gaps), NOT_GIVEN, dtype=object)
+        if numbers is None:
+            values[~gaps] = self._spelt(column, texts[~gaps])
+            names = sorted(set(values[~gaps].tolist()))
+            if self.bins or len(names) > NUMBERS:
+                self._check_text(file, name)
+        else:
+            present = numbers[rows][~gaps]
+            distinct, first, codes = np.unique(present, return_index=True, return_inverse=True)
+            if len(distinct) > self._bins > 0:
+                names, codes = self._binned(name, present)
+            elif len(distinct) > NUMBERS:
+                raise InputError(
+                    f"{column} has {len(distinct):,} different numbers, each of which would be a group; add bins=4 to "
+                    "make 4 groups of about equally many rows"
+                )
+            else:
+                names = [re.sub(r"\.0+$", "", text) for text in texts[~gaps][first].tolist()]
+            values[~gaps] = np.array(names)[codes]
+        if len(names) > VALUES:
+            raise InputError(
+                f"{column} has {len(names):,} different values, each of which would be a group; name a column with few "
+                "values, or merge rare ones"
+            )
+        names = [group for group in names if group != NOT_GIVEN] + [NOT_GIVEN] * bool((values == NOT_GIVEN).any())
+        if len(names) < 2:
+            raise InputError(
+                f"{column} is {names[0]!r} in every row, so all clusters are equally fair; name a column with two "
+                "values or more"
+            )
+        return Attribute(name, values.astype(np.str_), tuple(names))
 
-    def _check_text(self, file: RowFile, name: str) -> None:
+    def _check_text(self, file: TableFile, name: str) -> None:
         """Check that a column with many groups, or with bins, is not a numeric column with a few invalid cells.
 
         Raises:
@@ -196,7 +201,7 @@ class Table:
         if self.bins and not any(file.numeric(other) for other in self.sensitive):
             raise InputError(f"{file.path}: bins= needs a numeric column, but {has}; remove bins=")
 
-    def _spelt(self, file: RowFile, name: str, texts: NDArray[np.str_]) -> NDArray[np.str_]:
+    def _spelt(self, column: str, texts: NDArray[np.str_]) -> NDArray[np.str_]:
         """Texts with a single spelling of each group, if spellings are to be merged.
 
         Raises:
@@ -212,22 +217,11 @@ class Table:
         if several and self.spellings == "error":
             named = " and ".join(f"{text!r} ({counts[text]:,})" for text in several[0][:4])
             raise InputError(
-                f"{file.path}: sensitive column {name!r} has {named}, which differ only in case or blanks. Set "
+                f"{column} has {named}, which differ only in case or blanks. Set "
                 "spellings=merge to make them one group, or spellings=keep to keep them separate"
             )
         spelling = {text: spellings[0] for spellings in spellings_of.values() for text in spellings}
         return np.array([spelling[text] for text in texts.tolist()], dtype=texts.dtype)
-
-    def _check_gaps(self, file: RowFile, name: str, kept: NDArray[np.intp]) -> None:
-        gaps = _gaps(file, name)[kept]
-        if gaps.any() and self.missing_sensitive == "error":
-            row, rows = int(kept[gaps.argmax()]) + 1, int(gaps.sum())
-            more = f"; {rows:,} of {len(gaps):,} rows lack a value" if rows > 1 else ""
-            raise InputError(
-                f"{file.path}: sensitive column {name!r} has no value in row {row}{more}. Fill in the values, "
-                "set missing_sensitive=own_group to make these rows a group, or set missing_sensitive=drop to "
-                "remove them"
-            )
 
     @property
     def _bins(self) -> int:
@@ -235,34 +229,27 @@ class Table:
         bins = self.bins
         return int(bins[0]) if len(bins) == 1 else len(bins) + 1 if bins else 0
 
-    def _binned(self, name: str, numbers: NDArray[np.float64]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+    def _binned(self, name: str, numbers: NDArray[np.float64]) -> tuple[list[str], NDArray[np.int64]]:
         """Names of the bins that have rows, in order, and the bin of each number."""
         from fairness.bins import binned
 
         bin_of_row, edges = binned(name, numbers, self._bins if len(self.bins) == 1 else [-np.inf, *self.bins, np.inf])
         kept, codes = np.unique(bin_of_row, return_inverse=True)
         names = _interval_names(edges.tolist(), whole=bool((numbers % 1 == 0).all()))
-        return np.array(names)[kept], codes
+        return [names[place] for place in kept], codes
 
 
-def _gaps(file: RowFile, name: str) -> NDArray[np.bool_]:
-    """(N,) mask of the rows without a value in a column."""
-    if file.numeric(name):
-        return np.isnan(file.numbers(name))
-    return file.categories(name)[1]
+def _read_groups(file: TableFile, name: str) -> tuple[NDArray[np.str_], NDArray[np.bool_], NDArray[np.float64] | None]:
+    """(N,) texts of a column, mask of missing values, and numbers if it is numeric.
 
-
-def _check_few(file: RowFile, name: str, different: int, *, numeric: bool) -> None:
-    if numeric and different > NUMBERS:
-        raise InputError(
-            f"{file.path}: sensitive column {name!r} has {different:,} different numbers, each of which would "
-            "be a group; add bins=4 to make 4 groups of about equally many rows"
-        )
-    if different > VALUES:
-        raise InputError(
-            f"{file.path}: sensitive column {name!r} has {different:,} different values, each of which would be "
-            "a group; name a column with few values, or merge rare ones"
-        )
+    Raises:
+        InputError: there is no such column, or its numbers are ambiguous.
+    """
+    texts, gaps = texts_of(file.column(name))
+    if not file.numeric(name):
+        return texts, gaps, None
+    numbers = file.numbers(name)
+    return texts, np.isnan(numbers), numbers
 
 
 def _interval_names(edges: Sequence[float], *, whole: bool) -> list[str]:

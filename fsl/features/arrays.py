@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 
 from clustering.estimator_input import check_no_dates, is_arrow
 from clustering.files import words
-from clustering.files.array_files import ENDINGS, FORMATS, array_of_tensor, open_arrays
-from clustering.files.arrays import ArrayKind, NamedArrays, native
-from clustering.files.columns import of_arrow, of_frame
+from clustering.files.arrays import (
+    ENDINGS,
+    FORMATS,
+    ArrayKind,
+    NamedArrays,
+    array_of_tensor,
+    native,
+    of_arrow,
+    of_frame,
+    open_arrays,
+)
 from clustering.foundation.errors import InputError, unknown
 
 FEATURES = ("features", "feats", "feature", "embeddings", "images", "x", "X", "data")

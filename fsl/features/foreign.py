@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.array_files import open_arrays
-from clustering.files.arrays import NamedArrays
+from clustering.files.arrays import NamedArrays, open_arrays
 from clustering.files.regular import fingerprint_of_files
-from clustering.files.tensor_headers import read_header
+from clustering.files.tensors import read_header
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import Split
 from fsl.episodes import LOGIT_SCALE

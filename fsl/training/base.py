@@ -14,7 +14,7 @@ import torch
 from pytorch_lightning import Callback
 from pytorch_lightning.loggers import Logger
 
-from clustering.files.training_state import load_state, resumable
+from clustering.files.torch_files import load_state, resumable
 from clustering.foundation.errors import InputError
 from clustering.foundation.lightning_checkpoints import best_state, checkpoints, stopped_early
 from clustering.foundation.plugins import dotted

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from clustering.files.tensor_headers import read_header
-from clustering.files.tensors import read_tensors, write_tensors
+from clustering.files.tensors import read_header, read_tensors, write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import dotted
 from fsl.backbones import create_backbone

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from clustering.files.checksums import fingerprint_of
+from clustering.files.tensors import fingerprint_of
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
 from fsl.features.conforming import Interpolation

@@ -235,7 +235,7 @@ def tasks(settings: Settings = None) -> int:
     file, keys = named(settings, "tasks", "NAME is the file to write, FILE.safetensors")
     default = [] if any(key.startswith("strategy=") for key in keys) else ["strategy=simpleshot"]
     config, path = one(parse(EvaluateConfig, [*keys, *default]), "tasks"), Path(file)
-    from clustering.files.tensor_headers import read_header
+    from clustering.files.tensors import read_header
     from fsl.tasks import FORMAT
     from runs.cache import Store
     from runs.stages.given_features import given_bank

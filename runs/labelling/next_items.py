@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.spreadsheets import as_text
+from clustering.files.tables import as_text
 from clustering.files.words import csv_lines
 from clustering.foundation.errors import InputError
 from runs.cache import Store

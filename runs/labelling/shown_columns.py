@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clustering.files.cells import numbers_of
 from clustering.files.picture_formats import PICTURES
-from clustering.files.table_readers import kind_of, read_rows
+from clustering.files.tables import is_parquet, read_table
 from clustering.foundation.errors import InputError, unknown
 from runs.labelling.label_config import PileConfig
 from runs.own_data.page import as_utf8
@@ -59,7 +59,7 @@ def numbers_of_csv(config: PileConfig) -> NDArray[np.float64]:
         raise InputError(
             f"{config.place}: which columns are features? Choose with --features a,b,c or --features emb_*"
         )
-    frame, _, _ = read_rows(config.place, blank_lines=False)
+    frame = read_table(config.place).rows
     names = list(frame.columns)
     chosen = list[str]()
     for pattern in config.features:
@@ -86,14 +86,14 @@ def _columns(config: PileConfig, names: Sequence[str]) -> "pd.DataFrame":
     Raises:
         InputError: a column does not exist.
     """
-    if kind_of(config.place) == "Parquet":
+    if is_parquet(config.place):
         from pyarrow import parquet
 
         known = [str(name) for name in parquet.read_schema(config.place).names]
         _check_known(config, names, known)
         frame: pd.DataFrame = parquet.read_table(config.place, columns=list(dict.fromkeys(names))).to_pandas()
         return frame.reset_index() if set(names) - set(frame.columns) else frame
-    frame, _, _ = read_rows(config.place, blank_lines=False)
+    frame = read_table(config.place).rows
     _check_known(config, names, list(frame.columns))
     return frame
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clustering.files.checksums import fingerprint_of
+from clustering.files.tensors import fingerprint_of
 from clustering.foundation.errors import InputError, unknown
 from fsl.episodes import Strategy, TextUse
 from fsl.features.prompts import PROMPTS

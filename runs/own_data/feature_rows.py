@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clustering.files.checksums import fingerprint_of
+from clustering.files.tensors import fingerprint_of
 from clustering.foundation.errors import InputError
 from fsl.features.arrays import read_features
 from runs.own_data.classify_config import ClassifyConfig

@@ -143,7 +143,7 @@ def import_checkpoint(path: Path, backbone_name: str, benchmark: str, target: st
 
 def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
     """Return the paths of the output file and its model card; files of another kind are never overwritten."""
-    from clustering.files.tensor_headers import read_header
+    from clustering.files.tensors import read_header
 
     stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
     place = Path(output).expanduser() if output else Path(f"{stem}.safetensors")

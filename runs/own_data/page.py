@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from clustering.files.spreadsheets import as_text
+from clustering.files.tables import as_text
 from runs.cache import Store
 from runs.config.groups import Choice, comment
 from runs.own_data.table_checks import page_beside

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from clustering.files.tensor_headers import read_header
+from clustering.files.tensors import read_header
 from runs.cache import COMPLETE, Store
 
 FILE = "best.safetensors"

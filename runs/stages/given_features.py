@@ -103,7 +103,7 @@ def _split_of(file: str) -> str:
 
 def _header(file: str) -> dict[str, str] | None:
     """Return the header of a bank; None for another program's file, which names no format of this project."""
-    from clustering.files.tensor_headers import read_header
+    from clustering.files.tensors import read_header
 
     path = Path(file).expanduser()
     header = read_header(path, "make it again") if path.suffix == ".safetensors" else {}

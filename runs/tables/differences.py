@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from clustering.files.spreadsheets import as_text
+from clustering.files.tables import as_text
 from fsl.evaluation.paired import Difference
 from runs.stages.comparison import Comparison
 from runs.stages.results import in_common

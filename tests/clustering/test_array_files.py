@@ -9,8 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustering.files.arrays import array_names, read_arrays
-from clustering.files.regular import open_regular
+from clustering.files.arrays import open_arrays, read_arrays
+from clustering.files.regular import head_of, read_text
+from clustering.files.tables import read_table
+from clustering.files.tensors import read_header
+from clustering.files.torch_files import load_state
+from clustering.files.words import read_words
+from clustering.foundation.errors import InputError
 
 
 def archive(path: Path, **members: bytes) -> Path:
@@ -73,15 +78,31 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"."):
             read_arrays(path)
-        with pytest.raises(ValueError, match=r"."):
-            array_names(path)
 
 
 def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
+    """Readers do not wait for a pipe that nobody writes to, nor read a device without end."""
+    for name in ("pipe", "last.ckpt", "a.npy", "a.csv", "a.safetensors", "a.txt"):
+        os.mkfifo(tmp_path / name)
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "loop", tmp_path / "none", Path("/dev/zero")):
-        with pytest.raises(OSError, match=r"."):
-            open_regular(path)
-        with pytest.raises(OSError, match=r"."):
-            read_arrays(path)
+        for read in (read_text, read_arrays):
+            with pytest.raises(OSError, match=r"."):
+                read(path)
+    assert head_of(tmp_path / "pipe") == b""
+    assert load_state(tmp_path / "last.ckpt") is None
+    for reader, name in (
+        (open_arrays, "a.npy"),
+        (read_table, "a.csv"),
+        (lambda path: read_header(path, "remedy"), "a.safetensors"),
+        (lambda path: read_words(path, ["name"]), "a.txt"),
+    ):
+        with pytest.raises(InputError, match=name):
+            reader(tmp_path / name)
+
+
+def test_a_long_field_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "names.csv"
+    path.write_text("name\n" + "x" * 200_000 + "\n")
+    with pytest.raises(InputError, match=r"names\.csv"):
+        read_words(path, ["name"])

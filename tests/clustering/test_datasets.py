@@ -13,21 +13,22 @@ from scipy.sparse import csr_matrix
 from clustering.datasets import DATASETS
 from clustering.datasets.dataset import Dataset, check
 from clustering.foundation.errors import InputError
+from fairness.datasets import DATASETS as FAIR
 
 REAL = Path(os.environ.get("TRANSDUCE_DATA", "")) / "clustering"
 needs_data = pytest.mark.skipif(not (REAL / "mnist.npz").is_file(), reason="TRANSDUCE_DATA is not set")
 FIELDS = {name: DATASETS.load(name).__dataclass_fields__ for name in DATASETS.table}
-FROM_FILES = [name for name, fields in FIELDS.items() if "root" in fields]
+FROM_FILES = [(DATASETS, name) for name, fields in FIELDS.items() if "root" in fields]
 
 
-@pytest.mark.parametrize("name", FROM_FILES)
-def test_without_its_files_it_says_what_to_put_where(name, tmp_path):
+@pytest.mark.parametrize(("known", "name"), [*FROM_FILES, *((FAIR, name) for name in ("adult", "bank", "census"))])
+def test_without_its_files_it_says_what_to_put_where(known, name, tmp_path):
     for root, words in (
         (None, "root=FOLDER"),
         (str(tmp_path / "none"), "not a folder"),
         (str(tmp_path), "does not contain"),
     ):
-        built = DATASETS.load(name)(root=root)
+        built = known.load(name)(root=root)
         for ask in (built.source, built.read):
             with pytest.raises(InputError, match=words) as told:
                 ask()
@@ -188,6 +189,9 @@ def test_features_of_others_are_read_from_one_file(ending, tmp_path):
         ("mnist", "idx"),
         ("magic", "magic04.csv"),
         ("cifar10", "cifar10.npz"),
+        ("adult", "adult.data"),
+        ("bank", "bank-additional-full.csv"),
+        ("census", "USCensus1990raw.data.txt"),
     ],
 )
 def test_a_damaged_file_is_named(name, file, tmp_path):
@@ -195,9 +199,9 @@ def test_a_damaged_file_is_named(name, file, tmp_path):
     if file == "idx":
         names = [f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
     for path in names:
-        (tmp_path / path).write_bytes(b"not what it says")
-    with pytest.raises(InputError, match=names[0]) as refused:
-        DATASETS.load(name)(root=str(tmp_path)).read()
+        (tmp_path / path).write_bytes(b"not what it says\n1,2,3\n")
+    with pytest.raises(InputError, match=rf"dataset {name}: .*{names[0]}") as refused:
+        (FAIR if name in FAIR.table else DATASETS).load(name)(root=str(tmp_path)).read()
     assert "allow_pickle" not in str(refused.value)
 
 

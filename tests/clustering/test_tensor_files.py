@@ -12,7 +12,7 @@ import torch
 from clustering.datasets.features import Features
 from clustering.files.atomic import replacing
 from clustering.files.tensors import read_tensors, write_tensors
-from clustering.files.training_state import load_state, save_state
+from clustering.files.torch_files import load_state, save_state
 from clustering.foundation.errors import InputError
 
 FORMAT = "transduce features 1"

@@ -9,7 +9,7 @@ import pytest
 
 from clustering.foundation.errors import InputError
 from fairness.datasets import DATASETS
-from fairness.datasets import census as census_file
+from fairness.datasets.papers import Census
 from fairness.metrics import balance, fairness_error
 from fairness.objectives import kmeans_objective, kmedian_objective
 
@@ -93,41 +93,18 @@ def test_adult_with_a_line_of_names(tmp_path):
 
 
 def test_the_census_is_read_by_its_columns(tmp_path, monkeypatch):
-    drawn = np.random.default_rng(0).integers(0, 9, (50, census_file.WIDTH))
-    drawn[:, census_file.SEX] %= 2
+    drawn = np.random.default_rng(0).integers(0, 9, (50, Census.width))
+    drawn[:, Census.sex] %= 2
     np.savetxt(tmp_path / "USCensus1990raw.data.txt", drawn, fmt="%d", delimiter="\t")
     built = DATASETS.load("census")(root=str(tmp_path), preprocess=None)
     with pytest.raises(InputError, match=r"50 rows, .*2,458,285"):
         built.read()
-    monkeypatch.setattr(census_file, "ROWS", 50)
-    monkeypatch.setattr(census_file, "_AT_ONCE", 17)
+    monkeypatch.setattr(Census, "rows", 50)
+    monkeypatch.setattr(Census, "at_once", 17)
     found = built.read()
-    np.testing.assert_array_equal(found.values, drawn[:, list(census_file.COLUMNS)])
+    np.testing.assert_array_equal(found.values, drawn[:, list(Census.columns)])
     np.testing.assert_array_equal(found.sensitive["sex"], drawn[:, 112])
     assert found.values.shape == (50, 25)
     np.savetxt(tmp_path / "USCensus1990raw.data.txt", drawn[:, :60], fmt="%d", delimiter="\t")
     with pytest.raises(InputError, match=r"60 columns, .*125"):
         built.read()
-
-
-@pytest.mark.parametrize("name", ["adult", "bank", "census"])
-def test_without_its_files_it_says_what_to_put_where(name, tmp_path):
-    for root, words in (
-        (None, "root=FOLDER"),
-        (str(tmp_path / "none"), "not a folder"),
-        (str(tmp_path), "does not contain"),
-    ):
-        built = DATASETS.load(name)(root=root)
-        for ask in (built.source, built.read):
-            with pytest.raises(InputError, match=words):
-                ask()
-
-
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [("adult", "adult.data"), ("bank", "bank-additional-full.csv"), ("census", "USCensus1990raw.data.txt")],
-)
-def test_a_damaged_file_is_named(name, file, tmp_path):
-    (tmp_path / file).write_bytes(b"not what it says\n1,2,3\n")
-    with pytest.raises(InputError, match=f"dataset {name}: .*{file}"):
-        DATASETS.load(name)(root=str(tmp_path)).read()

@@ -10,7 +10,7 @@ import torch
 from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
-from clustering.files.training_state import load_state
+from clustering.files.torch_files import load_state
 from clustering.foundation.progress import quiet
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Decoded

@@ -8,7 +8,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from clustering.files.checksums import with_checksum
+from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.plan import plan
@@ -79,7 +79,7 @@ def retrain_a_little(path, target):
         weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     first = next(iter(weights))
     weights[first] = weights[first] * 1.5
-    save_file(weights, target, with_checksum(weights, header))
+    write_tensors(target, weights, header)
 
 
 def test_what_is_no_strategy_is_refused_before_anything_is_trained(store, tracker, configs):

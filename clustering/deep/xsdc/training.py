@@ -45,7 +45,7 @@ from clustering.deep.xsdc.discriminative import (
     normalised_features,
     ridge_objective,
 )
-from clustering.files.training_state import resumable, save_state
+from clustering.files.torch_files import resumable, save_state
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Advance, Log, Observe
