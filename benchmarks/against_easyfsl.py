@@ -33,7 +33,6 @@ from fsl.evaluation.episodic import evaluate
 from fsl.features.gathering import gathered
 from fsl.machine import keep_freed_memory
 from fsl.samplers.balanced import Balanced
-from fsl.strategies.bd_cspn import BDCSPN
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.pt_map import PTMAP
 from fsl.strategies.simpleshot import SimpleShot
@@ -75,7 +74,6 @@ TIM = partial(easyfsl.TIM, fine_tuning_steps=50, cross_entropy_weight=0.1, tempe
 PT_MAP = PTMAP(centring=None, iterations=10)
 MATCHES = {
     "SimpleShot": Match(easyfsl.SimpleShot, SimpleShot(metric="cosine"), 1.5),
-    "BD-CSPN": Match(easyfsl.BDCSPN, BDCSPN(temperature=1.0, weights="members", classified="original"), 2.5),
     "LaplacianShot, plain prototypes": Match(PlainLaplacianShot, PLAIN, 5.0),
     "LaplacianShot": Match(easyfsl.LaplacianShot, RECTIFIED, 5.0, agree=False),
     "TIM": Match(TIM, TIMGD(iterations=50), 8.0, agree=False),

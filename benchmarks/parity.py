@@ -28,7 +28,6 @@ from turns import threads
 import clustering.methods
 import fairness.methods
 from fsl.backbones import create_backbone
-from fsl.benchmarks.augmentation import Augmentation
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import BankText, gathered
 from fsl.features.pictures import Pictures
@@ -80,7 +79,7 @@ def few_shot(name: str, bank: FeatureBank, count: int, sides: list[Side]) -> Ite
         images = np.random.default_rng(0).integers(0, 256, (len(bank.labels), 3, 16, 16), dtype=np.uint8)
         torch.manual_seed(0)
         network = create_backbone("conv4", channels=3, size=16).eval()
-        pictures = Pictures(torch.from_numpy(images), network, (0.5,) * 3, (0.3,) * 3, 16, Augmentation())
+        pictures = Pictures(torch.from_numpy(images), network, (0.5,) * 3, (0.3,) * 3, 16)
         count = 1
     for sampler in (Balanced, Dirichlet):
         for shot in (1, 5):

@@ -158,13 +158,9 @@ class TaskSource:
         if tasks < 1:
             raise InputError(f"the number of tasks must be at least 1, not {tasks}")
         if self.limit is not None and tasks > self.limit:
-            raise InputError(f"{tasks} tasks requested, but there {_are(self.limit)}; set tasks={self.limit} or fewer")
+            raise InputError(f"{tasks} tasks requested, but only {self.limit} exist; set tasks={self.limit} or fewer")
         return (self.block(start // BLOCK)[: tasks - start] for start in range(0, tasks, BLOCK))
 
     def first(self, tasks: int) -> Tasks:
         """The first `tasks` tasks at once."""
         return concatenate(list(self.blocks(tasks)))
-
-
-def _are(count: int) -> str:
-    return "is 1" if count == 1 else f"are {count}"

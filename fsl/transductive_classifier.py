@@ -1,6 +1,5 @@
 """A semi-supervised classifier with scikit-learn's interface: labels for all points of a pile, from a few of them."""
 
-import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import Any, Self
@@ -255,7 +254,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if isinstance(self.strategy_, SmoothedRidge) and X.shape[1] <= FEW:
             return lifted(X, pile)
         centred = X - torch.from_numpy(self._points.mean(axis=0))
-        return centred if _fields_of(self.strategy_).get("transform") == "UN" else unit_rows(centred)
+        return centred if self.strategy_.transform == "UN" else unit_rows(centred)
 
     def _checked(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
         X = as_rows(X, "X")
@@ -270,12 +269,6 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_prepared"}
-
-
-def _fields_of(strategy: Strategy) -> dict[str, Any]:
-    """The fields of a strategy with their values."""
-    kind: Any = strategy
-    return {item.name: getattr(kind, item.name) for item in dataclasses.fields(kind)}
 
 
 def given_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.augmentation import Augmentation, normalise
+from fsl.benchmarks.augmentation import normalise
 from fsl.features.center_crop import CenterCrop, enlarged
 from fsl.features.conforming import Interpolation, conform
 
@@ -20,7 +20,6 @@ class Pictures:
         network: maps (n, len(mean), size, size) float32 to (n, D). It is shared: strategies copy it before training.
         mean, std: per-channel mean and standard deviation of the network's training images, scaled to 0..1.
         size: side of the network's input in pixels; images with another size or number of channels are converted.
-        augmentation: the training augmentation of the network's benchmark.
         interpolation: interpolation for resizing.
         crop_pct: fraction of each side kept by a central crop; None: no crop.
 
@@ -33,7 +32,6 @@ class Pictures:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     size: int
-    augmentation: Augmentation
     interpolation: Interpolation = "bilinear"
     crop_pct: float | None = None
 
@@ -48,22 +46,12 @@ class Pictures:
         """The images of tasks, given by (B, S + Q) indices, support first."""
         return TaskPictures(self, rows)
 
-    def conformed(self, rows: Tensor, device: torch.device) -> Tensor:
-        """(n, len(mean), size, size) images in 0..255 on a device, without crop, as in training."""
-        return self._conformed(rows, device, self.size)
-
     def shown(self, rows: Tensor, device: torch.device) -> Tensor:
         """(n, len(mean), size, size) network inputs of these rows, with the preprocessing of feature extraction."""
-        pixels = self.normalised(self._conformed(rows, device, enlarged(self.size, self.crop_pct)))
-        return pixels if self.crop_pct is None else CenterCrop(self.size)(pixels)
-
-    def _conformed(self, rows: Tensor, device: torch.device, size: int) -> Tensor:
         images = self.images[rows.to(self.images.device)].to(device)
-        return conform(images, len(self.mean), size, self.interpolation)
-
-    def normalised(self, images: Tensor) -> Tensor:
-        """Normalise images returned by `conformed` for the network."""
-        return normalise(images, self.mean, self.std).contiguous(memory_format=torch.channels_last)
+        images = conform(images, len(self.mean), enlarged(self.size, self.crop_pct), self.interpolation)
+        pixels = normalise(images, self.mean, self.std).contiguous(memory_format=torch.channels_last)
+        return pixels if self.crop_pct is None else CenterCrop(self.size)(pixels)
 
 
 @dataclass(frozen=True, eq=False)

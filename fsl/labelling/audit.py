@@ -175,4 +175,4 @@ def labels_to_reach(labels: ArrayLike, right: ArrayLike, audited: ArrayLike, tar
     needed = math.exp(min(700.0, x_mean + (y_mean - math.log(1 - target)) / fall))
     if needed > FARTHEST * given[-1]:
         return None
-    return max(1, math.ceil(needed - given[-1]))
+    return max(1, math.ceil(needed - float(given[-1])))

@@ -8,7 +8,6 @@ SAMPLERS = Plugins(
         "balanced": "fsl.samplers.balanced:Balanced",
         "dirichlet": "fsl.samplers.dirichlet:Dirichlet",
         "few_classes": "fsl.samplers.few_classes:FewClasses",
-        "unequal_shots": "fsl.samplers.unequal_shots:UnequalShots",
         "named_classes": "fsl.samplers.named_classes:NamedClasses",
         "batches": "fsl.samplers.batches:Batches",
         "whole_split": "fsl.samplers.whole_split:WholeSplit",

@@ -140,7 +140,6 @@ def assemble(
     support: NDArray[np.int64],
     query: NDArray[np.int64],
     query_labels: NDArray[np.int64],
-    is_support: NDArray[np.bool_] | None = None,
 ) -> Tasks:
     """Create tasks from drawn samples. The queries are shuffled, so that their order is independent of their classes.
 
@@ -150,44 +149,27 @@ def assemble(
         support: (B, way, shot) samples.
         query: (B, Q) samples.
         query_labels: (B, Q) labels in 0..way-1.
-        is_support: (B, way, shot) bool, False for padding of the support; None without padding.
     """
     tasks, way, shot = support.shape
-    support_labels = np.empty_like(support)
-    support_labels[:] = np.arange(way)[:, None]
-    if is_support is not None:
-        support, support_labels = np.where(is_support, support, 0), np.where(is_support, support_labels, 0)
     order = np.argsort(random.random(query.shape), axis=1)
     return Tasks(
         support=torch.from_numpy(support.reshape(tasks, -1)),
-        support_labels=torch.from_numpy(support_labels.reshape(tasks, way * shot)),
+        support_labels=torch.arange(way).repeat_interleave(shot).expand(tasks, -1).contiguous(),
         query=torch.from_numpy(np.take_along_axis(query, order, axis=1)),
         query_labels=torch.from_numpy(np.take_along_axis(query_labels, order, axis=1)),
         classes=torch.from_numpy(classes),
-        support_mask=None if is_support is None else torch.from_numpy(is_support.reshape(tasks, -1)),
     )
 
 
 def assemble_equal(
-    random: np.random.Generator,
-    classes: NDArray[np.int64],
-    samples: NDArray[np.int64],
-    shot: int,
-    is_support: NDArray[np.bool_] | None = None,
+    random: np.random.Generator, classes: NDArray[np.int64], samples: NDArray[np.int64], shot: int
 ) -> Tasks:
-    """Create tasks with the same number of queries in each class.
-
-    Args:
-        random: random number generator.
-        classes: (B, way) classes.
-        samples: (B, way, shot + query) samples of each class, support first.
-        shot: number of support samples per class.
-        is_support: see `assemble`.
-    """
+    """Create tasks with the same number of queries in each class, from (B, way, shot + query) samples of the (B, way)
+    classes, support first."""
     tasks, way, size = samples.shape
     query = samples[..., shot:].reshape(tasks, -1)
     query_labels = np.broadcast_to(np.arange(way).repeat(size - shot), query.shape)
-    return assemble(random, classes, samples[..., :shot], query, query_labels, is_support)
+    return assemble(random, classes, samples[..., :shot], query, query_labels)
 
 
 def smallest(keys: NDArray[np.float64], size: int) -> NDArray[np.int64]:

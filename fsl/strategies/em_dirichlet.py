@@ -2,6 +2,7 @@
 "Transductive Zero-Shot and Few-Shot CLIP")."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,8 +16,11 @@ from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
 from clustering.optimiser.terms import ProportionEntropy
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.strategies.shared.method import Method
+from fsl.strategies.shared.method import PublishedMethod, Variant
 from fsl.transforms import Transform, unit_features
+
+FIT: dict[Variant, tuple[int, float]] = {"corrected": (200, 1e-6), "published": (1000, 1e-11)}
+"""Maximum number of steps of the fit of alpha, and the relative change of alpha at which it stops."""
 
 _CHECK_INTERVAL = 50
 """Steps of the inner iteration between tests of its convergence."""
@@ -27,7 +31,7 @@ _LOG_SMALLEST = math.log(_SMALLEST)
 
 
 @dataclass(frozen=True)
-class EMDirichlet(Method):
+class EMDirichlet(PublishedMethod):
     """A mixture of Dirichlet distributions of the queries' class probabilities.
 
     The features of a query are its class probabilities by class names q = softmax_k(sharpness cos(x_q, t_k)). With one
@@ -45,30 +49,20 @@ class EMDirichlet(Method):
             q is the prior to the power of sharpness / logit_scale.
         weight: weight of the entropy of the proportions. None: floor(K / 5), as published.
         assignments: "soft", or "hard": one-hot assignments in each round (Hard EM-Dirichlet).
-        match: without support, match the clusters to classes by the Hungarian method, on the mean q of each cluster.
-            Otherwise a cluster keeps the class that it began with.
+        variant: without support, a cluster keeps the class that it began with; in the "published" variant, clusters are
+            matched to classes by the Hungarian method, on their mean q, and alpha is fitted more exactly.
         rounds: number of rounds; 20 in the public code, 10 with hard assignments.
-        inner: maximum number of steps of the fit of alpha; 1,000 in the public code.
-        inner_tolerance: the fit stops if the relative change of alpha is below this value; 1e-11 in the public code.
     """
 
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
+    published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
 
     sharpness: Annotated[float, Above(0)] = 30.0
     weight: Annotated[float, AtLeast(0)] | None = None
     assignments: Literal["soft", "hard"] = "soft"
-    match: bool = False
+    variant: Variant = "corrected"
     rounds: Annotated[int, Within(1, 1000)] = 20
-    inner: Annotated[int, Within(1, 10_000)] = 200
-    inner_tolerance: Annotated[float, AtLeast(0)] = 1e-6
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "EMDirichlet":
-        """The settings of the public code."""
-        hard = changes.get("assignments") == "hard"
-        published = {"match": True, "rounds": 10 if hard else 20, "inner": 1000, "inner_tolerance": 1e-11}
-        return cls(**{**published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each round."""
@@ -105,7 +99,7 @@ class EMDirichlet(Method):
             current = descent.assignments
             if self.assignments == "hard":
                 current = torch.nn.functional.one_hot(current.argmax(dim=2), episodes.way).to(current.dtype)
-        if self.match and not bool(episodes.labelled.all()):
+        if self.variant == "published" and not bool(episodes.labelled.all()):
             current = torch.where(episodes.labelled, current, _matched(current, logs.exp(), valid))
         iterations = torch.full((len(logs),), self.rounds, dtype=torch.int64, device=logs.device)
         return Predictions(current, iterations, torch.stack(objectives))
@@ -128,10 +122,11 @@ class EMDirichlet(Method):
         """(B, K, K) parameters of Dirichlet distributions with these mean log q, by majorisation and minimisation.
 
         log Gamma(a + 1) is majorised by a quadratic function with curvature c, and log Gamma(sum a) by its tangent.
-        Parameters of classes whose points are almost one-hot may grow without limit; `inner` bounds them.
+        Parameters of classes whose points are almost one-hot may grow without limit; the number of steps bounds them.
         """
         active = torch.ones(len(alpha), 1, 1, dtype=torch.bool, device=alpha.device)  # tasks that have not converged
-        for step in range(self.inner):
+        steps, tolerance = FIT[self.variant]
+        for step in range(steps):
             up, digamma = alpha + 1, torch.digamma(alpha + 1)
             curvature = (2 * (alpha * digamma - torch.lgamma(up)) / alpha.square()).abs()
             slope = digamma - torch.digamma(alpha.sum(dim=2, keepdim=True)) - curvature * alpha - averages
@@ -140,7 +135,7 @@ class EMDirichlet(Method):
             new = torch.where(slope > 0, 2 / (slope + root), (root - slope) / (2 * curvature))
             if step % _CHECK_INTERVAL == _CHECK_INTERVAL - 1:
                 change = (new - alpha).square().sum(dim=(1, 2), keepdim=True)
-                moving = change >= self.inner_tolerance * alpha.square().sum(dim=(1, 2), keepdim=True)
+                moving = change >= tolerance * alpha.square().sum(dim=(1, 2), keepdim=True)
                 alpha, active = torch.where(active, new, alpha), active & moving
                 if not bool(active.any()):
                     break

@@ -5,19 +5,22 @@ from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from clustering.foundation.parameters import Above, AtLeast, Within
 from clustering.graphs.dense_graph import nearest
 from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.propagation import DensePropagation, Propagation, SparsePropagation
 from clustering.graphs.sparse_graph import SparseGraph
-from clustering.optimiser.points import Features, Points
+from clustering.optimiser.points import Features, Gram, Points
 from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.centring import Centring, centred
-from fsl.strategies.shared.denoising import mean_losses
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
+
+LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.1, 0.9, 5e-4
+"""Of the training, as in the public code of iLPC; the decay applies to weights and bias."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,6 @@ class ILPC(Method):
         power: exponent that sharpens the labels before the transport.
         keep: queries that keep their label, per class and round.
         steps: training steps of the classifier.
-        learning_rate: step size of the training, with momentum 0.9.
-        weight_decay: weight decay of the training.
-        tolerance: largest error of a class's mass in the transport, relative to the number of queries.
-        max_rounds: maximum number of Sinkhorn rounds.
     """
 
     assumes_balance: ClassVar[bool] = True
@@ -62,10 +61,6 @@ class ILPC(Method):
     power: Annotated[float, Above(0)] = 3.0
     keep: Annotated[int, AtLeast(1)] = 3
     steps: Annotated[int, AtLeast(1)] = 1000
-    learning_rate: Annotated[float, Above(0)] = 0.1
-    weight_decay: Annotated[float, AtLeast(0)] = 5e-4
-    tolerance: Annotated[float, AtLeast(0)] = 1e-6
-    max_rounds: Annotated[int, AtLeast(1)] = 1000
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the transport plan that set the label of each. Iterations are rounds."""
@@ -84,15 +79,8 @@ class ILPC(Method):
             balanced = self._balanced(propagation.select(tasks), labels[tasks], left[tasks], lacking[tasks])
             one_hot = _one_hot(balanced) * left[tasks][:, None]
             probabilities[tasks] = torch.where(left[tasks][:, None], balanced, probabilities[tasks])
-            losses = mean_losses(
-                points.select(tasks),
-                labels[tasks],
-                labels[tasks] + one_hot,
-                valid[tasks],
-                steps=self.steps,
-                learning_rate=self.learning_rate,
-                weight_decay=self.weight_decay,
-            )
+            given = labels[tasks]
+            losses = mean_losses(points.select(tasks), given, given + one_hot, valid[tasks], self.steps)
             kept = self._kept(losses, one_hot)
             last = kept.sum((1, 2)) < episodes.way
             labels[tasks] += kept
@@ -124,8 +112,7 @@ class ILPC(Method):
         spread = spread / spread.sum(dim=1, keepdim=True).clamp_min(1e-24)
         scores = self.power * spread.clamp_min(1e-24).log()
         rows = left.to(labels.dtype)
-        transport = sinkhorn(scores.mT, rows, lacking, tolerance=self.tolerance, max_rounds=self.max_rounds)
-        return transport.assignments.mT
+        return sinkhorn(scores.mT, rows, lacking).assignments.mT
 
     def _kept(self, losses: Tensor, one_hot: Tensor) -> Tensor:
         """(B, K, M) 1 for the points with the lowest loss in each class; ties go to the lowest index."""
@@ -143,3 +130,38 @@ def _one_hot(probabilities: Tensor) -> Tensor:
     """(B, K, M) 1 for the class with the highest probability; ties go to the lowest class."""
     classes = torch.arange(probabilities.shape[1], device=probabilities.device)[:, None]
     return (probabilities.max(dim=1, keepdim=True).indices == classes).to(probabilities.dtype)
+
+
+def mean_losses(points: Points, given: Tensor, labels: Tensor, valid: Tensor, steps: int = 1000) -> Tensor:
+    """(B, M) cross-entropy of each point's label, averaged over the training steps (section 3.4; O2U-Net, Huang et al.
+    2019).
+
+    The classifier starts from the normalised class means of `given` and a bias of 0, and is trained by full-batch
+    gradient descent with momentum and weight decay. Its weights are linear combinations of the points, so only its
+    scores are stored.
+
+    Args:
+        points: (B, M) points, not shifted.
+        given: (B, K, M) one-hot labels of the points that initialise the classifier, 0 for the others.
+        labels: (B, K, M) one-hot labels of all points.
+        valid: (B, M) bool, False for padded points, which have weight 0.
+        steps: number of training steps.
+    """
+    means = given / given.sum(dim=2, keepdim=True).clamp_min(1)
+    scores = points.inner(means)
+    norms = (scores * means).sum(dim=2, keepdim=True).clamp_min(1e-24).sqrt()
+    scores = scores / norms
+    # a constant feature of 1, whose weight is the bias
+    lifted = (
+        Features(pad(points.values, (0, 1), value=1.0)) if isinstance(points, Features) else Gram(points.pairwise() + 1)
+    )
+    share = (valid / valid.sum(dim=1, keepdim=True)).to(scores.dtype)[:, None]
+    targets = labels * share
+    total, step = torch.zeros_like(scores), torch.zeros_like(scores)
+    for _ in range(steps):
+        log_probabilities = torch.log_softmax(scores, dim=1)
+        total += log_probabilities
+        errors = log_probabilities.exp_().mul_(share).sub_(targets)
+        step = lifted.inner(errors).add_(step, alpha=MOMENTUM).add_(scores, alpha=WEIGHT_DECAY)
+        scores = scores.sub_(step, alpha=LEARNING_RATE)
+    return -(total * labels).sum(dim=1) / steps

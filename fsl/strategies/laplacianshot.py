@@ -14,8 +14,8 @@ from clustering.optimiser.descent import Step, descend
 from clustering.optimiser.points import Points, squared_distances
 from clustering.optimiser.terms import Graph, Laplacian
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.strategies.shared.method import Method
-from fsl.strategies.shared.rectification import Normalisation, SupportLabels, rectified_means
+from fsl.strategies.shared.method import Method, Variant
+from fsl.strategies.shared.rectification import rectified_means
 from fsl.transforms import Transform
 
 FEW_SHOTS = 10
@@ -52,8 +52,8 @@ class LaplacianShot(Method):
             mini-ImageNet (Conv-4, Conv-6), rectification gained 2.7 to 3.6 points for 1 shot, and lost 0.3 to 1 point
             for 20 shots.
         temperature: factor of the cosine in the rectification weights.
-        normalisation: divisor of a rectified prototype, see `fsl.strategies.shared.rectification`.
-        support_labels: in the rectification, support points join their "given" or their "predicted" class.
+        variant: of the rectification: "corrected", or "published", where the prototype of an uncertain class is shorter
+            and support points join their predicted class, see `fsl.strategies.shared.rectification`.
         classified: classify the "shifted" queries, or the "original" ones with prototypes that were rectified with the
             shifted queries (public code of the alpha-TIM benchmark, Veilleux et al. 2021).
         step: "monotone" or "published", see `clustering.optimiser.descent.descend`.
@@ -75,8 +75,7 @@ class LaplacianShot(Method):
     shift: bool = True
     rectify: bool | None = None
     temperature: Annotated[float, Above(0)] = 10.0
-    normalisation: Normalisation = "weights"
-    support_labels: SupportLabels = "given"
+    variant: Variant = "corrected"
     classified: Literal["shifted", "original"] = "shifted"
     step: Step = "monotone"
     max_iterations: Annotated[int, AtLeast(1)] = 100
@@ -105,8 +104,7 @@ class LaplacianShot(Method):
             "shift": changes.get("rectify", True),
             "graph": "directed",
             "include_self": True,
-            "normalisation": "count",
-            "support_labels": "predicted",
+            "variant": "published",
             "step": "published",
             "max_iterations": 20,
         }
@@ -119,13 +117,8 @@ class LaplacianShot(Method):
         prototypes = episodes.class_means
         which = episodes.shots < FEW_SHOTS if self.rectify is None else torch.full_like(episodes.shots, self.rectify)
         if bool(which.any()):
-            rectified = rectified_means(
-                episodes,
-                points,
-                temperature=self.temperature,
-                normalisation=self.normalisation,
-                support_labels=self.support_labels,
-            )
+            form: Any = {"divisor": "count", "joins": "predicted"} if self.variant == "published" else {}
+            rectified = rectified_means(episodes, points, temperature=self.temperature, **form)
             prototypes = torch.where(which.bool(), rectified, prototypes)
         if self.classified == "original" and self.shift:
             points, prototypes = episodes.points, episodes.unshifted(prototypes)

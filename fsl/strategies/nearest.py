@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -25,13 +25,11 @@ class Nearest(Method):
 
     Attributes:
         transform: per-feature transform (Table 1 of the paper has all three).
-        metric: "euclidean" or "cosine"; they differ unless all features have unit length.
     """
 
     transductive: ClassVar[bool] = False
 
     transform: Transform = "CL2N"
-    metric: Literal["euclidean", "cosine"] = "euclidean"
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
@@ -40,10 +38,7 @@ class Nearest(Method):
         classes = episodes.support_one_hot.mT
 
         def head(products: Tensor, _: Tensor) -> Tensor:
-            if self.metric == "cosine":  # the query's own norm is the same for all examples
-                distances = -products / norms.clamp_min(0).sqrt().clamp_min(1e-12)
-            else:
-                distances = norms - 2 * products
+            distances = norms - 2 * products
             if episodes.support_mask is not None:
                 distances = distances.masked_fill(~episodes.support_mask[..., None], torch.inf)
             nearest = distances == distances.amin(dim=1, keepdim=True)

@@ -32,8 +32,8 @@ class PTMAP(Method):
     m_k <- m_k + rate (mean of support and P-weighted queries - m_k)
 
     The public code stops Sinkhorn if a row sum changes by less than 1e-6. Here the row sums are exact, and the column
-    sums are accurate to `tolerance`. Each transport starts from the scales of the previous one, which saves time and
-    does not change the solution.
+    sums are accurate to 1e-6 of the number of queries. Each transport starts from the scales of the previous one, which
+    saves time and does not change the solution.
 
     Attributes:
         transform: per-feature transform; the paper uses the power transform PT, which requires non-negative features.
@@ -42,8 +42,6 @@ class PTMAP(Method):
         beta: lambda of the paper, sharpness of the transport.
         rate: alpha of the paper, step size of the prototypes; 0.2 for balanced tasks in the public code.
         iterations: updates of the prototypes.
-        tolerance: largest error of a class's mass, relative to the number of queries.
-        max_rounds: maximum number of Sinkhorn rounds.
     """
 
     assumes_balance: ClassVar[bool] = True
@@ -54,8 +52,6 @@ class PTMAP(Method):
     beta: Annotated[float, Above(0)] = 10.0
     rate: Annotated[float, Within(0, 1)] = 0.2
     iterations: Annotated[int, AtLeast(0)] = 20
-    tolerance: Annotated[float, AtLeast(0)] = 1e-6
-    max_rounds: Annotated[int, AtLeast(1)] = 1000
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the last transport plan."""
@@ -79,14 +75,7 @@ class PTMAP(Method):
 
     def _transport(self, scores: Tensor, queries: Tensor, start: Tensor | None) -> tuple[Tensor, Tensor]:
         """(B, K, Q) balanced assignments, and the scales from which the next transport starts."""
-        transport = sinkhorn(
-            scores.mT,
-            queries,
-            queries.new_ones(scores.shape[:2]),
-            start=start,
-            tolerance=self.tolerance,
-            max_rounds=self.max_rounds,
-        )
+        transport = sinkhorn(scores.mT, queries, queries.new_ones(scores.shape[:2]), start=start)
         return transport.assignments.mT, transport.log_scales
 
 
@@ -131,7 +120,7 @@ class BPA(PTMAP):
         scores = points.pairwise() / self.regularisation
         scores = scores.masked_fill(torch.eye(count, dtype=torch.bool, device=valid.device), _EXCLUDED)
         mass = valid.to(scores.dtype)
-        plan = sinkhorn(scores, mass, mass, tolerance=self.tolerance, max_rounds=self.max_rounds).assignments
+        plan = sinkhorn(scores, mass, mass).assignments
         return plan * mass[:, :, None] * mass[:, None, :]
 
 
@@ -146,7 +135,7 @@ class ProtoLP(PTMAP):
 
     The public code applies a Cholesky factorisation to the random-walk Laplacian I - Z^T Z diag(Z^T 1)^-1, which is
     symmetric only if all classes have equal mass; here the system is solved without this assumption. Both transports
-    are solved to `tolerance`; the public code stops at 1e-3 and 1e-2.
+    are solved to 1e-6; the public code stops at 1e-3 and 1e-2.
 
     Attributes:
         dimensions: number of leading singular directions to keep.

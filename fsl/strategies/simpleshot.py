@@ -55,20 +55,12 @@ class SimpleShot(Method):
 
 
 @dataclass(frozen=True)
-class ProtoNet(Method):
-    """P(k | x_q) = softmax_k( -temperature ||x_q - m_k||^2 ) with the support means m_k (eq. 2 of the paper). The paper
-    trains the network with this head; on given features it is SimpleShot without a transform.
+class ProtoNet(SimpleShot):
+    """P(k | x_q) = softmax_k( -beta ||x_q - m_k||^2 ) with the support means m_k and beta = 1 (eq. 2 of the paper). The
+    paper trains the network with this head; on given features it is SimpleShot without a transform and class names."""
 
-    Attributes:
-        transform: per-feature transform; none in the paper.
-        temperature: factor of the squared distance, 1 in the paper; the prediction does not depend on it.
-    """
-
-    transductive: ClassVar[bool] = False
+    text: ClassVar[TextUse] = "none"
+    metric: ClassVar[Literal["euclidean"]] = "euclidean"  # type: ignore[misc]
+    text_weight: ClassVar[float] = 0.0  # type: ignore[misc]
 
     transform: Transform = "UN"
-    temperature: Annotated[float, Above(0)] = 1.0
-
-    def predict(self, episodes: Episodes) -> Predictions:
-        """Class probabilities of the queries; nothing is iterated."""
-        return SimpleShot(transform=self.transform, beta=self.temperature).predict(episodes)

@@ -20,12 +20,12 @@ from clustering.optimiser.descent import Step
 from clustering.optimiser.points import Gram, Points
 from clustering.optimiser.terms import Laplacian
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.strategies.shared.method import PublishedMethod
+from fsl.strategies.shared.method import PublishedMethod, Variant
 from fsl.transforms import Transform
 
-SupportClamp = Literal["always", "start"]
-First = Literal["assignments", "prototypes"]
-SigmaRule = Literal["mean", "published"]
+Kind = Literal["means", "modes", "points"]
+SWEEPS: dict[Variant, tuple[int, float]] = {"corrected": (100, 1e-6), "published": (600, 1e-7)}
+"""Maximum number of sweeps of an outer step, and the relative change of the objective at which they end."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,12 @@ class SLKMeans(PublishedMethod):
     and a(x, m) = ||x - m||^2. The objective is guaranteed to decrease with soft members, a warm start and the monotone
     step.
 
-    The defaults are the correct form, with the hard members of the published tables; `as_published` has all settings of
-    the public code, whose stopping rule omits the entropy from the objective; here R is used.
+    The defaults are the correct form, with the hard members of the published tables: the first assignments come from
+    the support means, and each outer step starts from the last ones (journal Algorithm 1). In the variant of the public
+    code, support points have their class at the start only, the prototypes are updated first, with each query assigned
+    to the nearest support mean, and each outer step starts from softmax(-a), so that the objective may increase from
+    one to the next. Its stopping rule omits the entropy from the objective; here R is used. `as_published` has all
+    settings of the public code.
 
     The classes below differ in the prototypes (means, modes by mean shift, or data points as modes), and in whether
     there is a graph; they have those of these fields that have an effect on them.
@@ -52,8 +56,6 @@ class SLKMeans(PublishedMethod):
             journal section 6.4, whose code counts the point).
         graph: symmetrisation of the kNN graph; "directed" requires step="published".
         include_self: count the point among its own k neighbours, as published, which leaves k - 1 others.
-        sigma_rule: of modes: sigma^2 is the "mean" squared distance to the neighbours (journal eq. 29), or "published":
-            their sum divided by 5 times the number of points, which in the public code is 0.4 times the mean.
         shift: shift the queries so that their mean equals the support's (journal section 6.4). This assumes equal class
             proportions in both.
         beta: factor of a, an inverse temperature. At 1, as in the papers, the costs of the classes differ so little
@@ -62,34 +64,23 @@ class SLKMeans(PublishedMethod):
         members: each point contributes to the prototype of its likeliest class ("hard", public code), or to all of them
             with its assignments as weights ("soft", journal eqs. 18 and 20). For unit-length features, soft assignments
             are almost uniform, and the means almost equal.
-        clamp: fix the class of support points "always" (journal eq. 3), or at the "start" only (public code).
-        first: update the "assignments" first (journal Algorithm 1), from the support means, or the "prototypes", with
-            each query assigned to the nearest support mean (public code).
-        warm_start: start the sweeps of an outer step from the last assignments. False starts from softmax(-a), as
-            published; the objective may then increase from one outer step to the next.
+        variant: "corrected", or the "published" start, support labels and width of the modes' kernel, see above.
         step: rule of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
         max_iterations: maximum number of outer steps (100 in the public code).
         tolerance: a task stops if the relative change of the objective is below this value, from the third step on
             (1e-4 in the public code). It also stops if its prototypes do not change.
-        max_sweeps: maximum number of sweeps per outer step (600 in the public code).
-        sweep_tolerance: the sweeps of an outer step end if the relative change of the objective is below this value
-            (1e-7 in the public code). Values below 1e-6 use double precision.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
             without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
     """
 
     text: ClassVar[TextUse] = "optional"
-    prototypes: ClassVar[Literal["means", "modes", "points"]] = "means"
+    prototypes: ClassVar[Kind] = "means"
     published: ClassVar[Mapping[str, Any]] = {
         "graph": "directed",
         "include_self": True,
         "beta": 1.0,
-        "clamp": "start",
-        "first": "prototypes",
-        "warm_start": False,
+        "variant": "published",
         "step": "published",
-        "max_sweeps": 600,
-        "sweep_tolerance": 1e-7,
     }
 
     transform: Transform = "CL2N"
@@ -97,18 +88,13 @@ class SLKMeans(PublishedMethod):
     neighbours: Annotated[int, AtLeast(1)] = 3
     graph: Symmetry = "average"
     include_self: bool = False
-    sigma_rule: ClassVar[SigmaRule] = "mean"  # a field of the classes with modes
     shift: bool = True
     beta: Annotated[float, Above(0)] = 10.0
     members: Members = "hard"
-    clamp: SupportClamp = "always"
-    first: First = "assignments"
-    warm_start: bool = True
+    variant: Variant = "corrected"
     step: Step = "monotone"
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-4
-    max_sweeps: Annotated[int, AtLeast(1)] = 100
-    sweep_tolerance: Annotated[float, AtLeast(0)] = 1e-6
     text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def __post_init__(self) -> None:
@@ -133,7 +119,8 @@ class SLKMeans(PublishedMethod):
         if arcs is not None and self.prototypes != "means":
             kind = kinds.ByProductModes if self.prototypes == "points" else kinds.Modes
             prototypes = kind(points, self._variance(episodes, points, arcs), self.beta)
-        double = self.weight > 0 and self.sweep_tolerance < 1e-6  # below the resolution of float32
+        published, (max_sweeps, sweep_tolerance) = self.variant == "published", SWEEPS[self.variant]
+        double = self.weight > 0 and sweep_tolerance < 1e-6  # below the resolution of float32
         terms = []
         if self.weight > 0 and arcs is not None:
             terms.append(Laplacian(arcs.graph(self.graph, torch.float64 if double else episodes.dtype), self.weight))
@@ -146,33 +133,34 @@ class SLKMeans(PublishedMethod):
             none = start.new_zeros(len(start), episodes.query_size, episodes.way)
             evidence = episodes.with_text(none, self.text_weight, self.beta)
             prototypes = kinds.WithCost(prototypes, pad(evidence.mT, (episodes.support_size, 0)))
-        if self.first == "prototypes":
+        if published:
             joined = torch.where(support, labels, prototypes.cost(start).min(dim=1).indices)
             classes = torch.arange(episodes.way, device=labels.device)[:, None]
             one_hot = (joined[:, None] == classes) & episodes.valid[:, None]
             start = prototypes.update(start, one_hot.to(start.dtype), None)
-        always = self.clamp == "always"
-        clamped = support | ~episodes.valid if always else ~episodes.valid
+        clamped = ~episodes.valid if published else support | ~episodes.valid
         result = alternate(
             prototypes,
             start,
             terms,
-            clamp=(clamped, labels) if always or valid is not None else None,
-            hint=None if always else (support, labels),
+            clamp=None if published and valid is None else (clamped, labels),
+            hint=(support, labels) if published else None,
             valid=valid,
             members=self.members,
             empty="keep" if unlabelled else "rollback",
-            sweeps=Sweeps(self.step, self.max_sweeps, self.sweep_tolerance, warm=self.warm_start, double=double),
+            sweeps=Sweeps(self.step, max_sweeps, sweep_tolerance, warm=not published, double=double),
             max_iterations=self.max_iterations,
             tolerance=self.tolerance,
         )
         return Predictions(result.assignments[:, episodes.support_size :], result.iterations, result.trace)
 
     def _variance(self, episodes: Episodes, points: Points, arcs: Arcs) -> Tensor:
-        """(B, 1, 1) sigma^2; infinite if all points are equal, so that all kernel values are 1."""
+        """(B, 1, 1) sigma^2, the mean squared distance to the neighbours (journal eq. 29); infinite if all points are
+        equal, so that all kernel values are 1. The public code divides the sum of squared distances by 5 times the
+        number of points, which for its graph is 0.4 times the mean."""
         size = points.squared_norms.amax(dim=1)
         count = episodes.valid.sum(dim=1).to(size.dtype)
-        per_point = 5.0 if self.sigma_rule == "published" else arcs.number / count
+        per_point = 5.0 if self.variant == "published" else arcs.number / count
         variance = arcs.squared_lengths / (count * per_point).clamp_min(1.0)
         smallest = (64 * torch.finfo(size.dtype).eps * size).clamp_min(1e-12)
         return torch.where(variance > smallest, variance, torch.inf)[:, None, None]
@@ -183,11 +171,9 @@ class SLKMS(SLKMeans):
     """K-modes clustering of support and queries, with fixed support labels and Laplacian regularisation: `SLKMeans`
     with a(x, m) = -w(x, m), w(x, m) = exp(-||x - m||^2 / (2 sigma^2)), and modes by mean shift."""
 
-    prototypes: ClassVar[Literal["means", "modes", "points"]] = "modes"
-    published: ClassVar[Mapping[str, Any]] = {**SLKMeans.published, "sigma_rule": "published"}
+    prototypes: ClassVar[Kind] = "modes"
 
     beta: Annotated[float, Above(0)] = 20.0
-    sigma_rule: SigmaRule = "mean"  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -205,7 +191,7 @@ class SLKBO(SLKMS):
     has the settings it would use.
     """
 
-    prototypes: ClassVar[Literal["means", "modes", "points"]] = "points"
+    prototypes: ClassVar[Kind] = "points"
     members: ClassVar[Members] = "hard"  # type: ignore[misc]
 
     weight: Annotated[float, AtLeast(0)] = 0.7
@@ -225,11 +211,8 @@ class KMeans(SLKMeans):
     neighbours: ClassVar[int] = 3  # type: ignore[misc]
     graph: ClassVar[Symmetry] = "average"  # type: ignore[misc]
     include_self: ClassVar[bool] = False  # type: ignore[misc]
-    warm_start: ClassVar[bool] = True  # type: ignore[misc]
     step: ClassVar[Step] = "monotone"  # type: ignore[misc]
-    max_sweeps: ClassVar[int] = 100  # type: ignore[misc]
-    sweep_tolerance: ClassVar[float] = 1e-6  # type: ignore[misc]
-    published: ClassVar[Mapping[str, Any]] = {"clamp": "start", "first": "prototypes"}
+    published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
 
     beta: Annotated[float, Above(0)] = 1.0
 
@@ -241,15 +224,7 @@ class KModes(SLKMS):
 
     weight: ClassVar[float] = 0.0  # type: ignore[misc]
     graph: ClassVar[Symmetry] = "average"  # type: ignore[misc]
-    warm_start: ClassVar[bool] = True  # type: ignore[misc]
     step: ClassVar[Step] = "monotone"  # type: ignore[misc]
-    max_sweeps: ClassVar[int] = 100  # type: ignore[misc]
-    sweep_tolerance: ClassVar[float] = 1e-6  # type: ignore[misc]
-    published: ClassVar[Mapping[str, Any]] = {
-        "include_self": True,
-        "sigma_rule": "published",
-        "clamp": "start",
-        "first": "prototypes",
-    }
+    published: ClassVar[Mapping[str, Any]] = {"include_self": True, "variant": "published"}
 
     beta: Annotated[float, Above(0)] = 1.0

@@ -99,8 +99,8 @@ class CrossEntropy(lightning.LightningModule):
     def configure_optimizers(self) -> Any:
         """SGD, and a scheduler of torch that moves each step."""
         chosen, data = self.settings, self.trainer.datamodule  # type: ignore[attr-defined]
-        rates = {"lr": chosen.learning_rate, "momentum": chosen.momentum, "weight_decay": chosen.weight_decay}
-        optimizer = torch.optim.SGD(self.parameters(), **rates)
+        rate, momentum, decay = chosen.learning_rate, chosen.momentum, chosen.weight_decay
+        optimizer = torch.optim.SGD(self.parameters(), rate, momentum, weight_decay=decay)
         scheduler = schedule(optimizer, chosen, data.steps_per_epoch, int(self.trainer.max_epochs or chosen.epochs))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
@@ -156,9 +156,10 @@ class BaseClasses(lightning.LightningDataModule):
     @property
     def steps_per_epoch(self) -> int:
         """Optimiser steps in an epoch. Lightning's own count would create the loader too early."""
-        count, limit = len(self.base) // self.batch_size, self.trainer.limit_train_batches
+        trainer: Any = self.trainer
+        count, limit = len(self.base) // self.batch_size, trainer.limit_train_batches
         batches = min(count, limit) if isinstance(limit, int) else int(count * limit)
-        return math.ceil(batches / self.trainer.accumulate_grad_batches)
+        return math.ceil(batches / trainer.accumulate_grad_batches)
 
     def epoch(self) -> int:
         """The epoch of the next step. With workers, Lightning starts an epoch's iterator before it counts the epoch."""

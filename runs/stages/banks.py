@@ -59,7 +59,6 @@ def pictures(config: EvaluateConfig, lineage: Lineage, work: Workspace) -> "Pict
         mean=tuple(look.mean),
         std=tuple(look.std),
         size=look.size,
-        augmentation=lineage.benchmark.augmentation,
         interpolation=look.interpolation,
         crop_pct=lineage.crop_pct,
     )

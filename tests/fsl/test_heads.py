@@ -1,57 +1,101 @@
-"""Nearest neighbour, MatchingNet and ProtoNet against loops, and the identities between them."""
+"""Heads on fixed features against loops: nearest examples and means, rectified means, propagated labels."""
 
 import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fsl.episodes import Episodes
 from fsl.strategies import nearest
+from fsl.strategies.bd_cspn import BDCSPN
+from fsl.strategies.label_propagation import LabelPropagation
 from fsl.strategies.nearest import MatchingNet, Nearest
 from fsl.strategies.simpleshot import ProtoNet
+from fsl.strategies.tim_gd import EntropyMin
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
 
 transforms = st.sampled_from(["UN", "L2N", "CL2N"])
-seeds = st.integers(0, 100_000)
+HEADS: Mapping[Any, tuple[dict[str, Any], Callable[..., Any]]] = {
+    Nearest: ({}, lambda *task: np.eye(3)[oracle.nearest(*task)]),
+    MatchingNet: ({"temperature": st.floats(0.1, 20)}, lambda *task, **fields: oracle.matchingnet(*task, 3, **fields)),
+    ProtoNet: ({"beta": st.floats(0.1, 20)}, lambda *task, beta: oracle.protonet(*task, 3, beta)),
+    BDCSPN: (
+        {
+            "shift": st.booleans(),
+            "temperature": st.floats(0.5, 20),
+            "variant": st.sampled_from(["corrected", "published"]),
+        },
+        lambda *task, **fields: oracle.bd_cspn(*task, 3, **fields),
+    ),
+    LabelPropagation: (
+        {
+            "neighbours": st.integers(3, 16),
+            "alpha": st.just(0.0) | st.floats(0.05, 0.99),
+            "width": st.floats(0.7, 2),
+        },
+        lambda *task, **fields: oracle.label_propagation(*task, 3, **fields),
+    ),
+}
 
 
-@settings(deadline=None, max_examples=15)
-@given(seed=seeds, transform=transforms, metric=st.sampled_from(["euclidean", "cosine"]))
-def test_nearest_agrees_with_loops(seed: int, transform: str, metric: str) -> None:
-    episodes = draw(seed)
-    found = Nearest(transform=transform, metric=metric).predict(episodes)  # type: ignore[arg-type]
-    for labels, task in zip(found.labels, as_arrays(episodes, transform), strict=True):
-        assert labels.tolist() == oracle.nearest(*task, metric)
-    assert set(found.probabilities.unique().tolist()) == {0.0, 1.0}
-
-
-@settings(deadline=None, max_examples=15)
-@given(seed=seeds, transform=transforms, temperature=st.floats(0.1, 20))
-def test_matchingnet_agrees_with_loops(seed: int, transform: str, temperature: float) -> None:
-    episodes = draw(seed)
-    found = MatchingNet(transform=transform, temperature=temperature).predict(episodes)  # type: ignore[arg-type]
-    for rows, task in zip(found.probabilities, as_arrays(episodes, transform), strict=True):
-        expected = oracle.matchingnet(*task, 3, temperature)
-        torch.testing.assert_close(rows, torch.from_numpy(expected))
-
-
-@settings(deadline=None, max_examples=15)
-@given(seed=seeds, transform=transforms, temperature=st.floats(0.1, 20))
-def test_protonet_agrees_with_loops(seed: int, transform: str, temperature: float) -> None:
-    episodes = draw(seed)
-    found = ProtoNet(transform=transform, temperature=temperature).predict(episodes)  # type: ignore[arg-type]
-    for rows, task in zip(found.probabilities, as_arrays(episodes, transform), strict=True):
-        torch.testing.assert_close(rows, torch.from_numpy(oracle.protonet(*task, 3, temperature)))
+@pytest.mark.parametrize("limit", [1024, 0])
+@pytest.mark.parametrize("kind", HEADS)
+@settings(deadline=None, max_examples=12)
+@given(data=st.data(), seed=st.integers(0, 100_000), shot=st.integers(1, 3), transform=transforms)
+def test_it_agrees_with_loops(kind: Any, limit: int, data: st.DataObject, seed: int, shot: int, transform: str) -> None:
+    """By inner products, and as tasks of many points."""
+    options, loops = HEADS[kind]
+    fields = {name: data.draw(values) for name, values in options.items()}
+    episodes = draw(seed, shot=shot)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fsl.episodes.LARGEST_GRAM", limit)
+        found = kind(transform=transform, **fields).predict(episodes).probabilities
+    for rows, task in zip(found, as_arrays(episodes, transform), strict=True):
+        torch.testing.assert_close(rows, torch.from_numpy(loops(*task, **fields)), atol=1e-5, rtol=0)
 
 
 def test_many_points_are_compared_a_few_queries_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     episodes = draw(1, queries=40)
-    strategies = (Nearest(), Nearest(metric="cosine"), MatchingNet(transform="UN"))
+    strategies = (Nearest(), MatchingNet(transform="UN"))
     expected = [strategy.predict(episodes).probabilities for strategy in strategies]
     monkeypatch.setattr(nearest, "_AT_ONCE", 200)
     for strategy, before in zip(strategies, expected, strict=True):
         fresh = dataclasses.replace(episodes)
         torch.testing.assert_close(strategy.predict(fresh).probabilities, before)
         assert "points" not in vars(fresh.transformed(strategy.transform))
+
+
+def test_a_class_that_attracts_no_point_keeps_its_mean() -> None:
+    """fewshot.md 2.4: the public code drops the row and shifts the class indices."""
+    support = torch.tensor([[[1.0, 0.02], [1.0, -0.02], [1.0, 0.01], [-0.2, 1.0], [0.9, 0.5], [0.9, -0.5]]])
+    labels = torch.tensor([[0, 0, 1, 1, 2, 2]])
+    query = torch.tensor([[[1.0, 0.0], [0.9, 0.51]]])
+    strategy = BDCSPN.as_published(transform="UN", shift=False)
+    found = strategy.predict(Episodes(support.double(), labels, query.double(), 3))
+    task = support[0].double().numpy(), labels[0].tolist(), query[0].double().numpy()
+    expected = oracle.bd_cspn(*task, 3, shift=False, temperature=10.0, variant="published")
+    torch.testing.assert_close(found.probabilities[0], torch.from_numpy(expected))
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    seed=st.integers(0, 100_000),
+    transform=transforms,
+    temperature=st.floats(1, 20),
+    weight=st.just(0.0) | st.floats(1e-9, 3),
+    learning_rate=st.floats(1e-5, 0.05),
+)
+def test_entropy_minimisation_agrees_with_autograd(seed: int, transform: str, **options: Any) -> None:
+    episodes = draw(seed)
+    found = EntropyMin(transform=transform, iterations=12, **options).predict(episodes)  # type: ignore[arg-type]
+    assert found.trace is not None
+    for i, task in enumerate(as_arrays(episodes, transform)):
+        expected, losses = oracle.entropy_min(*task, 3, iterations=12, **options)
+        torch.testing.assert_close(found.probabilities[i], torch.from_numpy(expected), atol=1e-4, rtol=1e-4)
+        assert found.trace[: len(losses), i].tolist() == pytest.approx(losses, abs=1e-4, rel=1e-4)

@@ -20,7 +20,6 @@ from fsl.samplers.few_classes import FewClasses
 from fsl.samplers.file import File
 from fsl.samplers.named_classes import NamedClasses
 from fsl.samplers.sampler import Sampler
-from fsl.samplers.unequal_shots import UnequalShots
 from fsl.samplers.whole_split import WholeSplit
 from fsl.tasks import BLOCK, Tasks
 from tests.oracles import samplers_loops as oracle
@@ -30,7 +29,6 @@ SMALL = {  # what each sampler draws from the classes below; a sampler without a
     "balanced": {"way": 3, "shot": 2, "query": 4},
     "dirichlet": {"way": 3, "shot": 2, "query": 4, "concentration": 0.7},
     "few_classes": {"way": 4, "shot": 2, "queries": 9, "effective": 2},
-    "unequal_shots": {"way": 3, "shot_min": 1, "shot_max": 4, "query": 3},
     "whole_split": {"support_share": 0.3},
 }
 SIZES = [9, 17, 11, 8, 20, 13]
@@ -211,8 +209,6 @@ NAMES = ("one", "two", "three", "four", "five", "six")
         (lambda: FewClasses(way=4, effective=5), ["effective=5", "way=4"]),
         (lambda: FewClasses(way=4, shot=1, effective=2, queries=16), ["16 queries", "15 images", "raise effective"]),
         (lambda: FewClasses(way=4, shot=9, effective=2, queries=1), ["shot=9", "'four'"]),
-        (lambda: UnequalShots(shot_min=3, shot_max=2), ["shot_min=3", "shot_max=2"]),
-        (lambda: UnequalShots(shot_max=6, query=3), ["shot_max=6", "9 images", "'four'"]),
         (lambda: WholeSplit(0.0), ["support_share", "above 0"]),
         (lambda: WholeSplit(1.5), ["support_share", "between 0 and 1"]),
         (lambda: WholeSplit(1.0), ["support_share=1", "'one'", "without queries"]),
@@ -227,7 +223,7 @@ def test_impossible_tasks_are_refused(sampler, words) -> None:  # type: ignore[n
 
 def test_a_file_of_other_samples_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tasks.safetensors"
-    UnequalShots(3, 1, 4, 3).tasks(labels_of(SIZES)).first(30).save(path)
+    Balanced(3, 2, 3).tasks(labels_of(SIZES)).first(30).save(path)
     with pytest.raises(InputError, match="image"):
         File(str(path)).tasks(labels_of(SIZES)[:40])
     with pytest.raises(InputError, match="labels"):

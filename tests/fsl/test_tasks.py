@@ -13,14 +13,6 @@ from fsl.tasks import Tasks
 from tests.oracles.small_tasks import labels_of
 
 
-def test_tasks_are_written_and_read_back(tmp_path: Path) -> None:
-    tasks = Balanced().tasks(labels_of([20] * 6)).first(30)
-    tasks.save(tmp_path / "tasks.safetensors")
-    back = Tasks.load(tmp_path / "tasks.safetensors")
-    for name, field in vars(tasks).items():
-        assert field is None or torch.equal(field, getattr(back, name))
-
-
 def test_a_foreign_or_truncated_task_list_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tasks.safetensors"
     with pytest.raises(InputError, match=r"tasks\.safetensors"):

@@ -51,31 +51,31 @@ def options(strategy: object, *names: str) -> dict[str, Any]:
     rate=st.sampled_from([0.2, 1.0]),
 )
 def test_pt_map_agrees_with_loops(seed: int, shot: int, **given_options: Any) -> None:
-    strategy = PTMAP(iterations=4, tolerance=1e-12, max_rounds=3000, **given_options)
+    strategy = PTMAP(iterations=4, **given_options)
     episodes = draw(seed, shot=shot)
     chosen = options(strategy, "centring", "beta", "rate", "iterations")
     expected = np.stack([oracle.pt_map(*task, **chosen) for task in each_task(episodes)])
-    torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=1e-6, rtol=0)
+    torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=2e-5, rtol=0)
 
 
 @settings(deadline=None, max_examples=8)
 @given(seed=st.integers(0, 100_000), shot=st.integers(1, 2), regularisation=st.sampled_from([0.3, 1.0]))
 def test_bpa_agrees_with_loops(seed: int, shot: int, regularisation: float) -> None:
-    strategy = BPA(beta=1.0, iterations=3, regularisation=regularisation, tolerance=1e-12, max_rounds=3000)
+    strategy = BPA(beta=1.0, iterations=3, regularisation=regularisation)
     episodes = draw(seed, shot=shot)
     chosen = options(strategy, "regularisation", "beta", "rate", "iterations")
     expected = np.stack([oracle.bpa(*task, **chosen) for task in each_task(episodes)])
-    torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=1e-5, rtol=0)
+    torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=5e-5, rtol=0)
 
 
 def test_affinities_are_symmetric_and_balanced() -> None:
     episodes = draw(1)
     valid = torch.ones(2, 15, dtype=torch.bool)
     valid[0, 11:] = False
-    found = BPA(regularisation=0.5, tolerance=1e-9).affinities(centred(episodes, episodes.points, "apart"), valid)
-    torch.testing.assert_close(found, found.mT, atol=1e-6, rtol=0)
-    torch.testing.assert_close(found.sum(1), valid.double(), atol=1e-6, rtol=0)
-    torch.testing.assert_close(found.sum(2), valid.double(), atol=1e-6, rtol=0)
+    found = BPA(regularisation=0.5).affinities(centred(episodes, episodes.points, "apart"), valid)
+    torch.testing.assert_close(found, found.mT, atol=2e-5, rtol=0)
+    torch.testing.assert_close(found.sum(1), valid.double(), atol=2e-5, rtol=0)
+    torch.testing.assert_close(found.sum(2), valid.double(), atol=2e-5, rtol=0)
     assert float(found.diagonal(dim1=1, dim2=2).abs().max()) == 0
 
 
@@ -95,11 +95,11 @@ def test_affinities_of_too_many_points_are_refused() -> None:
     mix=st.sampled_from([0.0, 0.6, 1.0]),
 )
 def test_protolp_agrees_with_loops(seed: int, shot: int, **given_options: Any) -> None:
-    strategy = ProtoLP(iterations=3, beta=2.5, tolerance=1e-12, max_rounds=3000, **given_options)
+    strategy = ProtoLP(iterations=3, beta=2.5, **given_options)
     episodes = draw(seed, shot=shot)
     names = ("dimensions", "centring", "beta", "laplacian", "gamma", "mix", "rate", "iterations")
     expected = np.stack([oracle.protolp(*task, **options(strategy, *names)) for task in each_task(episodes)])
-    torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=1e-5, rtol=0)
+    torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=5e-5, rtol=0)
 
 
 @settings(deadline=None, max_examples=6)
@@ -112,9 +112,9 @@ def test_protolp_agrees_with_loops(seed: int, shot: int, **given_options: Any) -
     queries=st.sampled_from([9, 14]),
 )
 def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_options: Any) -> None:
-    strategy = ILPC(steps=15, tolerance=1e-12, max_rounds=3000, **given_options)
+    strategy = ILPC(steps=15, **given_options)
     episodes = draw(seed, shot=shot, queries=queries)
-    chosen = options(strategy, "centring", "neighbours", "alpha", "keep", "steps", "learning_rate", "weight_decay")
+    chosen = options(strategy, "centring", "neighbours", "alpha", "keep", "steps")
     expected = [oracle.ilpc(*task, power_of_labels=strategy.power, **chosen) for task in each_task(episodes)]
     found = strategy.predict(episodes)
     best = found.probabilities.topk(2, dim=2).values

@@ -42,8 +42,7 @@ def laplacianshot(
     shift: bool,
     rectify: bool,
     temperature: float,
-    normalisation: str,
-    support_labels: str,
+    published: bool,
     classified: str,
     iterations: int,
 ) -> Array:
@@ -59,7 +58,7 @@ def laplacianshot(
         for index, x in enumerate(everything):
             cosines = np.array([x @ m / (np.linalg.norm(x) * np.linalg.norm(m)) for m in prototypes])
             joined = int(np.argmax(cosines))
-            if index < len(support) and support_labels == "given":
+            if index < len(support) and not published:
                 joined = labels[index]
             share = np.exp(temperature * cosines)
             share = share[joined] / share.sum()
@@ -69,7 +68,7 @@ def laplacianshot(
         for k in range(way):
             if members[k] == 0:
                 continue
-            scale = {"weights": mass[k], "count": members[k], "unit": np.linalg.norm(sums[k])}[normalisation]
+            scale = members[k] if published else mass[k]
             prototypes[k] = sums[k] / scale
     if classified == "original":
         query = original

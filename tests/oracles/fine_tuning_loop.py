@@ -17,12 +17,9 @@ def fine_tuned(
     weight: float,
     learning_rate: float,
     iterations: int,
-    of_task: bool,
 ) -> tuple[Tensor, list[float]]:
     """(Q, way) probabilities of (Q, C, H, W) normalised images, and the loss before each step."""
     network = copy.deepcopy(network).eval()
-    if of_task:  # the networks of the tests have nothing but batch normalisation that differs between the modes
-        network.train()
     images = torch.cat([support, query])
 
     def unit_features() -> Tensor:

@@ -20,15 +20,8 @@ def softmax(logits: Array) -> Array:
     return np.asarray(e / e.sum())
 
 
-def nearest(support: Array, labels: list[int], query: Array, metric: str) -> list[int]:
-    answers = []
-    for q in query:
-        if metric == "cosine":
-            scores = [-cosine(q, s) for s in support]
-        else:
-            scores = [float(np.linalg.norm(q - s)) for s in support]
-        answers.append(labels[int(np.argmin(scores))])
-    return answers
+def nearest(support: Array, labels: list[int], query: Array) -> list[int]:
+    return [labels[int(np.argmin([float(np.linalg.norm(q - s)) for s in support]))] for q in query]
 
 
 def matchingnet(support: Array, labels: list[int], query: Array, way: int, temperature: float) -> Array:
@@ -52,39 +45,30 @@ def bd_cspn(
     *,
     shift: bool,
     temperature: float,
-    weights: str,
-    confident: int | None,
-    support_labels: str,
-    metric: str,
-    classified: str,
+    variant: str,
 ) -> Array:
     moved = query + (support.mean(0) - query.mean(0)) if shift else query
     means = class_means(support, labels, way)
     everything = list(support) + list(moved)
     joined = [int(np.argmax([cosine(x, m) for m in means])) for x in everything]
-    if support_labels == "given":
+    published = variant == "published"
+    if not published:
         joined[: len(labels)] = labels
     prototypes = []
     for k in range(way):
-        of_support = [i for i in range(len(support)) if joined[i] == k]
-        of_query = [i for i in range(len(support), len(everything)) if joined[i] == k]
-        of_query.sort(key=lambda i: -cosine(everything[i], means[k]))
-        members = of_support + (of_query if confident is None else of_query[:confident])
+        members = [i for i in range(len(everything)) if joined[i] == k]
         if not members:
             prototypes.append(means[k])
             continue
-        if weights == "members":
-            share = softmax(np.array([temperature * cosine(everything[i], means[k]) for i in members]))
-        else:
-            of_class = [softmax(np.array([temperature * cosine(everything[i], m) for m in means]))[k] for i in members]
-            share = np.array(of_class) / len(members)
+        of_class = [softmax(np.array([temperature * cosine(everything[i], m) for m in means]))[k] for i in members]
+        share = np.array(of_class) / len(members)
         prototypes.append(sum((w * everything[i] for w, i in zip(share, members, strict=True)), 0 * means[k]))
     rows = []
-    for q in moved if classified == "shifted" else query:
-        if metric == "cosine":
-            rows.append(softmax(np.array([temperature * cosine(q, m) for m in prototypes])))
-        else:
+    for q in query if published else moved:
+        if published:
             rows.append(softmax(np.array([-float(((q - m) ** 2).sum()) for m in prototypes])))
+        else:
+            rows.append(softmax(np.array([temperature * cosine(q, m) for m in prototypes])))
     return np.array(rows)
 
 

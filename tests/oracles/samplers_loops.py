@@ -76,21 +76,6 @@ def apportion(proportions: list[float], total: int, capacity: list[int]) -> list
     return counts
 
 
-def unequal_shots(
-    labels: NDArray[np.int64], seed: int, way: int, low: int, high: int, query: int, block: int
-) -> list[Drawn]:
-    members = [np.flatnonzero(labels == k) for k in range(labels.max() + 1)]
-    random = stream(seed, "unequal shots tasks", way, low, high, query, 0)
-    classes = [lowest(keys, way) for keys in random.random((block, len(members)))]
-    shots = random.integers(low, high, (block, way), endpoint=True)
-    drawn = shuffled(random, members, classes, np.full((block, way), high + query))
-    tasks = []
-    for t, rows in enumerate(drawn):
-        support = [row[:count] for row, count in zip(rows, shots[t], strict=True)]
-        tasks.append((support, [row[high:] for row in rows], classes[t]))
-    return tasks
-
-
 def floyd(random: np.random.Generator, counts: NDArray[np.int64], sizes: int | NDArray[np.int64]) -> list[list[int]]:
     """A subset below each count: Floyd's algorithm, as it is printed."""
     sizes = np.broadcast_to(sizes, counts.shape)

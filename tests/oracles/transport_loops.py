@@ -162,8 +162,6 @@ def ilpc(
     power_of_labels: float,
     keep: int,
     steps: int,
-    learning_rate: float,
-    weight_decay: float,
 ) -> list[int]:
     """Labels of the queries."""
     support, query = centre(power(support), power(query), centring)
@@ -188,7 +186,7 @@ def ilpc(
         columns = [max(q * len(left) / mass, 1e-300) for q in quota]
         P = np.array(sinkhorn(scores, [1.0] * len(left), columns, 400))
         guess = {i: int(np.argmax(p)) for i, p in zip(left, P, strict=True)}
-        losses = training_losses(x, answers, {**answers, **guess}, way, steps, learning_rate, weight_decay)
+        losses = training_losses(x, answers, {**answers, **guess}, way, steps)
         chosen = []
         for k in range(way):
             chosen += sorted((i for i in left if guess[i] == k), key=lambda i: (losses[i], i))[:keep]
@@ -202,10 +200,17 @@ def ilpc(
 
 
 def training_losses(
-    x: Array, known: dict[int, int], labels: dict[int, int], way: int, steps: int, rate: float, decay: float
+    x: Array,
+    known: dict[int, int],
+    labels: dict[int, int],
+    way: int,
+    steps: int,
+    rate: float = 0.1,
+    decay: float = 5e-4,
 ) -> list[float]:
     w = unit(np.array([np.mean([x[i] for i, y in known.items() if y == k], axis=0) for k in range(way)]))
     b = np.zeros(way)
+    rate, decay = 0.1, 5e-4
     w_step, b_step = np.zeros_like(w), np.zeros_like(b)
     totals = [0.0] * len(x)
     for _ in range(steps):

@@ -15,20 +15,11 @@ import torch
 from torch import Tensor
 
 from clustering.optimiser.adam import Adam
-from clustering.optimiser.points import Gram
 from clustering.optimiser.terms import deformed_log
-from fsl.episodes import Episodes, Predictions
-from fsl.transforms import Transform
 
 Moments = Literal["prototypes", "coordinates"]
 """Granularity of Adam's second moments: one per prototype, the mean over its coordinates, so that the fit depends on
 inner products only; or one per coordinate (public code), at many times the cost."""
-
-_CACHED = 1 << 19
-"""Feature values processed at once: 2 MiB, the size of a core's cache. Each step reads them twice."""
-
-_CACHED_PRODUCTS = 1 << 19
-"""Inner products processed at once. Each step reads them once."""
 
 
 @dataclass(frozen=True)
@@ -183,60 +174,3 @@ def _are_apart(products: Tensor, weights: Tensor) -> Tensor:
     norms = products.diagonal(dim1=1, dim2=2)
     squared = torch.sub(norms + norms[:, :1], products[:, 0], alpha=2) * (weights[:, 0] > 0)
     return squared.amax(1) > 64 * torch.finfo(norms.dtype).eps * norms.amax(1)
-
-
-def maximise_information(
-    episodes: Episodes,
-    *,
-    transform: Transform,
-    temperature: float,
-    cross_entropy: float,
-    marginal: float,
-    conditional: float,
-    alpha: float | Tensor = 1.0,
-    learning_rate: float,
-    iterations: int,
-    moments: Moments,
-) -> Predictions:
-    """Fit the prototypes of each task by Adam, starting from the support means, and classify the queries.
-
-    The tasks of a batch are independent. With one moment per prototype, a step works on inner products and costs
-    (S + Q)^2 K multiply-adds per task. With one moment per coordinate, or with more than 2 D points, it costs
-    2 (S + Q) K D. With one moment per coordinate, a rotation of the features changes the result slightly.
-
-    Returns:
-        Predictions with the loss as their trace; the loss may increase in single steps of Adam.
-    """
-    episodes = episodes.transformed(transform)
-    support, query = episodes.valid.to(episodes.dtype)[:, None].tensor_split([episodes.support_size], dim=2)
-    loss = InformationLoss(
-        targets=episodes.support_one_hot.mT.contiguous(),
-        support_weights=support / support.sum(2, keepdim=True),
-        query_weights=query / query.sum(2, keepdim=True),
-        temperature=temperature,
-        cross_entropy=cross_entropy,
-        marginal=marginal,
-        conditional=conditional,
-        alpha=alpha,
-    )
-    tasks, size = support.shape[0], support.shape[2] + query.shape[2]
-    points = episodes.points if moments == "prototypes" else None
-    dimension = episodes.dimension
-    by_products = isinstance(points, Gram) and 2 * dimension > size
-    cached, width = (_CACHED_PRODUCTS, size) if by_products else (_CACHED, dimension)
-    at_once = tasks if support.is_cuda else max(1, cached // (size * width))
-    fitted = []
-    for start in range(0, tasks, at_once):
-        block = slice(start, start + at_once)
-        if by_products and isinstance(points, Gram):
-            parts = points.values[block], episodes.class_means[block]
-            fitted.append(fit_products(loss.select(block), *parts, dimension, learning_rate, iterations))
-        else:
-            prototypes = Prototypes(loss.select(block), episodes.features[block])
-            fitted.append(prototypes.fit(learning_rate, iterations, moments))
-    probabilities, traces = (torch.cat(parts, dim=-1 if i else 0) for i, parts in enumerate(zip(*fitted, strict=True)))
-    return Predictions(
-        probabilities=probabilities[:, :, episodes.support_size :].mT,
-        iterations=torch.full((tasks,), iterations, dtype=torch.int64, device=support.device),
-        trace=traces,
-    )

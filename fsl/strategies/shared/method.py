@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from clustering.foundation.parameters import validate
 from fsl.episodes import TextUse
+
+Variant = Literal["corrected", "published"]
+"""Form of a method where its public code differs from what it should be."""
 
 
 @dataclass(frozen=True)
