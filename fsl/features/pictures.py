@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.augmentation import Augmentation, normalise
-from fsl.features.center_crop import CenterCrop, enlarged
-from fsl.features.conforming import Interpolation, conform
+from fsl.features.conforming import Interpolation, conform, network_input
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,11 +17,8 @@ class Pictures:
     Attributes:
         images: (N, C, H, W) uint8, as in a benchmark's cache.
         network: maps (n, len(mean), size, size) float32 to (n, D). It is shared: strategies copy it before training.
-        mean, std: per-channel mean and standard deviation of the network's training images, scaled to 0..1.
-        size: side of the network's input in pixels; images with another size or number of channels are converted.
         augmentation: the training augmentation of the network's benchmark.
-        interpolation: interpolation for resizing.
-        crop_pct: fraction of each side kept by a central crop; None: no crop.
+        mean, std, size, interpolation, crop_pct: preprocessing, see `network_input`.
 
     Raises:
         InputError: `images` has a wrong dtype or shape.
@@ -44,26 +40,21 @@ class Pictures:
                 f"{tuple(self.images.shape)}"
             )
 
-    def of_tasks(self, rows: Tensor) -> "TaskPictures":
-        """The images of tasks, given by (B, S + Q) indices, support first."""
-        return TaskPictures(self, rows)
-
     def conformed(self, rows: Tensor, device: torch.device) -> Tensor:
         """(n, len(mean), size, size) images in 0..255 on a device, without crop, as in training."""
-        return self._conformed(rows, device, self.size)
+        return conform(self._at(rows, device), len(self.mean), self.size, self.interpolation)
 
     def shown(self, rows: Tensor, device: torch.device) -> Tensor:
         """(n, len(mean), size, size) network inputs of these rows, with the preprocessing of feature extraction."""
-        pixels = self.normalised(self._conformed(rows, device, enlarged(self.size, self.crop_pct)))
-        return pixels if self.crop_pct is None else CenterCrop(self.size)(pixels)
-
-    def _conformed(self, rows: Tensor, device: torch.device, size: int) -> Tensor:
-        images = self.images[rows.to(self.images.device)].to(device)
-        return conform(images, len(self.mean), size, self.interpolation)
+        images = self._at(rows, device)
+        return network_input(images, self.mean, self.std, self.size, self.interpolation, self.crop_pct)
 
     def normalised(self, images: Tensor) -> Tensor:
         """Normalise images returned by `conformed` for the network."""
         return normalise(images, self.mean, self.std).contiguous(memory_format=torch.channels_last)
+
+    def _at(self, rows: Tensor, device: torch.device) -> Tensor:
+        return self.images[rows.to(self.images.device)].to(device)
 
 
 @dataclass(frozen=True, eq=False)

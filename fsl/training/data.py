@@ -9,10 +9,9 @@ from torch.utils.data import DataLoader, Sampler, default_convert
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream_key
-from fsl.benchmarks.augmentation import Augmentation
-from fsl.benchmarks.augmented import AugmentedImages, Transform
+from fsl.benchmarks.augmentation import Augmentation, Transform
 from fsl.benchmarks.benchmark import Benchmark
-from fsl.benchmarks.images import ImageSet
+from fsl.benchmarks.images import AugmentedImages, ImageSet
 from fsl.training.settings import Training
 
 VALIDATED = 512  # images in a batch of validation
@@ -27,7 +26,7 @@ class BaseClasses(lightning.LightningDataModule):
 
     Args:
         base, validation: images of disjoint classes.
-        benchmark: its `augmentation`, see `fsl.benchmarks.augmented.Transform`.
+        benchmark: its `augmentation`, see `fsl.benchmarks.augmentation.Transform`.
         settings: batch size, of all devices together, and changes of an `Augmentation`.
         seed: seed of order and augmentation.
         workers: processes that prepare batches; 0: the training process itself.

@@ -9,7 +9,7 @@ import torch
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.images import open_images
-from fsl.benchmarks.inat import INat
+from fsl.benchmarks.papers import INat
 from fsl.benchmarks.survey import survey
 from fsl.samplers.whole_split import WholeSplit
 from tests.fsl.small_benchmarks import colours, write_picture
@@ -18,8 +18,8 @@ from tests.fsl.small_benchmarks import colours, write_picture
 def write_divided(folder, monkeypatch, form, support):
     """11 pictures of a novel class a..k and 7 of another, of which these are support; ten base classes."""
     classes = {**INat.catalogue.classes, "novel": ("112", "113")}
-    counts, images = dict(zip(SPLITS, (10, 1, 2), strict=True)), dict(zip(SPLITS, (0, 0, 18), strict=True))
-    monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, classes=classes, counts=counts, images=images))
+    known = {"classes": classes, "unlisted": {"base": 10, "validation": 1}, "images": {"novel": 18}}
+    monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, **known))
     rows = {"train": [f"train/{number}/a.png,{number}" for number in range(500, 510)], "test": []}
     for name, letters in {"112": "abcdefghijk", "113": "abcdefg"}.items():
         for letter in letters:
@@ -41,7 +41,7 @@ class TestINat:
     def test_novel_pictures_lie_in_two_places_and_some_base_classes_validate_too(self, tmp_path, monkeypatch, form):
         novel = INat.catalogue.classes["novel"]
         base = [str(number) for number in range(10_000, 10_908)]
-        monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, images=dict.fromkeys(SPLITS, 0)))
+        monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, images={}))
         rows = {"train": [], "repr": [], "query": []}
         for word, names in (("train", base), ("repr", novel), ("query", novel)):
             for name in names:

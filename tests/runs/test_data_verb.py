@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.papers import Cub
 from fsl.benchmarks.survey import survey
 from runs.cli import main
+from tests.fsl.small_benchmarks import few
 
 NAMES = Cub.catalogue.classes
 
@@ -41,8 +41,7 @@ def folder(whole, tmp_path):
 
 @pytest.fixture(autouse=True)
 def two(monkeypatch):
-    images = {split: 2 * len(names) for split, names in NAMES.items()}
-    monkeypatch.setattr(Cub, "catalogue", replace(Cub.catalogue, each=2, images=images))
+    few(monkeypatch, Cub, 2)
 
 
 def of(found, split):
