@@ -166,21 +166,17 @@ def _check_split(split: Split) -> None:
 
 @contextlib.contextmanager
 def _named(benchmark: Benchmark, doing: str) -> Iterator[None]:
-    """Add the benchmark's name to the errors of its files (as InputError) and of its code (as RuntimeError); an
-    InputError or MemoryError passes unchanged."""
+    """Add the benchmark's name to the errors of its files, as InputError."""
     try:
         yield
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:
+    except UNREADABLE as error:
         of_system = isinstance(error, OSError) and error.filename and error.strerror
-        reason = f"{error.filename}: {error.strerror}" if of_system else f"{type(error).__name__}: {error}"  # type: ignore[attr-defined]
-        message = f"benchmark {benchmark.name}: {doing}: {reason}"
-        if not isinstance(error, UNREADABLE):
-            raise RuntimeError(message) from error
+        reason = f"{error.filename}: {error.strerror}" if of_system else f"{type(error).__name__}: {error}"  # type: ignore[union-attr]
         place = getattr(benchmark, "root", None)
         files = f"the files under root={place}" if place else "its files"
-        raise InputError(f"{message}; check that {files} exist and are complete") from error
+        raise InputError(
+            f"benchmark {benchmark.name}: {doing}: {reason}; check that {files} exist and are complete"
+        ) from error
 
 
 def _check(benchmark: Benchmark, split: Split, decoded: Decoded) -> None:

@@ -87,7 +87,9 @@ def find_places(folder: Path, known: Mapping[str, Split]) -> list[Place]:
         for path, split in _by_split(folder, (*PICKLES, ".npz"))
         if not path.stem.endswith("_labels") and (files := _with_labels(path))
     ]
-    for split in SPLITS if not places else ():
+    if places:
+        return places
+    for split in SPLITS:
         for path, rows in read_lists(folder, split):
             # a list may number the classes if the folders have their names
             classes = [

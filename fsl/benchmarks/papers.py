@@ -154,7 +154,7 @@ class INat(ListedBenchmark):
         names, read = listed.pictures.names, listed.pictures.read
         pictures = EncodedPictures([names[row] for row in rows], lambda index: read(rows[index]), self.size)
         class_names = tuple(name for name, is_kept in zip(listed.class_names, kept, strict=True) if is_kept)
-        return Listing(pictures, np.cumsum(kept)[listed.labels[rows]] - 1, class_names, listed.support[rows], {})
+        return Listing(pictures, np.cumsum(kept)[listed.labels[rows]] - 1, class_names, listed.support[rows])
 
     def problems(self, split: Split, listing: Listing) -> list[str]:
         """As of every listed benchmark, and differences from the authors' division of the novel pictures."""

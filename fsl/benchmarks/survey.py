@@ -36,7 +36,7 @@ class SplitSurvey:
         split: the split.
         expected_classes, expected_pictures: expected numbers; 0 if unknown.
         classes, pictures: numbers of classes with pictures, and of pictures.
-        problems: missing and superfluous classes and pictures, one line each.
+        problems: missing classes, and missing and superfluous pictures, one line each.
         broken: pictures that cannot be read or decoded, one line each.
     """
 
@@ -86,13 +86,9 @@ def survey(benchmark: Benchmark, progress: Progress = quiet) -> Survey:
         images: ImageArray
         try:
             if listed:
-                listing, owners = listed.listing(split), listed.catalogue.owners()
+                listing = listed.listing(split)
                 images, labels, names = listing.pictures, listing.labels, listing.class_names
-                problems = listed.problems(split, listing) + [
-                    f"{count:,} pictures of {name or 'no class'}, which is none of the authors' lists"
-                    for name, count in sorted(listing.strangers.items())
-                    if name not in owners
-                ]
+                problems = listed.problems(split, listing)
             else:
                 images, labels, names = read_split(benchmark, split, progress)
         except InputError as error:

@@ -21,7 +21,7 @@ from fsl.episodes import LOGIT_SCALE
 from fsl.evaluation.closed_splits import check_open
 from fsl.features.arrays import as_features, as_features_and_labels, as_vector
 from fsl.features.conforming import Interpolation, network_input
-from fsl.features.conversion import Given, converted
+from fsl.features.conversion import converted
 from fsl.machine import resolve_device
 
 if TYPE_CHECKING:
@@ -77,11 +77,13 @@ class FeatureBank:
         column: str | None = None,
         label_column: str | None = None,
         provenance: Mapping[str, str] | None = None,
+        prompts: Sequence[str] = (),
     ) -> "FeatureBank":
-        """A feature bank of arrays in memory: the same as `fsl.features.import_features` makes of them in files.
+        """A feature bank of arrays in memory, or of those that `fsl.features.import_features` reads from files.
 
         Classes are numbered in the order of the labels; with class names, labels are their indices, or the names
-        themselves. With text, rows of images and texts are first scaled to unit length in their own precision.
+        themselves. With text, rows of images and texts are first scaled to unit length in their own precision, and
+        classes without images are kept.
 
         Args:
             features: (N, D) array of NumPy or tensor; or a frame of pandas or table of Arrow with a column of lists, or
@@ -94,21 +96,24 @@ class FeatureBank:
             column, label_column: columns of features and labels; None: chosen by name. For columns of numbers `column`
                 may be a pattern, such as "emb_*".
             provenance: origin of the features.
+            prompts: templates of the texts, if they are known.
 
         Raises:
             InputError: the arrays do not fit each other, contain other values than needed, or a column is missing or
                 not unique.
         """
         rows, own_labels = as_features_and_labels(features, labels, column, label_column)
-        given = Given(
+        fields = converted(
             rows,
             own_labels,
             None if class_names is None else tuple(map(str, class_names)),
             None if base_mean is None else as_vector(base_mean, "base_mean"),
             None if text is None else as_features(text, name="text"),
-            float(as_vector(logit_scale, "logit_scale")),
         )
-        return cls(**converted(given), provenance=dict(provenance or {}))
+        scale = as_vector(logit_scale, "logit_scale")
+        if scale.size != 1:
+            raise InputError(f"logit_scale must be one number, not an array of shape {scale.shape}")
+        return cls(**fields, provenance=dict(provenance or {}), logit_scale=float(scale.item()), prompts=tuple(prompts))
 
     @property
     def dimension(self) -> int:

@@ -1,6 +1,6 @@
 """Conversion of arrays of other programs to the tensors of a feature bank."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,46 +8,29 @@ from numpy.typing import NDArray
 
 from clustering.estimator_input import check_no_dates, check_not_vanishing
 from clustering.foundation.errors import InputError, unknown
-from fsl.episodes import LOGIT_SCALE
 from fsl.features.arrays import decoded
 
-
-class Given(NamedTuple):
-    """Arrays as another program wrote them.
-
-    Attributes:
-        features: (N, D) features of images.
-        labels: (N,) integers or names; None: unknown.
-        names: class names, by the number of the class.
-        base_mean: (D,) mean of the raw features of the base classes.
-        text: (K, D) features of the class names, in their order.
-        logit_scale: factor of the cosines between images and class names.
-        prompts: the words of the prompts of `text`, if they are known.
-    """
-
-    features: NDArray[Any]
-    labels: NDArray[Any] | None
-    names: tuple[str, ...] | None = None
-    base_mean: NDArray[Any] | None = None
-    text: NDArray[Any] | None = None
-    logit_scale: float = LOGIT_SCALE
-    prompts: tuple[str, ...] = ()
+Array = NDArray[Any]
 
 
-def converted(given: Given) -> dict[str, Any]:
-    """The fields of a feature bank. With text, rows of images and texts are scaled to unit length in their own
-    precision before they become float32, and classes without images are kept.
+def converted(
+    features: Array,
+    labels: Array | None,
+    names: tuple[str, ...] | None,
+    base_mean: Array | None,
+    text: Array | None,
+) -> dict[str, Any]:
+    """The tensors and class names of a feature bank, see `FeatureBank.from_arrays`.
 
     Raises:
         InputError: labels, class names and text do not fit the features or each other; values are dates, all vanish, or
             are zero in a row that needs a cosine; or two classes have the same name.
     """
-    features, text, mean = given.features, given.text, given.base_mean
-    for name, array in {"features": features, "text": text, "base_mean": mean}.items():
+    for name, array in {"features": features, "text": text, "base_mean": base_mean}.items():
         check_no_dates(array, name)
     if features.ndim != 2 or features.dtype.kind not in "fiu":
         raise InputError(f"features must be numbers of shape (N, D), not {features.dtype} {features.shape}")
-    labels, names = _numbered(given)
+    numbers, names = _numbered(labels, len(features), names, None if text is None else len(text))
     if features.dtype.kind == "f":
         check_not_vanishing(float(np.abs(features).max()), np.float32)
     if text is not None:
@@ -56,34 +39,32 @@ def converted(given: Given) -> dict[str, Any]:
     with np.errstate(over="ignore"):  # values that overflow float32 are rejected as infinite
         arrays = {
             name: None if array is None else torch.from_numpy(np.require(array, np.float32, ["C", "W"]))
-            for name, array in {"features": features, "text": text, "base_mean": mean}.items()
+            for name, array in {"features": features, "text": text, "base_mean": base_mean}.items()
         }
     lost = ~features.any(axis=1)
     if text is not None and lost.any():
         raise InputError(f"features are too large or too small to be squared: row {int(lost.argmax())}; rescale them")
-    fields = {"labels": torch.from_numpy(labels), "class_names": names}
-    return {**arrays, **fields, "logit_scale": given.logit_scale, "prompts": given.prompts}
+    return {**arrays, "labels": torch.from_numpy(numbers), "class_names": names}
 
 
-def _numbered(given: Given) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Labels 0..K-1 and the names of the classes."""
-    if given.labels is None:
+def _numbered(
+    given: Array | None, rows: int, names: tuple[str, ...] | None, texts: int | None
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Labels 0..K-1 of so many rows, and the names of the classes; `texts` is the number of texts, if there are any."""
+    if given is None:
         raise InputError("features without labels; give labels, one per row, or the name of their column")
-    if given.labels.shape != given.features.shape[:1]:
-        raise InputError(
-            f"{len(given.features)} features have labels of shape {given.labels.shape}; store one label per feature"
-        )
-    if given.labels.dtype.kind not in "biufSU":
-        raise InputError(f"labels must be integers or strings, not {given.labels.dtype}")
-    values, labels = np.unique(decoded(given.labels), return_inverse=True)
+    if given.shape != (rows,):
+        raise InputError(f"{rows} features have labels of shape {given.shape}; store one label per feature")
+    if given.dtype.kind not in "biufSU":
+        raise InputError(f"labels must be integers or strings, not {given.dtype}")
+    values, labels = np.unique(decoded(given), return_inverse=True)
     if values.dtype.kind == "f":
         wrong = values[(values != np.trunc(values)) | ~(np.abs(values) < 2**53)]
         if len(wrong):
             raise InputError(f"labels must be integers or strings, but one is {wrong[0]}; remove rows without a label")
         values = values.astype(np.int64)
-    names = given.names
-    if names is None and given.text is not None:
-        names = tuple(map(str, range(len(given.text))))
+    if names is None and texts is not None:
+        names = tuple(map(str, range(texts)))
     if names is None:
         names = tuple(map(str, values.tolist()))
     else:
@@ -101,7 +82,7 @@ def _numbered(given: Given) -> tuple[NDArray[np.int64], tuple[str, ...]]:
                 f"labels run from {values.min()} to {values.max()}, but there are {len(names)} class names, whose "
                 "numbers begin at 0; give one name per class"
             )
-        if given.text is not None:
+        if texts is not None:
             labels = values[labels]
         else:  # without the classes that have no images
             kept, places = np.unique(values, return_inverse=True)
@@ -112,7 +93,7 @@ def _numbered(given: Given) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     return labels.astype(np.int64), names
 
 
-def _check_text(features: NDArray[Any], text: NDArray[Any], count: int) -> None:
+def _check_text(features: Array, text: Array, count: int) -> None:
     """Check that features of images and of `count` class names fit each other and have cosines."""
     for what, rows in (("features", features), ("text", text)):
         if rows.ndim != 2 or rows.dtype.kind != "f":
@@ -133,9 +114,9 @@ def _check_text(features: NDArray[Any], text: NDArray[Any], count: int) -> None:
         raise InputError(f"features are all zero in row {int(empty.argmax())}, which has no cosine; remove the row")
 
 
-def _unit(rows: NDArray[Any]) -> NDArray[Any]:
+def _unit(rows: Array) -> Array:
     """Rows of unit length in their own precision; zero rows are unchanged."""
     stored = torch.from_numpy(rows)
     lengths = stored.norm(dim=1, keepdim=True)
-    unit: NDArray[Any] = (stored / torch.where(lengths > 0, lengths, torch.ones_like(lengths))).numpy()
+    unit: Array = (stored / torch.where(lengths > 0, lengths, torch.ones_like(lengths))).numpy()
     return unit

@@ -13,7 +13,6 @@ from clustering.files.regular import fingerprint_of_files
 from clustering.files.tensor_headers import read_header
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import Split
-from fsl.episodes import LOGIT_SCALE
 from fsl.features.arrays import (
     FEATURES,
     LABELS,
@@ -28,7 +27,6 @@ from fsl.features.arrays import (
     read_labels,
 )
 from fsl.features.bank import FeatureBank
-from fsl.features.conversion import Given, converted
 from fsl.weights.pickles import PICKLES, read_pickle
 
 WANTED = (
@@ -97,7 +95,7 @@ def import_features(
     if text_features is not None:
         own["text"] = read_features(text_features, text_column, option="text_column")
     if classes is not None:
-        own["names"] = read_class_names(classes)
+        own["class_names"] = read_class_names(classes)
     if logit_scale is not None:
         own["logit_scale"] = logit_scale
     files = list(dict.fromkeys(Path(file) for file in (path, labels, text_features, classes) if file is not None))
@@ -107,9 +105,9 @@ def import_features(
         if prompt is not None:
             if text_features is not None:
                 raise InputError(f"prompt={prompt} and text_features={text_features} both give text; omit one")
-            given = _with_prompt(given, arrays, prompt)
+            given |= _of_prompt(arrays, prompt)
         provenance = {"imported": ", ".join(file.name for file in files), "content": fingerprint_of_files(files)}
-        return FeatureBank(**converted(given._replace(**own)), provenance={**provenance, "form": form, "split": split})
+        return FeatureBank.from_arrays(**given | own, provenance={**provenance, "form": form, "split": split})
     except InputError as error:
         named = str(error).startswith(str(path))
         raise error if named else InputError(f"{', '.join(map(str, files))}: {error}") from error
@@ -117,8 +115,10 @@ def import_features(
         raise InputError(f"{path}: no features recognised ({error}); the file should be {WANTED}") from error
 
 
-def _given(arrays: NamedArrays, split: Split, column: str | None, label_column: str | None, labelled: bool) -> Given:
-    """The arrays that may contain features and so on; others are not read, to save memory.
+def _given(
+    arrays: NamedArrays, split: Split, column: str | None, label_column: str | None, labelled: bool
+) -> dict[str, Any]:
+    """The arguments of `FeatureBank.from_arrays` in a file; other arrays are not read, to save memory.
 
     Args:
         arrays: the arrays of the file; names that end with the split are preferred.
@@ -136,25 +136,20 @@ def _given(arrays: NamedArrays, split: Split, column: str | None, label_column: 
             f"contains {listed(arrays)}, but no labels; call an array or column labels, choose one with "
             "label_column=NAME, or give labels=FILE"
         )
-    # the other columns of a table describe pictures, not classes
-    text = None if arrays.table else next((name for name in TEXT if name in arrays.kinds), None)
-    others = () if arrays.table else ("class_names", "base_mean", "logit_scale", text)
-    values = arrays.read([name for name in (label, *others) if name is not None and name in arrays.kinds])
-    scale = values.get("logit_scale", np.array(LOGIT_SCALE))
-    if scale.size != 1:
-        raise InputError(f"logit_scale must be one number, not an array of shape {scale.shape}")
-    return Given(
-        features,
-        None if label is None else values[label],
-        tuple(map(str, decoded(values["class_names"]).tolist())) if "class_names" in values else None,
-        values.get("base_mean"),
-        None if text is None else np.ascontiguousarray(values[text]),
-        float(scale.item()),
-    )
+    names = {"labels": label}
+    if not arrays.table:  # the other columns of a table describe pictures, not classes
+        names |= {name: name for name in ("class_names", "base_mean", "logit_scale")}
+        names["text"] = next((name for name in TEXT if name in arrays.kinds), None)
+    found = {argument: name for argument, name in names.items() if name is not None and name in arrays.kinds}
+    values = arrays.read(list(found.values()))
+    given: dict[str, Any] = {argument: values[name] for argument, name in found.items()}
+    if "class_names" in given:
+        given["class_names"] = decoded(given["class_names"]).tolist()
+    return {"features": features, **given}
 
 
-def _with_prompt(given: Given, arrays: NamedArrays, prompt: int) -> Given:
-    """The same with the text features of one prompt.
+def _of_prompt(arrays: NamedArrays, prompt: int) -> dict[str, Any]:
+    """The text features and the words of one prompt.
 
     Raises:
         InputError: there is no such prompt.
@@ -168,7 +163,7 @@ def _with_prompt(given: Given, arrays: NamedArrays, prompt: int) -> Given:
     if not 0 <= prompt < len(by_prompt):
         raise InputError(f"prompt={prompt}, but the file has prompts 0 to {len(by_prompt) - 1}; give one of these")
     named = () if words is None or words.shape != by_prompt.shape[:1] else (str(decoded(words)[prompt]),)
-    return given._replace(text=np.ascontiguousarray(by_prompt[prompt]), prompts=named)
+    return {"text": by_prompt[prompt], "prompts": named}
 
 
 def _of_pickle(content: Any) -> tuple[str, NamedArrays]:
