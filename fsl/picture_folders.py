@@ -11,7 +11,7 @@ from clustering.files.picture_formats import PICTURES
 from clustering.files.regular import open_regular
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.split_lists import HIDDEN, pictures_under
+from fsl.benchmarks.layouts import HIDDEN, pictures_under
 
 FEWEST = 2  # minimum number of classes
 

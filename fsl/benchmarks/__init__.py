@@ -9,7 +9,7 @@ BENCHMARKS = Plugins(
         "mini": "fsl.benchmarks.papers:MiniImageNet",
         "tiered": "fsl.benchmarks.papers:TieredImageNet",
         "cub": "fsl.benchmarks.papers:Cub",
-        "inat": "fsl.benchmarks.inat:INat",
+        "inat": "fsl.benchmarks.papers:INat",
         "cifar_fs": "fsl.benchmarks.papers:CifarFs",
         "fc100": "fsl.benchmarks.papers:Fc100",
         "folder": "fsl.benchmarks.folder:Folder",

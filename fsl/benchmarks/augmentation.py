@@ -7,9 +7,9 @@ that each pixel is interpolated once.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
@@ -26,22 +26,9 @@ def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Te
     return torch.addcmul(offset, images.float(), factor)
 
 
-class Changes(NamedTuple):
-    """The random parameters of N images; None for a change that is not applied.
-
-    Attributes:
-        maps: (N, 2, 3) affine maps from output to input positions, both in -1..1.
-        brightness, contrast, saturation: (N,) factors.
-    """
-
-    maps: Tensor | None
-    brightness: Tensor | None
-    contrast: Tensor | None
-    saturation: Tensor | None
-
-    def of(self, rows: slice | Tensor) -> "Changes":
-        """The parameters of the images at these rows."""
-        return Changes(*(drawn if drawn is None else drawn[rows] for drawn in self))
+Changes = dict[str, Tensor]
+"""The random parameters of N images: (N, 2, 3) `maps` from output to input positions, both in -1..1, and (N,) factors
+of `brightness`, `contrast` and `saturation`; without those of changes that are not applied."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +67,8 @@ class Augmentation:
             crop: smallest fraction of the area kept; 1 for whole images, None for the crop of this augmentation.
             jitter: factor, 0 to 1, of the extents of the changes of colour, rotation, translation, scale and shear.
         """
-        extents = {name: jitter * getattr(self, name) for name in _EXTENTS} if jitter != 1 else {}
-        return replace(self, crop=self.crop if crop is None else crop, **extents)
+        kept: dict[str, Any] = {"flip": self.flip, "crop": self.crop if crop is None else crop}
+        return Augmentation(**{name: extent * jitter for name, extent in asdict(self).items()} | kept)
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Change each image by its own random parameters.
@@ -97,25 +84,28 @@ class Augmentation:
 
     def draw(self, count: int, generator: torch.Generator) -> Changes:
         """Draw the random parameters of `count` images. The images themselves are not needed."""
-
-        def factors(largest: float) -> Tensor | None:
-            return 1 + (torch.rand(count, generator=generator) * 2 - 1) * largest if largest else None
-
-        maps = self._maps(count, generator) if self._moves else None
-        return Changes(maps, factors(self.brightness), factors(self.contrast), factors(self.saturation))
+        moves = self.rotation or self.translation or self.scale or self.shear or self.flip or self.crop < 1
+        changes = {"maps": self._maps(count, generator)} if moves else {}
+        for name in ("brightness", "contrast", "saturation"):
+            if largest := getattr(self, name):
+                changes[name] = 1 + (torch.rand(count, generator=generator) * 2 - 1) * largest
+        return changes
 
     def apply(self, images: Tensor, changes: Changes) -> Tensor:
         """Apply the drawn parameters to (N, C, H, W) images; see `__call__`."""
-        changed = images.float()
-        if changes.maps is not None:
-            maps = changes.maps.to(images.device)
-            grid = functional.affine_grid(maps, list(images.shape), align_corners=False)
-            changed = functional.grid_sample(changed, grid, mode="bilinear", align_corners=False)
-        return _jittered(changed, changes)
-
-    @property
-    def _moves(self) -> bool:
-        return bool(self.rotation or self.translation or self.scale or self.shear or self.flip or self.crop < 1)
+        images = images.float()
+        factors = {name: drawn.to(images.device)[:, None, None, None] for name, drawn in changes.items()}
+        if "maps" in changes:
+            grid = functional.affine_grid(changes["maps"].to(images.device), list(images.shape), align_corners=False)
+            images = functional.grid_sample(images, grid, mode="bilinear", align_corners=False)
+        if "brightness" in changes:
+            images = (images * factors["brightness"]).clamp(0, 255)
+        if "contrast" in changes:
+            centre = _luma(images).mean(dim=(1, 2, 3), keepdim=True)
+            images = torch.lerp(centre, images, factors["contrast"]).clamp(0, 255)
+        if "saturation" in changes:
+            images = torch.lerp(_luma(images), images, factors["saturation"]).clamp(0, 255)
+        return images
 
     def _maps(self, count: int, generator: torch.Generator) -> Tensor:
         """(N, 2, 3) maps from output to input positions, both in -1..1."""
@@ -142,21 +132,8 @@ class Augmentation:
         return torch.cat([linear, shift[:, :, None]], dim=2)
 
 
-_EXTENTS = ("rotation", "translation", "scale", "shear", "brightness", "contrast", "saturation")
-
-
-def _jittered(images: Tensor, changes: Changes) -> Tensor:
-    def factor(drawn: Tensor) -> Tensor:
-        return drawn.view(-1, 1, 1, 1).to(images.device)
-
-    if changes.brightness is not None:
-        images = (images * factor(changes.brightness)).clamp(0, 255)
-    if changes.contrast is not None:
-        centre = _luma(images).mean(dim=(1, 2, 3), keepdim=True)
-        images = torch.lerp(centre, images, factor(changes.contrast)).clamp(0, 255)
-    if changes.saturation is not None:
-        images = torch.lerp(_luma(images), images, factor(changes.saturation)).clamp(0, 255)
-    return images
+Transform = Augmentation | Callable[[Tensor], Tensor]
+"""An `Augmentation`, which changes batches, or a transform of one (C, H, W) uint8 image, such as torchvision's v2."""
 
 
 def _luma(images: Tensor) -> Tensor:

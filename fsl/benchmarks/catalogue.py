@@ -2,8 +2,8 @@
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 
 from fsl.benchmarks.benchmark import SPLITS, Split
@@ -14,27 +14,28 @@ class Catalogue:
     """The contents of a benchmark that is distributed as files.
 
     Attributes:
-        classes: class names of each split, as used for folders; empty if the authors give no list.
-        counts: number of classes of each split.
-        images: number of pictures of each split; 0 if the authors do not state it.
-        each: number of pictures per class if it is the same for all classes, else 0.
         home: origin of the pictures.
         wanted: expected content of the folder `root`.
+        classes: class names of each split, as used for folders; empty if the authors give no list.
+        unlisted: number of classes of the splits without a list.
+        each: number of pictures per class if it is the same for all classes, else 0.
+        images: number of pictures of each split otherwise; 0 if the authors do not state it.
     """
 
-    classes: Mapping[Split, tuple[str, ...]]
-    counts: Mapping[Split, int]
-    images: Mapping[Split, int]
     home: str
     wanted: str
+    classes: Mapping[Split, tuple[str, ...]]
+    unlisted: Mapping[Split, int] = field(default_factory=dict)
     each: int = 0
+    images: Mapping[Split, int] = field(default_factory=dict)
 
-    def split_of(self, class_name: str) -> Split | None:
-        """The split of a class according to the authors' lists."""
-        return self._owners.get(class_name)
+    def size(self, split: Split) -> tuple[int, int]:
+        """Numbers of classes and pictures of a split; 0 pictures if unknown."""
+        count = len(self.classes[split]) or self.unlisted[split]
+        return count, self.each * count or self.images.get(split, 0)
 
-    @cached_property
-    def _owners(self) -> dict[str, Split]:
+    def owners(self) -> dict[str, Split]:
+        """The split of each class according to the authors' lists."""
         return {name: split for split, names in self.classes.items() for name in names}
 
 
@@ -43,14 +44,6 @@ def class_lists(name: str) -> dict[Split, tuple[str, ...]]:
     """The authors' classes of each split, sorted, from the file `classes/<name>.csv`."""
     rows = rows_of(name)
     return {split: tuple(sorted(row["class"] for row in rows if row["split"] == split)) for split in SPLITS}
-
-
-def known_copy(name: str, fingerprint: str) -> str:
-    """Description of the published copy with this fingerprint, from the file `classes/copies.csv`; empty if unknown."""
-    copies = (
-        row["about"] for row in rows_of("copies") if (row["benchmark"], row["fingerprint"]) == (name, fingerprint)
-    )
-    return next(copies, "")
 
 
 def rows_of(name: str) -> list[dict[str, str]]:

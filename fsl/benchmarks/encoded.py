@@ -1,6 +1,5 @@
 """Encoded pictures (JPEG, PNG and others), decoded on demand."""
 
-import contextlib
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -79,7 +78,7 @@ class EncodedPictures:
 
 
 def open_rgb(stored: bytes | NDArray[np.uint8] | Image.Image, name: str, *, least: int, upright: bool) -> Image.Image:
-    """Convert a picture of any mode to RGB; transparency becomes white.
+    """Convert a picture of any mode to RGB; transparency becomes white, and 16-bit grey is scaled to 8 bits.
 
     Args:
         stored: the bytes of a file, pixels (H, W) or (H, W, 3), or a Pillow image.
@@ -90,17 +89,26 @@ def open_rgb(stored: bytes | NDArray[np.uint8] | Image.Image, name: str, *, leas
     Raises:
         InputError: the picture cannot be decoded, or has 32-bit values; the message names it.
     """
+    heif = read_heif()
     try:
-        with _opened(stored) as file:
-            if file.mode == "F" or (file.mode == "I" and file.format not in _SIXTEEN):
-                raise InputError(f"{name}: has 32-bit values, whose range is unknown; save it with 8 or 16 bits")
-            if isinstance(stored, bytes):
-                file.draft("RGB", (_DRAFT * least, _DRAFT * least))
-            return _rgb(ImageOps.exif_transpose(file) if upright else file)
+        if isinstance(stored, bytes):
+            file: Image.Image = Image.open(io.BytesIO(stored))
+            file.draft("RGB", (_DRAFT * least, _DRAFT * least))
+        else:
+            file = Image.fromarray(stored) if isinstance(stored, np.ndarray) else stored
+        if file.mode == "F" or (file.mode == "I" and file.format not in _SIXTEEN):
+            raise InputError(f"{name}: has 32-bit values, whose range is unknown; save it with 8 or 16 bits")
+        picture = ImageOps.exif_transpose(file) if upright else file
+        if picture.mode.startswith("I"):  # Pillow's conversion would clip values above 255
+            return Image.fromarray(eight_bits(np.asarray(picture))).convert("RGB")
+        if "transparency" in picture.info or picture.mode in ("RGBA", "LA", "PA"):
+            below = Image.new("RGBA", picture.size, "white")  # transparent pixels have arbitrary colours in the file
+            return Image.alpha_composite(below, picture.convert("RGBA")).convert("RGB")
+        return picture.convert("RGB")
     except (MemoryError, InputError):
         raise
     except Exception as error:  # for a damaged picture, Pillow may raise any error
-        if is_heif(name) and not read_heif():
+        if is_heif(name) and not heif:
             raise InputError(f"{name}: {HEIF_REMEDY}") from error
         if isinstance(error, Image.DecompressionBombError):
             raise InputError(f"{name}: has more pixels than Pillow decodes ({error}); save it smaller") from error
@@ -110,29 +118,10 @@ def open_rgb(stored: bytes | NDArray[np.uint8] | Image.Image, name: str, *, leas
 
 def squared(colour: Image.Image, size: int, fit: Fit) -> Image.Image:
     """Resize a picture to a square (Lanczos); a square of the right size is returned unchanged."""
-    square = (size, size)
-    if colour.size == square:
+    if colour.size == (size, size):
         return colour
-    if fit == "crop":
-        return ImageOps.fit(colour, square, Image.Resampling.LANCZOS)
-    return colour.resize(square, Image.Resampling.LANCZOS)
-
-
-def _opened(stored: bytes | NDArray[np.uint8] | Image.Image) -> contextlib.AbstractContextManager[Image.Image]:
-    read_heif()
-    if isinstance(stored, Image.Image):
-        return contextlib.nullcontext(stored)  # the caller closes it
-    return Image.fromarray(stored) if isinstance(stored, np.ndarray) else Image.open(io.BytesIO(stored))
-
-
-def _rgb(picture: Image.Image) -> Image.Image:
-    """Convert to RGB. 16-bit grey is scaled to 8 bits, because Pillow's conversion would clip values above 255."""
-    if picture.mode.startswith("I;16") or picture.mode == "I":
-        return Image.fromarray(eight_bits(np.asarray(picture))).convert("RGB")
-    if "transparency" in picture.info or picture.mode in ("RGBA", "LA", "PA"):
-        below = Image.new("RGBA", picture.size, "white")  # transparent pixels have arbitrary colours in the file
-        return Image.alpha_composite(below, picture.convert("RGBA")).convert("RGB")
-    return picture.convert("RGB")
+    resized = ImageOps.fit if fit == "crop" else Image.Image.resize
+    return resized(colour, (size, size), Image.Resampling.LANCZOS)
 
 
 def read_bytes(file: str) -> bytes:

@@ -1,27 +1,25 @@
 """A user's own pictures as a benchmark, given as one folder per class or as lists."""
 
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.fingerprint import Fingerprint
+from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import Above, AtLeast, Within, validate
 from clustering.foundation.streams import stream
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.encoded import EncodedPictures, Fit, read_bytes
+from fsl.benchmarks.layouts import FILES, pictures_under, read_lists
 from fsl.benchmarks.listed import relative, size_of
-from fsl.benchmarks.split_lists import FILES, find_lists, picture_folder, pictures_under, read_list
 
 RECIPE = 1  # version; increased if the same files give other images
 FEWEST = 2  # minimum number of classes of a split
-Classes = Mapping[str, list[str]]
 LAYOUT = (
     "one folder of pictures per class; or train/, val/ and test/ with such folders; or train.csv, val.csv and test.csv "
     "with a file and its class on each line"
@@ -69,13 +67,12 @@ class Folder:
         Raises:
             InputError: see `read`.
         """
-        folder = self._folder()
-        digest = Fingerprint("folder", RECIPE)
-        for split, classes in self._classes().items():
-            for name, files in classes.items():
-                for file in files:
-                    digest.add(f"{split} {name} {relative(file, folder)} {size_of(file)}")
-        return str(digest)
+        folder, table = self._folder(), self._table()
+        lines = (
+            f"{split} {name} {relative(file, folder)} {size_of(file)}"
+            for split, name, file in table[["split", "class_name", "file"]].itertuples(index=False)
+        )
+        return fingerprint("folder", RECIPE, *lines)
 
     def read(self, split: Split) -> Decoded:
         """The pictures of a split, (N, 3, size, size), sorted by class and name. Each is decoded on access.
@@ -83,11 +80,12 @@ class Folder:
         Raises:
             InputError: there are no pictures, too few classes, a missing split, or a class in two splits.
         """
-        classes = self._classes()[split]
-        files = [file for name in classes for file in classes[name]]
+        table = self._table()
+        table = table[table["split"] == split]
+        files = table["file"].tolist()
+        labels, names = pd.factorize(table["class_name"])
         pictures = EncodedPictures(files, lambda index: read_bytes(files[index]), self.size, self.fit, upright=True)
-        labels = np.repeat(np.arange(len(classes)), [len(classes[name]) for name in classes])
-        return Decoded(pictures, labels, tuple(classes))
+        return Decoded(pictures, labels, tuple(names))
 
     def division(self) -> str:
         """The numbers of base, validation and novel classes and the options that change them, for messages.
@@ -95,40 +93,40 @@ class Folder:
         Raises:
             InputError: see `read`.
         """
-        counts = {split: len(classes) for split, classes in self._classes().items()}
-        total = sum(counts.values())
+        counts = self._table().groupby("split")["class_name"].nunique()
         listed = ", ".join(f"{counts[split]} {split}" for split in SPLITS)
+        of_all = f"The {counts.sum()} classes of benchmark folder are"
         if self.split == "given":
-            return f"The {total} classes of benchmark folder are stored as {listed}; move folders, or use split=drawn"
+            return f"{of_all} stored as {listed}; move folders, or use split=drawn"
         return (
-            f"The {total} classes of benchmark folder are divided into {listed} (novel={self.novel:g} "
+            f"{of_all} divided into {listed} (novel={self.novel:g} "
             f"validation={self.validation:g}); set novel= and validation= to change this"
         )
 
     def _folder(self) -> Path:
-        if not self.root:
-            raise InputError(f"benchmark folder: no folder given; pass root=FOLDER with {LAYOUT}")
-        folder = Path(self.root).expanduser()
-        if not folder.is_dir():
-            raise InputError(f"benchmark folder: {folder} is not a folder; pass root=FOLDER with {LAYOUT}")
+        folder = Path(self.root or "").expanduser()
+        if not self.root or not folder.is_dir():
+            problem = f"{folder} is not a folder" if self.root else "no folder given"
+            raise InputError(f"benchmark folder: {problem}; pass root=FOLDER with {LAYOUT}")
         return folder
 
-    def _classes(self) -> dict[Split, Classes]:
-        """The files of each class of each split."""
+    def _table(self) -> pd.DataFrame:
+        """The pictures, with columns split, class_name and file, sorted by split and class."""
         folder = self._folder()
-        classes = _by_lists(folder) or _by_folders(folder)
-        if self.split == "given" and not classes:
+        parts = _by_lists(folder) or _by_folders(folder)
+        if self.split == "given" and not parts:
             raise InputError(f"benchmark folder: {folder} has no train/ and test/, and no train.csv; use split=drawn")
-        if classes and self.split != "drawn":
-            return _disjoint(folder, classes)
-        pooled: defaultdict[str, list[str]] = defaultdict(list)
-        for part in classes.values() if classes else [_by_class(folder, folder)]:
-            for name, files in part.items():
-                pooled[name] += files
-        return self._drawn(folder, pooled)
+        given = bool(parts) and self.split != "drawn"
+        table = pd.concat(parts or [_by_class(folder, folder)], ignore_index=True)
+        if given:
+            _check_disjoint(folder, table)
+        else:
+            table["split"] = table["class_name"].map(self._drawn(folder, sorted(set(table["class_name"]))))
+        order = table["split"].map(SPLITS.index).rename("order")
+        return table.assign(order=order).sort_values(["order", "class_name"], kind="stable")
 
-    def _drawn(self, folder: Path, classes: Classes) -> dict[Split, Classes]:
-        names = sorted(classes)
+    def _drawn(self, folder: Path, names: list[str]) -> dict[str, Split]:
+        """The split of each class, at random."""
         shares = [max(FEWEST, round(share * len(names))) for share in (self.novel, self.validation)]
         if len(names) - sum(shares) < FEWEST:
             raise InputError(
@@ -140,77 +138,54 @@ class Folder:
         order = stream(self.seed, "split of a folder").permutation(len(names))
         novel, validation, base = np.split(order, np.cumsum(shares))
         drawn = dict(zip(SPLITS, (base, validation, novel), strict=True))
-        return {split: {names[i]: classes[names[i]] for i in sorted(rows)} for split, rows in drawn.items()}
+        return {names[index]: split for split, rows in drawn.items() for index in rows}
 
 
-def _by_class(folder: Path, below: Path) -> Classes:
+def _by_class(folder: Path, below: Path) -> pd.DataFrame:
     """Pictures by their folder directly below `below`."""
-    by_class: defaultdict[str, list[str]] = defaultdict(list)
-    for file in pictures_under(below):
-        name, _, inside = relative(file, below).partition(os.sep)
-        if not inside:
-            raise InputError(
-                f"benchmark folder: {file} is not in the folder of a class; move it into one. {folder} should contain "
-                f"{LAYOUT}"
-            )
-        by_class[name].append(file)
-    return {name: by_class[name] for name in sorted(by_class)}
+    files = pictures_under(below)
+    inside = [relative(file, below).split(os.sep) for file in files]
+    loose = next((file for file, parts in zip(files, inside, strict=True) if len(parts) == 1), None)
+    if loose is not None:
+        raise InputError(
+            f"benchmark folder: {loose} is not in the folder of a class; move it into one. {folder} should contain "
+            f"{LAYOUT}"
+        )
+    return pd.DataFrame({"class_name": [parts[0] for parts in inside], "file": files}, dtype=object)
 
 
-def _by_folders(folder: Path) -> dict[Split, Classes]:
-    """Classes by split according to the folders of the splits; empty if there are none."""
+def _by_folders(folder: Path) -> list[pd.DataFrame]:
+    """Pictures by split according to the folders of the splits; empty if there are none."""
     children = {child.name.lower(): child for child in folder.iterdir() if child.is_dir()}
     folders = {split: [children[word] for word in FILES[split] if word in children] for split in SPLITS}
     if not (folders["base"] and folders["novel"]):
-        return {}
+        return []
     if not folders["validation"]:
         raise InputError(
             f"benchmark folder: {folder} has {folders['base'][0].name}/ and {folders['novel'][0].name}/, but no val/; "
             "add it, or use split=drawn"
         )
-    return {split: _merged(_by_class(folder, below) for below in folders[split]) for split in SPLITS}
+    return [_by_class(folder, below).assign(split=split) for split in SPLITS for below in folders[split]]
 
 
-def _by_lists(folder: Path) -> dict[Split, Classes]:
-    """Classes by split according to the lists; empty if there are none."""
-    lists = {split: find_lists(folder, split) for split in SPLITS}
-    if not any(lists.values()):
-        return {}
-    for split, paths in lists.items():
-        if not paths:
-            raise InputError(f"benchmark folder: {folder} has lists, but no {FILES[split][0]}.csv; add it")
-    splits: dict[Split, Classes] = {}
-    for split, paths in lists.items():
-        classes: defaultdict[str, list[str]] = defaultdict(list)
-        for path in paths:
-            rows = read_list(path)
-            place = picture_folder(folder, rows)
-            for row in rows:
-                classes[row.label].append(os.path.join(place, row.file))
-        splits[split] = {name: classes[name] for name in sorted(classes)}
-    return splits
+def _by_lists(folder: Path) -> list[pd.DataFrame]:
+    """Pictures by split according to the lists; empty if there are none."""
+    lists = {split: [rows.assign(split=split) for _, rows in read_lists(folder, split)] for split in SPLITS}
+    lacking = [split for split in SPLITS if not lists[split]]
+    if 0 < len(lacking) < len(SPLITS):
+        raise InputError(f"benchmark folder: {folder} has lists, but no {FILES[lacking[0]][0]}.csv; add it")
+    return [rows for split in SPLITS for rows in lists[split]]
 
 
-def _merged(parts: Iterable[Classes]) -> Classes:
-    merged: defaultdict[str, list[str]] = defaultdict(list)
-    for part in parts:
-        for name, files in part.items():
-            merged[name] += files
-    return {name: merged[name] for name in sorted(merged)}
-
-
-def _disjoint(folder: Path, classes: dict[Split, Classes]) -> dict[Split, Classes]:
+def _check_disjoint(folder: Path, table: pd.DataFrame) -> None:
     """Check that every split has classes and that no class is in two splits."""
-    owner: dict[str, Split] = {}
-    for split, names in classes.items():
-        if not names:
+    for split in SPLITS:
+        if not (table["split"] == split).any():
             raise InputError(f"benchmark folder: {folder} has no pictures of {split} classes; add some")
-        for name in names:
-            if name in owner:
-                raise InputError(
-                    f"benchmark folder: {folder} has class {name!r} among {owner[name]} and among {split} classes; "
-                    "novel classes must differ from the network's training classes: keep it in one split, or use "
-                    "split=drawn"
-                )
-            owner[name] = split
-    return classes
+    for name, splits in table.groupby("class_name")["split"].unique().items():
+        if len(splits) > 1:
+            raise InputError(
+                f"benchmark folder: {folder} has class {name!r} among {splits[0]} and among {splits[1]} classes; "
+                "novel classes must differ from the network's training classes: keep it in one split, or use "
+                "split=drawn"
+            )

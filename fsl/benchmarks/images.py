@@ -6,7 +6,7 @@ import json
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,14 @@ import torch
 from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils.data import Dataset
 
 from clustering.files.atomic import replacing
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress, quiet
+from clustering.foundation.streams import stream_key
+from fsl.benchmarks.augmentation import Augmentation, Changes, Transform
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
 from fsl.evaluation.closed_splits import check_open
 
@@ -55,7 +58,40 @@ class ImageSet:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             return ImageSet, (self.images, self.labels, self.class_names, self.fingerprint)
-        return _reopened, (self.path, self.fingerprint)
+        return _mapped, (self.path, self.fingerprint)
+
+
+class AugmentedImages(Dataset[tuple[Tensor, Tensor]]):
+    """Augmented images and labels of (epoch, index) pairs.
+
+    The change of an image depends on (seed, epoch, index), and not on the batch or the process. The global random state
+    of torch is restored.
+    """
+
+    def __init__(self, images: ImageSet, transform: Transform, seed: int) -> None:
+        self._images, self._transform, self._seed = images, transform, seed
+        self._drawn: tuple[int, Changes] = -1, {}
+
+    def __getitem__(self, pair: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        images, labels = self.__getitems__([pair])
+        return images[0], labels[0]
+
+    def __getitems__(self, pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+        epoch, rows = pairs[0][0], torch.tensor([index for _, index in pairs])
+        images, labels = self._images.images[rows], self._images.labels[rows]
+        key = (self._seed, "training", "augmentation", epoch)
+        if isinstance(self._transform, Augmentation):
+            if self._drawn[0] != epoch:  # of all images, in the order of their indices
+                generator = torch.Generator().manual_seed(stream_key(*key))
+                self._drawn = epoch, self._transform.draw(len(self._images), generator)
+            changes = {name: drawn[rows] for name, drawn in self._drawn[1].items()}
+            return self._transform.apply(images, changes), labels
+        changed = []
+        with torch.random.fork_rng(devices=[]):
+            for image, (_, index) in zip(images, pairs, strict=True):
+                torch.default_generator.manual_seed(stream_key(*key, index))
+                changed.append(self._transform(image))
+        return torch.stack(changed), labels
 
 
 def images_source(benchmark: Benchmark) -> str:
@@ -130,45 +166,30 @@ def _check_split(split: Split) -> None:
 
 @contextlib.contextmanager
 def _named(benchmark: Benchmark, doing: str) -> Iterator[None]:
-    """Add the benchmark's name to the errors of its files and of its code.
-
-    Raises:
-        InputError: files are missing, unreadable or damaged. An InputError or MemoryError passes unchanged.
-        RuntimeError: any other exception.
-    """
+    """Add the benchmark's name to the errors of its files, as InputError."""
     try:
         yield
-    except (InputError, MemoryError):
-        raise
     except UNREADABLE as error:
+        of_system = isinstance(error, OSError) and error.filename and error.strerror
+        reason = f"{error.filename}: {error.strerror}" if of_system else f"{type(error).__name__}: {error}"  # type: ignore[union-attr]
         place = getattr(benchmark, "root", None)
         files = f"the files under root={place}" if place else "its files"
         raise InputError(
-            f"benchmark {benchmark.name}: {doing}: {_reason(error)}; check that {files} exist and are complete"
+            f"benchmark {benchmark.name}: {doing}: {reason}; check that {files} exist and are complete"
         ) from error
-    except Exception as error:
-        raise RuntimeError(f"benchmark {benchmark.name}: {doing}: {_reason(error)}") from error
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror}"
-    return f"{type(error).__name__}: {error}"
 
 
 def _check(benchmark: Benchmark, split: Split, decoded: Decoded) -> None:
-    shape = (len(decoded.labels), benchmark.channels, benchmark.size, benchmark.size)
-    if tuple(decoded.images.shape) != shape or len(decoded.labels) == 0:
-        raise InputError(
-            f"benchmark {benchmark.name}: images of {split} must be uint8 of shape {shape}, at least one, "
-            f"not of shape {tuple(decoded.images.shape)}; correct its read()"
-        )
-    classes = len(decoded.class_names)
-    if decoded.labels.dtype != np.int64 or not np.array_equal(np.unique(decoded.labels), np.arange(classes)):
-        raise InputError(
-            f"benchmark {benchmark.name}: labels of {split} must be int64 and use each of 0..{classes - 1}, "
-            "one for each class name; correct its read()"
-        )
+    """Check that a split is as the benchmark's attributes say."""
+    shape, count = tuple(decoded.images.shape), len(decoded.labels)
+    expected, classes = (count, benchmark.channels, benchmark.size, benchmark.size), len(decoded.class_names)
+    problem = ""
+    if shape != expected or not count:
+        problem = f"images of {split} must be uint8 of shape {expected}, at least one, not of shape {shape}"
+    elif decoded.labels.dtype != np.int64 or not np.array_equal(np.unique(decoded.labels), np.arange(classes)):
+        problem = f"labels of {split} must be int64 and use each of 0..{classes - 1}, one for each class name"
+    if problem:
+        raise InputError(f"benchmark {benchmark.name}: {problem}; correct its read()")
 
 
 def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progress: Progress) -> None:
@@ -198,8 +219,7 @@ def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progre
             file.write(piece)
             checksum.go_on(piece)
             advance(len(block))
-    names = json.dumps(data.class_names)
-    for rest in (data.labels.data, names):
+    for rest in (data.labels.data, json.dumps(data.class_names)):
         checksum.add(rest)
     about = {"format": FORMAT, "class_names": data.class_names, "labels": data.labels.tolist()}
     with replacing(path) as partial:
@@ -222,21 +242,15 @@ def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, 
                 )
 
 
-def _mapped(path: Path) -> ImageSet:
-    """The memory-mapped images that a description is of."""
+def _mapped(path: Path, expected: str | None = None) -> ImageSet:
+    """The memory-mapped images that a description is of; with `expected`, those that another process has checked."""
     about = json.loads(path.read_text(encoding="utf-8"))
     if about["format"] != FORMAT:
-        raise ValueError(f"{path}: is of format {about['format']!r}; it is written again")
+        raise ValueError(f"of format {about['format']!r}")
+    if expected not in (None, about["fingerprint"]):
+        raise InputError(f"{path}: was replaced by another process; run the same command again")
     images = torch.from_numpy(np.lib.format.open_memmap(path.with_suffix(".npy"), mode="c"))
     return ImageSet(images, torch.tensor(about["labels"]), tuple(about["class_names"]), about["fingerprint"], path)
-
-
-def _reopened(path: Path, fingerprint: str) -> ImageSet:
-    """The memory-mapped images that another process has checked."""
-    images = _mapped(path)
-    if images.fingerprint != fingerprint:
-        raise InputError(f"{path}: was replaced by another process; run the same command again")
-    return images
 
 
 def _load(path: Path, progress: Progress) -> ImageSet | None:
@@ -244,15 +258,10 @@ def _load(path: Path, progress: Progress) -> ImageSet | None:
     try:
         images = _mapped(path)
         status = path.with_suffix(".npy").stat()
-        state = (str(path), images.fingerprint, status.st_ino, status.st_size, status.st_mtime_ns)
+        state = (images.fingerprint, str(path), status.st_ino, status.st_size, status.st_mtime_ns)
         if state not in _intact:
-            found = fingerprint(
-                json.dumps(list(images.images.shape)),
-                images.images.numpy().data,
-                images.labels.numpy().data,
-                json.dumps(images.class_names),
-            )
-            if found != images.fingerprint:
+            parts = images.images.numpy().data, images.labels.numpy().data, json.dumps(images.class_names)
+            if fingerprint(json.dumps(list(images.images.shape)), *parts) != images.fingerprint:
                 raise ValueError("wrong checksum")
             _intact.add(state)
         return images

@@ -2,13 +2,12 @@
 
 import os
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from clustering.files.regular import open_regular
@@ -19,13 +18,13 @@ from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.catalogue import Catalogue
 from fsl.benchmarks.encoded import EncodedPictures, Fit
-from fsl.benchmarks.holdings import Place, find_places
+from fsl.benchmarks.layouts import Place, find_places
 
 RECIPE = 2  # increased with every change that gives other images for the same files
 HASHED = 1 << 28  # largest size in bytes of a file whose whole content is hashed
 SAMPLES = 64  # number of hashed blocks of a larger file
 
-_sources: dict[tuple[str, tuple[tuple[str, str, int, int], ...]], str] = {}  # hashing takes time
+_sources: dict[tuple[str, tuple[tuple[str, Path, tuple[int, int]], ...]], str] = {}  # hashing takes time
 
 
 @dataclass(frozen=True)
@@ -36,15 +35,13 @@ class Listing:
         pictures: the N pictures, sorted by class, and within a class by file.
         labels: (N,) int64 labels 0..K-1; a class may have no picture.
         class_names: K names.
-        strangers: names of pictures whose class does not belong to the split, by class.
-        faults: other defects, one line each.
+        support: (N,) bool, whether the authors divide the novel pictures and this one is support.
     """
 
     pictures: EncodedPictures
     labels: NDArray[np.int64]
     class_names: tuple[str, ...]
-    strangers: Mapping[str, Sequence[str]]
-    faults: Sequence[str] = ()
+    support: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class ListedBenchmark:
     """Base class of benchmarks with known contents, which each subclass declares.
 
     Attributes:
-        root: folder of the pictures, in any layout of `fsl.benchmarks.holdings`.
+        root: folder of the pictures, in any layout of `fsl.benchmarks.layouts`.
     """
 
     root: str | None = None
@@ -79,17 +76,17 @@ class ListedBenchmark:
         Raises:
             InputError: the folder is missing or contains no pictures; the message states what it must contain.
         """
-        wanted = self.catalogue.wanted
-        remedy = f"pass root=FOLDER with {wanted}; `transduce data where {self.name}` says where it comes from"
+        folder, problem = Path(self.root or "").expanduser(), ""
         if not self.root:
-            raise InputError(f"benchmark {self.name}: no folder given; {remedy}")
-        folder = Path(self.root).expanduser()
-        if not folder.is_dir():
-            raise InputError(f"benchmark {self.name}: {folder} is not a folder; {remedy}")
-        places = find_places(folder, self.catalogue)
-        if not places:
-            raise InputError(f"benchmark {self.name}: {folder} has no pictures of this benchmark; {remedy}")
-        return places
+            problem = "no folder given"
+        elif not folder.is_dir():
+            problem = f"{folder} is not a folder"
+        elif places := find_places(folder, self.catalogue.owners()):
+            return places
+        raise InputError(
+            f"benchmark {self.name}: {problem or f'{folder} has no pictures of this benchmark'}; pass root=FOLDER with "
+            f"{self.catalogue.wanted}; `transduce data where {self.name}` says where it comes from"
+        )
 
     def source(self) -> str:
         """Identity of the files: the content of archives and lists, and the names and sizes of pictures.
@@ -100,20 +97,16 @@ class ListedBenchmark:
         Raises:
             InputError: a split has no file.
         """
-        places = self.places()
+        places, folder = self.places(), Path(self.root or "").expanduser()
         for split in self.stored:
             if not any(place.split in (None, split) for place in places):
                 raise InputError(
                     f"benchmark {self.name}: {self.root} has {places[0].layout}, but no {split} classes; pass "
                     f"root=FOLDER with {self.catalogue.wanted}"
                 )
-        key = self.name, tuple((place.layout, str(file), *_stamp(file)) for place in places for file in place.files)
-        if any(place.pictures for place in places) or key not in _sources:
-            _sources[key] = self._fingerprint(places)
-        return _sources[key]
-
-    def _fingerprint(self, places: Iterable[Place]) -> str:
-        folder = Path(self.root or "").expanduser()
+        key = self.name, tuple((place.layout, file, _stamp(file)) for place in places for file in place.files)
+        if key in _sources and not any(place.pictures for place in places):
+            return _sources[key]
         fingerprint = Fingerprint(self.name, RECIPE)
         for place in places:
             fingerprint.add(place.layout)
@@ -121,7 +114,8 @@ class ListedBenchmark:
                 _add_content(fingerprint, file)
             for picture in place.pictures:
                 fingerprint.add(f"{relative(picture, folder)} {size_of(picture)}")
-        return str(fingerprint)
+        _sources[key] = str(fingerprint)
+        return _sources[key]
 
     def listing(self, split: Split) -> Listing:
         """The pictures of a split that are present, complete or not.
@@ -132,37 +126,35 @@ class ListedBenchmark:
         Raises:
             InputError: a file cannot be read.
         """
-        relevant = [place for place in self.places() if place.split in (None, split)]
-        holdings = [place.open() for place in relevant]
-        owner = {name: self.catalogue.split_of(name) for holding in holdings for name in set(holding.classes)}
-        listed = bool(self.catalogue.classes[split]) and any(owner.values())
-        chosen: list[tuple[str, int, int]] = []  # class, holding, index
-        strangers: defaultdict[str, list[str]] = defaultdict(list)
-        for number, (place, holding) in enumerate(zip(relevant, holdings, strict=True)):
-            by_name = listed or place.split is None
-            called = {name: name if by_name else _apart(name, split) for name in set(holding.classes)}
-            for index, name in enumerate(holding.classes):
-                if not by_name or owner[name] == split:
-                    chosen.append((called[name], number, index))
-                elif place.split == split or owner[name] is None:
-                    strangers[name].append(holding.names[index])
-
-        chosen_names = {name for name, _, _ in chosen}
-        names = tuple(sorted(chosen_names | set(self.catalogue.classes[split] if listed else ()), key=_natural))
-        labels_of = {name: label for label, name in enumerate(names)}
-        labels = np.array([labels_of[name] for name, _, _ in chosen], np.int64)
-        order = np.argsort(labels, kind="stable")
-        spots = [chosen[i][1:] for i in order]
+        places = [place for place in self.places() if place.split in (None, split)]
+        holdings = [place.open() for place in places]
+        found = pd.DataFrame(
+            [
+                (number, index, picture, class_name, place.split, place.role == "support")
+                for number, (place, holding) in enumerate(zip(places, holdings, strict=True))
+                for index, (picture, class_name) in enumerate(zip(holding.names, holding.classes, strict=True))
+            ],
+            columns=["holding", "index", "picture", "class_name", "split", "support"],
+        )
+        classes, owner = self.catalogue.classes[split], found["class_name"].map(self.catalogue.owners())
+        listed = bool(classes) and bool(owner.notna().any())
+        by_name = found["split"].isna() | listed
+        # a number that is not in the authors' list may mean another class in another split
+        apart = ~by_name & found["class_name"].str.isdigit().astype(bool)
+        found["class_name"] = found["class_name"].mask(apart, f"{split} " + found["class_name"])
+        found = found[~by_name | (owner == split)]
+        names = tuple(sorted({*found["class_name"], *(classes if listed else ())}, key=_natural))
+        found["label"] = found["class_name"].map({name: label for label, name in enumerate(names)}).astype(np.int64)
+        found = found.sort_values("label", kind="stable")
+        spots = list(zip(found["holding"].tolist(), found["index"].tolist(), strict=True))
 
         def read(index: int) -> bytes | NDArray[np.uint8]:
             holding, place = spots[index]
             stored: bytes | NDArray[np.uint8] = holdings[holding].read(place)
             return stored
 
-        pictures = EncodedPictures(
-            [holdings[holding].names[index] for holding, index in spots], read, self.size, self.fit
-        )
-        return Listing(pictures, labels[order], names, strangers)
+        pictures = EncodedPictures(found["picture"].tolist(), read, self.size, self.fit)
+        return Listing(pictures, found["label"].to_numpy(copy=True), names, found["support"].to_numpy(bool))
 
     def read(self, split: Split) -> Decoded:
         """The pictures of a split, (N, 3, size, size), sorted by class. Each is decoded on access.
@@ -182,26 +174,21 @@ class ListedBenchmark:
     def problems(self, split: Split, listing: Listing) -> list[str]:
         """What the pictures of a split have in place of what the authors list, one line each."""
         facts, found = self.catalogue, list[str]()
-        for name in sorted(listing.strangers):
-            owner = facts.split_of(name)
-            if owner:
-                of = f"which is a {owner} class by the authors' lists"
-                found.append(f"{name} among the {split} classes, {of} ({len(listing.strangers)} classes are not of it)")
         sizes = np.bincount(listing.labels, minlength=len(listing.class_names)).tolist()
-        counts = dict(zip(listing.class_names, sizes, strict=True))
-        present = [name for name, count in counts.items() if count]
-        if len(present) != facts.counts[split]:
-            lacking = [name for name in facts.classes[split] if not counts.get(name)]
+        counts = {name: count for name, count in zip(listing.class_names, sizes, strict=True) if count}
+        classes, pictures = facts.size(split)
+        if len(counts) != classes:
+            lacking = [name for name in facts.classes[split] if name not in counts]
             listed = f" (not {', '.join(lacking)})" if lacking else ""
-            found.append(f"{len(present)} of the {facts.counts[split]} {split} classes{listed}")
-        short = [name for name in present if facts.each and counts[name] != facts.each]
+            found.append(f"{len(counts)} of the {classes} {split} classes{listed}")
+        wrong = {name: count for name, count in counts.items() if facts.each and count != facts.each}
         found += [
-            f"{counts[name]} pictures of the {split} class {name} ({len(short)} classes differ), not {facts.each}"
-            for name in short
+            f"{count} pictures of the {split} class {name} ({len(wrong)} classes differ), not {facts.each}"
+            for name, count in wrong.items()
         ]
-        if not found and facts.images[split] not in (0, len(listing.labels)):
-            found.append(f"{len(listing.labels):,} {split} pictures, not {facts.images[split]:,}")
-        return found + list(listing.faults)
+        if not found and pictures not in (0, len(listing.labels)):
+            found.append(f"{len(listing.labels):,} {split} pictures, not {pictures:,}")
+        return found
 
 
 def _stamp(file: Path) -> tuple[int, int]:
@@ -239,14 +226,7 @@ def _add_content(fingerprint: Fingerprint, file: Path) -> None:
                 stream.seek(block * (size - (1 << 20)) // (SAMPLES - 1))
                 fingerprint.add(stream.read(1 << 20))
     except OSError as error:
-        raise InputError(
-            f"{file}: cannot be read ({error.strerror}); move it to the folder of the other files"
-        ) from error
-
-
-def _apart(name: str, split: Split) -> str:
-    """A unique name for a class that is a number, because other splits may use the same number."""
-    return f"{split} {name}" if name.isdigit() else name
+        raise InputError(f"{file}: cannot be read ({error.strerror}); put it with the other files") from error
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:

@@ -1,12 +1,13 @@
 """Omniglot: 1,623 hand-written characters of 50 alphabets, each by 20 people (Lake et al., Science 2015)."""
 
+import contextlib
 import io
-import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
-from typing import ClassVar, Literal, NamedTuple
+from typing import IO, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -112,15 +113,10 @@ class Omniglot:
         for the last four characters of Gurmukhi.
         """
         listed = {row["alphabet"]: row[self.split] for row in rows_of("omniglot")}
-        novel, validation = (np.isin(alphabets, [a for a in listed if listed[a] == k]) for k in ("novel", "validation"))
+        splits = np.array([listed.get(alphabet, "base") for alphabet in alphabets.tolist()], "U10")
         if self.split == "vinyals":
-            novel |= (alphabets == "Gurmukhi") & (characters >= 42)
-        members: NDArray[np.bool_] = {
-            "base": ~(novel | validation),
-            "validation": validation,
-            "novel": novel,
-        }[split]
-        return members
+            splits[(alphabets == "Gurmukhi") & (characters >= 42)] = "novel"
+        return np.asarray(splits == split)
 
 
 def find(root: str | None) -> list[Path]:
@@ -129,24 +125,17 @@ def find(root: str | None) -> list[Path]:
     Raises:
         InputError: there are none.
     """
-    files = "omniglot.npz, or images_background and images_evaluation (as .zip or unpacked)"
-    remedy = f"pass root=FOLDER with {files}; they come from github.com/brendenlake/omniglot, folder python"
-    if root is None:
-        raise InputError(f"benchmark omniglot: no folder given; {remedy}")
-    folder = Path(root).expanduser()
-    if not folder.is_dir():
-        raise InputError(f"benchmark omniglot: {folder} is not a folder; {remedy}")
-    if (folder / "omniglot.npz").is_file():
+    folder = Path(root or "").expanduser()
+    if root and (folder / "omniglot.npz").is_file():
         return [folder / "omniglot.npz"]
-    paths = []
-    for part in PARTS:
-        if (folder / part).is_dir():
-            paths.append(folder / part)
-        elif (folder / f"{part}.zip").is_file():
-            paths.append(folder / f"{part}.zip")
-        else:
-            raise InputError(f"benchmark omniglot: {folder} has neither {part} nor omniglot.npz; {remedy}")
-    return paths
+    paths = [path for part in PARTS for path in (folder / part, folder / f"{part}.zip") if path.exists()]
+    if root and {path.stem for path in paths} == set(PARTS):
+        return list({path.stem: path for path in reversed(paths)}.values())[::-1]  # a folder before its archive
+    raise InputError(
+        f"benchmark omniglot: {f'not all files in {folder}' if root else 'no folder given'}; pass root=FOLDER with "
+        "omniglot.npz, or images_background and images_evaluation (as .zip or unpacked); they come from "
+        "github.com/brendenlake/omniglot, folder python"
+    )
 
 
 def load(paths: list[Path]) -> Drawings:
@@ -163,16 +152,14 @@ def load(paths: list[Path]) -> Drawings:
             raise InputError(f"{path}: damaged, or not Omniglot ({error}); download it again") from error
     ink, alphabets, characters, drawers = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((drawers, characters, alphabets))
-    drawings = Drawings(ink[order], alphabets[order], characters[order], drawers[order])
     lacking = {row["alphabet"] for row in rows_of("omniglot")} - set(alphabets.tolist())
-    by_drawer = np.tile(np.arange(1, DRAWERS + 1), CHARACTERS)
-    if lacking or not np.array_equal(drawings.drawers, by_drawer):
+    if lacking or not np.array_equal(drawers[order], np.tile(np.arange(1, DRAWERS + 1), CHARACTERS)):
         missing = f", none of {', '.join(sorted(lacking))}" if lacking else ""
         raise InputError(
             f"{paths[0].parent}: {len(order):,} drawings{missing}; Omniglot has {CHARACTERS:,} characters by "
             f"{DRAWERS} people each; download the files again"
         )
-    return drawings
+    return Drawings(ink[order], alphabets[order], characters[order], drawers[order])
 
 
 def _archive(path: Path) -> Drawings:
@@ -183,33 +170,26 @@ def _archive(path: Path) -> Drawings:
 
 def _pictures(path: Path) -> Drawings:
     """Drawings of a zip file or folder of the official layout, ALPHABET/characterNN/NNNN_DD.png."""
-    ink, alphabets, characters, drawers = [], [], [], []
-    for name, data in _files(path):
-        alphabet, character, file = PurePath(name).parts[-3:]
-        with Image.open(io.BytesIO(data)) as picture:
-            if picture.size != (SIDE, SIDE):
-                raise ValueError(f"{name} has {picture.width} x {picture.height} pixels, not {SIDE} x {SIDE}")
-            pixels = np.asarray(picture.convert("L"))
-        ink.append(np.packbits(pixels < 128))  # the pictures have black ink on white
-        alphabets.append(alphabet)
-        characters.append(int(character.removeprefix("character")))
-        drawers.append(int(PurePath(file).stem.rpartition("_")[2]))
-    if not ink:
+    rows = []
+    with contextlib.ExitStack() as stack:
+        if path.is_dir():
+            pictures = sorted(path.glob("*/character*/*.png"))
+            files: list[tuple[str, Callable[[], IO[bytes]]]] = [(str(f), partial(open_regular, f)) for f in pictures]
+        else:
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            names = (name for name in archive.namelist() if name.endswith(".png") and not name.startswith("__MACOSX"))
+            files = [(name, partial(archive.open, name)) for name in names]
+        for name, opened in files:
+            alphabet, character, file = PurePath(name).parts[-3:]
+            with opened() as stream, Image.open(io.BytesIO(stream.read(_LARGEST))) as picture:
+                if picture.size != (SIDE, SIDE):
+                    raise ValueError(f"{name} has {picture.width} x {picture.height} pixels, not {SIDE} x {SIDE}")
+                ink = np.packbits(np.asarray(picture.convert("L")) < 128)  # the pictures have black ink on white
+            drawer = PurePath(file).stem.rpartition("_")[2]
+            rows.append((ink, alphabet, int(character.removeprefix("character")), int(drawer)))
+    if not rows:
         raise ValueError("it contains no ALPHABET/characterNN/NNNN_DD.png")
-    return Drawings(np.stack(ink), np.array(alphabets), np.array(characters), np.array(drawers))
-
-
-def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    if path.is_dir():
-        for file in sorted(path.glob("*/character*/*.png")):
-            with open_regular(file) as stream:
-                yield os.fspath(file), stream.read(_LARGEST)
-        return
-    with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            if name.endswith(".png") and not name.startswith("__MACOSX"):
-                with archive.open(name) as stream:
-                    yield name, stream.read(_LARGEST)
+    return Drawings(*map(np.array, zip(*rows, strict=True)))
 
 
 def shrink(ink: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from fsl.benchmarks.augmentation import Augmentation
+from fsl.benchmarks.benchmark import Split
 from fsl.benchmarks.catalogue import Catalogue, class_lists
-from fsl.benchmarks.encoded import Fit
-from fsl.benchmarks.listed import ListedBenchmark
+from fsl.benchmarks.encoded import EncodedPictures, Fit
+from fsl.benchmarks.listed import ListedBenchmark, Listing
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,6 @@ class MiniImageNet(ListedBenchmark):
     name: ClassVar[str] = "mini"
     catalogue: ClassVar[Catalogue] = Catalogue(
         classes=class_lists("mini"),
-        counts={"base": 64, "validation": 16, "novel": 20},
-        images={"base": 38_400, "validation": 9_600, "novel": 12_000},
         each=600,
         home="the README of github.com/mileyan/simple_shot links the pictures, "
         "github.com/renmengye/few-shot-ssl-public and github.com/gidariss/FewShotWithoutForgetting pickle caches; "
@@ -45,7 +46,6 @@ class TieredImageNet(ListedBenchmark):
     name: ClassVar[str] = "tiered"
     catalogue: ClassVar[Catalogue] = Catalogue(
         classes=class_lists("tiered"),
-        counts={"base": 351, "validation": 97, "novel": 160},
         images={"base": 448_695, "validation": 124_261, "novel": 206_209},
         home="github.com/renmengye/few-shot-ssl-public links the cache (tiered-imagenet.tar); the terms of "
         "ImageNet hold",
@@ -68,7 +68,6 @@ class Cub(ListedBenchmark):
     fit: ClassVar[Fit] = "crop"
     catalogue: ClassVar[Catalogue] = Catalogue(
         classes=class_lists("cub"),
-        counts={"base": 100, "validation": 50, "novel": 50},
         images={"base": 5_885, "validation": 2_950, "novel": 2_953},
         home="CUB_200_2011.tgz from data.caltech.edu/records/65de6-vp158",
         wanted="images/001.Black_footed_Albatross ..., as it is unpacked (CUB_200_2011), or train.csv, val.csv and "
@@ -96,8 +95,6 @@ class CifarFs(Cifar):
     name: ClassVar[str] = "cifar_fs"
     catalogue: ClassVar[Catalogue] = Catalogue(
         classes=class_lists("cifar_fs"),
-        counts={"base": 64, "validation": 16, "novel": 20},
-        images={"base": 38_400, "validation": 9_600, "novel": 12_000},
         each=600,
         home="github.com/kjunelee/MetaOptNet links CIFAR_FS.zip, github.com/bertinetto/r2d2 cifar100.zip",
         wanted="CIFAR_FS_train.pickle, CIFAR_FS_val.pickle and CIFAR_FS_test.pickle, or a folder of pictures for each "
@@ -113,10 +110,63 @@ class Fc100(Cifar):
     name: ClassVar[str] = "fc100"
     catalogue: ClassVar[Catalogue] = Catalogue(
         classes=class_lists("fc100"),
-        counts={"base": 60, "validation": 20, "novel": 20},
-        images={"base": 36_000, "validation": 12_000, "novel": 12_000},
         each=600,
         home="github.com/kjunelee/MetaOptNet links FC100.zip",
         wanted="FC100_train.pickle, FC100_val.pickle and FC100_test.pickle, or a folder of pictures for each of the "
         "100 classes of CIFAR-100 (apple ...)",
     )
+
+
+@dataclass(frozen=True)
+class INat(ListedBenchmark):
+    """meta-iNat (Wertheimer and Hariharan, CVPR 2019): 1,135 species of iNaturalist 2017 with 50 to 1,000 pictures,
+    squeezed to 84 x 84 RGB; 227 are novel.
+
+    The other 908 species are base classes. There are no separate validation classes: LaplacianShot's lists validate on
+    the base pictures, and here every tenth base class is used for validation. This validation accuracy does not measure
+    the accuracy on new classes; the papers keep the last epoch and tune no parameters.
+
+    The papers use a single task of all novel pictures, divided by the authors: a fifth of each class, rounded down, is
+    support (repr), and the others are queries. Each class has its support first, as `sampler=whole_split
+    sampler.support=first` expects.
+    """
+
+    name: ClassVar[str] = "inat"
+    stored: ClassVar[tuple[Split, ...]] = ("base", "novel")
+    validates_on_base: ClassVar[bool] = True
+    catalogue: ClassVar[Catalogue] = Catalogue(
+        classes=class_lists("inat"),
+        unlisted={"base": 908, "validation": 90},
+        images={"novel": 46_374},
+        home="github.com/daviswer/fewshotlocal makes it from the pictures of iNaturalist 2017",
+        wanted="the folders train/, repr/ and query/, each with a folder of pictures for each class by number, or "
+        "train.csv, repr.csv and query.csv beside them",
+    )
+
+    def listing(self, split: Split) -> Listing:
+        """As of every listed benchmark; novel classes have their support first, and validation classes are every tenth
+        base class."""
+        listed = super().listing("base" if split == "validation" else split)
+        if split != "validation":
+            return listed
+        kept = np.arange(len(listed.class_names)) % 10 == 9
+        rows = np.flatnonzero(kept[listed.labels]).tolist()
+        names, read = listed.pictures.names, listed.pictures.read
+        pictures = EncodedPictures([names[row] for row in rows], lambda index: read(rows[index]), self.size)
+        class_names = tuple(name for name, is_kept in zip(listed.class_names, kept, strict=True) if is_kept)
+        return Listing(pictures, np.cumsum(kept)[listed.labels[rows]] - 1, class_names, listed.support[rows])
+
+    def problems(self, split: Split, listing: Listing) -> list[str]:
+        """As of every listed benchmark, and differences from the authors' division of the novel pictures."""
+        found = super().problems(split, listing)
+        counts, support = (np.bincount(listing.labels, weights) for weights in (None, listing.support))
+        fifths = np.maximum(counts // 5, 1)
+        wrong = np.flatnonzero((counts > 0) & (support != fifths))
+        if split == "novel" and len(wrong):
+            first = wrong[0]
+            found.append(
+                f"{support[first]:.0f} of the {counts[first]} pictures of class {listing.class_names[first]} in repr, "
+                f"but it should have {fifths[first]} (a fifth, rounded down) there, and the others in query "
+                f"({len(wrong)} classes differ)"
+            )
+        return found

@@ -1,10 +1,11 @@
 """Choice of features, labels and class names among the arrays of a file, or the columns of a table."""
 
+import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,8 +14,6 @@ from numpy.typing import NDArray
 from clustering.estimator_input import check_no_dates, is_arrow
 from clustering.files import words
 from clustering.files.arrays import (
-    ENDINGS,
-    FORMATS,
     ArrayKind,
     NamedArrays,
     array_of_tensor,
@@ -29,9 +28,8 @@ FEATURES = ("features", "feats", "feature", "embeddings", "images", "x", "X", "d
 LABELS = ("labels", "label", "targets", "target", "y", "Y")
 TEXT = ("text", "text_features", "text_embeddings")
 NAMES = ("class_names", "class_name", "classes", "class", "names", "name")
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
-Result = TypeVar("Result")
 NOT_FEATURES = frozenset((*LABELS, *TEXT, *NAMES, "base_mean", "logit_scale", "prompts"))
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def read_features(path: str | Path, column: str | None = None, *, option: str = "column") -> NDArray[Any]:
@@ -49,9 +47,10 @@ def read_features(path: str | Path, column: str | None = None, *, option: str = 
         InputError: the file cannot be read, see `open_arrays`; no array, or several, could be meant; or the array does
             not contain numbers of shape (N, D).
     """
-    path = Path(path)
-    arrays = open_arrays(path)
-    return _at(path, lambda: pick_features(arrays, (*FEATURES, *TEXT), column, option, _labels_in(arrays)))
+    with _at(Path(path)):
+        arrays = open_arrays(path)
+        labels = [name for name, kind in arrays.kinds.items() if arrays.table and name in LABELS and kind.letter != "f"]
+        return pick_features(arrays, (*FEATURES, *TEXT), column, option, labels)
 
 
 def read_labels(path: str | Path, column: str | None = None, *, option: str = "label_column") -> NDArray[Any]:
@@ -67,12 +66,11 @@ def read_labels(path: str | Path, column: str | None = None, *, option: str = "l
     """
     path = Path(path)
     if path.suffix.lower() in words.ENDINGS:
-        return numbers_of(words.read_words(path, LABELS, column, option))
-    arrays = _open(path, "labels")
-    labels = _at(path, lambda: pick_labels(arrays, LABELS, column, option, alone=True))
-    if labels is None:
-        raise InputError(f"{path}: contains {listed(arrays)}; which of them are labels? Choose with {option}=NAME")
-    return labels
+        texts = words.read_words(path, LABELS, column, option)
+        integers = all(_INTEGER.fullmatch(text) for text in texts)  # 007 is a name
+        return np.array([int(text) for text in texts], dtype=np.int64) if integers else np.array(texts, dtype=np.str_)
+    with _at(path):
+        return pick_labels(open_arrays(path), LABELS, column, option)
 
 
 def read_class_names(path: str | Path) -> tuple[str, ...]:
@@ -84,10 +82,10 @@ def read_class_names(path: str | Path) -> tuple[str, ...]:
     path = Path(path)
     if path.suffix.lower() in words.ENDINGS:
         return tuple(words.read_words(path, NAMES))
-    arrays = _open(path, "class names")
-    names = _at(path, lambda: pick_labels(arrays, NAMES, None, "class_names", alone=True))
-    if names is None or names.ndim != 1 or names.dtype.kind not in "SU" or not len(names):
-        raise InputError(f"{path}: contains no array of class names; write them to a .txt, one a line")
+    with _at(path):
+        names = pick_labels(open_arrays(path), NAMES, None, "class_names")
+        if names.ndim != 1 or names.dtype.kind not in "SU" or not len(names):
+            raise InputError("contains no array of class names; write them to a .txt, one a line")
     return tuple(decoded(names).tolist())
 
 
@@ -97,7 +95,8 @@ def as_features(values: Any, column: str | None = None, name: str = "features") 
     Raises:
         InputError: as in `read_features`.
     """
-    return _at(name, lambda: pick_features(named_arrays(values), (*FEATURES, *TEXT), column, "column"))
+    with _at(name):
+        return pick_features(named_arrays(values), (*FEATURES, *TEXT), column, "column")
 
 
 def as_features_and_labels(
@@ -111,12 +110,11 @@ def as_features_and_labels(
     """
     if labels is not None:
         return as_features(values, column), as_labels(labels)
-    arrays = _at("features", lambda: named_arrays(values))
-    name = _at("features", lambda: label_name(arrays, LABELS, label_column, "label_column"))
-    if name is None or not arrays.table:
-        return _at("features", lambda: pick_features(arrays, FEATURES, column, "column")), None
-    rows = _at("features", lambda: pick_features(arrays, FEATURES, column, "column", (name,)))
-    return rows, _at("labels", lambda: arrays.read([name])[name])
+    with _at("features"):
+        arrays = named_arrays(values)
+        name = label_name(arrays, LABELS, label_column, "label_column") if arrays.table else None
+        rows = pick_features(arrays, FEATURES, column, "column", () if name is None else (name,))
+        return rows, None if name is None else arrays.read([name])[name]
 
 
 def as_vector(values: Any, name: str) -> NDArray[Any]:
@@ -125,7 +123,8 @@ def as_vector(values: Any, name: str) -> NDArray[Any]:
     Raises:
         InputError: they are not numbers.
     """
-    arrays = _at(name, lambda: named_arrays(values))
+    with _at(name):
+        arrays = named_arrays(values)
     vector = next(iter(arrays.read(list(arrays.kinds)[:1]).values()))
     check_no_dates(vector, name)
     if vector.dtype.kind not in "fiu":
@@ -141,19 +140,17 @@ def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
     """
     if isinstance(values, (list, tuple)):
         values = np.array(values, dtype=object)  # or else NaN beside names would become the name "nan"
-    arrays = _at(name, lambda: named_arrays(values))
-    labels = _at(name, lambda: pick_labels(arrays, LABELS, None, "label_column", alone=True))
-    if labels is None:
-        raise InputError(f"{name}: which of the columns {listed(arrays)} are labels? Give that column")
-    if labels.dtype.kind != "O":
-        return labels
-    items = [item.item() if isinstance(item, np.generic) else item for item in labels.ravel().tolist()]
-    kinds = {type(item) for item in items}
-    numbers = kinds <= {bool, int, float} and all(item == item for item in items)
-    if kinds != {str} and not numbers:
-        odd = next((place for place, item in enumerate(items) if not isinstance(item, (str, int))), 0)
-        raise InputError(f"{name}: must be integers or strings, all of one type, unlike {items[odd]!r} in row {odd}")
-    return np.array(items).reshape(labels.shape)
+    with _at(name):
+        labels = pick_labels(named_arrays(values), LABELS, None, "label_column")
+        if labels.dtype.kind != "O":
+            return labels
+        items = [item.item() if isinstance(item, np.generic) else item for item in labels.ravel().tolist()]
+        kinds = {type(item) for item in items}
+        numbers = kinds <= {bool, int, float} and all(item == item for item in items)
+        if kinds != {str} and not numbers:
+            odd = next((place for place, item in enumerate(items) if not isinstance(item, (str, int))), 0)
+            raise InputError(f"must be integers or strings, all of one type, unlike {items[odd]!r} in row {odd}")
+        return np.array(items).reshape(labels.shape)
 
 
 def as_rows(values: Any, name: str) -> Any:
@@ -165,11 +162,12 @@ def as_rows(values: Any, name: str) -> Any:
         InputError: as in `as_features`.
     """
     if isinstance(values, torch.Tensor):
-        return _at(name, lambda: array_of_tensor(values))
-    listed_in = hasattr(values, "iloc") and any(
+        with _at(name):
+            return array_of_tensor(values)
+    lists = hasattr(values, "iloc") and any(
         isinstance(item, (list, tuple, np.ndarray)) for item in np.asarray(values.iloc[:1]).ravel()
     )
-    return as_features(values, name=name) if listed_in or is_arrow(values) else values
+    return as_features(values, name=name) if lists or is_arrow(values) else values
 
 
 def named_arrays(values: Any) -> NamedArrays:
@@ -182,10 +180,10 @@ def named_arrays(values: Any) -> NamedArrays:
         return of_frame(values if values.ndim == 2 else values.to_frame(""))
     if is_arrow(values):
         return of_arrow(values)
-    if isinstance(values, torch.Tensor):
-        return of_mapping({"": array_of_tensor(values)})
     try:
-        return of_mapping({"": np.asarray(values)})
+        return of_mapping({"": array_of_tensor(values) if isinstance(values, torch.Tensor) else np.asarray(values)})
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError("the rows have unequal lengths; give an array with one row per picture or name") from error
 
@@ -211,145 +209,96 @@ def pick_features(
     Raises:
         InputError: no array, or several, could be meant, or it does not contain numbers of shape (N, D).
     """
-    names = _features_among(arrays, known, column, option, labels)
-    vectors = arrays.table and all(len(arrays.kinds[name].shape) == 1 for name in names)
-    if len(names) > 1 and not vectors:
-        raise InputError(f"{option}={column} stands for several arrays, {_some(names)}; give the name of one")
-    first = _side_by_side(arrays, names) if vectors else arrays.read(names)[names[0]]
-    if first.ndim != 2 or first.dtype.kind not in "fiu":
-        raise InputError(f"features must be numbers of shape (N, D), not {first.dtype} {first.shape}{_hint(first)}")
-    if not first.size:
-        raise InputError(f"features are empty, of shape {first.shape}; give at least one row")
-    rows = np.ascontiguousarray(native(first))  # the order of a sum of squares must not depend on the file
-    return rows if rows.flags.writeable else rows.copy()  # torch warns of read-only arrays
-
-
-def _side_by_side(arrays: NamedArrays, names: Sequence[str]) -> NDArray[Any]:
-    """(N, D) array of D columns of numbers."""
-    other = [name for name in names if arrays.kinds[name].letter not in "fiu"]
-    if other:
-        raise InputError(f"{_some(other)} cannot be features, because they are not numbers; choose other columns")
-    return np.column_stack(list(arrays.read(names).values()))
-
-
-def _features_among(
-    arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, labels: Sequence[str]
-) -> list[str]:
-    """Names of the array, or of the columns, that are meant; what is not obvious is asked."""
     kinds = arrays.kinds
     if column is not None:
         names = [name for name in kinds if name == column] or [name for name in kinds if fnmatchcase(name, column)]
         if not names:
             raise _unknown(arrays, column, option)
-        return names
-    if "" in kinds:
-        return [""]
-    for name in known:
-        if name in kinds and (not arrays.table or len(kinds[name].shape) == 2):
-            return [name]
-    others = {*labels, *arrays.index, *(() if arrays.table else NOT_FEATURES)}
-    numbers = {name: kind for name, kind in kinds.items() if kind.letter in "fiu" and name not in others}
-    matrices = [name for name, kind in numbers.items() if len(kind.shape) == 2]
-    vectors = [name for name, kind in numbers.items() if len(kind.shape) == 1 and arrays.table]
-    if len(matrices) == 1:
-        return matrices
-    if not matrices and vectors and all(kinds[name].letter == "f" for name in vectors):
-        return vectors
-    raise InputError(
-        f"contains {listed(arrays)}; which are the features? Choose an array or column of lists with {option}=NAME, or "
-        f"columns of numbers with {option}=PATTERN, such as emb_*"
-    )
+    else:
+        fits = (name for name in ("", *known) if name in kinds and not (arrays.table and len(kinds[name].shape) != 2))
+        others = {*labels, *arrays.index, *(() if arrays.table else NOT_FEATURES)}
+        numbers = {name: kind for name, kind in kinds.items() if kind.letter in "fiu" and name not in others}
+        matrices = [name for name, kind in numbers.items() if len(kind.shape) == 2]
+        vectors = [name for name, kind in numbers.items() if len(kind.shape) == 1 and arrays.table]
+        names = list(fits)[:1] or matrices or (vectors if all(kinds[name].letter == "f" for name in vectors) else [])
+        if not names or (len(names) > 1 and names == matrices):
+            raise InputError(
+                f"contains {listed(arrays)}; which are the features? Choose an array or column of lists with "
+                f"{option}=NAME, or columns of numbers with {option}=PATTERN, such as emb_*"
+            )
+    values = list(arrays.read(names).values())
+    if arrays.table and all(array.ndim == 1 for array in values):
+        other = [name for name, array in zip(names, values, strict=True) if array.dtype.kind not in "fiu"]
+        if other:
+            raise InputError(f"{_some(other)} cannot be features, because they are not numbers; choose other columns")
+        values = [np.column_stack(values)]
+    if len(values) > 1:
+        raise InputError(f"{option}={column} stands for several arrays, {_some(names)}; give the name of one")
+    features = values[0]
+    if features.ndim != 2 or features.dtype.kind not in "fiu" or not features.size:
+        raise InputError(f"features must be numbers of shape (N, D), not {features.dtype} {features.shape}")
+    # the order of a sum of squares must not depend on the file, and torch warns of read-only arrays
+    return np.require(native(features), requirements=["C", "W"])
 
 
-def pick_labels(
-    arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, *, alone: bool = False
-) -> NDArray[Any] | None:
-    """(N,) labels among arrays; None if there are none.
+def pick_labels(arrays: NamedArrays, known: Sequence[str], column: str | None, option: str) -> NDArray[Any]:
+    """(N,) labels or names of a file of its own, whose only array may have any name.
+
+    Raises:
+        InputError: the column does not exist, or none, or several, could be meant.
+    """
+    name = label_name(arrays, known, column, option)
+    if name is None:
+        vectors = [name for name, kind in arrays.kinds.items() if len(kind.shape) == 1 and name not in arrays.index]
+        if len(vectors) != 1 and "" not in arrays.kinds:
+            raise InputError(f"contains {listed(arrays)}; which of them are {known[0]}? Choose with {option}=NAME")
+        name = "" if "" in arrays.kinds else vectors[0]
+    return arrays.read([name])[name]
+
+
+def label_name(arrays: NamedArrays, known: Sequence[str], column: str | None, option: str) -> str | None:
+    """Name of the labels among arrays; None if there are none.
 
     Args:
         arrays: the arrays.
         known: names of labels. In a table, only one of them may exist.
         column: name of the labels; None: by name.
         option: how a user gives `column`, for messages.
-        alone: whether the arrays are of a file of labels, whose only array has any name.
 
     Raises:
         InputError: the column does not exist, or several could be meant.
     """
-    name = label_name(arrays, known, column, option, alone=alone)
-    return None if name is None else arrays.read([name])[name]
-
-
-def label_name(
-    arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, *, alone: bool = False
-) -> str | None:
-    """Name of the labels, as in `pick_labels`."""
-    if column is not None:
-        if column not in arrays.kinds:
-            raise _unknown(arrays, column, option)
-        return column
+    if column is not None and column not in arrays.kinds:
+        raise _unknown(arrays, column, option)
     names = [name for name in known if name in arrays.kinds]
-    if arrays.table and len(names) > 1:
+    if column is None and arrays.table and len(names) > 1:
         raise InputError(f"{_some(names)} could be the labels; choose with {option}=NAME")
-    if not names and alone:
-        names = [name for name, kind in arrays.kinds.items() if len(kind.shape) == 1 and name not in arrays.index]
-        names = names if len(names) == 1 else [name for name in arrays.kinds if not name]
-    return names[0] if names else None
-
-
-def numbers_of(texts: Sequence[str]) -> NDArray[Any]:
-    """Words as integers if all of them are written as such, as names otherwise."""
-    if all(_INTEGER.fullmatch(text) for text in texts):  # 007 is a name
-        return np.array([int(text) for text in texts], dtype=np.int64)
-    return np.array(texts, dtype=np.str_)
+    return column if column is not None else next(iter(names), None)
 
 
 def decoded(names: NDArray[Any]) -> NDArray[Any]:
     """Decode byte strings, as written by Python 2; other arrays are returned unchanged."""
-    if names.dtype.kind != "S":
-        return names
+    return np.char.decode(names, "utf-8", errors="replace") if names.dtype.kind == "S" else names
+
+
+def listed(arrays: NamedArrays) -> str:
+    """The names of arrays in words."""
+    return "a single array" if "" in arrays.kinds else _some(list(arrays.kinds)) or "nothing"
+
+
+@contextlib.contextmanager
+def _at(place: str | Path) -> Iterator[None]:
+    """Name the file or argument in errors."""
     try:
-        return np.char.decode(names, "utf-8")
-    except UnicodeDecodeError:
-        return np.char.decode(names, "latin1")
-
-
-def _open(path: Path, what: str) -> NamedArrays:
-    if path.is_file() and path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: {what} are read from {', '.join(words.ENDINGS)}, {ENDINGS}; convert the file")
-    return open_arrays(path)
-
-
-def _at(place: str | Path, work: Callable[[], Result]) -> Result:
-    """The result of some work, with the file or argument named in its errors."""
-    try:
-        return work()
+        yield
     except InputError as error:
         raise error if str(error).startswith(str(place)) else InputError(f"{place}: {error}") from error
-
-
-def _labels_in(arrays: NamedArrays) -> list[str]:
-    """Columns that are labels by their names and types."""
-    return [name for name in LABELS if arrays.table and name in arrays.kinds and arrays.kinds[name].letter != "f"]
 
 
 def _unknown(arrays: NamedArrays, column: str, option: str) -> InputError:
     if "" in arrays.kinds:
         return InputError(f"contains a single array, so {option}={column} has no effect; omit it")
     return unknown("column", column, arrays.kinds)
-
-
-def _hint(array: NDArray[Any]) -> str:
-    if array.dtype.kind == "O":
-        return "; save an array of floats, with rows of equal length"
-    if array.ndim == 1 and array.dtype.kind in "iuUSb":
-        return "; these look like labels"
-    return "; average or flatten the other dimensions first" if array.ndim > 2 else ""
-
-
-def listed(arrays: NamedArrays) -> str:
-    """The names of arrays in words."""
-    return "a single array" if "" in arrays.kinds else _some(list(arrays.kinds)) or "nothing"
 
 
 def _some(names: Sequence[str]) -> str:

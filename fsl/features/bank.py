@@ -17,18 +17,18 @@ from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
-from fsl.benchmarks.augmentation import normalise
 from fsl.episodes import LOGIT_SCALE
 from fsl.evaluation.closed_splits import check_open
 from fsl.features.arrays import as_features, as_features_and_labels, as_vector
-from fsl.features.conforming import Interpolation, conform
-from fsl.features.conversion import Given, converted
+from fsl.features.conforming import Interpolation, network_input
+from fsl.features.conversion import converted
 from fsl.machine import resolve_device
 
 if TYPE_CHECKING:
     from fsl.benchmarks.images import ImageSet
 
 FORMAT = "transduce features 1"
+TENSORS = ("features", "labels", "base_mean", "told", "text")
 _ROWS = 1 << 16  # rows checked at once, to limit memory for large banks
 
 
@@ -62,7 +62,7 @@ class FeatureBank:
     prompts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _check(self, "feature bank")
+        _check(self)
 
     @classmethod
     def from_arrays(
@@ -77,11 +77,13 @@ class FeatureBank:
         column: str | None = None,
         label_column: str | None = None,
         provenance: Mapping[str, str] | None = None,
+        prompts: Sequence[str] = (),
     ) -> "FeatureBank":
-        """A feature bank of arrays in memory: the same as `fsl.features.import_features` makes of them in files.
+        """A feature bank of arrays in memory, or of those that `fsl.features.import_features` reads from files.
 
         Classes are numbered in the order of the labels; with class names, labels are their indices, or the names
-        themselves. With text, rows of images and texts are first scaled to unit length in their own precision.
+        themselves. With text, rows of images and texts are first scaled to unit length in their own precision, and
+        classes without images are kept.
 
         Args:
             features: (N, D) array of NumPy or tensor; or a frame of pandas or table of Arrow with a column of lists, or
@@ -94,21 +96,24 @@ class FeatureBank:
             column, label_column: columns of features and labels; None: chosen by name. For columns of numbers `column`
                 may be a pattern, such as "emb_*".
             provenance: origin of the features.
+            prompts: templates of the texts, if they are known.
 
         Raises:
             InputError: the arrays do not fit each other, contain other values than needed, or a column is missing or
                 not unique.
         """
         rows, own_labels = as_features_and_labels(features, labels, column, label_column)
-        given = Given(
+        fields = converted(
             rows,
             own_labels,
             None if class_names is None else tuple(map(str, class_names)),
             None if base_mean is None else as_vector(base_mean, "base_mean"),
             None if text is None else as_features(text, name="text"),
-            float(as_vector(logit_scale, "logit_scale")),
         )
-        return cls(**converted(given), provenance=dict(provenance or {}))
+        scale = as_vector(logit_scale, "logit_scale")
+        if scale.size != 1:
+            raise InputError(f"logit_scale must be one number, not an array of shape {scale.shape}")
+        return cls(**fields, provenance=dict(provenance or {}), logit_scale=float(scale.item()), prompts=tuple(prompts))
 
     @property
     def dimension(self) -> int:
@@ -131,13 +136,7 @@ class FeatureBank:
 
     def save(self, path: Path) -> None:
         """Write the bank to a safetensors file. The file is replaced atomically."""
-        tensors = {"features": self.features, "labels": self.labels}
-        if self.base_mean is not None:
-            tensors["base_mean"] = self.base_mean
-        if self.told is not None:
-            tensors["told"] = self.told
-        if self.text is not None:
-            tensors["text"] = self.text
+        tensors = {name: getattr(self, name) for name in TENSORS if getattr(self, name) is not None}
         header = {
             "format": FORMAT,
             "class_names": json.dumps(self.class_names),
@@ -162,70 +161,62 @@ class FeatureBank:
         path = Path(path)
         tensors, header = read_tensors(path, FORMAT, remedy)
         try:
-            names = tuple(json.loads(header["class_names"]))
-            provenance = dict(json.loads(header["provenance"]))
-            features, labels = tensors["features"], tensors["labels"]
             bank = cls(
-                features,
-                labels,
-                names,
-                tensors.get("base_mean"),
-                provenance,
-                tensors.get("told"),
-                tensors.get("text"),
-                float(header.get("logit_scale", LOGIT_SCALE)),
-                tuple(json.loads(header.get("prompts", "[]"))),
+                class_names=tuple(json.loads(header["class_names"])),
+                provenance=dict(json.loads(header["provenance"])),
+                logit_scale=float(header.get("logit_scale", LOGIT_SCALE)),
+                prompts=tuple(json.loads(header.get("prompts", "[]"))),
+                **{name: tensors[name] for name in TENSORS if name in tensors or name in TENSORS[:2]},
             )
         except InputError as error:
             raise InputError(f"{path}: {error}; {remedy}") from error
-        except KeyError as error:
-            raise InputError(f"{path}: not a feature bank, because it lacks {error}; {remedy}") from error
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InputError(f"{path}: its header is damaged ({error}); {remedy}") from error
-        check_open(str(provenance.get("split", "")))
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            problem = f"not a feature bank, because it lacks {error}" if isinstance(error, KeyError) else error
+            raise InputError(f"{path}: damaged ({problem}); {remedy}") from error
+        check_open(str(bank.provenance.get("split", "")))
         return bank
 
 
-def _check(bank: FeatureBank, subject: str) -> None:
-    features, labels, names, mean = bank.features, bank.labels, bank.class_names, bank.base_mean
-    if features.ndim != 2 or features.dtype != torch.float32 or not features.numel():
-        raise InputError(f"{subject}: features must be float32 of shape (N, D), not {_describe(features)}")
-    if labels.dtype != torch.int64 or labels.shape != features.shape[:1]:
-        raise InputError(f"{subject}: labels must be int64 of shape ({len(features)},), not {_describe(labels)}")
-    if bank.told is not None and (bank.told.dtype != torch.bool or bank.told.shape != labels.shape):
-        raise InputError(f"{subject}: told must be bool of shape ({len(features)},), not {_describe(bank.told)}")
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= len(names):
-        raise InputError(f"{subject}: labels run from {low} to {high}, but there are {len(names)} class names")
-    if mean is not None and (mean.dtype != torch.float32 or mean.shape != features.shape[1:]):
-        raise InputError(f"{subject}: base_mean must be float32 of shape ({features.shape[1]},), not {_describe(mean)}")
-    if mean is not None and not mean.square().sum().isfinite():
-        raise InputError(f"{subject}: NaN or infinite values in base_mean, or too large to be squared")
+def _check(bank: FeatureBank) -> None:
+    """Check shapes, types, ranges and values.
+
+    Raises:
+        InputError: one is wrong; the message names it.
+    """
+    count, dimension = bank.features.shape if bank.features.ndim == 2 else (-1, -1)
+    for name, dtype, shape in (
+        ("features", torch.float32, (count, dimension)),
+        ("labels", torch.int64, (count,)),
+        ("told", torch.bool, (count,)),
+        ("base_mean", torch.float32, (dimension,)),
+        ("text", torch.float32, (len(bank.class_names), dimension)),
+    ):
+        tensor = getattr(bank, name)
+        if tensor is not None and (tensor.dtype != dtype or tensor.shape != shape or not tensor.numel()):
+            wanted = "(N, D)" if name == "features" else shape
+            raise InputError(
+                f"feature bank: {name} must be {dtype} of shape {wanted}, not {tensor.dtype} of shape "
+                f"{tuple(tensor.shape)}"
+            )
+    low, high = int(bank.labels.min()), int(bank.labels.max())
+    if low < 0 or high >= len(bank.class_names):
+        raise InputError(
+            f"feature bank: labels run from {low} to {high}, but there are {len(bank.class_names)} class names"
+        )
     if bank.text is not None:
-        _check_text(bank.text, features.shape[1], names, subject)
+        bad = ~bank.text.square().sum(dim=1).isfinite() | (bank.text == 0).all(dim=1)
+        if bad.any():
+            name = bank.class_names[int(bad.nonzero()[0])]
+            raise InputError(f"feature bank: the text feature of class {name!r} is zero, NaN, infinite, or too large")
         if not 0 < bank.logit_scale < math.inf:
-            raise InputError(f"{subject}: logit_scale must be positive and finite, not {bank.logit_scale!r}")
-    for start in range(0, len(features), _ROWS):
-        finite = features[start : start + _ROWS].square().sum(dim=1).isfinite()
+            raise InputError(f"feature bank: logit_scale must be positive and finite, not {bank.logit_scale!r}")
+    if bank.base_mean is not None and not bank.base_mean.square().sum().isfinite():
+        raise InputError("feature bank: NaN or infinite values in base_mean, or too large to be squared")
+    for start in range(0, count, _ROWS):
+        finite = bank.features[start : start + _ROWS].square().sum(dim=1).isfinite()
         if not finite.all():
             row = start + int((~finite).nonzero()[0])
-            raise InputError(f"{subject}: NaN or infinite values in features, or too large to be squared: row {row}")
-
-
-def _check_text(text: Tensor, dimension: int, names: tuple[str, ...], subject: str) -> None:
-    if text.dtype != torch.float32 or text.shape != (len(names), dimension):
-        raise InputError(
-            f"{subject}: text must be float32 of shape ({len(names)}, {dimension}), one row per class, not "
-            f"{_describe(text)}"
-        )
-    bad = ~text.square().sum(dim=1).isfinite() | (text == 0).all(dim=1)
-    if bad.any():
-        name = names[int(bad.nonzero()[0])]
-        raise InputError(f"{subject}: the text feature of class {name!r} is zero, NaN, infinite, or too large")
-
-
-def _describe(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"
+            raise InputError(f"feature bank: NaN or infinite values in features, or too large to be squared: row {row}")
 
 
 def extract(
@@ -236,43 +227,38 @@ def extract(
     std: Sequence[float],
     size: int | None = None,
     interpolation: Interpolation = "bilinear",
+    crop_pct: float | None = None,
     batch_size: int | None = None,
     device: str = "auto",
     progress: Progress = quiet,
 ) -> Tensor:
-    """Extract the features of all images with the deterministic test-time transform: resizing and normalisation.
+    """Extract the features of all images with the deterministic test-time transform, see `network_input`.
 
     Args:
         backbone: maps (N, C, H, W) to (N, D); moved to the device, and returned to its previous mode.
         images: N images.
-        mean, std: per-channel mean and standard deviation of the backbone's training images, scaled to 0..1.
-        size: side of the backbone's input in pixels; images with another size or number of channels are converted, see
-            `fsl.features.conforming`. None: the images already have the right form.
-        interpolation: interpolation for resizing.
+        mean, std, size, interpolation, crop_pct: preprocessing, see `network_input`; size None: that of the images.
         batch_size: images per batch; None: chosen for the device, see `suitable_batch`.
         device: "auto", "cpu", "cuda", "cuda:N".
 
     Returns:
         (N, D) float32 features on the CPU.
     """
-    place = resolve_device(device)
-    side = size or images.images.shape[-1]
-    if batch_size is None:
-        batch_size = suitable_batch(place, len(mean) * side**2)
+    place, side = resolve_device(device), size or images.images.shape[-1]
     if not len(images.labels):
         raise InputError("no images to extract features from")
     training = backbone.training
     backbone.to(place, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
 
     def work(batch: Tensor) -> Tensor:
-        return forward(backbone, conform(batch.to(place), len(mean), side, interpolation), mean, std)
+        return forward(backbone, network_input(batch.to(place), mean, std, side, interpolation, crop_pct))
 
-    batches = torch.split(images.images, batch_size)
+    batches = torch.split(images.images, batch_size or suitable_batch(place, len(mean) * side**2))
+    parts = on_each_core(work, batches) if place.type == "cpu" else ((batch, work(batch)) for batch in batches)
     features, filled = torch.empty(0), 0
     try:
         with progress.track("extracting features", len(images.labels)) as advance:
-            parts = ((batch, work(batch)) for batch in batches)
-            for _, part in parts if place.type != "cpu" else on_each_core(work, batches):
+            for _, part in parts:
                 if not filled:
                     features = torch.empty(len(images.labels), part.shape[1])
                 features[filled : filled + len(part)] = part
@@ -283,10 +269,10 @@ def extract(
     return features
 
 
-def forward(backbone: nn.Module, pixels: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """(N, D) float32 features on the CPU, of (N, C, H, W) images in 0..255 on the backbone's device."""
+def forward(network: nn.Module, shown: Tensor) -> Tensor:
+    """(N, D) float32 features on the CPU, of the network's input on its device."""
     with torch.inference_mode():
-        features: Tensor = backbone(normalise(pixels, mean, std).contiguous(memory_format=torch.channels_last))
+        features: Tensor = network(shown)
         return features.float().cpu()
 
 

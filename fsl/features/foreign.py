@@ -12,7 +12,6 @@ from clustering.files.regular import fingerprint_of_files
 from clustering.files.tensors import read_header
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import Split
-from fsl.episodes import LOGIT_SCALE
 from fsl.features.arrays import (
     FEATURES,
     LABELS,
@@ -27,7 +26,6 @@ from fsl.features.arrays import (
     read_labels,
 )
 from fsl.features.bank import FeatureBank
-from fsl.features.conversion import Given, converted
 from fsl.weights.pickles import PICKLES, read_pickle
 
 WANTED = (
@@ -90,48 +88,40 @@ def import_features(
         kind = read_header(path, "write or download it again").get("format", "")
         if kind.startswith("transduce"):
             raise InputError(f"{path}: is {kind!r}, a file of this project; a bank is read by features={path}")
-    arrays = None if path.suffix in PICKLES else open_arrays(path)
     own: dict[str, Any] = {}  # what has a file of its own, whose errors name that file
     if labels is not None:
         own["labels"] = read_labels(labels, label_column)
     if text_features is not None:
         own["text"] = read_features(text_features, text_column, option="text_column")
     if classes is not None:
-        own["names"] = read_class_names(classes)
+        own["class_names"] = read_class_names(classes)
     if logit_scale is not None:
         own["logit_scale"] = logit_scale
     files = list(dict.fromkeys(Path(file) for file in (path, labels, text_features, classes) if file is not None))
-    place = ", ".join(str(file) for file in files)
     try:
-        if arrays is None:
-            form, given = _of_pickle(read_pickle(path))
-        else:
-            form = path.suffix.removeprefix(".")
-            given = _of_arrays(arrays, split, column, label_column, labels is None)
+        form, arrays = _of_pickle(read_pickle(path)) if path.suffix in PICKLES else (path.suffix[1:], open_arrays(path))
+        given = _given(arrays, split, column, label_column, labels is None)
         if prompt is not None:
             if text_features is not None:
                 raise InputError(f"prompt={prompt} and text_features={text_features} both give text; omit one")
-            given = _with_prompt(given, arrays, prompt)
+            given |= _of_prompt(arrays, prompt)
         provenance = {"imported": ", ".join(file.name for file in files), "content": fingerprint_of_files(files)}
-        return FeatureBank(**converted(given._replace(**own)), provenance={**provenance, "form": form, "split": split})
+        return FeatureBank.from_arrays(**given | own, provenance={**provenance, "form": form, "split": split})
     except InputError as error:
-        raise error if str(error).startswith(str(path)) else InputError(f"{place}: {error}") from error
+        named = str(error).startswith(str(path))
+        raise error if named else InputError(f"{', '.join(map(str, files))}: {error}") from error
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, MemoryError) as error:
         raise InputError(f"{path}: no features recognised ({error}); the file should be {WANTED}") from error
 
 
-def _of_arrays(
-    arrays: NamedArrays,
-    split: Split,
-    column: str | None = None,
-    label_column: str | None = None,
-    labelled: bool = True,
-) -> Given:
-    """The arrays that may contain features and so on; others are not read, to save memory.
+def _given(
+    arrays: NamedArrays, split: Split, column: str | None, label_column: str | None, labelled: bool
+) -> dict[str, Any]:
+    """The arguments of `FeatureBank.from_arrays` in a file; other arrays are not read, to save memory.
 
     Args:
-        arrays, column, label_column: as in `import_features`.
-        split: arrays whose names end with it are preferred.
+        arrays: the arrays of the file; names that end with the split are preferred.
+        split, column, label_column: as in `import_features`.
         labelled: whether the labels are among the arrays.
 
     Raises:
@@ -145,71 +135,60 @@ def _of_arrays(
             f"contains {listed(arrays)}, but no labels; call an array or column labels, choose one with "
             "label_column=NAME, or give labels=FILE"
         )
-    if arrays.table:  # its other columns describe pictures, not classes
-        return Given(features, None if label is None else arrays.read([label])[label])
-    text = next((name for name in TEXT if name in arrays.kinds), None)
-    others = [name for name in ("class_names", "base_mean", "logit_scale", text, label) if name in arrays.kinds]
-    values = arrays.read([name for name in others if name is not None])
-    names = values.get("class_names")
-    if "logit_scale" in values and values["logit_scale"].size != 1:
-        raise InputError(f"logit_scale must be one number, not an array of shape {values['logit_scale'].shape}")
-    return Given(
-        features,
-        None if label is None else values[label],
-        None if names is None else tuple(map(str, decoded(names).tolist())),
-        values.get("base_mean"),
-        None if text is None else np.ascontiguousarray(values[text]),
-        float(values["logit_scale"].item()) if "logit_scale" in values else LOGIT_SCALE,
-    )
+    names = {"labels": label}
+    if not arrays.table:  # the other columns of a table describe pictures, not classes
+        names |= {name: name for name in ("class_names", "base_mean", "logit_scale")}
+        names["text"] = next((name for name in TEXT if name in arrays.kinds), None)
+    found = {argument: name for argument, name in names.items() if name is not None and name in arrays.kinds}
+    values = arrays.read(list(found.values()))
+    given: dict[str, Any] = {argument: values[name] for argument, name in found.items()}
+    if "class_names" in given:
+        given["class_names"] = decoded(given["class_names"]).tolist()
+    return {"features": features, **given}
 
 
-def _with_prompt(given: Given, arrays: NamedArrays | None, prompt: int) -> Given:
-    """The same with the text features of one prompt.
+def _of_prompt(arrays: NamedArrays, prompt: int) -> dict[str, Any]:
+    """The text features and the words of one prompt.
 
     Raises:
         InputError: there is no such prompt.
     """
-    kinds = {} if arrays is None else arrays.kinds
-    if arrays is None or "text_by_prompt" not in kinds:
+    if "text_by_prompt" not in arrays.kinds:
         raise InputError(f"prompt={prompt}, but the file has no array text_by_prompt (P, K, D); omit prompt")
-    values = arrays.read([name for name in ("text_by_prompt", "prompts") if name in kinds])
+    values = arrays.read([name for name in ("text_by_prompt", "prompts") if name in arrays.kinds])
     by_prompt, words = values["text_by_prompt"], values.get("prompts")
     if by_prompt.ndim != 3:
         raise InputError(f"text_by_prompt must be of shape (P, K, D), not {by_prompt.shape}")
     if not 0 <= prompt < len(by_prompt):
         raise InputError(f"prompt={prompt}, but the file has prompts 0 to {len(by_prompt) - 1}; give one of these")
     named = () if words is None or words.shape != by_prompt.shape[:1] else (str(decoded(words)[prompt]),)
-    return given._replace(text=np.ascontiguousarray(by_prompt[prompt]), prompts=named)
+    return {"text": by_prompt[prompt], "prompts": named}
 
 
-def _of_pickle(content: Any) -> tuple[str, Given]:
+def _of_pickle(content: Any) -> tuple[str, NamedArrays]:
     """The form of a pickle, and its arrays."""
     if isinstance(content, (list, tuple)) and len(content) == 4 and isinstance(content[2], Mapping):
-        return "SimpleShot", _by_class(content[2], np.asarray(content[0]))
-    if isinstance(content, Mapping) and content:
-        if any(name in content for name in FEATURES) and not _has_classes_only(content):
-            arrays = {str(name): np.asarray(value) for name, value in content.items()}
-            return "pickle", _of_arrays(of_mapping(arrays), "novel")
-        return "features by class", _by_class(content, None)
-    raise ValueError(f"it holds a {type(content).__name__}")
+        return "SimpleShot", of_mapping({**_by_class(content[2]), "base_mean": np.asarray(content[0])})
+    if not isinstance(content, Mapping) or not content:
+        raise ValueError(f"it holds a {type(content).__name__}")
+    # if all values have rows of the same length, a key such as "x" is the name of a class
+    rows = [value for value in content.values() if isinstance(value, (list, tuple)) or np.ndim(value)]
+    widths = {np.shape(value[0]) for value in rows if len(value)}
+    only_classes = 1 < len(rows) == len(content) and len(widths) == 1 and len(next(iter(widths))) == 1
+    if any(name in content for name in FEATURES) and not only_classes:
+        return "pickle", of_mapping({str(name): np.asarray(value) for name, value in content.items()})
+    return "features by class", of_mapping(_by_class(content))
 
 
-def _has_classes_only(content: Mapping[Any, Any]) -> bool:
-    """Whether all values of a dict have rows of the same length, so that a key such as "x" is the name of a class."""
-    if len(content) < 2 or not all(isinstance(rows, (list, tuple)) or np.ndim(rows) for rows in content.values()):
-        return False
-    widths = {np.shape(rows[0]) for rows in content.values() if len(rows)}
-    return len(widths) == 1 and len(next(iter(widths))) == 1
-
-
-def _by_class(by_class: Mapping[Any, Any], mean: NDArray[Any] | None) -> Given:
-    """The features of a dict that maps labels to lists of rows."""
-    order = sorted(by_class, key=lambda label: (isinstance(label, str), label))
-    parts = [np.asarray(by_class[label]) for label in order]
-    shapes = {part.shape[1:] for part in parts if len(part)}
-    if len(shapes) != 1 or any(part.dtype.kind not in "fiu" for part in parts if len(part)):
+def _by_class(by_class: Mapping[Any, Any]) -> dict[str, NDArray[Any]]:
+    """The arrays of a dict that maps labels to lists of rows."""
+    parts = {label: np.asarray(rows) for label, rows in by_class.items() if len(rows)}
+    shapes = {part.shape[1:] for part in parts.values()}
+    if len(shapes) != 1 or any(part.dtype.kind not in "fiu" for part in parts.values()):
         raise ValueError(f"the classes have rows of shapes {', '.join(map(str, sorted(shapes))) or 'none'}")
-    kept = [(label, part) for label, part in zip(order, parts, strict=True) if len(part)]
-    labels = np.repeat(np.arange(len(kept)), [len(part) for _, part in kept])
-    features = np.concatenate([part for _, part in kept])
-    return Given(features, labels, tuple(str(label) for label, _ in kept), mean)
+    order = sorted(parts, key=lambda label: (isinstance(label, str), label))
+    return {
+        "features": np.concatenate([parts[label] for label in order]),
+        "labels": np.repeat(np.arange(len(order)), [len(parts[label]) for label in order]),
+        "class_names": np.array([str(label) for label in order]),
+    }

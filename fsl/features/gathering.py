@@ -1,17 +1,15 @@
 """Episodes of tasks over a feature bank."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fsl.episodes import LOGIT_SCALE, Episodes
 from fsl.features.bank import FeatureBank
+from fsl.features.pictures import Pictures, TaskPictures
 from fsl.tasks import Tasks
 from fsl.transforms import Transform, unit_features
-
-if TYPE_CHECKING:
-    from fsl.features.pictures import Pictures
 
 
 class BankText(NamedTuple):
@@ -42,7 +40,7 @@ def gathered(
     tasks: Tasks,
     transform: Transform,
     base_mean: Tensor | None = None,
-    pictures: "Pictures | None" = None,
+    pictures: Pictures | None = None,
     text: BankText | None = None,
 ) -> Episodes:
     """Episodes of tasks over a bank.
@@ -69,7 +67,7 @@ def gathered(
         base_mean=base_mean,
         transform=transform,
         trusted=True,
-        pictures=None if pictures is None else pictures.of_tasks(rows),
+        pictures=None if pictures is None else TaskPictures(pictures, rows),
         text=None if text is None else text.features[classes],
         logit_scale=LOGIT_SCALE if text is None else text.scale,
     )

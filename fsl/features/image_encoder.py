@@ -1,13 +1,15 @@
 """Encoding of pictures of any size and format as features, with a trained network."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import torch
+from clustering.files.checksums import fingerprint_of
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
@@ -16,19 +18,18 @@ from clustering.files.torch_files import TORCH
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.parameters import mismatch
 from clustering.foundation.progress import Progress, quiet
 from clustering.lengths import unit_rows
 from fsl.benchmarks import BENCHMARKS
 from fsl.benchmarks.encoded import open_rgb, read_bytes, squared
 from fsl.features.bank import forward, suitable_batch
-from fsl.features.conforming import conform
+from fsl.features.conforming import network_input
 from fsl.features.prompts import PROMPTS, texts_of
 from fsl.machine import resolve_device
 from fsl.weights.checkpoints import load_backbone
 from fsl.weights.open_clip_networks import PREFIX as OPEN_CLIP
 from fsl.weights.open_clip_networks import TwoTowers, open_clip_network
-from fsl.weights.pretrained import PREFIX, Look, look_of, pretrained_backbone, weights_fingerprint
+from fsl.weights.pretrained import PREFIX, Look, look_of, pretrained_backbone
 
 Picture: TypeAlias = str | Path | Image.Image | NDArray[np.uint8] | NDArray[np.uint16]
 """A file, a Pillow image, or an array of pixels (H, W), (H, W, 3) or (H, W, 4)."""
@@ -103,45 +104,25 @@ class ImageEncoder:
         Raises:
             InputError: the network, the file or the weights do not exist, or do not fit each other.
         """
-        place = resolve_device(device)
-        name = str(backbone)
-        if name.startswith(PREFIX):
-            timm_name = name.removeprefix(PREFIX)
-            network: nn.Module = pretrained_backbone(
-                timm_name, Path(weights).expanduser() if weights else None, size=size
-            )
-            look = look_of(timm_name, size)
-            square: Callable[[Image.Image], Any] = look.transform()
-        elif name.startswith(OPEN_CLIP):
-            if size is not None:
-                raise InputError(f"{name}: size applies to networks of timm only; omit it")
-            network, look = open_clip_network(name.removeprefix(OPEN_CLIP), weights)
-            name = f"{OPEN_CLIP}{network.name}"
-            square = look.transform()
-        elif weights is not None or size is not None:
+        place, name = resolve_device(device), str(backbone)
+        of_timm, of_open_clip = name.startswith(PREFIX), name.startswith(OPEN_CLIP)
+        if (size is not None and not of_timm) or (weights is not None and not (of_timm or of_open_clip)):
             raise InputError(
                 f"{name}: weights apply to networks of timm and open_clip, and size to networks of timm; write "
                 f"{PREFIX}NAME or {OPEN_CLIP}NAME"
             )
+        network: nn.Module
+        if of_timm:
+            timm_name, file = name.removeprefix(PREFIX), Path(weights).expanduser() if weights else None
+            network, look = pretrained_backbone(timm_name, file, size=size), look_of(timm_name, size)
+        elif of_open_clip:
+            network, look = open_clip_network(name.removeprefix(OPEN_CLIP), weights)
+            name = f"{OPEN_CLIP}{network.name}"
         else:
-            path = Path(name).expanduser()
-            if not path.is_file():
-                raise InputError(
-                    f"{name}: no such checkpoint; give a file, {PREFIX}NAME for a network of timm, or {OPEN_CLIP}NAME"
-                )
-            if path.suffix in TORCH or path.suffix == ".npz":
-                raise InputError(
-                    f"{name}: weights of another program; convert them with transduce import checkpoint {name} "
-                    "backbone=NAME benchmark=NAME"
-                )
-            network = load_backbone(path)
-            look, name = _look_of_checkpoint(network, path), path.name
-
-            def square(picture: Image.Image) -> NDArray[np.uint8]:
-                return np.asarray(squared(picture, look.size, "crop")).transpose(2, 0, 1)
-
+            network, look, name = _of_checkpoint(Path(name).expanduser())
+        square = look.transform() if of_timm or of_open_clip else partial(_central_square, size=look.size)
         network = network.to(place, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-        return cls(network, name, look, fingerprint(weights_fingerprint(network), repr(look)), place, square)
+        return cls(network, name, look, fingerprint(fingerprint_of(network.state_dict()), repr(look)), place, square)
 
     def encode(
         self,
@@ -155,7 +136,7 @@ class ImageEncoder:
         white, and colours are converted to the network's channels.
 
         All cores read and decode pictures, a few batches ahead of the network, so memory does not grow with the number
-        of pictures.
+        of pictures. On a CPU, each core processes whole batches; otherwise the cores only decode.
 
         Args:
             pictures: N pictures.
@@ -165,22 +146,28 @@ class ImageEncoder:
         Raises:
             InputError: there are no pictures, or one cannot be read or decoded.
         """
-        listed = hasattr(pictures, "__getitem__") and not isinstance(pictures, (str, bytes, Mapping))
-        if not listed or not len(pictures):
+        sequence = hasattr(pictures, "__getitem__") and not isinstance(pictures, (str, bytes, Mapping))
+        if not sequence or not len(pictures):
             raise InputError(f"pictures must be a list of at least one file, picture or array, not {pictures!r:.60}")
-        for key, value, kind in (("broken", broken, Literal["raise", "skip"]), ("batch_size", batch_size, int | None)):
-            problem = mismatch(value, kind)
-            if problem:
-                raise InputError(f"{key} must be {problem}, not {value!r}")
-        if batch_size is not None and batch_size < 1:
-            raise InputError(f"batch_size must be at least 1, not {batch_size}")
+        if broken not in ("raise", "skip") or (batch_size is not None and batch_size < 1):
+            raise InputError(f"broken must be raise or skip, not {broken!r}, and batch_size at least 1")
+
+        def decoded(batch: range) -> tuple[NDArray[np.uint8], dict[int, str]]:
+            return self._decoded(pictures, batch, broken == "skip")
+
+        def encoded(batch: range) -> tuple[Tensor, dict[int, str]]:
+            pixels, problems = decoded(batch)
+            return self._features(pixels), problems
+
         size = batch_size or suitable_batch(self.device, self.look.channels * self.look.size**2)
         batches = (range(start, min(start + size, len(pictures))) for start in range(0, len(pictures), size))
         features, kept, wrong = torch.empty(len(pictures), self.feature_size), list[int](), dict[int, str]()
+        on_cpu = self.device.type == "cpu"
+        work: Callable[[range], tuple[Any, dict[int, str]]] = encoded if on_cpu else decoded
         with progress.track("encoding pictures", len(pictures)) as advance:
-            for batch, (part, problems) in self._encoded(pictures, batches, broken == "skip"):
+            for batch, (part, problems) in on_each_core(work, batches):
                 rows = [index for index in batch if index not in problems]
-                features[len(kept) : len(kept) + len(rows)] = part
+                features[len(kept) : len(kept) + len(rows)] = part if on_cpu else self._features(part)
                 kept += rows
                 wrong |= problems
                 advance(len(batch))
@@ -215,25 +202,6 @@ class ImageEncoder:
             )
         return self.network
 
-    def _encoded(
-        self, pictures: Sequence[Picture], batches: Iterator[range], skip: bool
-    ) -> Iterator[tuple[range, tuple[Tensor, dict[int, str]]]]:
-        """Features and error messages of each batch. On a CPU, each core processes whole batches; otherwise the cores
-        only decode."""
-
-        def decoded(batch: range) -> tuple[NDArray[np.uint8], dict[int, str]]:
-            return self._decoded(pictures, batch, skip)
-
-        def encoded(batch: range) -> tuple[Tensor, dict[int, str]]:
-            pixels, problems = decoded(batch)
-            return self._features(pixels), problems
-
-        if self.device.type == "cpu":
-            yield from on_each_core(encoded, batches)
-        else:
-            for batch, (pixels, problems) in on_each_core(decoded, batches):
-                yield batch, (self._features(pixels), problems)
-
     def _decoded(
         self, pictures: Sequence[Picture], batch: range, skip: bool
     ) -> tuple[NDArray[np.uint8], dict[int, str]]:
@@ -253,8 +221,12 @@ class ImageEncoder:
     def _features(self, pixels: NDArray[np.uint8]) -> Tensor:
         if not len(pixels):
             return torch.empty(0, self.feature_size)
-        shown = conform(torch.from_numpy(pixels).to(self.device), self.look.channels, self.look.size)
-        return forward(self.network, shown, self.look.mean, self.look.std)
+        shown = network_input(torch.from_numpy(pixels).to(self.device), self.look.mean, self.look.std, self.look.size)
+        return forward(self.network, shown)
+
+
+def _central_square(picture: Image.Image, size: int) -> NDArray[np.uint8]:
+    return np.asarray(squared(picture, size, "crop")).transpose(2, 0, 1)
 
 
 def _read(picture: Picture, index: int, size: int) -> Image.Image:
@@ -263,10 +235,12 @@ def _read(picture: Picture, index: int, size: int) -> Image.Image:
     Raises:
         InputError: the picture cannot be read or decoded; the message names its file or number.
     """
-    name = os.fspath(picture) if isinstance(picture, (str, Path)) else f"picture {index}"
+    name = f"picture {index}"
+    stored: Any = picture
     if isinstance(picture, (str, Path)):
+        name = os.fspath(picture)
         try:
-            stored: bytes | NDArray[np.uint8] | Image.Image = read_bytes(name)
+            stored = read_bytes(name)
         except OSError as error:
             raise InputError(f"{name}: cannot be read ({error.strerror}); restore it") from error
     elif isinstance(picture, np.ndarray):
@@ -278,18 +252,26 @@ def _read(picture: Picture, index: int, size: int) -> Image.Image:
             )
         levels = (picture >> 8 if picture.dtype == np.uint16 else picture).astype(np.uint8, copy=False)
         stored = levels[:, :, 0] if levels.shape[2:] == (1,) else levels
-    elif isinstance(picture, Image.Image):
-        stored = picture
-    else:
+    elif not isinstance(picture, Image.Image):
         raise InputError(f"{name}: must be a file, a Pillow image or an array, not {type(picture).__name__}")
     return open_rgb(stored, name, least=size, upright=True)
 
 
-def _look_of_checkpoint(network: nn.Module, path: Path) -> Look:
-    """The input format of a checkpoint's network, from its header or from the benchmark it names."""
+def _of_checkpoint(path: Path) -> tuple[nn.Module, Look, str]:
+    """The network of a checkpoint, its input format, from the header or from the benchmark it names, and its name."""
+    if not path.is_file():
+        raise InputError(
+            f"{path}: no such checkpoint; give a file, {PREFIX}NAME for a network of timm, or {OPEN_CLIP}NAME"
+        )
+    if path.suffix in TORCH or path.suffix == ".npz":
+        raise InputError(
+            f"{path}: weights of another program; convert them with transduce import checkpoint {path} "
+            "backbone=NAME benchmark=NAME"
+        )
+    network = load_backbone(path)
     channels, size, details = (getattr(network, key) for key in ("channels", "size", "about"))
     if "mean" in details and "std" in details:
-        return Look(channels, size, details["mean"], details["std"])
+        return network, Look(channels, size, details["mean"], details["std"]), path.name
     named = details.get("benchmark") if isinstance(details, dict) else None
     if named not in BENCHMARKS.names():  # a file must not choose which module is imported
         raise InputError(
@@ -297,4 +279,4 @@ def _look_of_checkpoint(network: nn.Module, path: Path) -> Look:
             "transduce import checkpoint FILE backbone=NAME benchmark=NAME"
         )
     kind = BENCHMARKS.load(named)
-    return Look(channels, size, kind.mean, kind.std)
+    return network, Look(channels, size, kind.mean, kind.std), path.name

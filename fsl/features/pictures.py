@@ -6,9 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.augmentation import normalise
-from fsl.features.center_crop import CenterCrop, enlarged
-from fsl.features.conforming import Interpolation, conform
+from fsl.features.conforming import Interpolation, network_input
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,10 +16,7 @@ class Pictures:
     Attributes:
         images: (N, C, H, W) uint8, as in a benchmark's cache.
         network: maps (n, len(mean), size, size) float32 to (n, D). It is shared: strategies copy it before training.
-        mean, std: per-channel mean and standard deviation of the network's training images, scaled to 0..1.
-        size: side of the network's input in pixels; images with another size or number of channels are converted.
-        interpolation: interpolation for resizing.
-        crop_pct: fraction of each side kept by a central crop; None: no crop.
+        mean, std, size, interpolation, crop_pct: preprocessing, see `network_input`.
 
     Raises:
         InputError: `images` has a wrong dtype or shape.
@@ -42,16 +37,10 @@ class Pictures:
                 f"{tuple(self.images.shape)}"
             )
 
-    def of_tasks(self, rows: Tensor) -> "TaskPictures":
-        """The images of tasks, given by (B, S + Q) indices, support first."""
-        return TaskPictures(self, rows)
-
     def shown(self, rows: Tensor, device: torch.device) -> Tensor:
         """(n, len(mean), size, size) network inputs of these rows, with the preprocessing of feature extraction."""
         images = self.images[rows.to(self.images.device)].to(device)
-        images = conform(images, len(self.mean), enlarged(self.size, self.crop_pct), self.interpolation)
-        pixels = normalise(images, self.mean, self.std).contiguous(memory_format=torch.channels_last)
-        return pixels if self.crop_pct is None else CenterCrop(self.size)(pixels)
+        return network_input(images, self.mean, self.std, self.size, self.interpolation, self.crop_pct)
 
 
 @dataclass(frozen=True, eq=False)

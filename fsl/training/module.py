@@ -16,10 +16,9 @@ from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress
 from clustering.foundation.streams import stream_key
 from fsl.backbones.cosine import CosineClassifier
-from fsl.benchmarks.augmentation import Augmentation, normalise
-from fsl.benchmarks.augmented import AugmentedImages, Transform
+from fsl.benchmarks.augmentation import Augmentation, Transform, normalise
 from fsl.benchmarks.benchmark import Benchmark
-from fsl.benchmarks.images import ImageSet
+from fsl.benchmarks.images import AugmentedImages, ImageSet
 from fsl.episodes import Strategy
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank

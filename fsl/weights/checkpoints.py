@@ -52,7 +52,7 @@ def load_backbone(path: Path) -> nn.Module:
         if ":" in name and dotted(name).partition(":")[0] not in sys.modules:  # a file must not choose code to run
             raise InputError(f"{path}: its network is the plug-in {name}; give backbone={name}, or import it first")
         details = json.loads(header["about"])
-        normalisation(path, header)
+        _normalisation(path, header)
         # The random initial weights are replaced; drawing them must not change the caller's random state.
         with torch.random.fork_rng(devices=[]):
             backbone = create_backbone(name, channels=channels, size=size)
@@ -75,31 +75,28 @@ def is_checkpoint(path: Path) -> bool:
     return _header(path).get("format") == FORMAT
 
 
-def normalisation(path: Path, header: Mapping[str, str] | None = None) -> tuple[list[float], list[float]] | None:
+def normalisation(path: Path) -> tuple[list[float], list[float]] | None:
     """Per-channel mean and standard deviation of a network's training images, scaled to 0..1, from its checkpoint. None
     if they are not stored, or for files of other programs.
-
-    Args:
-        path: the file.
-        header: its header, if already read.
 
     Raises:
         InputError: the header is damaged; the message names the file.
     """
-    header = _header(path) if header is None else header
-    if header.get("format") != FORMAT:
-        return None
+    return _normalisation(path, _header(path)) if is_checkpoint(path) else None
+
+
+def _normalisation(path: Path, header: Mapping[str, str]) -> tuple[list[float], list[float]] | None:
     try:
         details, channels = json.loads(header["about"]), int(header["channels"])
         if "mean" not in details and "std" not in details:
             return None
         mean, std = ([0.0 + value for value in details[name]] for name in ("mean", "std"))  # no text
-        is_valid = len(mean) == len(std) == channels and all(map(math.isfinite, [*mean, *std])) and min(std) > 0
-    except (KeyError, TypeError, ValueError, RecursionError):
-        is_valid = False
-    if not is_valid:
-        raise InputError(f"{path}: its header is damaged (mean and std of the images); {_REMEDY}")
-    return mean, std
+        if len(mean) == len(std) == channels and all(map(math.isfinite, [*mean, *std])) and min(std) > 0:
+            return mean, std
+        problem = "not one positive number per channel"
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        problem = str(error)
+    raise InputError(f"{path}: its header is damaged (mean and std of the images: {problem}); {_REMEDY}")
 
 
 def _header(path: Path) -> dict[str, str]:

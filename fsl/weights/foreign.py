@@ -1,6 +1,5 @@
 """Import of weights written by other programs. Code in a file is never executed."""
 
-import contextlib
 import itertools
 import re
 import sys
@@ -44,7 +43,7 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
         backbone = create_backbone(name, channels=channels, size=size)
     try:
         matched = match(weights, backbone)
-    except UnmatchedError as error:
+    except LookupError as error:
         raise InputError(
             f"{path}: not the weights of backbone {name} for images of {channels} x {size} x {size}: {error}; "
             "give the network of these weights with backbone=NAME"
@@ -75,10 +74,6 @@ RENAMES: tuple[tuple[str, str], ...] = (
 """Names in other programs (Conv-4, Conv-6, MobileNet), as patterns, and the names here; an empty name is left out."""
 
 
-class UnmatchedError(ValueError):
-    """Tensors of the network are not in the file, or the reverse; the message names each."""
-
-
 class Matched(NamedTuple):
     """The tensors of a file under the network's own names, its tensors of a classifier, which are not used, and its
     biases that were merged in running means."""
@@ -97,22 +92,19 @@ def match(weights: Mapping[str, Tensor], backbone: nn.Module) -> Matched:
     equivalent.
 
     Raises:
-        UnmatchedError: a tensor has no counterpart; the message names each.
+        LookupError: a tensor has no counterpart; the message names each.
     """
-    expected = backbone.state_dict()
-    try:
-        return _by_name(weights, expected)
-    except UnmatchedError as error:
-        of_timm = getattr(sys.modules[type(backbone).__module__], "checkpoint_filter_fn", None)
-        renames: list[Callable[[dict[str, Tensor]], dict[str, Tensor]]] = [_renamed]
-        if of_timm is not None:
-            renames.append(lambda tensors: of_timm(tensors, backbone))
-        for rename in renames:
-            with contextlib.suppress(
-                UnmatchedError, KeyError, IndexError, AttributeError, RuntimeError, TypeError, ValueError
-            ):
-                return _by_name(rename(dict(weights)), expected)
-        raise error from None  # the first error, which uses the file's own names
+    of_timm = getattr(sys.modules[type(backbone).__module__], "checkpoint_filter_fn", None)
+    renames: list[Callable[[dict[str, Tensor]], dict[str, Tensor]]] = [dict, _renamed]
+    if of_timm is not None:
+        renames.append(lambda tensors: of_timm(tensors, backbone))
+    problems = []
+    for rename in renames:
+        try:
+            return _by_name(rename(dict(weights)), backbone.state_dict())
+        except (LookupError, AttributeError, RuntimeError, TypeError, ValueError) as error:
+            problems.append(str(error))
+    raise LookupError(problems[0])  # of the file's own names
 
 
 def _renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -132,12 +124,8 @@ def _by_name(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> M
     prefixes = {""} | {key[: i + 1] for key in weights for i, letter in enumerate(key) if letter == "."}
     prefix = max(sorted(prefixes), key=lambda prefix: sum(prefix + key in weights for key in needed))
     missing = [key for key in needed if getattr(weights.get(prefix + key), "shape", None) != expected[key].shape]
-    norms = _normalised(needed)
-    folded = {
-        f"{prefix}{convolution}.bias": norm
-        for convolution, norm in norms.items()
-        if f"{prefix}{convolution}.bias" in weights
-    }
+    biases = {f"{prefix}{convolution}.bias": norm for convolution, norm in _normalised(needed).items()}
+    folded = {bias: norm for bias, norm in biases.items() if bias in weights}
     used = {*(prefix + key for key in needed if key not in missing), *folded}
     rest = [key for key in weights if key not in used and not key.endswith(COUNTER)]
     heads = [key for key in rest if not set(HEADS).isdisjoint(key.split("."))]
@@ -149,7 +137,7 @@ def _by_name(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> M
             for side, (keys, tensors) in lists.items()
             if keys
         ]
-        raise UnmatchedError(f"no counterpart for {' and for '.join(parts)}")
+        raise LookupError(f"no counterpart for {' and for '.join(parts)}")
     found = {key: weights[prefix + key] if key in needed else torch.zeros_like(expected[key]) for key in expected}
     for bias, norm in folded.items():
         found[f"{norm}.running_mean"] = found[f"{norm}.running_mean"] - weights[bias]
@@ -198,17 +186,13 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 def _state_dict(content: Any, path: Path) -> dict[str, Tensor]:
     """The tensors of a state dict, which may be nested in a dict with the epoch, the optimiser and so on."""
+    holds = type(content).__name__
     if isinstance(content, Mapping):
-        for name in CONTAINERS:
-            if isinstance(content.get(name), Mapping):
-                return _state_dict(content[name], path)
+        inner = next((content[name] for name in CONTAINERS if isinstance(content.get(name), Mapping)), None)
+        if inner is not None:
+            return _state_dict(inner, path)
         tensors = {str(key): value.detach() for key, value in content.items() if isinstance(value, Tensor)}
         if tensors:
             return tensors
-    keys = (
-        textwrap.shorten(", ".join(map(str, content)), 100, placeholder="...") if isinstance(content, Mapping) else ""
-    )
-    holds = (
-        type(content).__name__ if not isinstance(content, Mapping) else f"a dict of {keys}" if keys else "an empty dict"
-    )
+        holds = f"a dict of {textwrap.shorten(', '.join(map(str, content)), 100, placeholder='...') or 'nothing'}"
     raise InputError(f"{path}: contains {holds}, but no state dict; save model.state_dict() in it")

@@ -17,8 +17,7 @@ from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress, quiet
 from fsl.backbones import registry
 from fsl.weights.foreign import read_weights
-from fsl.weights.hub import absent, offline
-from fsl.weights.pretrained import Look, Mode
+from fsl.weights.pretrained import Look, Mode, absent
 
 PREFIX = "open_clip:"
 MODES: Mapping[str, Mode] = {"shortest": "center", "squash": "squash", "longest": "border"}
@@ -111,20 +110,36 @@ def open_clip_network(name: str, weights: str | Path | None) -> tuple[TwoTowers,
     if weights is None:
         listed = f"TAG ({textwrap.shorten(', '.join(tags), 200, placeholder='...')}) or pretrained=" if tags else ""
         raise InputError(f"{PREFIX}{name}: no weights given; add pretrained={listed}FILE")
-    given: Mapping[str, Any] = library.pretrained.get_pretrained_cfg(name, str(weights))
-    if given:
-        path = _downloaded(f"{PREFIX}{name} pretrained={weights}", given)
-    else:
+    config: Mapping[str, Any] = library.pretrained.get_pretrained_cfg(name, str(weights))
+    of_tag, source = bool(config), str(weights)
+    if not of_tag:
         path = Path(weights).expanduser()
         if not path.is_file() and len(path.parts) == 1 and not path.suffix and tags:
             raise InputError(f"{unknown(f'weights of {PREFIX}{name}', str(weights), tags)}; nor is there such a file")
-    read_weights(path)  # rejects files that are damaged or contain code
-    model = _created(name, path, bool(given.get("quick_gelu", False)))
-    size = model.visual.image_size  # type: ignore[union-attr]
-    height, width = size if isinstance(size, tuple) else (size, size)
+        read_weights(path)  # rejects files that are damaged or contain code
+        config, source = _preprocessing(path, name, tags), str(path.absolute())
+    with torch.random.fork_rng(devices=[]), _silent():  # the weights drawn first are replaced
+        try:
+            model: nn.Module = library.create_model(name, pretrained=source, pretrained_text=False)
+        except Exception as error:  # of open_clip, timm, or transformers
+            if of_tag and isinstance(error, (OSError, RuntimeError)):
+                place = f"huggingface.co/{config['hf_hub'].rpartition('/')[0]}"
+                raise absent(f"{PREFIX}{name} pretrained={weights}", place) from error
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            reason = textwrap.shorten(" ".join(lines[1:2] or lines), 160, placeholder="...")
+            raise InputError(
+                f"{source}: cannot be used as weights of {PREFIX}{name}: {reason}; give the network of these weights"
+            ) from error
+    bad = [key for key, value in model.named_parameters() if not bool(value.isfinite().all())]
+    if bad:
+        raise InputError(f"{source}: NaN or infinite weights in the network's {bad[0]}; give another file")
+    sizes = model.visual.image_size  # type: ignore[union-attr]
+    height, width = sizes if isinstance(sizes, tuple) else (sizes, sizes)
     if height != width:
         raise InputError(f"{PREFIX}{name} requires images of {height} x {width}; choose a network with square input")
-    return TwoTowers(name, model), _look(path, given or _usual(name, tags), int(height))
+    values = vars(library.transform.PreprocessCfg()) | config
+    mean, std, mode = list(values["mean"]), list(values["std"]), MODES[values["resize_mode"]]
+    return TwoTowers(name, model), Look(3, int(height), mean, std, values["interpolation"], 1.0, mode)
 
 
 def _open_clip() -> Any:
@@ -138,78 +153,26 @@ def _open_clip() -> Any:
     return open_clip
 
 
-def _downloaded(name: str, config: Mapping[str, Any]) -> Path:
-    """The file of a tag's weights, from the cache or downloaded.
-
-    Raises:
-        InputError: it is not in the cache and cannot be downloaded.
-    """
-    from huggingface_hub import try_to_load_from_cache
-
-    library, (repository, _, file) = _open_clip(), config["hf_hub"].rpartition("/")
-    constants = library.constants
-    files = (constants.HF_SAFE_WEIGHTS_NAME, constants.HF_WEIGHTS_NAME)
-    if file:
-        files = (f"{file.rpartition('.')[0]}.safetensors", file)
-    for candidate in files:
-        cached = try_to_load_from_cache(repository, candidate)
-        if isinstance(cached, str):
-            return Path(cached)
-    if offline():
-        raise absent(name, f"huggingface.co/{repository}")
-    try:
-        return Path(library.pretrained.download_pretrained(config))
-    except (OSError, RuntimeError) as error:
-        raise absent(name, f"huggingface.co/{repository}") from error
-
-
-def _created(name: str, path: Path, quick_gelu: bool) -> nn.Module:
-    """The network with the weights of a file.
-
-    Raises:
-        InputError: the network cannot be created, or the weights belong to another one.
-    """
-    library = _open_clip()
-    with torch.random.fork_rng(devices=[]), _silent():  # the weights drawn first are replaced
-        try:
-            model: nn.Module = library.create_model(
-                name, pretrained=str(path.absolute()), force_quick_gelu=quick_gelu, pretrained_text=False
-            )
-        except Exception as error:  # of open_clip, timm, or transformers
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            reason = textwrap.shorten(" ".join(lines[1:2] or lines), 160, placeholder="...")
-            raise InputError(
-                f"{path}: cannot be used as weights of {PREFIX}{name}: {reason}; give the network of these weights"
-            ) from error
-    bad = [key for key, value in model.named_parameters() if not bool(value.isfinite().all())]
-    if bad:
-        raise InputError(f"{path}: NaN or infinite weights in the network's {bad[0]}; give another file")
-    return model
-
-
-def _usual(name: str, tags: Sequence[str]) -> Mapping[str, Any]:
-    """The preprocessing of most weights that open_clip has for a network; empty without any."""
+def _preprocessing(path: Path, name: str, tags: Sequence[str]) -> dict[str, Any]:
+    """The preprocessing for a file of weights: that of most weights which open_clip has for the network, replaced by
+    that of a file beside it."""
     keys = ("mean", "std", "interpolation", "resize_mode")
     configs = (_open_clip().pretrained.get_pretrained_cfg(name, tag) for tag in tags)
-    counts = Counter(tuple(config[key] for key in keys) for config in configs)
-    return dict(zip(keys, counts.most_common(1)[0][0], strict=True)) if counts else {}
-
-
-def _look(path: Path, config: Mapping[str, Any], size: int) -> Look:
-    """The preprocessing by the file beside the weights, else by `config`, else open_clip's default."""
-    beside, library = path.parent / BESIDE, _open_clip()
+    usual = Counter(tuple(config[key] for key in keys) for config in configs).most_common(1)
+    values = dict(zip(keys, usual[0][0], strict=True)) if usual else {}
+    beside = path.parent / BESIDE
     try:
-        if beside.is_file():
-            config = {**config, **json.loads(beside.read_text(encoding="utf-8"))["preprocess_cfg"]}
-        values = vars(library.transform.PreprocessCfg()) | config
-        mean, std = ([float(value) for value in values[key]] for key in ("mean", "std"))
-        look = Look(3, size, mean, std, values["interpolation"], 1.0, MODES[values["resize_mode"]])
-        valid = len(mean) == len(std) == 3 and min(std) > 0 and look.interpolation in ("bicubic", "bilinear")
+        own = json.loads(beside.read_text(encoding="utf-8"))["preprocess_cfg"] if beside.is_file() else {}
+        for key in ("mean", "std"):
+            own |= {key: [float(value) for value in own[key]]} if key in own else {}
+        valid = all(len(own.get(key, "rgb")) == 3 for key in ("mean", "std")) and min(own.get("std", [1])) > 0
+        valid &= own.get("interpolation", "bicubic") in ("bicubic", "bilinear")
+        valid &= own.get("resize_mode", "shortest") in MODES
     except (OSError, KeyError, TypeError, ValueError, RecursionError):
         valid = False
     if not valid:
         raise InputError(f"{beside}: no preprocessing of open_clip; remove the file, or download it again")
-    return look
+    return values | own
 
 
 @contextmanager

@@ -52,15 +52,16 @@ class _ForbiddenError(Exception):
     """The pickle uses a name that is not needed to store data."""
 
 
-class _Reader(pickle._Unpickler):  # type: ignore[name-defined, misc]  # private, but as old as Python 3
+class _Reader(pickle._Unpickler):  # private, but as old as Python 3
     """Reads in Python, because the reader in C reserves memory for as many objects as a file claims to number. It takes
     2 s for a million numbers, or for 50,000 arrays."""
 
     def load_bytearray8(self) -> None:
         """Bytes instead, which the file must contain before memory is reserved."""
-        self.append(self.read(int.from_bytes(self.read(8), "little")))
+        read: Callable[[int], bytes] = self.read  # type: ignore[attr-defined]
+        self.append(read(int.from_bytes(read(8), "little")))  # type: ignore[attr-defined]
 
-    dispatch: ClassVar = {**pickle._Unpickler.dispatch, pickle.BYTEARRAY8[0]: load_bytearray8}  # type: ignore[attr-defined]
+    dispatch: ClassVar[Any] = {**pickle._Unpickler.dispatch, pickle.BYTEARRAY8[0]: load_bytearray8}
 
     def find_class(self, module: str, name: str) -> "_Name":
         full = f"{module.replace('numpy._core', 'numpy.core').replace('__builtin__', 'builtins')}.{name}"

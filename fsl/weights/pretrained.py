@@ -1,23 +1,19 @@
 """Networks of timm with pretrained weights: timm's own, or from a file."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from PIL import Image
 from torch import nn
 
-from clustering.files.tensors import fingerprint_of
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
 from fsl.features.conforming import Interpolation
 from fsl.weights.foreign import import_backbone
-from fsl.weights.hub import absent, offline
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PREFIX = "timm:"
 Mode = Literal["center", "squash", "border"]
@@ -46,7 +42,7 @@ class Look:
     crop: float = 1.0
     mode: Mode = "center"
 
-    def transform(self) -> "Callable[[Image.Image], torch.Tensor]":
+    def transform(self) -> Callable[[Image.Image], torch.Tensor]:
         """timm's evaluation transform without normalisation: RGB -> (3, size, size) uint8."""
         from timm.data import create_transform
 
@@ -94,16 +90,16 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
     look = look_of(name, size)
     if weights is not None:
         return import_backbone(weights, name, channels=look.channels, size=look.size)
-    weights_place(name)
-    config = _config(name)
+    config, place = _config(name), weights_place(name)
+    place = f"huggingface.co/{place}" if config.hf_hub_id else place
     cached = Path(torch.hub.get_dir(), "checkpoints", str(config.url).rpartition("/")[2])
     if offline() and not (config.file or config.hf_hub_id or cached.is_file()):
-        raise _absent(name, config)
+        raise absent(f"{PREFIX}{name}", place)
     with torch.random.fork_rng(devices=[]):  # the weights drawn first are replaced at once
         try:
             return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval()
         except OSError as error:
-            raise _absent(name, config) from error
+            raise absent(f"{PREFIX}{name}", place) from error
 
 
 def weights_place(name: str) -> str:
@@ -117,11 +113,6 @@ def weights_place(name: str) -> str:
     if not place:
         raise InputError(f"{PREFIX}{name}: timm has no weights for it; give a file, or choose another network")
     return str(place)
-
-
-def weights_fingerprint(network: nn.Module) -> str:
-    """Hash of all tensors of a network with their names, 16 hexadecimal digits."""
-    return fingerprint_of(network.state_dict())
 
 
 def _config(name: str) -> Any:
@@ -144,5 +135,13 @@ def _config(name: str) -> Any:
     return config
 
 
-def _absent(name: str, config: Any) -> InputError:
-    return absent(f"{PREFIX}{name}", f"huggingface.co/{config.hf_hub_id}" if config.hf_hub_id else config.url)
+def offline() -> bool:
+    """Whether downloads are forbidden; see `fsl.backbones.registry` for the default."""
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+def absent(name: str, place: str) -> InputError:
+    """The error for weights of a network that are not on this machine; `place` is their source."""
+    by_file = "download them elsewhere and give the file (pretrained=FILE; in Python weights=FILE)"
+    remedy = "set HF_HUB_OFFLINE=0 to allow downloads, or" if offline() else "downloading them failed;"
+    return InputError(f"{name}: its weights ({place}) are not on this machine; {remedy} {by_file}")

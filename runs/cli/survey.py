@@ -26,13 +26,12 @@ def show(checked: "Survey", console: Console) -> None:
         listed.setdefault(kind, []).append("  =  ".join(same))
     title = f"{checked.layout}, fingerprint {checked.fingerprint}"
     console.table(rows, title=title, right=("classes", "pictures", "broken"))
-    console.write(f"copy: {checked.copy or 'none of the known copies'}")
     for kind, lines in listed.items():
         more = [f"and {len(lines) - SHOWN:,} more; --json lists all"] if len(lines) > SHOWN else []
         if lines:
             console.write("\n  ".join([f"{kind} ({len(lines):,})", *lines[:SHOWN], *more]))
     if checked.twins:
-        console.write("duplicate pictures are no error" + (": the published copy has them" if checked.copy else ""))
+        console.write("duplicate pictures are no error")
 
 
 def _short(name: str) -> str:
@@ -45,4 +44,4 @@ def as_json(name: str, checked: "Survey") -> dict[str, Any]:
     for part in facts["splits"]:
         part |= {count: part[count] or None for count in ("expected_classes", "expected_pictures")}
     twins = [[spot._asdict() for spot in group] for group in checked.twins]
-    return {"benchmark": name, "sound": checked.sound, **facts, "copy": checked.copy or None, "twins": twins}
+    return {"benchmark": name, "sound": checked.sound, **facts, "twins": twins}

@@ -98,10 +98,7 @@ def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) ->
 
 
 def _extract(config: TrainConfig, lineage: Lineage, part: Part, made: Entry, work: Workspace) -> "FeatureBank":
-    from torch import nn
-
     from fsl.features.bank import FeatureBank, extract
-    from fsl.features.center_crop import CenterCrop, enlarged
     from fsl.weights.checkpoints import load_backbone
 
     progress, look, crop = work.progress, lineage.look, lineage.crop_pct  # of the training images, not of a target's
@@ -120,12 +117,13 @@ def _extract(config: TrainConfig, lineage: Lineage, part: Part, made: Entry, wor
         progress.note(f"{part.benchmark.name}: {IMAGENET}")
     backbone = load_backbone(made.path / CHECKPOINT)
     found = extract(
-        backbone if crop is None else nn.Sequential(CenterCrop(look.size), backbone),
+        backbone,
         images,
         mean=look.mean,
         std=look.std,
-        size=enlarged(look.size, crop),
+        size=look.size,
         interpolation=look.interpolation,
+        crop_pct=crop,
         device=config.device,
         progress=progress,
     )

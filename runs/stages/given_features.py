@@ -86,7 +86,7 @@ def check_transform(strategy: "Strategy", name: str, files: Sequence[str], split
 def _split_of(file: str) -> str:
     """Return the split of a file without reading its features."""
     from fsl.benchmarks.benchmark import SPLITS
-    from fsl.benchmarks.split_lists import FILES
+    from fsl.benchmarks.layouts import FILES
 
     _state(file)
     header = _header(file)

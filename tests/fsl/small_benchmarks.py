@@ -6,15 +6,12 @@ from dataclasses import replace
 import numpy as np
 from PIL import Image
 
-from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.papers import Cub
 
 
 def few(monkeypatch, kind, each):
     """The benchmark with so many pictures a class."""
-    counts = kind.catalogue.counts
-    images = {split: each * counts[split] for split in SPLITS}
-    monkeypatch.setattr(kind, "catalogue", replace(kind.catalogue, each=each, images=images))
+    monkeypatch.setattr(kind, "catalogue", replace(kind.catalogue, each=each))
 
 
 def pixels(labels, size):

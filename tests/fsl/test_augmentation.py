@@ -90,9 +90,12 @@ def test_images_in_parts_are_changed_as_together() -> None:
     x = images(7)
     whole = FULL(x, draws())
     changes = FULL.draw(7, draws())
-    parts = [FULL.apply(x[rows], changes.of(rows)) for rows in (slice(0, 3), slice(3, 7))]
+    parts = [
+        FULL.apply(x[rows], {name: drawn[rows] for name, drawn in changes.items()})
+        for rows in (slice(0, 3), slice(3, 7))
+    ]
     torch.testing.assert_close(torch.cat(parts), whole)
-    assert Augmentation().draw(7, draws()).of(slice(0, 3)) == (None, None, None, None)
+    assert Augmentation().draw(7, draws()) == {}
 
 
 def distance(first: Tensor, second: Tensor) -> float:

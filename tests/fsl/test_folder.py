@@ -135,7 +135,7 @@ def test_damaged_bytes_give_a_picture_or_an_error_that_names_it(kind, data):
     try:
         assert pictures[0:1].shape == (1, 3, 16, 16)
     except InputError as error:
-        assert str(error).startswith("the one: cannot be decoded")  # noqa: PT017
+        assert str(error).startswith("the one: ")  # noqa: PT017
 
 
 class TestPictures:

@@ -9,17 +9,17 @@ import torch
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.images import open_images
-from fsl.benchmarks.inat import INat
+from fsl.benchmarks.papers import INat
 from fsl.benchmarks.survey import survey
 from fsl.samplers.whole_split import WholeSplit
-from tests.fsl.small_benchmarks import colours, write_picture
+from tests.fsl.small_benchmarks import write_picture
 
 
 def write_divided(folder, monkeypatch, form, support):
     """11 pictures of a novel class a..k and 7 of another, of which these are support; ten base classes."""
     classes = {**INat.catalogue.classes, "novel": ("112", "113")}
-    counts, images = dict(zip(SPLITS, (10, 1, 2), strict=True)), dict(zip(SPLITS, (0, 0, 18), strict=True))
-    monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, classes=classes, counts=counts, images=images))
+    known = {"classes": classes, "unlisted": {"base": 10, "validation": 1}, "images": {"novel": 18}}
+    monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, **known))
     rows = {"train": [f"train/{number}/a.png,{number}" for number in range(500, 510)], "test": []}
     for name, letters in {"112": "abcdefghijk", "113": "abcdefg"}.items():
         for letter in letters:
@@ -37,33 +37,6 @@ def write_divided(folder, monkeypatch, form, support):
 
 
 class TestINat:
-    @pytest.mark.parametrize("form", ["folders", "lists"])
-    def test_novel_pictures_lie_in_two_places_and_some_base_classes_validate_too(self, tmp_path, monkeypatch, form):
-        novel = INat.catalogue.classes["novel"]
-        base = [str(number) for number in range(10_000, 10_908)]
-        monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, images=dict.fromkeys(SPLITS, 0)))
-        rows = {"train": [], "repr": [], "query": []}
-        for word, names in (("train", base), ("repr", novel), ("query", novel)):
-            for name in names:
-                file = f"{word}/{name}/{word}.png"
-                if form == "folders" or name in (base[0], novel[0]):
-                    write_picture(tmp_path / file, 9)
-                rows[word].append(f"{file},{name}")
-        if form == "lists":
-            for word, lines in rows.items():
-                (tmp_path / f"{word}.csv").write_text("\n".join(lines))
-            (tmp_path / "val.csv").write_text("\n".join(rows["train"]))
-        benchmark = INat(str(tmp_path))
-        assert len(benchmark.source()) == 16
-        found = [benchmark.read(split) for split in SPLITS]
-        assert [len(split.class_names) for split in found] == [908, 90, 227]
-        assert [len(split.labels) for split in found] == [908, 90, 454]
-        assert found[1].class_names[:2] == ("base 10009", "base 10019")
-        assert found[1].images.names[0].endswith("train/10009/train.png")
-        assert set(found[1].class_names) < set(found[0].class_names)
-        assert found[2].class_names == tuple(sorted(novel, key=int))
-        assert colours(found[2])[0].tolist() == [9, 9, 9] if form == "folders" else True
-
     @pytest.mark.parametrize("form", ["folders", "lists"])
     def test_support_comes_first_as_the_authors_divide(self, tmp_path, monkeypatch, form):
         """Their test/ has all novel pictures, to which repr/ and query/ are links."""
@@ -87,9 +60,14 @@ class TestINat:
         found = survey(INat(str(tmp_path))).splits[2]
         assert (found.classes, found.pictures, len(found.problems)) == (2, 18, 1)
 
-    def test_base_pictures_that_validate_are_not_there_twice(self, tmp_path, monkeypatch):
-        write_divided(tmp_path, monkeypatch, "folders", {"112": "bf", "113": "c"})
+    @pytest.mark.parametrize("form", ["folders", "lists"])
+    def test_every_tenth_base_class_validates_and_its_pictures_are_not_there_twice(self, tmp_path, monkeypatch, form):
+        write_divided(tmp_path, monkeypatch, form, {"112": "bf", "113": "c"})
         benchmark = INat(str(tmp_path))
+        assert len(benchmark.source()) == 16
         assert survey(benchmark).twins == ()
         read = [open_images(benchmark, split, tmp_path / "cache").class_names for split in SPLITS]
+        assert [len(names) for names in read] == [10, 1, 2]
+        assert read[1] == ("base 509",)
         assert set(read[1]) < set(read[0])
+        assert benchmark.read("validation").images.names[0].endswith("train/509/a.png")

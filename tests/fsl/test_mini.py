@@ -3,17 +3,15 @@
 import gzip
 import io
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.catalogue import class_lists
-from fsl.benchmarks.images import open_images
 from fsl.benchmarks.papers import MiniImageNet
+from tests.fsl.small_benchmarks import few
 
 CLASSES = class_lists("mini")
 SHARDS = {"base-0": "base", "base-1": "base", "val": "validation", "novel": "novel"}
@@ -56,8 +54,7 @@ def write_files(folder, place):
 
 @pytest.fixture
 def three(monkeypatch):
-    few = {split: 3 * len(names) for split, names in CLASSES.items()}
-    monkeypatch.setattr(MiniImageNet, "catalogue", replace(MiniImageNet.catalogue, each=3, images=few))
+    few(monkeypatch, MiniImageNet, 3)
 
 
 @pytest.fixture(scope="module")
@@ -107,32 +104,6 @@ class TestLayouts:
         assert MiniImageNet(str(tmp_path)).source() == source
         write_shards(tmp_path, ["val"], image_id=np.tile([1, 2, 4], 16))
         assert MiniImageNet(str(tmp_path)).source() != source
-
-    def test_a_missing_picture_is_counted(self, tmp_path):
-        write_files(tmp_path, "{synset}/{number}.png")
-        synset = CLASSES["validation"][3]
-        (tmp_path / synset / "2.png").unlink()
-        with pytest.raises(InputError, match=rf"2 pictures .*{synset} \(1 classes .*3"):
-            MiniImageNet(str(tmp_path)).read("validation")
-        shutil.rmtree(tmp_path / CLASSES["validation"][5])
-        with pytest.raises(InputError, match=r"15 of the 16 validation classes.*`transduce data check"):
-            MiniImageNet(str(tmp_path)).read("validation")
-
-    def test_a_broken_picture_is_named_and_leaves_no_cache(self, tmp_path):
-        write_files(tmp_path, "{synset}/{number}.png")
-        path = tmp_path / CLASSES["novel"][4] / "3.png"
-        path.write_bytes(path.read_bytes()[:60])
-        with pytest.raises(InputError, match=rf"{path.parent.name}/3\.png: "):
-            open_images(MiniImageNet(str(tmp_path)), "novel", tmp_path / "cache")
-        assert not list((tmp_path / "cache").rglob("*.json"))
-
-
-@pytest.mark.parametrize("root", [None, "nowhere", "."])
-def test_a_folder_without_it_says_what_is_wanted(tmp_path, monkeypatch, root):
-    monkeypatch.chdir(tmp_path)
-    for asked in (MiniImageNet(root).source, lambda: MiniImageNet(root).read("base")):
-        with pytest.raises(InputError, match=r"root=FOLDER .*train\.csv, .*base-0\.npz"):
-            asked()
 
 
 @pytest.mark.parametrize(("split", "file"), [("base", "train"), ("validation", "val"), ("novel", "test")])

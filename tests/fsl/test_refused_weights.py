@@ -65,7 +65,7 @@ def test_a_damaged_file_is_named(tmp_path, write, damage):
         ([1, 2], "list"),
         ({"epoch": 3}, "epoch"),
         (torch.ones(3), "Tensor"),
-        ({}, "empty dict"),
+        ({}, "dict of nothing"),
     ],
 )
 def test_a_file_without_a_state_dict_says_what_it_holds(tmp_path, content, words):

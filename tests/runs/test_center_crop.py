@@ -4,19 +4,18 @@ import pytest
 import torch
 from torchvision.transforms import v2
 
-from fsl.features.center_crop import CenterCrop, enlarged
-from fsl.features.conforming import conform
+from fsl.features.conforming import network_input
 from runs.stages.lineage import Lineage, Lineages
 from runs.stages.pipeline import features
 
 
 @pytest.mark.parametrize(("size", "share"), [(84, 0.875), (32, 0.8), (28, 0.5), (16, 1.0)])
 def test_resize_and_centre_crop_of_torchvision(size, share):
-    images = torch.rand(3, 3, size, size)
+    images = torch.rand(3, 3, size, size) * 255
     resized = v2.functional.resize(images, [int(size / share)] * 2, antialias=True)
     want = v2.functional.center_crop(resized, [size, size])
-    found = CenterCrop(size)(conform(images, 3, enlarged(size, share)))
-    torch.testing.assert_close(found, want, rtol=0, atol=1e-5)
+    found = network_input(images, (0, 0, 0), (1, 1, 1), size, crop_pct=share)
+    torch.testing.assert_close(found, want / 255, rtol=0, atol=1e-5)
 
 
 def test_features_are_of_the_middle_and_whole_pictures_stay_what_they_were(trained, tracker, configs, notes):

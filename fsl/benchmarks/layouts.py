@@ -1,0 +1,337 @@
+"""The layouts in which people have the pictures of benchmarks: archives, pickle caches, lists and folders.
+
+Pictures are located here, but not decoded. Lists are CSV files as Ravi and Larochelle, SimpleShot and TIM write them.
+"""
+
+import io
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from clustering.datasets.files import open_bytes
+from clustering.files.arrays import UNREADABLE, read_arrays
+from clustering.files.picture_formats import is_picture, warn_of_others
+from clustering.foundation.errors import InputError
+from fsl.benchmarks.benchmark import SPLITS, Split
+from fsl.benchmarks.encoded import read_bytes
+from fsl.weights.pickles import PICKLES, read_pickle
+
+FILES: dict[Split, tuple[str, ...]] = {
+    "base": ("train", "base"),
+    "validation": ("val", "valid", "validation"),
+    "novel": ("test", "novel", "repr", "support", "query"),
+}
+Role = Literal["support", "query"]
+# names of the lists or folders in which the authors of iNat divide the novel pictures
+ROLES: dict[str, Role] = {"repr": "support", "support": "support", "query": "query"}
+HIDDEN = (".", "__MACOSX", "lost+found")
+"""Prefixes of folders that are ignored."""
+# parts of names of files to skip: pictures of base classes that some authors hold out, and lists of labelled pictures
+LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The pictures of one file or folder.
+
+    Attributes:
+        names: names of the N pictures.
+        classes: class of each picture, by the authors' name, otherwise a number or word from the file.
+        read: thread-safe function that returns the bytes or the (H, W, 3) pixels of the picture at an index.
+    """
+
+    names: Sequence[str]
+    classes: Sequence[str]
+    read: Callable[[int], bytes | NDArray[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A location of pictures, determined without opening archives.
+
+    Attributes:
+        layout: description of the layout.
+        split: the split by the file's name; None if it follows from the classes.
+        open: function that returns the pictures.
+        files: archives and lists, identified by their content.
+        pictures: picture files, identified by their names and sizes.
+        role: support or query, if the authors divide the novel pictures.
+    """
+
+    layout: str
+    split: Split | None
+    open: Callable[[], Holding]
+    files: tuple[Path, ...] = ()
+    pictures: tuple[str, ...] = ()
+    role: Role | None = None
+
+
+def find_places(folder: Path, known: Mapping[str, Split]) -> list[Place]:
+    """Locate a benchmark's pictures in a folder, in the first of the four layouts that is present.
+
+    Args:
+        folder: the folder.
+        known: the split of each class in the authors' lists.
+    """
+    places = [Place("npz shards", split, partial(_shard, path), (path,)) for path, split in _shards(folder)]
+    places = places or [
+        Place("pickle cache", split, partial(_cache, *files), files)
+        for path, split in _by_split(folder, (*PICKLES, ".npz"))
+        if not path.stem.endswith("_labels") and (files := _with_labels(path))
+    ]
+    if places:
+        return places
+    for split in SPLITS:
+        for path, rows in read_lists(folder, split):
+            # a list may number the classes if the folders have their names
+            classes = [
+                label if label in known else _named(file, known) or label
+                for file, label in zip(rows["file"], rows["class_name"], strict=True)
+            ]
+            places.append(_of_files("lists of pictures", split, rows["file"].tolist(), classes, (path,), _role(path)))
+    return places or _folders(folder, known)
+
+
+def pictures_under(folder: Path) -> list[str]:
+    """The pictures in a folder and its subfolders, sorted by name, without hidden files and files added by macOS.
+
+    Paths are strings, because `Path` objects of a million pictures take half a minute.
+
+    Raises:
+        InputError: a folder cannot be read, or occurs twice (through circular links).
+    """
+
+    def fail(error: OSError) -> None:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror}); make it readable, or remove it")
+
+    pictures: list[tuple[str, str]] = []
+    seen: dict[str, str] = {}
+    for place, folders, files in os.walk(folder, followlinks=True, onerror=fail):
+        if (first := seen.setdefault(os.path.realpath(place), place)) != place:
+            raise InputError(f"{place} and {first} are the same folder because of a link; remove the link")
+        folders[:] = [name for name in folders if not name.startswith(HIDDEN)]
+        warn_of_others(place, files)
+        pictures += [(name, place) for name in files if is_picture(name)]
+    return [f"{place}{os.sep}{name}" for name, place in sorted(pictures)]
+
+
+def read_lists(folder: Path, split: Split) -> Iterator[tuple[Path, pd.DataFrame]]:
+    """The lists of a split under a folder, compressed (.gz) or not, support first, and their rows.
+
+    If support and query have separate lists, a list of both (test.csv) is not read. Lists may lie in split/ or splits/,
+    and the pictures in images/ or data/.
+
+    Yields:
+        Path of a list, and a frame with the columns `file`, the path of a picture, and `class_name`.
+
+    Raises:
+        InputError: see `read_list`.
+    """
+    for place in (".", "split", "splits"):
+        candidates = [folder / place / f"{name}.csv{packed}" for name in FILES[split] for packed in ("", ".gz")]
+        paths = [path for path in candidates if path.is_file()]
+        divided = [path for path in paths if _role(path)]
+        for path in divided if len({_role(path) for path in divided}) == 2 else paths:
+            rows = read_list(path)
+            holder = next((p for p in (".", "images", "data") if (folder / p / rows["file"][0]).is_file()), ".")
+            yield path, rows.assign(file=[os.path.join(folder / holder, file) for file in rows["file"]])
+        if paths:
+            return
+
+
+def read_list(path: Path) -> pd.DataFrame:
+    """The rows of a list, with the columns `file` and `class_name`. The header is optional, and the columns may be in
+    either order.
+
+    Raises:
+        InputError: the file is not a CSV, or a line has no picture or no class, or repeats a picture; the message names
+            the file and the line.
+    """
+    try:
+        data = io.BytesIO(open_bytes(path))
+        rows = pd.read_csv(data, header=None, usecols=[0, 1], dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except pd.errors.EmptyDataError:
+        rows = pd.DataFrame({0: [], 1: []}, dtype=str)
+    except (*UNREADABLE, pd.errors.ParserError) as error:
+        raise InputError(f"{path}: cannot be read as a list of pictures ({error}); download it again") from error
+    rows = rows.fillna("").apply(lambda column: column.str.strip())
+    files = rows.map(is_picture)
+    if len(rows) and not files.iloc[0].any():
+        rows, files = rows[1:], files[1:]  # without the header
+    if not len(rows):
+        raise InputError(f"{path}: lists no pictures; each line must have a file and its class, such as cat01.jpg,cat")
+    column = int(not files.iloc[0, 0] and files.iloc[0, 1])
+    rows = rows.rename(columns={column: "file", 1 - column: "class_name"}).reset_index(drop=True)
+    wrong = ~rows["file"].map(is_picture) | (rows["class_name"] == "")
+    if wrong.any():
+        line = ",".join(rows[wrong].iloc[0])[:60]
+        raise InputError(f"{path}: {line!r} is not a file and its class, such as cat01.jpg,cat")
+    repeated = rows["file"][rows["file"].duplicated()]
+    if len(repeated):
+        raise InputError(f"{path}: lists {repeated.iloc[0]} twice; remove one of the two lines")
+    listed: pd.DataFrame = rows[["file", "class_name"]]
+    return listed
+
+
+def _role(path: Path) -> Role | None:
+    return ROLES.get(path.name.partition(".")[0])
+
+
+def _by_split(folder: Path, suffixes: Sequence[str]) -> list[tuple[Path, Split]]:
+    """Files with these suffixes and a split in their name, sorted by split and number."""
+    files = []
+    for path in folder.iterdir():
+        if path.suffix not in suffixes or any(word in path.stem for word in LEFT_OUT):
+            continue
+        words = re.findall(r"[a-z]+", path.stem.lower())
+        split = next((split for word in reversed(words) for split in SPLITS if word in FILES[split]), None)
+        if split is not None:
+            files.append((path, split))
+    return sorted(files, key=lambda item: (SPLITS.index(item[1]), *map(int, re.findall(r"\d+", item[0].stem))))
+
+
+def _damaged(path: Path, error: BaseException) -> InputError:
+    reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    return InputError(f"{path}: damaged, or in another format ({reason}); download it again")
+
+
+def _shards(folder: Path) -> list[tuple[Path, Split]]:
+    return [(path, split) for path, split in _by_split(folder, (".npz",)) if re.fullmatch(r"[a-z]+(-\d+)?", path.stem)]
+
+
+def _shard(path: Path) -> Holding:
+    """Pictures of an archive with arrays `blob` (the concatenated files), `offset` (n + 1, the start of each file),
+    `label` (n, index into `classes`) and `image_id` (n, the number in a picture's name)."""
+    try:
+        file = read_arrays(path)
+        blob, offset = file["blob"], file["offset"].astype(np.int64)
+        classes = file["classes"][file["label"]].tolist()
+        ids = file["image_id"].tolist()
+        if len(offset) != len(ids) + 1 or len(classes) != len(ids) or (np.diff(offset, append=len(blob)) < 0).any():
+            raise ValueError("its pictures, labels and names are inconsistent")
+    except UNREADABLE as error:
+        raise _damaged(path, error) from error
+    names = [f"{path}: {name}{number:08d}.jpg" for name, number in zip(classes, ids, strict=True)]
+    return Holding(names, classes, lambda index: blob[offset[index] : offset[index + 1]].tobytes())
+
+
+def _with_labels(path: Path) -> tuple[Path, ...]:
+    """A cache, and the file of its labels if they are in a separate file."""
+    stem = re.sub(r"_images(_png)?$", "", path.stem)
+    if stem == path.stem:
+        return (path,) if path.suffix != ".npz" else ()
+    labels = [path.with_name(f"{stem}_labels{suffix}") for suffix in PICKLES]
+    return (path, next((file for file in labels if file.is_file()), labels[0]))
+
+
+def _cache(path: Path, labels: Path | None = None) -> Holding:
+    """Pictures of a cache in one of three common forms.
+
+    The first is a dict of `image_data` (N, H, W, 3) and `class_dict`, the rows of each class (mini-ImageNet). The
+    second is a dict of `data`, `labels` and sometimes `catname2label` (mini-ImageNet, CIFAR-FS, FC100). The third has
+    the labels in a separate file, and the pictures in a list of PNG files or in an archive with `images`
+    (tiered-ImageNet); OpenCV read the latter, so their channels are in the order blue, green, red.
+    """
+    try:
+        content: Any = read_arrays(path) if path.suffix == ".npz" else read_pickle(path)
+        turned = False
+        if labels is not None:
+            said = read_pickle(labels)
+            classes = _names(said.get("label_specific", said.get("labels")), said.get("label_specific_str"))
+            images, turned = (content["images"], True) if isinstance(content, Mapping) else (content, False)
+        elif "image_data" in content:
+            images, classes = content["image_data"], [""] * len(content["image_data"])
+            for name, rows in content["class_dict"].items():
+                for row in rows:
+                    classes[row] = str(name)
+        else:
+            images, said = content["data"], content.get("catname2label")
+            classes = _names(content["labels"], said and {int(value): name for name, value in said.items()})
+        if len(images) != len(classes) or "" in classes:
+            raise ValueError(f"{len(images)} pictures, {sum(name != '' for name in classes)} labels")
+        pixels = isinstance(images, np.ndarray)
+        if pixels and (images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8):
+            raise ValueError(f"images of {images.dtype} {images.shape}, not of uint8 (N, H, W, 3)")
+    except InputError:
+        raise
+    except (*UNREADABLE, AttributeError) as error:
+        raise _damaged(path, error) from error
+
+    def read(index: int) -> bytes | NDArray[np.uint8]:
+        if pixels:
+            return np.ascontiguousarray(images[index][..., ::-1]) if turned else images[index]
+        stored = images[index]
+        if isinstance(stored, str):  # bytes of Python 2
+            return stored.encode("latin1")
+        return stored.tobytes() if isinstance(stored, np.ndarray) else bytes(stored)
+
+    return Holding([f"{path}: picture {index} of {name}" for index, name in enumerate(classes)], classes, read)
+
+
+def _names(labels: Any, words: Any) -> list[str]:
+    """The class of each picture: the name of its label if every label has a name, otherwise the label itself."""
+
+    def text(value: Any) -> str:
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+    numbers = np.asarray(labels)
+    if numbers.dtype.kind == "i" and numbers.size and numbers.min() < 0:
+        raise ValueError(f"a label is {numbers.min()}")
+    if words is not None and numbers.dtype.kind in "iu" and len(set(map(str, words))) == len(words):
+        return [text(words[int(number)]) for number in numbers]
+    return [text(label) for label in numbers.tolist()]
+
+
+def _of_files(
+    layout: str,
+    split: Split | None,
+    files: Sequence[str],
+    classes: Sequence[str],
+    lists: tuple[Path, ...] = (),
+    role: Role | None = None,
+) -> Place:
+    holding = Holding(files, classes, lambda index: read_bytes(files[index]))
+    return Place(layout, split, lambda: holding, lists, tuple(files), role)
+
+
+def _folders(folder: Path, known: Mapping[str, Split]) -> list[Place]:
+    """Pictures in folders named after classes, or with the class in their own name (n0153282900000005.jpg).
+
+    The split of a class that is not in the authors' lists is the name of the folder directly below the root. If there
+    are folders named repr or query, support comes before query, and test/ contains the same pictures again.
+    """
+    members: dict[tuple[Split | None, Role | None], tuple[list[str], list[str]]] = {}
+    below = len(f"{folder}{os.sep}")
+    files = [(file, file[below:].partition(os.sep)[0].lower()) for file in pictures_under(folder)]
+    divided = len({ROLES.get(word) for _, word in files} - {None}) == 2
+    for file, top in files:
+        role = ROLES.get(top)
+        if divided and role is None and top in FILES["novel"]:
+            continue
+        name, split = _named(file, known), None
+        if not name:
+            name = os.path.basename(os.path.dirname(file))
+            split = next((split for split in SPLITS if top in FILES[split]), None)
+        of_split = members.setdefault((split, role), ([], []))
+        of_split[0].append(file)
+        of_split[1].append(name)
+    return [
+        _of_files("folders of pictures", split, *members[split, role], role=role)
+        for split in (None, *SPLITS)
+        for role in (None, "support", "query")
+        if (split, role) in members
+    ]
+
+
+def _named(file: str, known: Mapping[str, Split]) -> str:
+    """The class of a picture by its folder or by the beginning of its name, if it is in the authors' lists."""
+    parent, name = ["", "", *file.rsplit(os.sep, 2)][-2:]
+    return next((word for word in (parent, name[:9]) if word in known), "")
