@@ -172,6 +172,7 @@ SIGNS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textascii
 SIGNS |= {sign: f"\\{sign}" for sign in "{}$&#_%"} | {'"': "''", "\u2013": "--", "\u2014": "---", "\u2019": "'"}
 SIGNS |= {"<": "$<$", ">": "$>$", "|": "$|$", "\u2212": "$-$", "±": r"$\pm$", "\u00d7": r"$\times$", "·": r"$\cdot$"}
 SIGNS |= {"→": r"$\to$", "≤": r"$\leq$", "≥": r"$\geq$"}
+SIGNS |= {"ß": r"\ss{}", "ø": r"\o{}", "Ø": r"\O{}", "\N{ZERO WIDTH SPACE}": "{}"}
 GREEK = (
     "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi o pi rho varsigma sigma tau upsilon"
 )
@@ -181,15 +182,15 @@ ACCENTS = dict(zip("\u0300\u0301\u0302\u0303\u0308\u030a\u0327\u030c", "`'^~\"rc
 
 def latex_text(text: str) -> str:
     """Text escaped for LaTeX, on one line. -> becomes an arrow, and a character without a command its code point."""
-    joined = unicodedata.normalize("NFC", " ".join(text.split()).replace("->", "→"))
-    written = re.sub("-(?=-)", "-\\\\/", "".join(map(_latex, joined)))
+    joined = re.sub("-(?=-)", "-\N{ZERO WIDTH SPACE}", " ".join(text.split()).replace("->", "→"))
+    written = "".join(map(_latex, unicodedata.normalize("NFC", joined)))
     return re.sub(r"(?<![\w.])([+-])(?=\d)", r"$\1$", written)
 
 
 def _latex(sign: str) -> str:
     if sign in SIGNS or sign.isascii():
         return SIGNS.get(sign, sign if sign.isprintable() else "")
-    plain, *accents = unicodedata.normalize("NFKD", sign)
+    plain, *accents = list(unicodedata.normalize("NFKD", sign))
     if not (plain.isascii() and plain.isalnum() and {*accents} <= {*ACCENTS}):
         return f"U+{ord(sign):04X}"
     for accent in accents:
@@ -260,11 +261,13 @@ class Html(Style):
     of cells; `verdict` and, as in "verdict other-protocol", its status; `legend` and `footnotes`.
     """
 
-    text = staticmethod(escape)
     bold = "<strong>{}</strong>".format
 
     def __init__(self, href: Href) -> None:
         self.href = href
+
+    def text(self, text: str) -> str:
+        return escape(text)
 
     def italic(self, text: str) -> str:
         return self.verdict(escape(text), text) if text in STATUSES else escape(text)
@@ -326,13 +329,13 @@ def html(table: Table, href: Href = lambda run_id: None) -> str:
         folded = f"<details>\n<summary>{escape(heading)}</summary>\n{listed}</details>"
         found.append(folded if heading.startswith("Verdicts") else listed)
     if rows := [layout.claim(finding) for finding in table.findings]:
-        heads = "".join(f'<th scope="col">{name}</th>' for name in rows[0])
-        lines = ("".join(f"<td>{escape(text)}</td>" for text in row.values()) for row in rows)
+        names = "".join(f'<th scope="col">{name}</th>' for name in rows[0])
+        claims = ("".join(f"<td>{escape(text)}</td>" for text in row.values()) for row in rows)
         found += [
             '<div class="scroll" role="region" aria-label="What the papers claim" tabindex="0">',
             '<table class="claims">\n<caption>What the papers claim, checked on these runs.</caption>',
-            f"<thead><tr>{heads}</tr></thead>\n<tbody>",
-            *(f"<tr>{line}</tr>" for line in lines),
+            f"<thead><tr>{names}</tr></thead>\n<tbody>",
+            *(f"<tr>{claim}</tr>" for claim in claims),
             "</tbody>\n</table>\n</div>",
         ]
     return "\n".join(found) + "\n"
