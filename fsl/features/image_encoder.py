@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import torch
-from clustering.files.checksums import fingerprint_of
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
+from clustering.files.tensors import fingerprint_of
 from clustering.files.torch_files import TORCH
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError

@@ -158,7 +158,7 @@ class BaseClasses(lightning.LightningDataModule):
         trainer: Any = self.trainer
         count, limit = len(self.base) // self.batch_size, trainer.limit_train_batches
         batches = min(count, limit) if isinstance(limit, int) else int(count * limit)
-        return math.ceil(batches / trainer.accumulate_grad_batches)
+        return int(math.ceil(batches / trainer.accumulate_grad_batches))
 
     def epoch(self) -> int:
         """The epoch of the next step. With workers, Lightning starts an epoch's iterator before it counts the epoch."""

@@ -10,51 +10,42 @@ if TYPE_CHECKING:
     from runs.own_data.page import Written
     from runs.stages.clustering.results import Clustered
 
-Varying = Callable[..., dict[str, str]]
+TIMES = {"s\ngraph": "seconds_graph", "s\nseeding": "seconds_seeding", "s\noptimise": "seconds_optimise"}
 
 
-def rows(results: "Sequence[Clustered]", varying: Varying) -> list[dict[str, str]]:
+def rows(results: "Sequence[Clustered]", varying: Callable[..., dict[str, str]]) -> list[dict[str, str]]:
     """Return the rows of the results on one data set, with the keys that vary among the configs."""
-    return [
-        {
-            "method": short(result.config.method),
-            **_starts(result),
-            **varying(result.config, leave_out=("method", "dataset", "method.n_init")),
-            **_judgement(result),
-            **_seconds(result),
-            "": "reused" if result.reused else "new",
-        }
-        for result in results
-    ]
+    found = []
+    for result in results:
+        metrics, starts = result.trials.metrics(), result.config.flat().get("method.n_init")
+        row = {"method": short(result.config.method)} | ({} if starts is None else {"n_init": str(starts)})
+        row |= varying(result.config, leave_out=("method", "dataset", "method.n_init"))
+        row |= _scores(metrics) if "nmi" in metrics else _objectives(metrics)
+        row |= {name: "" if math.isnan(metrics[key]) else f"{metrics[key]:.3g}" for name, key in TIMES.items()}
+        found.append(row | {"": "reused" if result.reused else "new"})
+    return found
 
 
-def _starts(result: "Clustered") -> dict[str, str]:
-    """Return the number of initialisations of each fit, for methods with the parameter `n_init`."""
-    starts = result.config.flat().get("method.n_init")
-    return {} if starts is None else {"n_init": str(starts)}
-
-
-def _judgement(result: "Clustered") -> dict[str, str]:
-    """Return the columns of scores: NMI (geometric mean) and accuracy after matching; else the objective."""
-    metrics = result.trials.metrics()
-    if "nmi" not in metrics:
-        return {
-            "objective\nlowest": _spread(metrics["objective"], math.nan, ".6g"),
-            "\nmean": _spread(metrics["objective_mean"], metrics["objective_std"], ".6g"),
-            "clusters\nfound": f"{metrics['clusters_found']:.0f}",
-        }
-    selected = {}
-    if "accuracy" in metrics:
-        spread = _spread(metrics["accuracy_mean"], metrics["accuracy_std"])
-        selected = {"accuracy\nof unlabelled": spread}
-    if "nmi_label_selected" in metrics:
-        both = f"{metrics['nmi_label_selected']:.3f} {metrics['acc_hungarian_label_selected']:.3f}"
-        selected = {"NMI ACC\nselected by labels": both}
-    return selected | {
-        "NMI ACC\nunsupervised": f"{metrics['nmi']:.3f} {metrics['acc_hungarian']:.3f}",
-        "NMI\nover starts": _spread(metrics["nmi_mean"], metrics["nmi_std"]),
-        "ACC\nover starts": _spread(metrics["acc_hungarian_mean"], metrics["acc_hungarian_std"]),
+def _objectives(metrics: dict[str, float]) -> dict[str, str]:
+    """Return the columns of points without true classes."""
+    return {
+        "objective\nlowest": _spread(metrics["objective"], math.nan, ".6g"),
+        "\nmean": _spread(metrics["objective_mean"], metrics["objective_std"], ".6g"),
+        "clusters\nfound": f"{metrics['clusters_found']:.0f}",
     }
+
+
+def _scores(metrics: dict[str, float]) -> dict[str, str]:
+    """Return the columns of scores: NMI (geometric mean) and accuracy after matching."""
+    row = {}
+    if "accuracy" in metrics:
+        row["accuracy\nof unlabelled"] = _spread(metrics["accuracy_mean"], metrics["accuracy_std"])
+    for name, end in (("selected by labels", "_label_selected"), ("unsupervised", "")):
+        if f"nmi{end}" in metrics:
+            row[f"NMI ACC\n{name}"] = f"{metrics[f'nmi{end}']:.3f} {metrics[f'acc_hungarian{end}']:.3f}"
+    for name, key in (("NMI", "nmi"), ("ACC", "acc_hungarian")):
+        row[f"{name}\nover starts"] = _spread(metrics[f"{key}_mean"], metrics[f"{key}_std"])
+    return row
 
 
 def _spread(mean: float, deviation: float, form: str = ".3f") -> str:
@@ -63,24 +54,15 @@ def _spread(mean: float, deviation: float, form: str = ".3f") -> str:
     return f"{mean:{form}}" if math.isnan(deviation) else f"{mean:{form}} ± {deviation:{form}}"
 
 
-def _seconds(result: "Clustered") -> dict[str, str]:
-    """Return the mean seconds per start."""
-    metrics = result.trials.metrics()
-    times = {"s\ngraph": "seconds_graph", "s\nseeding": "seconds_seeding", "s\noptimise": "seconds_optimise"}
-    return {name: "" if math.isnan(metrics[key]) else f"{metrics[key]:.3g}" for name, key in times.items()}
-
-
 def title(results: "Sequence[Clustered]") -> str:
-    first = results[0]
+    """The data set, the numbers of points and clusters, and those of trials and starts."""
+    name, trials = results[0].config.dataset.name, [result.trials for result in results]
     points, dimensions = (_all(result.shape[axis] for result in results) for axis in (0, 1))
-    clusters = _all(result.n_clusters for result in results)
-    parts = [f"{first.config.dataset.name}: {points} points of {dimensions} values, {clusters} clusters"]
-    tried = {int(result.trials.tried.sum()) for result in results} - {0}
-    if tried:
-        count = " or ".join(str(number) for number in sorted(tried))
-        trials = "trial" if tried == {1} else "trials"
-        parts.append(f"selected by labels: best of {count} {trials}, by labels that are unknown in unsupervised use")
-    parts.append(f"starts: {' or '.join(str(n) for n in sorted({int(r.trials.given.sum()) for r in results}))}")
+    parts = [f"{name}: {points} points of {dimensions} values, {_all(one.n_clusters for one in results)} clusters"]
+    if tried := sorted({int(one.tried.sum()) for one in trials} - {0}):
+        count = f"{' or '.join(map(str, tried))} trial{'' if tried == [1] else 's'}"
+        parts.append(f"selected by labels: best of {count}, by labels that are unknown in unsupervised use")
+    parts.append(f"starts: {' or '.join(map(str, sorted({int(one.given.sum()) for one in trials})))}")
     return "; ".join(parts)
 
 
@@ -90,11 +72,10 @@ def _all(numbers: Iterable[int]) -> str:
 
 def as_json(result: "Clustered", files: "Written | None") -> dict[str, Any]:
     """Return a result as a dictionary for JSON."""
-    metrics = {name: value for name, value in result.trials.metrics().items() if math.isfinite(value)}
     selected = result.trials.selected
     return {
         "config": result.config.as_json(),
-        **metrics,
+        **{name: value for name, value in result.trials.metrics().items() if math.isfinite(value)},
         "selected": None if selected is None else dict(result.trials.settings[result.trials.setting[selected]]),
         "n_clusters": result.n_clusters,
         "points": result.shape[0],

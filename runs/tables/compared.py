@@ -1,50 +1,64 @@
-"""Comparisons of strategies on the console and as files."""
+"""Comparisons of strategies on the console, as JSON, and as the files that `transduce compare` saves.
+
+Fractions become percentage points, except in CSV and JSON.
+"""
 
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pandas import DataFrame, concat
+
+from clustering.files.tables import as_text
+from fsl.evaluation.paired import Difference
 from runs.config.configs import EvaluateConfig
 from runs.console.output import Console
+from runs.stages.comparison import Comparison
 from runs.stages.lineage import short
-from runs.tables import differences
+from runs.stages.results import in_common
+from runs.tables.formats import markdown_table
 
 if TYPE_CHECKING:
     from runs.cache import Store
-    from runs.stages.comparison import Comparison
+
+SHOWN = 5  # classes at each end of a strategy in the terminal
+RIGHT = ("accuracy", "per class", "difference")
 
 
-def show(comparisons: "Sequence[Comparison]", said: Console, *, by_class: bool) -> None:
+def show(comparisons: Sequence[Comparison], said: Console, *, by_class: bool) -> None:
+    """Print comparisons as tables, or as JSON."""
     if said.as_json:
-        said.json(
-            [
-                differences.as_json(comparison)
-                | ({"classes": differences.class_records(comparison)} if by_class else {})
-                for comparison in comparisons
-            ]
-        )
+        named = ({"classes": classes(one).to_dict("records")} if by_class else {} for one in comparisons)
+        said.json([as_json(one) | more for one, more in zip(comparisons, named, strict=True)])
         return
     for comparison in comparisons:
-        said.table(differences.rows(comparison), title=differences.title(comparison), right=differences.RIGHT)
+        said.table(rows(comparison), title=title(comparison), right=RIGHT)
         if by_class:
-            said.table(
-                differences.class_rows(comparison),
-                title="classes with the largest gains and losses; classes are small, so some differ by chance",
-                right=("queries", comparison.setting.strategies[comparison.setting.reference], *differences.RIGHT),
-            )
+            reference = comparison.setting.strategies[comparison.setting.reference]
+            about = "classes with the largest gains and losses; classes are small, so some differ by chance"
+            of_strategy = [of for _, of in classes(comparison).groupby("strategy", sort=False)]
+            ends = [of if len(of) <= 2 * SHOWN else concat([of.head(SHOWN), of.tail(SHOWN)]) for of in of_strategy]
+            shown = concat(ends).drop(columns=["setting", "reference"])
+            for name, sign in (("accuracy", ""), ("reference_accuracy", ""), ("difference", "+")):
+                shown[name] = [f"{100 * value:{sign}.2f}{'' if sign else ' %'}" for value in shown[name]]
+            shown["queries"] = [f"{count:,}" for count in shown["queries"]]
+            shown = shown.rename(columns={"reference_accuracy": reference})
+            lines: Any = shown.to_dict("records")
+            said.table(lines, title=about, right=("queries", reference, *RIGHT))
 
 
-def save(comparisons: "Sequence[Comparison]", name: str, store: "Store", said: Console, *, by_class: bool) -> None:
+def save(comparisons: Sequence[Comparison], name: str, store: "Store", said: Console, *, by_class: bool) -> None:
+    """Write the Markdown, CSV and picture of comparisons into `results/tables`."""
     from runs.figures import style
     from runs.figures.differences import differences_figure
     from runs.storage.disk import write_text
 
     store.tables.mkdir(parents=True, exist_ok=True)
-    write_text(store.tables / f"{name}.md", differences.markdown(comparisons))
-    write_text(store.tables / f"{name}.csv", differences.as_csv(comparisons))
+    write_text(store.tables / f"{name}.md", markdown(comparisons))
+    write_text(store.tables / f"{name}.csv", concat(map(pairs, comparisons)).to_csv(index=False, lineterminator="\n"))
     if by_class:
-        write_text(store.tables / f"{name}-classes.csv", differences.classes_as_csv(comparisons))
+        write_text(store.tables / f"{name}-classes.csv", classes_as_csv(list(map(classes, comparisons))))
     style.save(differences_figure(comparisons), store.tables / f"{name}.png")
     said.note(f"saved: {store.tables / name}.md, .csv{', -classes.csv' if by_class else ''} and .png")
 
@@ -56,3 +70,138 @@ def file_name(settings: Sequence[str], configs: Sequence[EvaluateConfig]) -> str
         return f"compare-{Path(experiments[0]).stem}"
     keys = "\n".join(sorted(" ".join(config.arguments()) for config in configs))
     return f"compare-{short(configs[0].benchmark)}-{hashlib.sha256(keys.encode()).hexdigest()[:8]}"
+
+
+def title(comparison: Comparison) -> str:
+    """What the strategies have in common, and the reference."""
+    results = [result for of_strategy in comparison.results for result in of_strategy]
+    seeds = f", {len(comparison.setting.seeds)} seeds" if len(comparison.setting.seeds) > 1 else ""
+    reference = comparison.setting.strategies[comparison.setting.reference]
+    return f"{in_common(results)}{seeds}; difference to {reference} in points"
+
+
+def rows(comparison: Comparison) -> list[dict[str, str]]:
+    """A row for each strategy; the reference has only its accuracy."""
+    records, differences = [], dict(comparison.against_reference())
+    for i, name in enumerate(comparison.setting.strategies):
+        row = {"strategy": name, "accuracy": f"{100 * comparison.accuracy(i):.2f} %"}
+        if comparison.units == "queries":
+            row["per class"] = f"{100 * comparison.per_class(i):.2f} %"
+        row["difference"] = "reference"
+        if (one := differences.get(name)) is not None:
+            row["difference"] = f"{100 * one.mean:+.2f}"
+            row[f"95 % over {comparison.units}"] = f"{100 * one.low:+.2f} to {100 * one.high:+.2f}"
+            if len(one.seed_means) > 1:
+                low, high = one.mean - one.seeds_half_width, one.mean + one.seeds_half_width
+                row["95 % over seeds"] = f"{100 * low:+.2f} to {100 * high:+.2f}"
+                row["by seed"] = ", ".join(f"{100 * mean:+.2f}" for mean in one.seed_means)
+            shares = (f"{100 * share:.1f}" for share in (one.better, one.equal, one.worse))
+            row |= {"better / equal / worse": f"{' / '.join(shares)} %", "": verdict(one)}
+        records.append(row)
+    return records
+
+
+def verdict(difference: Difference) -> str:
+    """Whether every interval excludes 0, and on which side."""
+    if difference.equal == 1:
+        return "the same"
+    if not difference.excludes_zero:
+        return "undecided"
+    return "better" if difference.mean > 0 else "worse"
+
+
+def markdown(comparisons: Sequence[Comparison]) -> str:
+    """A table of differences to the reference for each setting; of three or more strategies, also one of all pairs."""
+    parts = []
+    for comparison in comparisons:
+        parts += [f"{title(comparison)}.", markdown_table(rows(comparison), right=RIGHT)]
+        names = comparison.setting.strategies
+        if len(names) > 2:
+            cells: dict[str, dict[str, str]] = {name: {"": name} for name in names}
+            for first, second, points, sure in pairs(comparison)[
+                ["strategy", "reference", "difference", "excludes_zero"]
+            ].itertuples(index=False):
+                cells[first][second] = f"**{100 * points:+.2f}**" if sure else f"{100 * points:+.2f}"
+            table = markdown_table([{"": name, **dict.fromkeys(names, ""), **cells[name]} for name in names], names)
+            parts += ["Row minus column, in points; bold where every interval excludes 0.", table]
+    return "\n\n".join(parts) + "\n"
+
+
+def pairs(comparison: Comparison) -> DataFrame:
+    """One row for every ordered pair of strategies, to be pivoted into a matrix. Numbers are fractions; run ids are
+    separated by spaces."""
+    setting, records = comparison.setting, []
+    runs = [" ".join(result.run_id for result in of_seeds) for of_seeds in comparison.results]
+    for i, first in enumerate(setting.strategies):
+        for j, second in enumerate(setting.strategies):
+            if i != j:
+                one = comparison.difference(i, j)
+                records.append(
+                    {"setting": setting.name, "strategy": first, "reference": second, "difference": one.mean}
+                    | {name: getattr(one, name) for name in ("low", "high", "better", "equal", "worse")}
+                    | {"excludes_zero": one.excludes_zero, "verdict": verdict(one), "units": comparison.units}
+                    | {"tasks": comparison.tasks, "seeds": len(setting.seeds)}
+                    | {"seeds_half_width": one.seeds_half_width, "strategy_runs": runs[i], "reference_runs": runs[j]}
+                )
+    return DataFrame(records)
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """Fractions. `differences` are to the reference, `pairs[a][b]` is a minus b."""
+    setting, table = comparison.setting, pairs(comparison)
+    numbers = table.drop(columns=["setting", "units", "tasks", "seeds", "strategy_runs", "reference_runs"])
+    numbers = numbers.astype(object).where(numbers.notna(), None)
+    by_pair: dict[str, dict[str, Any]] = {name: {} for name in setting.strategies}
+    for record in numbers.to_dict("records"):
+        by_pair[record.pop("strategy")][record.pop("reference")] = record
+    reference = setting.strategies[setting.reference]
+    strategies = [
+        {
+            "name": name,
+            "accuracy": comparison.accuracy(i),
+            "accuracy_per_class": comparison.per_class(i),
+            "runs": [result.run_id for result in comparison.results[i]],
+        }
+        for i, name in enumerate(setting.strategies)
+    ]
+    return {
+        "setting": setting.name,
+        "seeds": list(setting.seeds),
+        "tasks": comparison.tasks,
+        "units": comparison.units,
+        "strategies": strategies,
+        "reference": reference,
+        "differences": {name: of[reference] for name, of in by_pair.items() if name != reference},
+        "pairs": by_pair,
+    }
+
+
+def classes(comparison: Comparison) -> DataFrame:
+    """Every class that has queries, for every strategy but the reference, from its largest gain to its largest loss."""
+    setting, base, asked = comparison.setting, comparison.by_class(comparison.setting.reference), comparison.asked
+    parts = []
+    for i, name in enumerate(setting.strategies):
+        if i != setting.reference:
+            accuracy = comparison.by_class(i)
+            frame = DataFrame(
+                {
+                    "setting": setting.name,
+                    "strategy": name,
+                    "reference": setting.strategies[setting.reference],
+                    "class": comparison.class_names,
+                    "queries": asked,
+                    "accuracy": accuracy,
+                    "reference_accuracy": base,
+                    "difference": accuracy - base,
+                }
+            )
+            parts.append(frame[asked > 0].sort_values("difference", ascending=False, kind="stable"))
+    return concat(parts)
+
+
+def classes_as_csv(frames: Sequence[DataFrame]) -> str:
+    """One line for each class and strategy. Numbers are fractions. `as_text` keeps spreadsheets from reading names of
+    classes as formulas."""
+    frame = concat(frames)
+    frame["class"] = [as_text(str(name)) for name in frame["class"]]
+    return frame.to_csv(index=False, lineterminator="\n")

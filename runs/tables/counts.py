@@ -5,6 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from runs.tables.evidence import look_up
+from runs.tables.keys import cell_key
+from runs.tables.papers.paper import paper_table
+from runs.tables.papers.published import published_names, works
 from runs.tables.table import STATUSES, ClaimStatus, Table, VerdictStatus
 
 if TYPE_CHECKING:
@@ -45,32 +49,29 @@ class Counts:
     def of(cls, name: str, tables: Iterable[Table]) -> "Counts":
         tables = list(tables)
         cells = [cell for table in tables for cell in table.cells.values()]
-        printed = [cell for cell in cells if cell.published]
-        runnable = [cell for cell in printed if cell.config]
+        runnable = [cell for cell in cells if cell.published and cell.config]
         found = [cell for cell in runnable if cell.results or cell.shipped]
         verdicts = [cell.verdict for cell in cells if cell.verdict]
         statuses = Counter(verdict.status for verdict in verdicts)
         claims = Counter(finding.status for table in tables for finding in table.findings)
         return cls(
             name,
-            len(printed),
-            len(runnable),
-            len(found),
-            sum(cell.verdict is not None and cell.verdict.status == "reproduced" for cell in found),
-            sum(bool(cell.shipped) for cell in cells),
-            sum(bool(cell.results) for cell in cells),
-            {status: statuses[status] for status in STATUSES if statuses[status]},
-            Counter((verdict.status, verdict.why) for verdict in verdicts if verdict.status in WAITING),
-            {status: claims[status] for status in get_args(ClaimStatus) if claims[status]},
+            printed=sum(cell.published is not None for cell in cells),
+            runnable=len(runnable),
+            found=len(found),
+            reproduced=sum(cell.verdict is not None and cell.verdict.status == "reproduced" for cell in found),
+            shipped=sum(bool(cell.shipped) for cell in cells),
+            own=sum(bool(cell.results) for cell in cells),
+            statuses={status: statuses[status] for status in STATUSES if statuses[status]},
+            reasons=Counter((one.status, one.why) for one in verdicts if one.status in WAITING),
+            claims={status: claims[status] for status in get_args(ClaimStatus) if claims[status]},
         )
 
     @property
     def in_words(self) -> str:
         """The numbers of printed, runnable, run and reproduced cells as a sentence without a full stop."""
-        return (
-            f"{self.printed} cells printed, {self.runnable} can be run here, {self.found} run, "
-            f"{self.reproduced} reproduced"
-        )
+        run = f"{self.found} run, {self.reproduced} reproduced"
+        return f"{self.printed} cells printed, {self.runnable} can be run here, {run}"
 
     def record(self) -> dict[str, Any]:
         """The counts by name, for JSON: every verdict and status of a claim, also those that do not occur."""
@@ -90,8 +91,6 @@ class Counts:
 def kinds_of_cells(tables: Iterable[Table]) -> dict[str, int]:
     """Return the number of cells with results, by what they are: results of methods, times, descriptions of data, and
     reprints, whose config, metric and printed number an earlier table has."""
-    from runs.tables.keys import cell_key
-
     found, known = Counter[str](), set()
     for table in tables:
         for (_, column), cell in table.cells.items():
@@ -106,10 +105,6 @@ def kinds_of_cells(tables: Iterable[Table]) -> dict[str, int]:
 
 def all_counts(tracker: "Tracker") -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, int]]:
     """Return the counts of each work and of all, those of each table, and `kinds_of_cells` of all tables."""
-    from runs.tables.evidence import look_up
-    from runs.tables.papers.paper import paper_table
-    from runs.tables.papers.published import published_names, works
-
     tables = [look_up(paper_table(name), tracker) for name in published_names()]
     by_work = {work: [table for table in tables if table.name.partition("/")[0] == work] for work in works()}
     counts = [*(Counts.of(work, of_work) for work, of_work in by_work.items()), Counts.of("all", tables)]

@@ -1,13 +1,13 @@
 """A table as text: on the terminal, as Markdown, LaTeX and HTML, and as records for CSV and JSON.
 
-What is shown is in `runs.tables.layout`; a `Style` says how a format writes it.
+What is shown is in `runs.tables.layout`.
 """
 
 import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from itertools import groupby
@@ -18,8 +18,8 @@ from rich.text import Text
 from runs.console.output import WIDE
 from runs.tables import layout
 from runs.tables.keys import cell_key
-from runs.tables.layout import Line, Piece
-from runs.tables.table import STATUSES, Cell, Column, Row, Table, VerdictStatus
+from runs.tables.layout import Piece
+from runs.tables.table import Cell, Column, Row, Table, VerdictStatus
 
 if TYPE_CHECKING:
     from runs.console.output import Console
@@ -33,70 +33,24 @@ COLOURS: Mapping[VerdictStatus | None, str] = {
     "other protocol": "yellow",
     "no target": "yellow",
 }
-NUMBER = '"number"'
 RAISED = str.maketrans(layout.LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
-
-
-class Style:
-    """How a format writes text, emphasis, and raised marks of footnotes."""
-
-    def text(self, text: str) -> Any:
-        raise NotImplementedError
-
-    def bold(self, text: Any) -> Any:
-        raise NotImplementedError
-
-    def italic(self, text: str) -> Any:
-        raise NotImplementedError
-
-    def raised(self, marks: str) -> Any:
-        raise NotImplementedError
-
-    def piece(self, piece: Piece) -> Any:
-        """A line in one column."""
-        text = self.text(piece.text)
-        return (self.bold(text) if piece.best else text) + self.raised(piece.marks)
-
-    def rows(
-        self, table: Table, shown: Sequence[Line], columns: Sequence[Column]
-    ) -> Iterator[tuple[Line | None, list[Any]]]:
-        """The lines of these columns with their cells; None with the heading of a group of rows."""
-        kinds = layout.kinds(table)
-        for group, some in layout.by_group(shown, columns):
-            if group:
-                yield None, [self.bold(self.text(group)), *[self.text("")] * (kinds + len(columns))]
-            for line in some:
-                label = self.text(line.label) + self.raised(line.marks) if line.first else self.italic(line.label)
-                kind = [self.text(line.row.kind if line.first else "")] * kinds
-                yield line, [label, *kind, *(self.piece(line.pieces.get(column, Piece(""))) for column in columns)]
-
-
-class Terminal(Style):
-    """Text of rich, coloured by verdict."""
-
-    text = italic = Text
-
-    def bold(self, text: Text) -> Text:
-        return Text(str(text), "bold")
-
-    def raised(self, marks: str) -> Text:
-        return Text(marks.translate(RAISED))
-
-    def piece(self, piece: Piece) -> Text:
-        style = f"{'bold' if piece.best else ''} {COLOURS.get(piece.status, '')}".strip()
-        return Text(piece.text, style) + self.raised(piece.marks)
 
 
 def show(table: Table, console: "Console") -> None:
     """Print a table with its legend, notes, verdicts and claims; the remarks are printed by the command."""
     shown, title = layout.lines(table), table.title
-    corner = [layout.corner(table), *["kind"] * layout.kinds(table)]
+    grouped = any(row.group for row in table.rows)
+
+    def text(piece: Piece) -> Text:
+        indent = "  " * (piece.labels in ("first", "more")) * grouped + "  " * (piece.labels == "more")
+        bold, colour = piece.best or piece.labels == "group", "" if piece.labels else COLOURS.get(piece.status, "")
+        raised = piece.marks.translate(RAISED)
+        return Text(indent + piece.text, f"{'bold' if bold else ''} {colour}".strip()).append(raised)
+
     for columns in layout.parts(table, shown, console.width - 1):
         heads = [layout.wrapped(column.group, layout.heading(table, column)) for column in columns]
-        rows = []
-        for line, cells in Terminal().rows(table, shown, columns):
-            indent = "  " * ((line is not None and line.row.group != "") + (line is not None and not line.first))
-            rows.append(dict(zip([*corner, *heads], [Text(indent) + cells[0], *cells[1:]], strict=True)))
+        names = [*layout.heads(table), *heads]
+        rows = [dict(zip(names, map(text, pieces), strict=True)) for pieces in layout.grid(table, shown, columns)]
         console.table(rows, title=title, right=heads)
         title = ""
     if title:
@@ -127,14 +81,10 @@ def markdown_text(text: str) -> str:
     return INLINE.sub(r"\\\1", " ".join(text.split()))
 
 
-class Markdown(Style):
-    """GitHub's Markdown."""
-
-    text = staticmethod(markdown_text)
-    bold, italic = "**{}**".format, "*{}*".format
-
-    def raised(self, marks: str) -> str:
-        return f"<sup>{marks}</sup>" if marks else ""
+def _markdown(piece: Piece) -> str:
+    sign = "*" if piece.labels == "more" else "**" if piece.best or piece.labels == "group" else ""
+    raised = f"<sup>{piece.marks}</sup>" if piece.marks else ""
+    return f"{sign}{markdown_text(piece.text)}{sign}{raised}"
 
 
 def markdown_table(rows: Sequence[Mapping[str, str]], right: Sequence[str] = ()) -> str:
@@ -153,11 +103,11 @@ def markdown(table: Table) -> str:
         return LEADING.sub(r"\1\\\2", markdown_text(text))
 
     shown, blocks = layout.lines(table), [f"{paragraph(table.title)}."]
-    corner = [layout.corner(table), *["kind"] * layout.kinds(table)]
     for columns in layout.parts(table, shown, WIDE):
         names = [f"{column.group} {layout.heading(table, column)}".strip() for column in columns]
-        lines = [[*corner, *map(markdown_text, names)], ["---"] * len(corner) + ["---:"] * len(names)]
-        lines += [cells for _, cells in Markdown().rows(table, shown, columns)]
+        heads = [*layout.heads(table), *map(markdown_text, names)]
+        lines = [heads, ["---"] * (len(heads) - len(names)) + ["---:"] * len(names)]
+        lines += [list(map(_markdown, pieces)) for pieces in layout.grid(table, shown, columns)]
         blocks.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
     for heading, items in layout.below(table):
         texts = (f"- <sup>{mark}</sup> {paragraph(text)}" if mark else f"- {paragraph(text)}" for mark, text in items)
@@ -172,6 +122,7 @@ SIGNS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textascii
 SIGNS |= {sign: f"\\{sign}" for sign in "{}$&#_%"} | {'"': "''", "\u2013": "--", "\u2014": "---", "\u2019": "'"}
 SIGNS |= {"<": "$<$", ">": "$>$", "|": "$|$", "\u2212": "$-$", "±": r"$\pm$", "\u00d7": r"$\times$", "·": r"$\cdot$"}
 SIGNS |= {"→": r"$\to$", "≤": r"$\leq$", "≥": r"$\geq$"}
+SIGNS |= {"ß": r"\ss{}", "ø": r"\o{}", "Ø": r"\O{}", "\N{ZERO WIDTH SPACE}": "{}"}
 GREEK = (
     "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi o pi rho varsigma sigma tau upsilon"
 )
@@ -181,15 +132,15 @@ ACCENTS = dict(zip("\u0300\u0301\u0302\u0303\u0308\u030a\u0327\u030c", "`'^~\"rc
 
 def latex_text(text: str) -> str:
     """Text escaped for LaTeX, on one line. -> becomes an arrow, and a character without a command its code point."""
-    joined = unicodedata.normalize("NFC", " ".join(text.split()).replace("->", "→"))
-    written = re.sub("-(?=-)", "-\\\\/", "".join(map(_latex, joined)))
+    joined = re.sub("-(?=-)", "-\N{ZERO WIDTH SPACE}", " ".join(text.split()).replace("->", "→"))
+    written = "".join(map(_latex, unicodedata.normalize("NFC", joined)))
     return re.sub(r"(?<![\w.])([+-])(?=\d)", r"$\1$", written)
 
 
 def _latex(sign: str) -> str:
     if sign in SIGNS or sign.isascii():
         return SIGNS.get(sign, sign if sign.isprintable() else "")
-    plain, *accents = unicodedata.normalize("NFKD", sign)
+    plain, *accents = list(unicodedata.normalize("NFKD", sign))
     if not (plain.isascii() and plain.isalnum() and {*accents} <= {*ACCENTS}):
         return f"U+{ord(sign):04X}"
     for accent in accents:
@@ -197,16 +148,11 @@ def _latex(sign: str) -> str:
     return plain
 
 
-class Latex(Style):
-    """LaTeX with the packages `PACKAGES`."""
-
-    bold, italic = r"\textbf{{{}}}".format, r"\quad\textit{{{}}}".format
-
-    def text(self, text: str) -> str:
-        return re.sub(r"(\d)e(-?\d+)(?!\w)", r"\1$\\times10^{\2}$", latex_text(text))
-
-    def raised(self, marks: str) -> str:
-        return rf"\textsuperscript{{{marks}}}" if marks else ""
+def _latex_piece(piece: Piece) -> str:
+    text = re.sub(r"(\d)e(-?\d+)(?!\w)", r"\1$\\times10^{\2}$", latex_text(piece.text))
+    command = r"\quad\textit" if piece.labels == "more" else r"\textbf" if piece.best or piece.labels == "group" else ""
+    raised = rf"\textsuperscript{{{piece.marks}}}" if piece.marks else ""
+    return (f"{command}{{{text}}}" if command else text) + raised
 
 
 def latex(table: Table) -> str:
@@ -214,14 +160,15 @@ def latex(table: Table) -> str:
     from pandas import DataFrame, MultiIndex
 
     shown, texts = layout.lines(table), []
-    corner = [latex_text(layout.corner(table)), *["kind"] * layout.kinds(table)]
+    corner = layout.heads(table)
     for i, columns in enumerate(layout.parts(table, shown, LATEX_WIDTH, gap=2)):
         heads = [("", name) for name in corner]
         for column in columns:
             stack = r"\\".join(map(latex_text, layout.wrapped(layout.heading(table, column)).splitlines()))
             heads.append((latex_text(column.group), rf"\shortstack[r]{{{stack}}}" if r"\\" in stack else stack))
         grouped = MultiIndex.from_tuples(heads) if any(group for group, _ in heads) else [name for _, name in heads]
-        frame = DataFrame([cells for _, cells in Latex().rows(table, shown, columns)], columns=grouped)
+        rows = [list(map(_latex_piece, pieces)) for pieces in layout.grid(table, shown, columns)]
+        frame = DataFrame(rows, columns=grouped)
         caption = f"{latex_text(table.title)}." if i == 0 else f"{latex_text(table.name)}, continued."
         texts.append(
             frame.style.hide(axis="index").to_latex(
@@ -253,88 +200,64 @@ th, td { padding: .2rem .7rem; text-align: left; vertical-align: top; }
 """
 
 
-class Html(Style):
-    """HTML with links to runs.
-
-    Classes: `scroll` around a table, `caption`; `first` of the first line of a row and `more` of the others; `number`
-    of cells; `verdict` and, as in "verdict other-protocol", its status; `legend` and `footnotes`.
-    """
-
-    text = staticmethod(escape)
-    bold = "<strong>{}</strong>".format
-
-    def __init__(self, href: Href) -> None:
-        self.href = href
-
-    def italic(self, text: str) -> str:
-        return self.verdict(escape(text), text) if text in STATUSES else escape(text)
-
-    def raised(self, marks: str) -> str:
-        return f"<sup>{marks}</sup>" if marks else ""
-
-    def verdict(self, text: str, status: str, why: str = "") -> str:
-        return f'<span class="verdict {status.replace(" ", "-")}" title="{escape(why)}">{text}</span>'
-
-    def piece(self, piece: Piece) -> str:
-        text = self.bold(escape(piece.text)) if piece.best else escape(piece.text)
-        links = [(result.seed, escape(place)) for result in piece.runs if (place := self.href(result.run_id))]
-        if len(piece.runs) == 1 and links:
-            text = f'<a href="{links[0][1]}">{text}</a>'
-        elif links:
-            seeds = (f'<a href="{place}">seed {seed}</a>' for seed, place in links)
-            text += f" ({', '.join(seeds)})"
-        return (self.verdict(text, piece.status, piece.why) if piece.status else text) + self.raised(piece.marks)
+def _html(piece: Piece, href: Href) -> str:
+    text = f"<strong>{escape(piece.text)}</strong>" if piece.best else escape(piece.text)
+    links = [(result.seed, escape(place)) for result in piece.runs if (place := href(result.run_id))]
+    if len(piece.runs) == 1 and links:
+        text = f'<a href="{links[0][1]}">{text}</a>'
+    elif links:
+        seeds = (f'<a href="{place}">seed {seed}</a>' for seed, place in links)
+        text += f" ({', '.join(seeds)})"
+    if piece.status:
+        text = f'<span class="verdict {piece.status.replace(" ", "-")}" title="{escape(piece.why)}">{text}</span>'
+    return text + (f"<sup>{piece.marks}</sup>" if piece.marks else "")
 
 
 def html(table: Table, href: Href = lambda run_id: None) -> str:
     """The table with its caption, and legend, footnotes, verdicts and claims below: a fragment for a page with its own
     style.
 
+    Classes: `scroll` around a table, `caption`; `group`, `first` and `more` of lines; `number` of cells; `verdict` and,
+    as in "verdict other-protocol", its status; `legend` and `footnotes`.
+
     Args:
         href: gives the address of the entry of a run.
     """
-    style, shown, found = Html(href), layout.lines(table), []
+    shown, found = layout.lines(table), []
     name = f"table-{re.sub('[^0-9A-Za-z_-]+', '-', table.file_name)}"
-    title, kinds = f'<div class="caption" id="{name}">{escape(table.title)}.</div>', layout.kinds(table)
+    title, corner = f'<div class="caption" id="{name}">{escape(table.title)}.</div>', layout.heads(table)
     for i, columns in enumerate(layout.parts(table, shown)):
         region = f'<div class="scroll" role="region" aria-labelledby="{name}" tabindex="0">'
         found.append(f"{region}\n<table>{'' if i else f'<caption>{title}</caption>'}\n<thead>")
         if any(column.group for column in columns):
             groups = ((group, len(list(some))) for group, some in groupby(columns, lambda column: column.group))
             spans = (f'<th scope="colgroup" colspan="{count}">{escape(group)}</th>' for group, count in groups)
-            found.append(f"<tr>{'<td></td>' * (1 + kinds)}{''.join(spans)}</tr>")
-        heads = [layout.corner(table), *["kind"] * kinds, *(layout.heading(table, column) for column in columns)]
-        cells = (
-            f'<th scope="col"{f" class={NUMBER}" if j > kinds else ""}>{escape(head)}</th>' if head else "<td></td>"
-            for j, head in enumerate(heads)
-        )
-        found.append(f"<tr>{''.join(cells)}</tr>\n</thead>\n<tbody>")
-        for line, (label, *others) in style.rows(table, shown, columns):
-            if line is None:
-                found.append(f'<tr><th scope="rowgroup" colspan="{1 + len(others)}">{label}</th></tr>')
-                continue
-            numbers = "".join(
-                f"<td{f' class={NUMBER}' if j >= kinds else ''}>{cell}</td>" for j, cell in enumerate(others)
-            )
-            found.append(f'<tr class="{"first" if line.first else "more"}"><th scope="row">{label}</th>{numbers}</tr>')
+            found.append(f"<tr>{'<td></td>' * len(corner)}{''.join(spans)}</tr>")
+        heads = [f'<th scope="col">{head}</th>' if head else "<td></td>" for head in corner]
+        names = (escape(layout.heading(table, column)) for column in columns)
+        heads += [f'<th scope="col" class="number">{text}</th>' for text in names]
+        found.append(f"<tr>{''.join(heads)}</tr>\n</thead>\n<tbody>")
+        for label, *pieces in layout.grid(table, shown, columns):
+            cells = [f"<td>{_html(piece, href)}</td>" for piece in pieces[: len(corner) - 1]]
+            cells += [f'<td class="number">{_html(piece, href)}</td>' for piece in pieces[len(corner) - 1 :]]
+            scope = f'scope="rowgroup" colspan="{1 + len(cells)}"' if label.labels == "group" else 'scope="row"'
+            line = f"<th {scope}>{_html(label, href)}</th>{'' if label.labels == 'group' else ''.join(cells)}"
+            found.append(f'<tr class="{label.labels}">{line}</tr>')
         found.append("</tbody>\n</table>\n</div>")
     found += [] if table.columns else [title]
     for heading, items in layout.below(table):
         kind = "footnotes" if heading == "Notes" else "legend"
-        listed = "".join(f"<li>{f'{style.raised(mark)} ' if mark else ''}{escape(text)}</li>\n" for mark, text in items)
-        listed = f'<ul class="{kind}">\n{listed}</ul>'
+        marked = (f"<sup>{mark}</sup> {escape(text)}" if mark else escape(text) for mark, text in items)
+        listed = f'<ul class="{kind}">' + "".join(f"<li>{text}</li>" for text in marked) + "</ul>"
         folded = f"<details>\n<summary>{escape(heading)}</summary>\n{listed}</details>"
         found.append(folded if heading.startswith("Verdicts") else listed)
-    if rows := [layout.claim(finding) for finding in table.findings]:
-        heads = "".join(f'<th scope="col">{name}</th>' for name in rows[0])
-        lines = ("".join(f"<td>{escape(text)}</td>" for text in row.values()) for row in rows)
-        found += [
-            '<div class="scroll" role="region" aria-label="What the papers claim" tabindex="0">',
-            '<table class="claims">\n<caption>What the papers claim, checked on these runs.</caption>',
-            f"<thead><tr>{heads}</tr></thead>\n<tbody>",
-            *(f"<tr>{line}</tr>" for line in lines),
-            "</tbody>\n</table>\n</div>",
-        ]
+    if claims := [layout.claim(finding) for finding in table.findings]:
+        lines = ["".join(f"<td>{escape(text)}</td>" for text in one.values()) for one in claims]
+        lines.insert(0, "".join(f'<th scope="col">{name}</th>' for name in claims[0]))
+        rows = "\n".join(f"<tr>{line}</tr>" for line in lines)
+        region = '<div class="scroll" role="region" aria-label="What the papers claim" tabindex="0">'
+        caption = "<caption>What the papers claim, checked on these runs.</caption>"
+        found.append(f'{region}\n<table class="claims">\n{caption}\n{rows}\n</table>\n</div>')
     return "\n".join(found) + "\n"
 
 

@@ -1,12 +1,13 @@
 """The table of an experiment: strategies by kinds of tasks, or methods of clustering by their scores."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from runs.config.cluster import NONE
 from runs.config.configs import ClusterConfig, EvaluateConfig
 from runs.config.groups import SAME
 from runs.stages.lineage import short, short_name, weights_name
-from runs.tables.table import Cell, Column, Config, Row, Table
+from runs.tables.table import Cell, Column, Row, Table
 
 NO_CLASSES = ("predictions",)
 """Data sets whose points have no true classes."""
@@ -26,7 +27,7 @@ def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:
         # Configs at the same place differ only in their seed.
         needs = "needs features_root=FOLDER" if config.lacks_features else ""
         cells.setdefault((Row(row, group, kind_of(config)), Column(column)), Cell(config, needs))
-    return _table(name, _about(configs), cells, configs)
+    return Table.of(name, _about(configs), cells, configs=tuple(configs))
 
 
 def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
@@ -46,12 +47,7 @@ def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
         for config, row in zip(alike, row_names(alike, apart), strict=True):
             for column in _scores(config, config.dataset.name if several else ""):
                 cells.setdefault((Row(row, group), column), Cell(config))
-    return _table(name, _about_clusterings(configs), cells, configs)
-
-
-def _table(name: str, about: str, cells: Mapping[tuple[Row, Column], Cell], configs: Sequence[Config]) -> Table:
-    rows, columns = dict.fromkeys(row for row, _ in cells), dict.fromkeys(column for _, column in cells)
-    return Table(name, about, tuple(rows), tuple(columns), cells, tuple(configs))
+    return Table.of(name, _about_clusterings(configs), cells, configs=tuple(configs))
 
 
 def _scores(config: ClusterConfig, group: str) -> list[Column]:
@@ -68,17 +64,20 @@ def _scores(config: ClusterConfig, group: str) -> list[Column]:
 
 def _about_clusterings(configs: Sequence[ClusterConfig]) -> str:
     """What the cells of clusterings have in common."""
-    flats = [config.shown() for config in configs]
-    same = {key: value for key, value in flats[0].items() if all(flat.get(key) == value for flat in flats)}
+    same = _same([config.shown() for config in configs])
+    network, labels, starts = (same.get(name, "null") for name in ("network", "labels", "starts"))
     parts = [
         short_name(same.get("dataset", "")),
-        f"network {short_name(same['network'])}" if same.get("network", NONE) != NONE else "",
-        f"{same['labels']} labels" if same.get("labels", "null") != "null" else "",
-        f"{same['starts']} starts, of which the one with the lowest objective counts"
-        if same.get("starts", "null") not in ("null", "1")
-        else "",
+        f"network {short_name(network)}" if network not in ("null", NONE) else "",
+        f"{labels} labels" if labels != "null" else "",
+        f"{starts} starts, of which the one with the lowest objective counts" if starts not in ("null", "1") else "",
     ]
-    return ", ".join(part for part in parts if part)
+    return ", ".join(filter(None, parts))
+
+
+def _same(flats: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The keys that have one value in all configs."""
+    return {key: value for key, value in flats[0].items() if all(flat.get(key) == value for flat in flats)}
 
 
 def kind_of(config: EvaluateConfig) -> str:
@@ -133,13 +132,11 @@ def column_names(configs: Sequence[EvaluateConfig]) -> list[str]:
 
 def _about(configs: Sequence[EvaluateConfig]) -> str:
     """What the cells have in common. Keys that differ are in the names of rows."""
-    flats = [config.flat() for config in configs]
-    same = {key: value for key, value in flats[0].items() if all(flat.get(key) == value for flat in flats)}
+    same = _same([config.flat() for config in configs])
     uneven = " on average" if any(config.sampler.plugin == "dirichlet" for config in configs) else ""
+    images = ("benchmark", "backbone")
     parts = [
-        f"{short_name(same['benchmark'])}/{short_name(same['backbone'])}"
-        if "benchmark" in same and "backbone" in same
-        else "",
+        "/".join(short_name(same[key]) for key in images if {*images} <= same.keys()),
         f"on {short_name(same['target'])}" if same.get("target", SAME) != SAME else "",
         "base mean of the target" if same.get("base_mean") == "target" else "",
         f"weights {weights_name(configs[0])}" if same.get("checkpoint") or same.get("pretrained") else "",
@@ -149,4 +146,4 @@ def _about(configs: Sequence[EvaluateConfig]) -> str:
         short_name(same["sampler"]) if same.get("sampler", "balanced") != "balanced" else "",
         f"{same['split']} classes" if "split" in same else "",
     ]
-    return ", ".join(part for part in parts if part)
+    return ", ".join(filter(None, parts))

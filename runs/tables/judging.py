@@ -10,18 +10,39 @@ is compared with the run scored in that way.
 """
 
 import math
+from dataclasses import dataclass
 
 from runs.tables.papers.published import PublishedTable, published_table
-from runs.tables.table import Cell, Column, Tolerance, Verdict, VerdictStatus
+from runs.tables.table import Cell, Column, Verdict, VerdictStatus
 
 Z = 1.96  # of a 95 % interval
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Largest deviation that still counts as reproduced: an absolute difference in the printed unit, or a factor.
+
+    Attributes:
+        alone: whether intervals are left out, because the print has the same queries.
+    """
+
+    absolute: float = 0.0
+    factor: float = 1.0
+    alone: bool = False
+
+    def holds(self, value: float, target: float) -> bool:
+        """Whether the two differ by no more than the tolerance."""
+        if abs(value - target) <= self.absolute:
+            return True
+        low, high = sorted((value, target))
+        return self.factor > 1 and low > 0 and high <= self.factor * low
 
 
 def judge(cell: Cell, column: Column, table: PublishedTable, tolerance: Tolerance) -> Verdict:
     """The verdict on a cell of a paper's table."""
     printed = cell.published
     if not cell.results:
-        return _not_found(cell)
+        return Verdict("not run" if cell.config else "cannot run here", cell.obstacle)
     if printed is None:
         return Verdict("not printed")
     as_printed = printed.corrected is None and cell.scored != ""
@@ -51,12 +72,6 @@ def judge(cell: Cell, column: Column, table: PublishedTable, tolerance: Toleranc
     status: VerdictStatus = "above" if difference > 0 else "below"
     why = "beyond the tolerance of this table" if tolerance.alone else f"the intervals do not overlap ({source})"
     return Verdict(status, f"{by}{why}", difference)
-
-
-def _not_found(cell: Cell) -> Verdict:
-    if cell.config is None:
-        return Verdict("cannot run here", cell.obstacle)
-    return Verdict("not run", cell.obstacle)
 
 
 def _own_half_width(cell: Cell, as_printed: bool) -> float:

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Literal
 
 from runs.tables.papers.published import Value, published_table
 from runs.tables.table import STATUSES, Cell, Column, Finding, Row, SeedResult, Table, VerdictStatus
@@ -33,14 +34,16 @@ JUDGED: tuple[VerdictStatus, ...] = ("reproduced", "above", "below")
 
 @dataclass(frozen=True)
 class Piece:
-    """A line in one column: its text, marks of footnotes, whether it is emphasised, its verdict, and its runs."""
+    """A line in one column: its text, marks of footnotes, whether it is emphasised, its verdict, its runs, and what it
+    labels: a group of rows, the first line of a row, or one of its other lines."""
 
-    text: str
+    text: str = ""
     marks: str = ""
     best: bool = False
     status: VerdictStatus | None = None
     why: str = ""
     runs: tuple[SeedResult, ...] = ()
+    labels: Literal["", "group", "first", "more"] = ""
 
 
 @dataclass(frozen=True)
@@ -179,12 +182,6 @@ def kinds(table: Table) -> bool:
     return (table.compares or not table.is_paper) and bool({row.kind for row in table.rows} - {"", "own"})
 
 
-def corner(table: Table) -> str:
-    """The heading of the names of rows; empty in a paper's table, whose rows have several kinds of names."""
-    clusterings = any(cell.clustering for cell in table.cells.values())
-    return "" if table.is_paper else "method" if clusterings else "strategy"
-
-
 def heading(table: Table, column: Column) -> str:
     """The name of a column, with its metric, unit and kind where the table has several."""
     name = column.name
@@ -204,7 +201,7 @@ def wrapped(*headings: str) -> str:
 def parts(table: Table, shown: Sequence[Line], width: float = math.inf, gap: int = 3) -> list[list[Column]]:
     """The columns in parts that fit a width in characters. A group of columns is split only if it is too wide by
     itself, and columns without a row in common with those before begin a new part."""
-    labels = [corner(table), *(line.label + line.marks for line in shown), *(row.group for row in table.rows)]
+    labels = [*heads(table)[:1], *(line.label + line.marks for line in shown), *(row.group for row in table.rows)]
     free = width - max(map(len, labels)) - 4 - gap
     free -= max(map(len, ("kind", *(row.kind for row in table.rows)))) + gap if kinds(table) else 0
     found: list[list[Column]] = []
@@ -228,11 +225,25 @@ def parts(table: Table, shown: Sequence[Line], width: float = math.inf, gap: int
     return found
 
 
-def by_group(shown: Sequence[Line], columns: Sequence[Column]) -> Iterator[tuple[str, list[Line]]]:
-    """The lines that have something in these columns, by group of rows."""
+def grid(table: Table, shown: Sequence[Line], columns: Sequence[Column]) -> Iterator[list[Piece]]:
+    """The lines that have something in these columns: label, kind if the table has kinds, and a piece a column."""
     rows = {line.row for line in shown if any(column in line.pieces for column in columns)}
     kept = [line for line in shown if line.row in rows and (not line.pieces or line.pieces.keys() & {*columns})]
-    yield from ((group, list(some)) for group, some in groupby(kept, lambda line: line.row.group))
+    for group, some in groupby(kept, lambda line: line.row.group):
+        if group:
+            yield [Piece(group, labels="group"), *[Piece()] * (kinds(table) + len(columns))]
+        for line in some:
+            status = next((one for one in STATUSES if not line.first and one == line.label), None)
+            label = Piece(line.label, line.marks, status=status, labels="first" if line.first else "more")
+            kind = [Piece(line.row.kind if line.first else "")] * kinds(table)
+            yield [label, *kind, *(line.pieces.get(column, Piece()) for column in columns)]
+
+
+def heads(table: Table) -> list[str]:
+    """The headings of the columns of labels and kinds. The first is empty in a paper's table, whose rows have several
+    kinds of names."""
+    clusterings = any(cell.clustering for cell in table.cells.values())
+    return ["" if table.is_paper else "method" if clusterings else "strategy", *["kind"] * kinds(table)]
 
 
 def footnotes(table: Table) -> list[tuple[str, str, str]]:

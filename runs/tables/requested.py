@@ -7,88 +7,29 @@ from shlex import join as command
 from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError, unknown
+from runs.config.compose import accepts
 from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.config.groups import names
 from runs.console.output import Console
+from runs.storage.disk import write_text
+from runs.tables import formats
+from runs.tables.grid import clusterings_table, table_of
+from runs.tables.keys import Config
+from runs.tables.papers.paper import lacking_folders, paper_table
+from runs.tables.papers.published import published_names
+from runs.tables.table import Table, is_paper
 
 if TYPE_CHECKING:
     from runs.cache import Store
-    from runs.tables.table import Config, Table
 
 
-def show_table(table: "Table", words: Sequence[str], store: "Store", said: Console) -> None:
-    """Print a table; save it in every format if there is any result.
-
-    Args:
-        words: the verb and settings that run the missing cells.
-    """
-    from runs.storage.disk import write_text
-    from runs.tables import formats
-    from runs.tables.papers.paper import lacking_folders
-    from runs.tables.table import is_paper
-
-    if said.as_json:
-        said.json(formats.as_json(table))
-    else:
-        formats.show(table, said)
-    for note in table.notes:
-        said.note(note)
-    if table.missing:
-        of_paper = is_paper(table.name)
-        waiting = [cell.config for cell in table.missing if cell.config and (cell.obstacle or not of_paper)]
-        lacking = {folder for config in waiting for folder in lacking_folders(config)}
-        if not of_paper and len(lacking) == 1:  # its keys have no names of data sets
-            lacking = {lacking.pop().rpartition(".")[2]}
-        shipped = any(cell.shipped for cell in table.missing)
-        cells = "cells without runs of your own" if shipped else "missing cells"
-        said.note(f"{len(table.missing)} {cells} can be run: {command(['transduce', *words, *sorted(lacking)])}")
-    if any(cell.results for cell in table.cells.values()):
-        store.tables.mkdir(parents=True, exist_ok=True)
-        for ending, text in formats.FILES.items():
-            write_text(store.tables / f"{table.file_name}.{ending}", text(table))
-        *others, last = (f".{ending}" for ending in formats.FILES)
-        said.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
-
-
-def planned(table: "Table", name: str, settings: Sequence[str], said: Console) -> "Sequence[Config]":
-    """Return the configs of a table that can be planned; for a paper's table, those with given folders of data.
-
-    Raises:
-        InputError: no config can be planned; the message names the folders.
-    """
-    from runs.tables.papers.paper import lacking_folders
-    from runs.tables.table import is_paper
-
-    if not is_paper(name):
-        return table.configs
-    folders = sorted({folder for config in table.configs for folder in lacking_folders(config)})
-    planned = [config for config in table.configs if not lacking_folders(config)]
-    if folders:
-        words = command(["transduce", "table", name, *settings, *folders, "--dry-run"])
-        if not planned:
-            raise InputError(f"{name}: the folders of its data are not given; add them: {words}")
-        left_out = len(table.configs) - len(planned)
-        said.note(
-            f"{left_out} of {len(table.configs)} runs are skipped, because the folders of their data are not given; "
-            f"add them: {words}"
-        )
-    return planned
-
-
-def table_named(name: str, settings: Sequence[str]) -> "Table":
-    from runs.tables.papers.paper import paper_table
-    from runs.tables.table import is_paper
-
+def table_named(name: str, settings: Sequence[str]) -> Table:
+    """The table of a paper or an experiment, without results."""
     if is_paper(name):
-        from runs.tables.papers.published import published_names
-
         if name.partition("@")[0] not in published_names():
             raise unknown("table", name, [*published_names(), *names("experiment")])
         found = paper_table(name, settings)
     else:
-        from runs.config.compose import accepts
-        from runs.tables.grid import clusterings_table, table_of
-
         known = name if name in names("experiment") else Path(name).stem
         typed = [f"experiment={name}", *settings]
         if accepts(ClusterConfig, name) and not accepts(EvaluateConfig, name):
@@ -96,12 +37,11 @@ def table_named(name: str, settings: Sequence[str]) -> "Table":
         else:
             found = table_of(known, parse(EvaluateConfig, typed))
     seeds = {config.seed for config in found.configs}
-    if len(seeds) > 1 or any(setting.startswith("seed=") for setting in settings):
-        return dataclasses.replace(found, seeds=tuple(sorted(seeds)))
-    return found
+    asked = len(seeds) > 1 or any(setting.startswith("seed=") for setting in settings)
+    return dataclasses.replace(found, seeds=tuple(sorted(seeds)) if asked else ())
 
 
-def results_of(table: "Table", settings: Sequence[str]) -> str | None:
+def results_of(table: Table, settings: Sequence[str]) -> str | None:
     """Return the folder of results, also for a table without configs.
 
     Raises:
@@ -113,3 +53,48 @@ def results_of(table: "Table", settings: Sequence[str]) -> str | None:
         if not setting.startswith("results="):
             raise InputError(f"{setting}: no cell of {table.name} can be run here; only results= may be given")
     return settings[-1].partition("=")[2] if settings else None
+
+
+def planned(table: Table, name: str, settings: Sequence[str], said: Console) -> Sequence[Config]:
+    """Return the configs of a table that can be planned; for a paper's table, those with given folders of data.
+
+    Raises:
+        InputError: no config can be planned; the message names the folders.
+    """
+    lacking = [lacking_folders(config) if table.is_paper else [] for config in table.configs]
+    found = [config for config, folders in zip(table.configs, lacking, strict=True) if not folders]
+    if folders := sorted({folder for one in lacking for folder in one}):
+        words = command(["transduce", "table", name, *settings, *folders, "--dry-run"])
+        if not found:
+            raise InputError(f"{name}: the folders of its data are not given; add them: {words}")
+        left_out = f"{len(table.configs) - len(found)} of {len(table.configs)} runs are skipped"
+        said.note(f"{left_out}, because the folders of their data are not given; add them: {words}")
+    return found
+
+
+def show_table(table: Table, words: Sequence[str], store: "Store", said: Console) -> None:
+    """Print a table; save it in every format if there is any result.
+
+    Args:
+        words: the verb and settings that run the missing cells.
+    """
+    if said.as_json:
+        said.json(formats.as_json(table))
+    else:
+        formats.show(table, said)
+    for note in table.notes:
+        said.note(note)
+    if table.missing:
+        waiting = [cell.config for cell in table.missing if cell.config and (cell.obstacle or not table.is_paper)]
+        lacking = {folder for config in waiting for folder in lacking_folders(config)}
+        if not table.is_paper and len(lacking) == 1:  # its keys have no names of data sets
+            lacking = {lacking.pop().rpartition(".")[2]}
+        shipped = any(cell.shipped for cell in table.missing)
+        cells = f"{len(table.missing)} {'cells without runs of your own' if shipped else 'missing cells'}"
+        said.note(f"{cells} can be run: {command(['transduce', *words, *sorted(lacking)])}")
+    if any(cell.results for cell in table.cells.values()):
+        store.tables.mkdir(parents=True, exist_ok=True)
+        for ending, text in formats.FILES.items():
+            write_text(store.tables / f"{table.file_name}.{ending}", text(table))
+        *others, last = (f".{ending}" for ending in formats.FILES)
+        said.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")

@@ -109,9 +109,7 @@ class Shipped:
             group, row, column_group, column, metric = map(str, headings)
             heading = Column(column, column_group, metric, _unit(metric))
             cells[Row(row, group), heading] = Cell(None, results=_results(rows))
-        rows, columns = dict.fromkeys(row for row, _ in cells), dict.fromkeys(column for _, column in cells)
-        notes, findings = (_origin(known),), self._findings(name)
-        return Table(name, about, tuple(rows), tuple(columns), cells, notes=notes, findings=findings)
+        return Table.of(name, about, cells, notes=(_origin(known),), findings=self._findings(name))
 
     def _findings(self, name: str) -> tuple[Finding, ...]:
         sources = _sources()

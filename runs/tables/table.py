@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from runs.config import groups
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
@@ -20,11 +20,12 @@ VerdictStatus = Literal[
     "reproduced", "above", "below", "other protocol", "not run", "cannot run here", "no target", "not printed"
 ]
 STATUSES: tuple[VerdictStatus, ...] = get_args(VerdictStatus)
+ClaimStatus = Literal["holds", "tie", "fails", "not run"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a cell, in the printed unit.
+    """The verdict on a cell, in the printed unit; `runs.tables.judging` decides it.
 
     Attributes:
         status: reproduced, above or below (as numbers, whichever is better); other protocol: the result has another
@@ -39,9 +40,6 @@ class Verdict:
     why: str = ""
     difference: float = math.nan
     cause: Cause | None = None
-
-
-ClaimStatus = Literal["holds", "tie", "fails", "not run"]
 
 
 @dataclass(frozen=True)
@@ -61,26 +59,6 @@ class Finding:
     setting: str
     status: ClaimStatus
     evidence: str
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """Largest deviation that still counts as reproduced: an absolute difference in the printed unit, or a factor.
-
-    Attributes:
-        alone: whether intervals are left out, because the print has the same queries.
-    """
-
-    absolute: float = 0.0
-    factor: float = 1.0
-    alone: bool = False
-
-    def holds(self, value: float, target: float) -> bool:
-        """Whether the two differ by no more than the tolerance."""
-        if abs(value - target) <= self.absolute:
-            return True
-        low, high = sorted((value, target))
-        return self.factor > 1 and low > 0 and high <= self.factor * low
 
 
 @dataclass(frozen=True)
@@ -220,10 +198,8 @@ class Cell:
     def half_width(self) -> float:
         """Half the 95 % interval: over seeds (Student's t) where there are several, else over tasks, or over the
         queries of a single task."""
-        if not self.results:
-            return math.nan
-        if len(self.results) == 1:
-            return self.results[0].half_width
+        if len(self.results) < 2:
+            return _mean([result.half_width for result in self.results])
         from fsl.evaluation.scores import half_width_over_seeds  # numpy: not for a table that is only listed
 
         return half_width_over_seeds([result.value for result in self.results])
@@ -272,6 +248,12 @@ class Table:
     errata: tuple[Erratum, ...] = ()
     findings: tuple[Finding, ...] = ()
 
+    @classmethod
+    def of(cls, name: str, about: str, cells: Mapping[tuple[Row, Column], Cell], **more: Any) -> Self:
+        """The table of these cells, whose rows and columns are in the order in which they first occur."""
+        rows, columns = dict.fromkeys(row for row, _ in cells), dict.fromkeys(column for _, column in cells)
+        return cls(name, about, tuple(rows), tuple(columns), cells, **more)
+
     @property
     def file_name(self) -> str:
         """The name for files: thesis-4.4-omniglot."""
@@ -305,20 +287,18 @@ class Table:
     @cached_property
     def title(self) -> str:
         """What the cells have in common, with the numbers of tasks and seeds of the runs."""
-        filled = [cell for cell in self.cells.values() if cell.results]
-        configs = [cell.few_shot for cell in self.cells.values()]
-        printed = any(cell.published for cell in self.cells.values())
-        asked = [] if printed else [config.tasks for config in configs if config and config.tasks]
-        counts = sorted({result.tasks for cell in filled for result in cell.results if result.tasks} or set(asked))
-        seeds = sorted({len(cell.results) for cell in filled} or {1})
+        cells = self.cells.values()
+        of_tasks = any(cell.few_shot for cell in cells) and not any(cell.published for cell in cells)
+        asked = [cell.few_shot.tasks for cell in cells if of_tasks and cell.few_shot and cell.few_shot.tasks]
+        counts = sorted({result.tasks for cell in cells for result in cell.results if result.tasks} or set(asked))
+        seeds = sorted({len(cell.results) for cell in cells if cell.results} or {1})
         parts = [self.about]
         if counts:
             parts.append(f"{_range(counts)} task{'' if counts[-1] == 1 else 's'} a seed")
         if seeds[-1] > 1:
             parts.append(f"{_range(seeds)} seeds")
-        of_tasks = any(configs) and not printed
-        words = {"%": "accuracy in %" if of_tasks else "values in %"}
-        words["s"] = "seconds a task" if of_tasks else "times in seconds"
+        words = {"%": "values in %", "s": "times in seconds"}
+        words |= {"%": "accuracy in %", "s": "seconds a task"} if of_tasks else {}
         shown = [words[unit] for unit in dict.fromkeys(column.unit for column in self.columns) if unit in words]
         if counts or seeds[-1] > 1:
             over = "seeds" if seeds[-1] > 1 else "queries" if counts == [1] else "tasks"

@@ -11,7 +11,7 @@ from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.comparison import Comparison, settings
 from runs.stages.pipeline import evaluation
-from runs.tables import differences
+from runs.tables.compared import rows, title, verdict
 
 
 def of(*arguments, reference=None):
@@ -99,7 +99,7 @@ def test_differences_are_those_of_the_results(compared):
         # Nearest and simpleshot are the same rule on one example a class.
     nearest = dict(one.against_reference())["nearest"]
     assert nearest.equal > 0.9
-    assert differences.verdict(nearest) in ("the same", "undecided")
+    assert verdict(nearest) in ("the same", "undecided")
 
 
 def test_of_one_task_queries_are_compared(compared):
@@ -113,10 +113,10 @@ def test_of_one_task_queries_are_compared(compared):
     assert difference.mean == pytest.approx((right[1] - right[0]).mean())
     assert difference.mean == pytest.approx(results[1].accuracy - results[0].accuracy)
     assert difference.high > difference.low
-    (_, row) = differences.rows(comparison)
+    (_, row) = rows(comparison)
     assert "95 % over queries" in row
     assert row["per class"] == f"{100 * results[1].classes.mean:.2f} %"
-    assert "1 task;" in differences.title(comparison)
+    assert "1 task;" in title(comparison)
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import pytest
 
 from runs.stages.clustering.results import Trials
 from runs.tables.claims.claim import Claim
-from runs.tables.claims.clustering import CLAIMS
-from runs.tables.claims.entropy import of_order
+from runs.tables.claims.clustering import CLAIMS, of_order
 
 EM, NEWTON = "pseudo_labels_em", "pseudo_labels_newton"
 

@@ -172,7 +172,7 @@ FAIR = "verb: fair\nrows: {Synthetic: {fairness_weight: [0, 85]}}\n"
         ("at: {Synthetic: {Ours: {fairness_weight: 85}}}", "at: only fair clusterings .* set verb: fair"),
         (f"{FAIR}at: {{Synthetic: {{Ourz: {{fairness_weight: 85}}}}}}", "at: Synthetic: unknown column 'Ourz'"),
         (f"{FAIR}at: {{Synthetic: {{Ours: {{fairnes_weight: 85}}}}}}", "unknown key 'fairnes_weight'; did you mean"),
-        (f"{FAIR}at: {{Synthetic: {{Ours: {{fairness_weight: some}}}}}}", "must be a number, not some"),
+        (f"{FAIR}at: {{Synthetic: {{Ours: {{fairness_weight: some}}}}}}", "some is not on the path of that cell"),
         (
             f"{FAIR}at: {{Synthetic: {{Ours: {{fairness_weight: 84}}}}}}",
             r"84 is not on the path .*, \[0, 85\]",

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -22,7 +23,7 @@ from runs.console.endings import MISTAKE, explain
 from runs.stages.clustering.deep_network import DeepNetwork
 from runs.stages.clustering.results import Trials
 from runs.stages.fair.results import TradeOff
-from runs.tables import differences
+from runs.tables.compared import classes_as_csv
 
 CODE = "from pathlib import Path\nPath('ran').touch()\nclass Thing:\n    mean = std = (0.5,)\n"
 
@@ -103,9 +104,9 @@ def test_code_that_ends_the_process_is_a_mistake(tmp_path):
         DeepNetwork(architecture="sys:exit").backbone(1, 8)()
 
 
-def test_a_class_is_no_formula_to_a_spreadsheet(monkeypatch):
-    monkeypatch.setattr(differences, "class_records", lambda comparison: [{"class": "=1+1", "difference": -0.5}])
-    assert differences.classes_as_csv([None]).splitlines() == ["class,difference", "'=1+1,-0.5"]
+def test_a_class_is_no_formula_to_a_spreadsheet():
+    frame = pd.DataFrame({"class": ["=1+1"], "difference": [-0.5]})
+    assert classes_as_csv([frame]).splitlines() == ["class,difference", "'=1+1,-0.5"]
 
 
 def test_equations_without_a_solution_are_a_mistake(tmp_path):

@@ -13,11 +13,11 @@ from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.tables.evidence import with_best
-from runs.tables.judging import judge
+from runs.tables.judging import Tolerance, judge
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import Value, published_names, published_table
 from runs.tables.papers.recipe import recipe_of
-from runs.tables.table import STATUSES, Cell, Column, Row, SeedResult, Table, Tolerance
+from runs.tables.table import STATUSES, Cell, Column, Row, SeedResult, Table
 
 
 @pytest.mark.parametrize("name", published_names())

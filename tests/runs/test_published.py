@@ -55,7 +55,8 @@ def test_every_number_of_the_source_is_there_exactly_once():
         if table.work in APART:
             continue
         digits, _, beside = value.printed.lstrip("~").replace(" ± ", " (").rstrip(")").partition(" (")
-        place = (table.work, table.number, row.group, row.name, column.group, column.name, column.metric)
+        number = table.name.partition("/")[2]
+        place = (table.work, number, row.group, row.name, column.group, column.name, column.metric)
         found[(*place, digits, beside, column.unit, value.kind, value.printed.startswith("~"))] += 1
         assert value.value == float(digits)
         assert value.half_width == (float(beside) if beside else None)

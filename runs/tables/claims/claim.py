@@ -1,20 +1,20 @@
 """Claims of the papers: `runs/published/claims.yaml` states them, the other modules of this folder hold their tests."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from clustering.foundation.errors import unknown
 from runs.config.source import freeze
 from runs.tables.papers.published import Value, read_published
-from runs.tables.table import Cell, ClaimStatus, Finding, SeedResult, Table
+from runs.tables.table import Cell, ClaimStatus, Finding, Table
 
 File = TypeVar("File")
 Found = Iterator[tuple[ClaimStatus, str]]
 """Status and evidence."""
 Cells = Mapping[str, Mapping[str, Cell]]
-"""Cells of one data set, by metric and method."""
+"""Cells of one setting: by metric and method of a data set, or by column and strategy of a benchmark and network."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Claim:
         text: the statement.
         source: where it is made.
         methods: the methods, or strategies, that it compares.
-        test: called with the claim, the results of a setting and the options; yields a status and its evidence for
+        test: called with the claim, the `Results` of a setting and the options; yields a status and its evidence for
             each result that allows one (of few-shot claims with the column before them).
         datasets: the data sets that it is made for; empty for any.
         metric: the metric of the table that it is made for; empty for any.
@@ -48,25 +48,27 @@ class Claim:
         """What the test yields for the results of a setting."""
         return self.test(self, results, **self.options)
 
-    def is_about(self, dataset: str) -> bool:
-        return not self.datasets or dataset in self.datasets
-
     def is_asked(self, cells: Cells) -> bool:
-        """Whether cells of a data set have its methods and metric."""
-        return any({*self.methods} <= cells[metric].keys() for metric in cells if self.metric in ("", metric))
+        """Whether cells of a setting have its methods and metric, and its sampler and shots, with runs or without."""
+        samplers = [cell.few_shot.sampler for of in cells.values() for cell in of.values() if cell.few_shot]
+        return (
+            any({*self.methods} <= of.keys() for heading, of in cells.items() if self.metric in ("", heading))
+            and self.sampler in ("", *(sampler.plugin for sampler in samplers))
+            and {*self.shots} <= {sampler.options.get("shot") for sampler in samplers}
+        )
 
 
 @dataclass(frozen=True)
 class Results(Generic[File]):
-    """The filled cells of one data set.
+    """The filled cells of one setting.
 
     Attributes:
-        cells: by metric and method.
-        read: reads the file of a run, its trials or its path of weights; None where it is not whole.
+        cells: by metric and method, or by column and strategy.
+        read: reads the file of a run, such as its trials; None where it is not whole.
     """
 
     cells: Cells
-    read: Callable[[SeedResult], File | None]
+    read: Callable[[Any], File | None]
 
     def of(self, method: str) -> list[File]:
         """The files of the runs of a method, one for each seed."""
@@ -108,67 +110,53 @@ def published_claims(section: str, tests: Sequence[Callable[..., Iterator[Any]]]
 
 
 def check_claims(
-    claims: Iterable[Claim],
-    check: Callable[[Claim], Iterable[tuple[str, ClaimStatus, str]]],
-    is_asked: Callable[[Claim], bool],
+    claims: Sequence[Claim],
+    settings: Mapping[str, Cells],
+    read: Callable[[Any], Any],
+    place: Callable[[Sequence[str], str], str] = lambda column, name: name,
 ) -> list[Finding]:
-    """The findings of each claim; one that is not run, where the table asks for its methods but lacks the runs.
+    """The findings of each claim; one that is not run, where a setting has its methods but lacks the runs.
 
     Args:
-        check: yields setting, status and evidence of a claim.
-        is_asked: whether the table has the methods of a claim, with runs or without.
+        settings: the cells of each setting, with runs or without.
+        read: reads the file of a run, or of a cell; None where it is not whole.
+        place: the name of a setting in a finding, from what a test yields before the status, and the name.
     """
+    filled = {
+        name: Results({h: {method: c for method, c in of.items() if c.results} for h, of in cells.items()}, read)
+        for name, cells in settings.items()
+    }
     findings = []
     for claim in claims:
-        seen = [Finding(claim.text, claim.source, *result) for result in check(claim)]
-        if not seen and is_asked(claim):
+        about = [name for name in settings if not claim.datasets or name in claim.datasets]
+        seen = [
+            Finding(claim.text, claim.source, place(column, name), status, evidence)
+            for name in about
+            for *column, status, evidence in claim.check(filled[name])
+        ]
+        if not seen and any(claim.is_asked(settings[name]) for name in about):
             seen = [Finding(claim.text, claim.source, "", "not run", "")]
         findings += seen
     return findings
 
 
-def check_by_dataset(
-    table: Table,
-    claims: Iterable[Claim],
-    place: Callable[[Cell], tuple[str, str] | None],
-    read: Callable[[SeedResult], Any],
-) -> list[Finding]:
-    """`check_claims` on every data set of a table.
+def by_dataset(table: Table, place: Callable[[Cell], tuple[str, str] | None]) -> dict[str, Cells]:
+    """The cells of a table by data set, metric and method. A method that occurs with several settings is left out,
+    since a claim does not say which of them it is about.
 
     Args:
         place: the names of a cell's data set and method; None for a cell that no claim is about.
-        read: reads the file of a run; None where it is not whole.
     """
-    asked, filled = _by_dataset(table, place), _by_dataset(table, place, filled=True)
-
-    def check(claim: Claim) -> Iterator[tuple[str, ClaimStatus, str]]:
-        for name, cells in filled.items():
-            if claim.is_about(name):
-                yield from ((name, *found) for found in claim.check(Results(cells, read)))
-
-    def is_asked(claim: Claim) -> bool:
-        return any(claim.is_about(name) and claim.is_asked(cells) for name, cells in asked.items())
-
-    return check_claims(claims, check, is_asked)
-
-
-def _by_dataset(
-    table: Table, place: Callable[[Cell], tuple[str, str] | None], *, filled: bool = False
-) -> dict[str, dict[str, dict[str, Cell]]]:
-    """Cells by data set, metric and method. A method that occurs with several settings is left out, since a claim does
-    not say which of them it is about."""
-    by_dataset: dict[str, dict[str, dict[str, Cell]]] = {}
-    first: dict[tuple[str, str, str], Cell] = {}
+    found: dict[str, dict[str, dict[str, Cell]]] = {}
     several = set()
     for (_, column), cell in table.cells.items():
-        names = place(cell)
-        if names is None:
-            continue
-        (dataset, method), metric = names, column.metric
-        if first.setdefault((dataset, metric, method), cell).config != cell.config:
-            several.add((dataset, metric, method))
-        if cell.results or not filled:
-            by_dataset.setdefault(dataset, {}).setdefault(metric, {}).setdefault(method, cell)
-    for dataset, metric, method in several:
-        by_dataset.get(dataset, {}).get(metric, {}).pop(method, None)
-    return by_dataset
+        if names := place(cell):
+            of_metric = found.setdefault(names[0], {}).setdefault(column.metric, {})
+            known = of_metric.setdefault(names[1], cell)
+            if known.config != cell.config:
+                several.add((names[0], column.metric, names[1]))
+            if cell.results and not known.results:
+                of_metric[names[1]] = cell
+    for name, metric, method in several:
+        del found[name][metric][method]
+    return {name: dict(cells) for name, cells in found.items()}

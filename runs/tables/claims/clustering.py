@@ -2,20 +2,27 @@
 
 The papers selected each number by labels. A claim is therefore checked on what labels select, where the runs have it;
 the evidence adds the result without labels. A difference that two printed digits could not show is a tie.
+Claims of Zhang and Boykov about entropy clustering compare methods with the same starts start by start; in their paper
+seeds differ by up to seven points.
 """
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 
-from runs.config.configs import ClusterConfig
+from clustering.evaluation.protocol import ACCURACY
 from runs.stages.clustering.results import Trials
-from runs.tables.claims import entropy
-from runs.tables.claims.claim import Claim, Found, Results, check_by_dataset, published_claims
+from runs.tables.claims.claim import Claim, Found, Results, by_dataset, check_claims, published_claims
 from runs.tables.table import Cell, ClaimStatus, Finding, SeedResult, Table
 
 SHOWN = 0.005
 """Differences of NMI and accuracy below this are ties."""
+ORDERS = (0.1, 0.5, 1.0, 5.0, 1000.0)
+SURE = 2.0
+"""Standard errors of the mean difference beyond which it is not due to chance."""
+Accuracies = dict[int, float]
+"""Of starts, by random state."""
 SLK = ("slk_mean_shift", "slk_byproduct", "slk_means")
 
 
@@ -25,27 +32,26 @@ def check(table: Table, read: Callable[[SeedResult], Trials | None]) -> list[Fin
     Args:
         read: reads the trials of a run; None where they are not whole.
     """
-    return check_by_dataset(table, CLAIMS, _place, read)
+    return check_claims(CLAIMS, by_dataset(table, _place), read)
 
 
 def _place(cell: Cell) -> tuple[str, str] | None:
+    """Name of a cell's data set, with its variant and the number of known labels, and of its method, with the order of
+    its entropy."""
     config = cell.clustering
-    return (_name(config), _method(config)) if config is not None else None
-
-
-def _name(config: ClusterConfig) -> str:
-    """Name of a data set, with its variant and the number of known labels."""
-    options = config.dataset.options
+    if config is None:
+        return None
+    options, order = config.dataset.options, config.method.options.get("order", 1)
     classes = options.get("classes")
     variant = options.get("features") or (f"{classes} classes" if isinstance(classes, int) else "")
     labels = f", {config.labels} labels" if config.asked_labels() is not None else ""
-    return f"{config.dataset.name}{f' ({variant})' if variant else ''}{labels}"
+    method = of_order(order) if config.method.name == "migd" else config.method.name
+    return f"{config.dataset.name}{f' ({variant})' if variant else ''}{labels}", method
 
 
-def _method(config: ClusterConfig) -> str:
-    """Name of a method, with the order of its entropy."""
-    order = config.method.options.get("order", 1)
-    return entropy.of_order(order) if config.method.name == "migd" else config.method.name
+def of_order(order: float) -> str:
+    """Name of the method that maximises the information of Renyi's entropy of an order."""
+    return "migd" if order == 1 else f"migd, order {order:g}"
 
 
 def higher(claim: Claim, results: Results[Trials], margin: float = 0.0) -> Found:
@@ -105,5 +111,76 @@ def alike(claim: Claim, results: Results[Trials], within: float) -> Found:
         yield "holds" if spread <= within else "fails", f"NMI {evidence}"
 
 
-OF_ENTROPY = (entropy.above, entropy.rises_with_order, entropy.faster_solver, entropy.few_steps)
-CLAIMS = published_claims("clustering", (higher, faster, no_higher, few_updates, modes_are_points, alike, *OF_ENTROPY))
+def above(claim: Claim, results: Results[Trials], labels: bool = False) -> Found:
+    """Whether the first method has the higher accuracy, by the paired differences of starts and seeds.
+
+    Args:
+        labels: compare clusterings with known labels, on the points without; else clusterings without any labels.
+    """
+    names = claim.methods
+    ours, theirs = (_accuracies(results.of(name), labels=labels) for name in names)
+    compared = _paired(ours, theirs)
+    if compared is not None:
+        status, difference = compared
+        yield status, f"{names[0]} {_mean(ours):.3f}, {names[1]} {_mean(theirs):.3f}; {difference}"
+
+
+def rises_with_order(claim: Claim, results: Results[Trials]) -> Found:
+    """Whether the accuracy rises with the order of Renyi's entropy: from each order to the next, and from the least to
+    the greatest by more than chance."""
+    by_order = {order: _accuracies(results.of(of_order(order)), labels=False) for order in ORDERS}
+    known = {order: values for order, values in by_order.items() if values}
+    if len(known) < 2:
+        return
+    ends = _paired(known[max(known)], known[min(known)])
+    if ends is not None:
+        status, difference = ends
+        means = [_mean(values) for values in known.values()]
+        rises = all(before <= after for before, after in itertools.pairwise(means))
+        listed = ", ".join(f"{order:g}: {mean:.3f}" for order, mean in zip(known, means, strict=True))
+        yield "fails" if status == "holds" and not rises else status, f"{listed}; greatest over least {difference}"
+
+
+def faster_solver(claim: Claim, results: Results[Trials]) -> Found:
+    """Whether EM is faster than Newton's method, by the ratio of their seconds, which depend on the machine."""
+    em, newton = ([float(one.seconds[:, 2].mean()) for one in results.of(name)] for name in claim.methods)
+    if em and newton:
+        ratio = float(np.mean(newton) / np.mean(em))
+        yield "holds" if ratio > 1 else "fails", f"Newton's method takes {ratio:,.4g} times as long"
+
+
+def few_steps(claim: Claim, results: Results[Trials], most: int) -> Found:
+    """Whether a solver takes no more steps than are printed."""
+    counts = sorted({int(count) for one in results.of(*claim.methods) for count in one.iterations})
+    if counts:
+        yield "holds" if counts[-1] <= most else "fails", f"steps: {' or '.join(map(str, counts))}"
+
+
+def _paired(ours: Accuracies, theirs: Accuracies) -> tuple[ClaimStatus, str] | None:
+    """Whether the first are higher, over the starts that both have; None for fewer than two starts."""
+    pairs = np.array([ours[key] - theirs[key] for key in ours.keys() & theirs.keys()])
+    if len(pairs) < 2:
+        return None
+    mean, error = float(pairs.mean()), float(pairs.std(ddof=1) / len(pairs) ** 0.5)
+    status: ClaimStatus = "tie" if abs(mean) <= SURE * error else "holds" if mean > 0 else "fails"
+    return status, f"of the same {len(pairs)} starts {mean:+.3f} ± {SURE * error:.3f}"
+
+
+def _mean(values: Accuracies) -> float:
+    return float(np.mean(list(values.values())))
+
+
+def _accuracies(trials: list[Trials], *, labels: bool) -> Accuracies:
+    """Accuracies of the starts at the given setting: with labels, of clusters that the labels name; without, under the
+    best match of clusters and classes."""
+    name = ACCURACY if labels else "acc_hungarian"
+    pairs = itertools.chain.from_iterable(
+        zip(one.seeds[one.given], one.scores[name][one.given], strict=True)
+        for one in trials
+        if one.scores and (ACCURACY in one.scores) == labels
+    )
+    return {int(seed): float(accuracy) for seed, accuracy in pairs}
+
+
+TESTS = (higher, faster, no_higher, few_updates, modes_are_points, alike)
+CLAIMS = published_claims("clustering", (*TESTS, above, rises_with_order, faster_solver, few_steps))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from runs.stages.fair.results import Floats, TradeOff
-from runs.tables.claims.claim import Claim, Found, Results, check_by_dataset, published_claims
+from runs.tables.claims.claim import Claim, Found, Results, by_dataset, check_claims, published_claims
 from runs.tables.table import Cell, ClaimStatus, Finding, SeedResult, Table
 
 SHOWN = 0.005
@@ -29,7 +29,7 @@ def check(table: Table, read: Callable[[SeedResult], TradeOff | None]) -> list[F
     Args:
         read: reads the trade-off of a run; None where it is not whole.
     """
-    return check_by_dataset(table, CLAIMS, _place, read)
+    return check_claims(CLAIMS, by_dataset(table, _place), read)
 
 
 def _place(cell: Cell) -> tuple[str, str] | None:

@@ -7,8 +7,7 @@ set. Cells that become equal are merged.
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clustering.foundation.errors import InputError, unknown
@@ -16,50 +15,42 @@ from runs.config import groups
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import weights_name
 from runs.tables.judging import judge
-from runs.tables.keys import cell_key, differences, settings_of
-from runs.tables.papers.published import (
-    PublishedColumn,
-    PublishedRow,
-    PublishedTable,
-    Value,
-    causes,
-    errata,
-    published_table,
-)
+from runs.tables.keys import Config, cell_key, differences, settings_of
+from runs.tables.papers.published import PublishedColumn, PublishedRow, Value, causes, errata, published_table
 from runs.tables.papers.recipe import WEIGHT, Recipe, Settings, recipe_of
-from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
+from runs.tables.table import Cell, Column, Row, Table
 
 SMALL = "conv4"  # the network of a table on another benchmark
 SMALL_CLUSTERING = "small_cnn"  # the network of a table of clusterings on another data set, if the paper's has one
+NO_METHOD = "its method or data are not among those of transduce"
+QUOTED = "quoted from another paper; its method is not among those of transduce"
+SEVERAL = InputError(
+    "a cell takes one value of each key but the seed; make a table of your own (configs/experiment) to compare several"
+)
+Parse = Callable[[tuple[str, ...], tuple[tuple[str, str], ...]], "Sequence[Config] | InputError"]
 
 
 def judged(table: Table) -> Table:
-    """The table with the verdict of each cell that the paper prints, or that was run."""
+    """The table with the verdict of each cell that the paper prints, or that was run, and the cause of its difference,
+    if it is known."""
     printed = published_table(table.name.partition("@")[0])
     recipe = recipe_of(printed.name)
-    by_metric = {recipe.metric(column): column for column in printed.columns}  # if columns were renamed
-    by_column = {(column.name, recipe.metric(column)): column for column in printed.columns}
-    cells = {}
-    for (row, column), cell in table.cells.items():
-        tolerance = recipe.tolerated(by_column.get((column.name, column.metric), by_metric[column.metric]))
-        cells[row, column] = dataclasses.replace(cell, verdict=judge(cell, column, printed, tolerance))
-    return dataclasses.replace(table, cells=cells if "@" in table.name else _with_causes(cells, printed, recipe))
-
-
-def _with_causes(
-    cells: Mapping[tuple[Row, Column], Cell], printed: PublishedTable, recipe: Recipe
-) -> dict[tuple[Row, Column], Cell]:
-    """The cells with the causes of their differences, where these are known."""
     rows = {(row.group, row.name): row for row in printed.rows}
-    columns = {(column.group, column.name, recipe.metric(column)): column for column in printed.columns}
-    own = [cause for cause in causes().values() if any(place.table == printed.name for place in cause.where)]
-    found = dict(cells)
-    for (row, column), cell in cells.items():
-        if cell.verdict and cell.verdict.status in ("above", "below"):
-            place = rows[row.group, row.name], columns[column.group, column.name, column.metric]
+    columns: dict[Any, PublishedColumn] = {}  # on other data, columns are renamed
+    for column in printed.columns:
+        metric = recipe.metric(column)
+        columns |= dict.fromkeys((metric, (column.name, metric), (column.group, column.name, metric)), column)
+    own = [one for one in causes().values() if table.compares and printed.name in {place.table for place in one.where}]
+    cells = {}
+    for (row, heading), cell in table.cells.items():
+        of = columns.get((heading.name, heading.metric), columns[heading.metric])
+        verdict = judge(cell, heading, printed, recipe.tolerated(of))
+        if own and verdict.status in ("above", "below"):
+            place = rows[row.group, row.name], columns[heading.group, heading.name, heading.metric]
             cause = next((cause for cause in own if cause.holds(printed.name, *place)), None)
-            found[row, column] = dataclasses.replace(cell, verdict=dataclasses.replace(cell.verdict, cause=cause))
-    return found
+            verdict = dataclasses.replace(verdict, cause=cause)
+        cells[row, heading] = dataclasses.replace(cell, verdict=verdict)
+    return dataclasses.replace(table, cells=cells)
 
 
 def paper_table(name: str, settings: Sequence[str] = (), schema: type[Config] | None = None) -> Table:
@@ -73,45 +64,47 @@ def paper_table(name: str, settings: Sequence[str] = (), schema: type[Config] | 
     Raises:
         InputError: unknown table or benchmark, or a setting that fits no cell.
     """
-    name, at, variant = name.partition("@")
-    printed = published_table(name)
-    recipe = recipe_of(name)
+    full, (name, at, variant) = name, name.partition("@")
+    printed, recipe = published_table(name), recipe_of(name)
     if at and variant not in groups.names(recipe.data):
         raise unknown("dataset" if recipe.clusters else "benchmark", variant, groups.names(recipe.data))
-    parsed = _Parsed(schema or recipe.schema)
-    places = {
-        (row, column): _place(printed, recipe, i, j, variant, settings, parsed)
-        for i, row in enumerate(printed.rows)
-        for j, column in enumerate(printed.columns)
-        if (i, j) in printed.values or (i, j) in printed.missing
-    }
-    refused = [place.refusal for place in places.values() if place.refusal]
-    if refused and not any(place.configs for place in places.values()):
+
+    @functools.cache  # on another benchmark most cells of a table are equal
+    def parsed(typed: tuple[str, ...], under: tuple[tuple[str, str], ...]) -> Sequence[Config] | InputError:
+        try:
+            return parse(schema or recipe.schema, typed, dict(under))
+        except InputError as error:
+            return error
+
+    refused: list[InputError] = []
+    shown: dict[tuple[PublishedRow, PublishedColumn], tuple[Cell, Mapping[str, Config]]] = {}
+    for i, row in enumerate(printed.rows):
+        for j, column in enumerate(printed.columns):
+            if (i, j) in printed.values or (i, j) in printed.missing:
+                value = printed.values.get((i, j))
+                cell, found = _cell(recipe, row, column, value, variant, settings, parsed)
+                refused += [found] if isinstance(found, InputError) else []
+                configs = {} if isinstance(found, InputError) else {" ".join(one.arguments()): one for one in found}
+                if configs or (cell.published and not variant):
+                    shown[row, column] = cell, configs
+    every = {key: config for _, configs in shown.values() for key, config in configs.items()}
+    if refused and not every:
         raise refused[0]
-    shown = {place: made for place, made in places.items() if made.configs or (made.cell.published and not variant)}
-    rows, columns = _headings(shown, recipe, variant)
+    rows, columns = _headings({place: configs for place, (_, configs) in shown.items()}, recipe, variant)
     cells: dict[tuple[Row, Column], Cell] = {}
-    for (row, column), place in shown.items():
-        cells.setdefault((rows[row], columns[column]), place.cell)  # the first of cells that a variant makes equal
-    configs = {key: config for place in shown.values() for key, config in place.keys.items()}
-    elsewhere = f", on {variant}{_network(configs.values())}" if variant else ""
-    about = f"{printed.name}{elsewhere}: {printed.caption.rstrip('.')}"
+    for (row, column), (cell, _) in shown.items():
+        cells.setdefault((rows[row], columns[column]), cell)  # the first of cells that a variant makes equal
+    about = f"{name}{f', on {variant}' if variant else ''}"
+    if few_shot := [config for config in every.values() if variant and isinstance(config, EvaluateConfig)]:
+        about += f" with {next((weights_name(config) for config in few_shot if config.given), SMALL)}"
     cited = () if variant else tuple(errata()[mark] for mark in printed.errata)
-    full = f"{name}@{variant}" if variant else name
-    printed_columns = (columns[column] for column in printed.columns if column in columns)
-    order = tuple(dict.fromkeys(rows.values())), tuple(dict.fromkeys(printed_columns))
-    return Table(full, about, *order, cells, tuple(configs.values()), errata=cited)
-
-
-def _network(configs: Iterable[Config]) -> str:
-    """The network of few-shot configs on another benchmark, in words."""
-    few_shot = [config for config in configs if isinstance(config, EvaluateConfig)]
-    weights = next((weights_name(config) for config in few_shot if config.given), "")
-    return f" with {weights or SMALL}" if few_shot else ""
+    heads = tuple(dict.fromkeys(columns[column] for column in printed.columns if column in columns))
+    about = f"{about}: {printed.caption.rstrip('.')}"
+    return Table(full, about, tuple(dict.fromkeys(rows.values())), heads, cells, tuple(every.values()), errata=cited)
 
 
 def _headings(
-    places: "Mapping[tuple[PublishedRow, PublishedColumn], _Place]", recipe: Recipe, variant: str
+    places: Mapping[tuple[PublishedRow, PublishedColumn], Mapping[str, Config]], recipe: Recipe, variant: str
 ) -> tuple[dict[PublishedRow, Row], dict[PublishedColumn, Column]]:
     """The rows and columns that are shown.
 
@@ -120,73 +113,53 @@ def _headings(
     """
     by_row: dict[PublishedRow, set[Any]] = {}
     by_column: dict[PublishedColumn, set[Any]] = {}
-    for (row, column), place in places.items():
-        by_row.setdefault(row, set()).update((recipe.metric(column), key) for key in place.keys)
-        by_column.setdefault(column, set()).update(place.keys)
+    for (row, column), configs in places.items():
+        by_row.setdefault(row, set()).update((recipe.metric(column), key) for key in configs)
+        by_column.setdefault(column, set()).update(configs)
     renamed = variant if recipe.clusters else ""  # headings named after a data set get the name of this one
-    rows = {}
-    for row, configs in by_row.items():
-        same = all(configs == other for r, other in by_row.items() if r.name == row.name)
+    rows, columns = {}, {}
+    for row, own in by_row.items():
+        same = all(own == other for r, other in by_row.items() if r.name == row.name)
         moved = bool(renamed) and recipe.of_data(row, recipe.rows)
         name, note = (renamed, "") if moved else (row.name, row.note)  # notes are about the paper's data
         rows[row] = Row(name, "" if variant and same else row.group, row.kind or "", note)
-    columns = {}
-    for column, configs in by_column.items():
-        same = all(configs == other for c, other in by_column.items() if c.name == column.name)
-        group = f"{variant} {'' if same else column.group}".strip() if variant else column.group
+    for column, own in by_column.items():
+        same = all(own == other for c, other in by_column.items() if c.name == column.name)
+        name, group = column.name, column.group
         if renamed and recipe.of_data(column, recipe.columns):
-            apart = recipe.columns.get(column.group, {})  # a group may decide more than the data set
-            name, group = renamed, column.group if apart and "dataset" not in apart else ""
-        else:
-            name = column.name
+            apart = recipe.columns.get(group, {})  # a group may decide more than the data set
+            name, group = renamed, group if apart and "dataset" not in apart else ""
+        elif variant:
+            group = f"{variant} {'' if same else group}".strip()
         columns[column] = Column(name, group, recipe.metric(column), column.unit, column.better)
     return rows, columns
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A cell, with its config for every seed, or the error of a setting that was typed."""
-
-    cell: Cell
-    configs: tuple[Config, ...] = ()
-    refusal: InputError | None = None
-
-    @functools.cached_property
-    def keys(self) -> dict[str, Config]:
-        """The configs by their settings."""
-        return {" ".join(config.arguments()): config for config in self.configs}
-
-
-def _place(
-    printed: PublishedTable,
+def _cell(
     recipe: Recipe,
-    i: int,
-    j: int,
+    row: PublishedRow,
+    column: PublishedColumn,
+    value: Value | None,
     variant: str,
     settings: Sequence[str],
-    parsed: "_Parsed",
-) -> _Place:
-    row, column, value = printed.rows[i], printed.columns[j], printed.values.get((i, j))
+    parsed: Parse,
+) -> "tuple[Cell, Sequence[Config] | InputError]":
+    """A cell, with its config for every seed, or the error of a setting that was typed."""
     wanted = recipe.settings(row, column, elsewhere=bool(variant))
     if not variant and (why := recipe.cannot.get(row.name, {}).get(column.name)):
-        return _Place(Cell(None, why, published=value))
+        return Cell(None, why, published=value), ()
     if "strategy" not in wanted and "method" not in wanted:
-        return _Place(Cell(None, _no_method(value), published=value))
+        return Cell(None, QUOTED if value and value.kind == "quoted" else NO_METHOD, published=value), ()
     asked = _on(wanted, variant, recipe.data) if variant else wanted
-    key = "dataset" if recipe.clusters else "benchmark"
-    typed = [text for text in map(_of_data(recipe.data, key, asked.get(key, "")), settings) if text]
-    plain, configs = parsed((), asked), parsed(tuple(typed), asked)
+    chosen = asked.get("dataset" if recipe.clusters else "benchmark", "")
+    typed = _of_data(settings, recipe.data, "dataset" if recipe.clusters else "benchmark", chosen)
+    plain, configs = (parsed(given, tuple(asked.items())) for given in ((), typed))
     if isinstance(configs, InputError):
         if isinstance(plain, InputError):  # not because of what was typed
-            reason = str(plain).partition(";")[0].replace(f"experiment {printed.name}: ", "")
-            return _Place(Cell(None, reason, published=value))
-        return _Place(Cell(None, str(configs), published=value), refusal=configs)
+            return Cell(None, str(plain).partition(";")[0], published=value), ()
+        return Cell(None, str(configs), published=value), configs
     if len(set(map(cell_key, configs))) > 1:
-        several = InputError(
-            f"{printed.name}: a cell takes one value of each key but the seed; make a table of your own "
-            "(configs/experiment) to compare several"
-        )
-        return _Place(Cell(None, str(several), published=value), refusal=several)
+        return Cell(None, str(SEVERAL), published=value), SEVERAL
     differs = () if variant else recipe.differing(row, column)
     differs += tuple(f"{key}={text}, not {wanted[key]}" for key, text in asked.items() if wanted.get(key, text) != text)
     if isinstance(plain, InputError):  # the paper's own config cannot be made here
@@ -195,40 +168,13 @@ def _place(
     else:
         differs += differences(settings_of(configs[0]), settings_of(plain[0]))
     on_path = None if variant else recipe.on_path(row, column, configs[0])
-    scored = _in_words(on_path, recipe.metric(column)) if on_path else recipe.scoring(row, column)
-    needs = _needs(configs[0], "" if variant else recipe.needs)
-    cell = Cell(configs[0], needs, published=value, differs=differs, scored=scored, on_path=on_path)
-    return _Place(cell, tuple(configs))
-
-
-def _in_words(on_path: OnPath, metric: str) -> str:
-    """The printed point on a path in words, as far as it differs from the column."""
-    named = "" if on_path.metric == metric else on_path.metric.replace("_", " ")
-    at = "" if on_path.weight is None else f"weight {on_path.weight:g}"
-    return " at ".join(filter(None, (named, at)))
-
-
-class _Parsed:
-    """Parses settings into configs, each once: on another benchmark most cells of a table are equal."""
-
-    def __init__(self, schema: type[Config]) -> None:
-        self._schema = schema
-        self._known: dict[tuple[Any, ...], Sequence[Config] | InputError] = {}
-
-    def __call__(self, typed: tuple[str, ...], under: Settings) -> Sequence[Config] | InputError:
-        key = (typed, *under.items())
-        if key not in self._known:
-            try:
-                self._known[key] = parse(self._schema, typed, under)
-            except InputError as error:
-                self._known[key] = error
-        return self._known[key]
-
-
-def _no_method(value: Value | None) -> str:
-    if value is not None and value.kind == "quoted":
-        return "quoted from another paper; its method is not among those of transduce"
-    return "its method or data are not among those of transduce"
+    scored = recipe.scoring(row, column)
+    if on_path:
+        named = "" if on_path.metric == recipe.metric(column) else on_path.metric.replace("_", " ")
+        scored = " at ".join(filter(None, (named, "" if on_path.weight is None else f"weight {on_path.weight:g}")))
+    lacking = [*lacking_folders(configs[0]), *([recipe.needs] if recipe.needs and not variant else [])]
+    needs = f"needs {' and '.join(lacking)}" if lacking else ""
+    return Cell(configs[0], needs, published=value, differs=differs, scored=scored, on_path=on_path), configs
 
 
 def lacking_folders(config: Config) -> list[str]:
@@ -236,15 +182,7 @@ def lacking_folders(config: Config) -> list[str]:
     if isinstance(config, EvaluateConfig) and config.lacks_features:
         return ["features_root=FOLDER"]
     data = (config.benchmark, config.target) if isinstance(config, EvaluateConfig) else (config.dataset,)
-    return [
-        f"{choice.name}.root=FOLDER" for choice in data if "root" in choice.options and choice.options["root"] is None
-    ]
-
-
-def _needs(config: Config, besides: str) -> str:
-    """What a config lacks before it can be run: folders, and what the recipe says."""
-    lacking = [*lacking_folders(config), *filter(None, [besides])]
-    return f"needs {' and '.join(lacking)}" if lacking else ""
+    return [f"{choice.name}.root=FOLDER" for choice in data if choice.options.get("root", "") is None]
 
 
 def _on(wanted: Settings, benchmark: str, data: str) -> Settings:
@@ -258,15 +196,14 @@ def _on(wanted: Settings, benchmark: str, data: str) -> Settings:
     return kept | {"benchmark": benchmark, "backbone": SMALL}
 
 
-def _of_data(group: str, name: str, chosen: str) -> Any:
-    """A function that translates settings for the cells of a benchmark or data set: for those of mini, `mini.root=X` is
-    `benchmark.root=X`; for others it is dropped."""
-    known = set(groups.names(group))
-
-    def translate(setting: str) -> str:
+def _of_data(settings: Sequence[str], group: str, name: str, chosen: str) -> tuple[str, ...]:
+    """The settings for the cells of a benchmark or data set: for those of mini, `mini.root=X` is `benchmark.root=X`;
+    for others it is dropped."""
+    known, kept = groups.names(group), []
+    for setting in settings:
         first, dot, rest = setting.partition("=")[0].partition(".")
         if not dot or first not in known:
-            return setting
-        return f"{name}.{rest}={setting.partition('=')[2]}" if first == chosen else ""
-
-    return translate
+            kept.append(setting)
+        elif first == chosen:
+            kept.append(f"{name}.{rest}={setting.partition('=')[2]}")
+    return tuple(kept)

@@ -10,11 +10,13 @@ editors. Every error names the file and the row.
 import dataclasses
 import importlib.resources
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass as plain
 from dataclasses import field
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args
 
 import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -106,6 +108,7 @@ class PublishedRow:
         cite: the source that the work cites for it.
         note: a remark for the reader.
         column_groups: groups of columns in which it has cells; empty for all.
+        values: its numbers, one for each column that it has, digits as printed; None for a dash.
     """
 
     name: str
@@ -114,6 +117,7 @@ class PublishedRow:
     cite: str = ""
     note: str = ""
     column_groups: tuple[str, ...] = ()
+    values: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -182,60 +186,12 @@ class Cause:
         return f"cause of the difference: {self.cause.rstrip('.')} ({self.evidence})"
 
 
-@plain(frozen=True)
-class PublishedTable:
-    """One table of a work.
-
-    Attributes:
-        work: its short name, such as "thesis" or "slk_fewshot".
-        number: as printed, "4.1" or "II".
-        caption: what it shows, in our words.
-        columns, rows: in printed order.
-        values: (index of the row, index of the column) -> number.
-        missing: (index of the row, index of the column) -> what is printed instead of a number: "-", "N/A" or "".
-        errata: ids of the errata about it or its cells.
-        protocol: how the numbers were made, as far as the work says, by short keys.
-        interval: the numbers beside the values: half-widths of 95 % intervals, standard deviations, or none.
-        over: what the interval is taken over; None if the work does not say.
-        tasks: number of tasks behind a value, if there are any and the work says how many.
-        runs: number of runs behind a value, likewise.
-        remark: how the table was read from its source, if that was unclear.
-    """
-
-    work: str
-    number: str
-    caption: str
-    columns: tuple[PublishedColumn, ...]
-    rows: tuple[PublishedRow, ...]
-    values: Mapping[tuple[int, int], Value]
-    missing: Mapping[tuple[int, int], str]
-    errata: tuple[str, ...]
-    protocol: Mapping[str, str] = field(default_factory=dict)
-    interval: Literal["ci95", "std", "none"] = "none"
-    over: Literal["tasks", "runs"] | None = None
-    tasks: int | None = None
-    runs: int | None = None
-    remark: str = ""
-
-    @property
-    def name(self) -> str:
-        """Name for `transduce table`: "thesis/4.1"."""
-        return f"{self.work}/{self.number}"
-
-    @property
-    def kind(self) -> Literal["results", "description", "formulas"]:
-        """Results of methods, a description of data or definitions, or formulas without any number."""
-        if not self.values:
-            return "formulas"
-        return "results" if any(column.better for column in self.columns) else "description"
-
-
 @dataclass(frozen=True, config=STRICT)
 class PublishedFigure:
     """One figure of a work.
 
     Attributes:
-        work, number: as for tables.
+        work, number: its work, and its number as printed.
         data_like: whether it is drawn from data or an equation, so that it can be drawn again; else a sketch.
         shows: what it shows, in our words.
         axes: the axes and panels; "" for sketches.
@@ -256,13 +212,6 @@ class PublishedFigure:
 
 
 @dataclass(frozen=True, config=STRICT)
-class RowFile(PublishedRow):
-    """A row with its numbers, one for each column that it has, digits as printed; None for a dash."""
-
-    values: tuple[str | None, ...] = ()
-
-
-@dataclass(frozen=True, config=STRICT)
 class Correction:
     """Numbers that replace the printed ones of a row as targets (None keeps a printed one), the table that prints them,
     and the erratum that says why."""
@@ -276,11 +225,23 @@ class Correction:
 
 @dataclass(frozen=True, config=STRICT)
 class TableFile:
-    """The content of the file of a table; `PublishedTable` says what the fields mean."""
+    """The content of the file of a table.
+
+    Attributes:
+        caption: what it shows, in our words.
+        columns, rows: in printed order.
+        protocol: how the numbers were made, as far as the work says, by short keys.
+        interval: the numbers beside the values: half-widths of 95 % intervals, standard deviations, or none.
+        over: what the interval is taken over; None if the work does not say.
+        tasks: number of tasks behind a value, if there are any and the work says how many.
+        runs: number of runs behind a value, likewise.
+        remark: how the table was read from its source, if that was unclear.
+        corrected: targets that replace printed numbers.
+    """
 
     caption: Text
     columns: tuple[PublishedColumn, ...]
-    rows: tuple[RowFile, ...]
+    rows: tuple[PublishedRow, ...]
     protocol: Mapping[str, str] = field(default_factory=dict)
     interval: Literal["ci95", "std", "none"] = "none"
     over: Literal["tasks", "runs"] | None = None
@@ -290,7 +251,36 @@ class TableFile:
     corrected: tuple[Correction, ...] = ()
 
 
-PARTS: Mapping[str, Any] = {"rows": RowFile, "columns": PublishedColumn, "corrected": Correction, "where": Place}
+@plain(frozen=True, kw_only=True)
+class PublishedTable(TableFile):
+    """One table of a work.
+
+    Attributes:
+        name: for `transduce table`: "thesis/4.1", "slk_fewshot/II".
+        values: (index of the row, index of the column) -> number.
+        missing: (index of the row, index of the column) -> what is printed instead of a number: "-", "N/A" or "".
+        errata: ids of the errata about it or its cells.
+    """
+
+    name: str
+    values: Mapping[tuple[int, int], Value]
+    missing: Mapping[tuple[int, int], str]
+    errata: tuple[str, ...]
+
+    @property
+    def work(self) -> str:
+        """The short name of its work."""
+        return self.name.partition("/")[0]
+
+    @property
+    def kind(self) -> Literal["results", "description", "formulas"]:
+        """Results of methods, a description of data or definitions, or formulas without any number."""
+        if not self.values:
+            return "formulas"
+        return "results" if any(column.better for column in self.columns) else "description"
+
+
+PARTS: Mapping[str, Any] = {"rows": PublishedRow, "columns": PublishedColumn, "corrected": Correction, "where": Place}
 
 
 def works() -> dict[str, str]:
@@ -377,9 +367,11 @@ def build(kind: type[T], content: Any, where: str) -> T:
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
         wrong = error.errors()[0]
-    words, of, part = [where], content, kind
+    words: list[str] = [where]
+    of, part = content, cast("Any", kind)
     for key in wrong["loc"]:
-        of = of[key] if isinstance(of, Mapping | list | tuple) and (isinstance(key, int) or key in of) else of
+        with suppress(KeyError, TypeError):
+            of = of[key]
         if isinstance(key, int):
             name = of.get("name", of.get("row")) if isinstance(of, Mapping) else None
             words[-1] = f"{words[-1].removesuffix('s')} {key + 1}" + (f" ({name})" if name else "")
@@ -419,8 +411,10 @@ def table_from(name: str, content: Any, errata: Mapping[str, Erratum]) -> Publis
     file = f"runs/published/{name}.yaml"
     read = build(TableFile, content, file)
     columns = read.columns
-    _check_twice([(column.group, column.name, column.metric) for column in columns], f"{file}: column")
-    _check_twice([(row.group, row.name) for row in read.rows], f"{file}: row")
+    headings = [f"column {' '.join((one.group, one.name, one.metric)).strip()}" for one in columns]
+    headings += [f"row {' '.join((one.group, one.name)).strip()}" for one in read.rows]
+    if twice := [text for text, count in Counter(headings).items() if count > 1]:
+        raise InputError(f"{file}: {twice[0]} is there twice")
     places = [(erratum, place) for erratum in errata.values() for place in erratum.where if place.table == name]
     for erratum, place in places:
         _check_place(place, read.rows, columns, f"runs/published/errata.yaml, {erratum.id}")
@@ -441,19 +435,11 @@ def table_from(name: str, content: Any, errata: Mapping[str, Erratum]) -> Publis
             ids = tuple(erratum.id for erratum in own)
             values[r, c] = Value(number, text, half_width, kinds[0], note, ids, target=target)
     values |= dict(_corrected(read, values, errata, file))
-    rows = tuple(build(PublishedRow, _fields(row, PublishedRow), file) for row in read.rows)
-    work, number_of_table = name.split("/")
     cited = tuple(dict.fromkeys(erratum.id for erratum, _ in places))
-    own_fields = {"rows": rows, "values": values, "missing": missing, "errata": cited}
-    return PublishedTable(work, number_of_table, **(_fields(read, PublishedTable) | own_fields))
+    return PublishedTable(**vars(read), name=name, values=values, missing=missing, errata=cited)
 
 
-def _fields(of: Any, kind: Any) -> dict[str, Any]:
-    """The values of the fields that an object has in common with a class."""
-    return {item.name: getattr(of, item.name) for item in dataclasses.fields(kind) if hasattr(of, item.name)}
-
-
-def _by_column(row: RowFile, columns: Sequence[PublishedColumn], where: str) -> Iterator[tuple[int, str | None]]:
+def _by_column(row: PublishedRow, columns: Sequence[PublishedColumn], where: str) -> Iterator[tuple[int, str | None]]:
     """The numbers of a row, each with the index of its column."""
     groups = {column.group for column in columns}
     for group in row.column_groups:
@@ -482,8 +468,8 @@ def _corrected(
             if place not in values:
                 raise InputError(f"{where}: has no number in column {place[1] + 1} to be corrected")
             number, width = _number(text, read.interval, where)
-            target = {"corrected": number, "corrected_half_width": width, "corrected_source": entry.source}
-            yield place, dataclasses.replace(values[place], **target)
+            changed: dict[str, Any] = {"corrected": number, "corrected_half_width": width}
+            yield place, dataclasses.replace(values[place], corrected_source=entry.source, **changed)
 
 
 def _number(text: str, interval: str, where: str) -> tuple[float, float | None]:
@@ -511,9 +497,3 @@ def _check_place(place: Place, rows: Sequence[PublishedRow], columns: Sequence[P
                 raise InputError(f"{where}: {place.table}: {unknown(kind, name, right)}")
     if not any(place.holds(row, column) for row in rows for column in columns):
         raise InputError(f"{where}: {place.table}: no cell has that row and that column")
-
-
-def _check_twice(keys: Sequence[tuple[str, ...]], where: str) -> None:
-    for key in keys:
-        if keys.count(key) > 1:
-            raise InputError(f"{where} {' '.join(filter(None, key))} is there twice")

@@ -25,7 +25,6 @@ Later settings of a cell override earlier ones, in this order. A row without a s
 
 import dataclasses
 import functools
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import field
 from typing import Annotated, Any, cast
@@ -39,8 +38,10 @@ from runs.config.base import group_of
 from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConfig
 from runs.config.fair import METRICS
 from runs.config.yaml_files import read
+from runs.tables.judging import Tolerance
+from runs.tables.keys import Config
 from runs.tables.papers.published import STRICT, PublishedColumn, PublishedRow, PublishedTable, build, published_table
-from runs.tables.table import Config, OnPath, Tolerance
+from runs.tables.table import OnPath
 
 GROUP = "table"  # folder of configs/
 WEIGHT = "fairness_weight"
@@ -158,46 +159,35 @@ def recipe_of(name: str) -> Recipe:
 
 def _check_headings(recipe: Recipe, printed: PublishedTable) -> None:
     """Check that headings and metrics are those of the print, and that a compared point is on the path of its cell."""
-    metrics, names = {c.metric for c in printed.columns}, {c.name for c in printed.columns}
-    of_rows = {word for row in printed.rows for word in (row.group, row.name)}
-    of_columns = {word for column in printed.columns for word in (column.group, column.name)}
-    for part, known in (
-        ("columns", of_columns),
-        ("rows", of_rows),
-        ("scored", of_rows | metrics),
-        ("instead", of_rows | of_columns),
+    rows, names = {row.name: row for row in printed.rows}, {column.name for column in printed.columns}
+    metrics = {column.metric for column in printed.columns}
+    of_rows, of_columns = rows.keys() | {row.group for row in printed.rows}, names | {c.group for c in printed.columns}
+    for part, what, known in (
+        ("columns", "heading", of_columns),
+        ("rows", "heading", of_rows),
+        ("scored", "heading", of_rows | metrics),
+        ("instead", "heading", of_rows | of_columns),
+        ("metrics", "column or metric", metrics | names),
+        ("tolerance", "column or metric", metrics | names),
+        *((part, "row", rows.keys()) for part in ("at", "cells", "cannot")),
     ):
-        _check(part, "heading", getattr(recipe, part), known)
-    for part in ("metrics", "tolerance"):
-        _check(part, "column or metric", getattr(recipe, part), metrics | names)
+        _check(part, what, getattr(recipe, part), known)
     for part in ("at", "cells", "cannot"):
-        _check(part, "row", getattr(recipe, part), {row.name for row in printed.rows})
         for row, cells in getattr(recipe, part).items():
             _check(f"{part}: {row}", "column", cells, names)
     if recipe.verb and recipe.verb not in SCHEMAS:
         raise unknown("verb", recipe.verb, SCHEMAS)
     if recipe.at and recipe.verb != "fair":
         raise InputError("at: only fair clusterings have a path of weights; set verb: fair")
-    rows = {row.name: row for row in printed.rows}
-    for row, cells in recipe.at.items():
-        for heading, place in cells.items():
-            where, columns = f"at: {row}: {heading}", [c for c in printed.columns if c.name == heading]
-            shown = {recipe.metric(column) for column in columns}
-            _check(where, "key", place, shown | {WEIGHT})
-            _check(where, "metric", [place[name] for name in shown & place.keys()], METRICS)
-            if WEIGHT in place:
-                _check_weight(where, place[WEIGHT], recipe.settings(rows[row], columns[0]).get(WEIGHT, "null"))
-
-
-def _check_weight(where: str, text: str, path: str) -> None:
-    weight = overrides.values(WEIGHT, text)[0].value
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)):
-        raise InputError(f"{where}: {WEIGHT} must be a number, not {text}")
-    weights = overrides.values(WEIGHT, path)[0].value
-    if weights is None:
-        raise InputError(f"{where}: give the row or cell its weights, as {WEIGHT}: [0, {text}]")
-    if not any(math.isclose(weight, other) for other in weights):
-        raise InputError(f"{where}: {WEIGHT}={text} is not on the path of that cell, {path}")
+    for row, heading, place in ((row, *item) for row, cells in recipe.at.items() for item in cells.items()):
+        where, columns = f"at: {row}: {heading}", [column for column in printed.columns if column.name == heading]
+        shown = {recipe.metric(column) for column in columns}
+        _check(where, "key", place, shown | {WEIGHT})
+        _check(where, "metric", [place[name] for name in shown & place.keys()], METRICS)
+        path = recipe.settings(rows[row], columns[0]).get(WEIGHT, "null")
+        weight, weights = (overrides.values(WEIGHT, text)[0].value for text in (place.get(WEIGHT, "null"), path))
+        if WEIGHT in place and weight not in (weights or ()):
+            raise InputError(f"{where}: {WEIGHT}={place[WEIGHT]} is not on the path of that cell, {path}")
 
 
 def _check(where: str, what: str, words: Collection[str], right: Collection[str]) -> None:
