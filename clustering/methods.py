@@ -1,12 +1,15 @@
-"""Clustering methods by name, and their settable parameters. To add one, write a file with an estimator and add a line
-here.
+"""Clustering methods by name, their settable parameters, and what their fits accept. To add one, write a file with an
+estimator and add a line here.
 
 A method is an estimator with the scikit-learn interface: it takes parameters by name and sets `labels_`.
 """
 
+import ast
 import inspect
 from collections.abc import Collection, Mapping
 from typing import Any, get_type_hints
+
+from numpy.typing import ArrayLike
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import mismatch, validate_signature
@@ -18,8 +21,8 @@ METHODS = Plugins(
         "kmeans": "clustering.kmeans:KMeans",
         "kmodes": "clustering.kmodes:GaussianKModes",
         "seeded_kmeans": "clustering.seeded_kmeans:SeededKMeans",
-        "ncut": "clustering.ncut:Ncut",
-        "kernel_kmeans": "clustering.kernel_kmeans:KernelKMeans",
+        "ncut": "clustering.graph_partitions:Ncut",
+        "kernel_kmeans": "clustering.graph_partitions:KernelKMeans",
         "lk": "clustering.laplacian_kmodes:LaplacianKModes",
         "slk": "clustering.slk.estimator:SLK",
         "published_slk": "clustering.slk.published:PublishedSLK",
@@ -31,6 +34,12 @@ METHODS = Plugins(
 )
 DECIDED = ("n_clusters", "random_state", "device")
 """Parameters that are set for a run rather than by the method."""
+
+KNOWLEDGE = {  # parameter of fit: description, config key, methods that have it
+    "partial_labels": ("known labels", "labels", "slk_means or entropy"),
+    "must_link": ("known pairs", "links", "xsdc"),
+    "coarse_labels": ("coarse labels", "coarse", "xsdc"),
+}
 
 _WRITTEN = (type(None), bool, int, float, str, tuple, list)
 
@@ -49,33 +58,36 @@ def parameters(kind: Any, decided: Collection[str] = DECIDED) -> dict[str, Any]:
 def configured(kind: Any, values: Mapping[str, Any]) -> Any:
     """The estimator with these parameters, checked against their annotations if it has any.
 
-    A class whose `fit` requires more than the points is not a clusterer. A number, or a list of numbers, that was
-    parsed as text because the default is a word (such as "estimate") is converted back, unless the annotation requires
-    text.
+    A number, or a list of numbers, that was parsed as text because the default is a word (such as "estimate") is
+    converted back, unless the annotation requires text.
 
     Raises:
-        InputError: the class is not a clusterer, or a parameter is invalid; the message names it, its valid values and
-            its value.
+        InputError: the class is not a clusterer, whose `fit` requires only the points, or a parameter is invalid; the
+            message names it, its valid values and its value.
     """
-    arguments = _required_arguments(kind)
-    if arguments is None or len(arguments) > 1:
-        lacks = "has no fit" if arguments is None else f"fits {' and '.join(arguments)}"
-        raise InputError(f"{kind.__name__} {lacks}, but a clusterer needs a fit that requires only X")
+    of_fit = list(inspect.signature(kind.fit).parameters.values())[1:] if hasattr(kind, "fit") else []
+    required = [one.name for one in of_fit if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    if not of_fit or len(required) > 1:
+        raise InputError(f"{kind.__name__} is no clusterer, which needs a fit that requires only X")
     try:
         hints = get_type_hints(kind.__init__, include_extras=True)
     except NameError:  # annotations with names imported for type checkers only
         return kind(**values)
-    options = dict(values)
-    for name, value in values.items():
-        if not isinstance(value, str):
-            continue
-        if name not in hints or mismatch(value, hints[name]):
-            options[name] = _number(value)
-        elif value.startswith("[") and not mismatch((1.0,), hints[name]):
-            options[name] = _numbers(value)
-    built = kind(**options)
+    built = kind(**{name: _converted(value, hints.get(name)) for name, value in values.items()})
     validate_signature(built)
     return built
+
+
+def _converted(value: Any, hint: Any) -> Any:
+    """Text as the number or the list of numbers that it spells, where the annotation has these."""
+    if not isinstance(value, str) or (hint is not None and not value.startswith("[") and not mismatch(value, hint)):
+        return value
+    try:
+        parsed = ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        return value
+    parsed = tuple(parsed) if isinstance(parsed, list) else parsed
+    return value if hint is not None and mismatch(parsed, hint) else parsed
 
 
 def with_known(estimator: Any, **values: Any) -> Any:
@@ -84,27 +96,42 @@ def with_known(estimator: Any, **values: Any) -> Any:
     return estimator.set_params(**{name: value for name, value in values.items() if name in known})
 
 
-def _required_arguments(kind: Any) -> list[str] | None:
-    """First required argument of `fit` besides X; None if there is none."""
-    if not hasattr(kind, "fit"):
-        return None
-    _, *parameters = inspect.signature(kind.fit).parameters.values()
-    return [
-        parameter.name
-        for parameter in parameters
-        if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-    ]
+def check_takes(estimator: Any, parameter: str) -> None:
+    """Check that the `fit` of the estimator accepts a parameter of `KNOWLEDGE`.
+
+    Raises:
+        InputError: it does not.
+    """
+    if parameter not in inspect.signature(estimator.fit).parameters:
+        knowledge, key, others = KNOWLEDGE[parameter]
+        raise InputError(
+            f"{type(estimator).__name__} does not accept {knowledge}; remove {key}, or choose a method whose fit has "
+            f"{parameter}, such as {others}"
+        )
 
 
-def _number(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
+def fitted(
+    estimator: Any,
+    X: ArrayLike,
+    *,
+    graph: Any = None,
+    partial_labels: ArrayLike | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Any:
+    """The estimator, fitted to X (N, D).
 
+    Args:
+        estimator: any scikit-learn clusterer.
+        X: (N, D).
+        graph: graph for an estimator whose `fit` accepts one.
+        partial_labels: (N,) known clusters, -1 where unknown, for an estimator whose `fit` accepts them.
+        given: other arguments of `fit` by name.
 
-def _numbers(text: str) -> tuple[int | float | str, ...] | str:
-    numbers = tuple(_number(part.strip()) for part in text.strip("[]").split(","))
-    return text if any(isinstance(number, str) for number in numbers) else numbers
+    Raises:
+        InputError: labels are given, but the estimator does not accept them.
+    """
+    options = dict(given or {}) | ({"graph": graph} if "graph" in inspect.signature(estimator.fit).parameters else {})
+    if partial_labels is not None:
+        check_takes(estimator, "partial_labels")
+        options["partial_labels"] = partial_labels
+    return estimator.fit(X, **options)

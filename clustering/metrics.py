@@ -1,4 +1,4 @@
-"""Quality of a clustering: compared with true labels or other clusterings, and by its objective.
+"""Quality of a clustering: compared with true labels or other clusterings, and by its objective on a graph.
 
 Labels may be any values of numpy, torch or pandas; permutations of cluster numbers do not matter. All counts are exact.
 """
@@ -9,18 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from clustering.estimator_input import as_array, of_objects
 from clustering.foundation.errors import InputError
-from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import scipy_graph
 from clustering.graphs.sparse_graph import SparseGraph
-
-_DENSE = 1 << 20
-"""Largest number of entries of a table of counts that is stored densely to match classes and clusters."""
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike, *, average: Literal["geometric", "arithmetic"] = "geometric") -> float:
@@ -43,18 +38,8 @@ def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
 
     If there are more clusters than classes or vice versa, points in unmatched ones count as errors.
     """
-    truth, labels = _paired(truth, labels)
-    rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
-    if rows * columns <= _DENSE:
-        table = contingency(truth, labels)
-        return float(table[linear_sum_assignment(table, maximize=True)].sum() / len(truth))
-    # Every class may also be matched to a column of its own, for a reward of 1 instead of its count plus 1, because a
-    # sparse matching is of all rows, and must not have zeros.
-    counts = sparse.coo_array((np.ones(len(truth)), (truth, labels)), (rows, columns)).tocsr()
-    counts.data += 1
-    rewards = sparse.hstack([counts, sparse.eye_array(rows)], format="csr")
-    matched = rewards[min_weight_full_bipartite_matching(rewards, maximize=True)]
-    return float((matched.sum() - rows) / len(truth))
+    table = contingency(truth, labels)
+    return float(table[linear_sum_assignment(table, maximize=True)].sum() / table.sum())
 
 
 def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
@@ -64,88 +49,39 @@ def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
     return np.bincount(truth * columns + labels, minlength=rows * columns).reshape(rows, columns)
 
 
-def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) -> float:
-    """Mean silhouette (Rousseeuw 1987) of a sample of the points, computed within the sample, in [-1, 1].
-
-    NaN if the sample has a single cluster, or one cluster per point. Takes time quadratic in the size of the sample.
-
-    Args:
-        X: (N, D) points, or scipy sparse.
-        labels: (N,).
-        sample: maximum number of sampled points.
-        seed: seed of the sample.
-    """
-    labels, X = _numbered(labels), as_array(X)
-    X = X if sparse.issparse(X) else np.asarray(X)
-    if X.shape[0] != len(labels):
-        raise InputError(f"X has {X.shape[0]} rows, but there are {len(labels)} labels")
-    if sample < len(labels):
-        rows = np.sort(stream(seed, "silhouette").choice(len(labels), sample, replace=False))
-        X, labels = X[rows], labels[rows]
-    if not 2 <= len(np.unique(labels)) < len(labels):
-        return float("nan")
-    return float(silhouette_score(X, labels))
-
-
 class GraphObjectives(NamedTuple):
-    """Objectives of a partition of a graph, summed over clusters (thesis section 1.1); lower is better for all.
+    """Objectives of a partition of a graph, summed over clusters (thesis section 1.1); lower is better for both.
 
     S_k is the indicator of cluster k, and d are the row sums of W. A cluster without points or arcs contributes 0.
 
     Attributes:
-        association: -S_k^T W S_k.
-        min_cut: S_k^T W (1 - S_k).
-        average_cut: min_cut / |S_k|.
-        normalised_cut: min_cut / d^T S_k.
-        average_association: association / |S_k|.
-        self_balanced: min_cut + balance |S_k|^2.
-        modularity: association + (d^T S_k)^2 / sum d.
+        normalised_cut: S_k^T W (1 - S_k) / d^T S_k.
+        average_association: -S_k^T W S_k / |S_k|.
     """
 
-    association: float
-    min_cut: float
-    average_cut: float
     normalised_cut: float
     average_association: float
-    self_balanced: float
-    modularity: float
 
 
-def graph_objectives(labels: ArrayLike, W: Any, *, balance: float = 1.0) -> GraphObjectives:
-    """Compute all graph objectives, in time linear in the number of arcs.
+def graph_objectives(labels: ArrayLike, W: Any) -> GraphObjectives:
+    """Compute the objectives, in time linear in the number of arcs.
 
     Args:
         labels: (N,).
         W: weights >= 0 between N points: scipy sparse, an array, or a graph of `clustering.graphs.neighbours`. The
             diagonal counts, as it must for a kernel.
-        balance: weight of the sizes in `self_balanced`.
     """
     numbers = _numbered(labels)
-    weights = _matrix(W)
+    W = W.graph if isinstance(W, NeighbourGraph) else W
+    weights = sparse.coo_array(scipy_graph(W) if isinstance(W, SparseGraph) else W).astype(np.float64)
     if weights.shape != (len(numbers), len(numbers)):
         raise InputError(f"W has shape {weights.shape}, but there are {len(numbers)} labels")
-    clusters = int(numbers.max()) + 1
-    inside = numbers[weights.row] == numbers[weights.col]
-    numerators = np.ones(len(numbers)), weights.data * inside, weights.data
-    sizes, association, degree = (
-        np.asarray(np.bincount(places, weights=values, minlength=clusters), dtype=np.float64)
-        for places, values in zip((numbers, numbers[weights.row], numbers[weights.row]), numerators, strict=True)
-    )
-    cut = degree - association
-
-    def over(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> float:
-        present = denominator > 0
-        return float((numerator[present] / denominator[present]).sum())
-
-    return GraphObjectives(
-        association=-float(association.sum()),
-        min_cut=float(cut.sum()),
-        average_cut=over(cut, sizes),
-        normalised_cut=over(cut, degree),
-        average_association=-over(association, sizes),
-        self_balanced=float(cut.sum() + balance * np.square(sizes).sum()),
-        modularity=-float(association.sum()) + over(np.square(degree), np.full(clusters, degree.sum())),
-    )
+    sizes, of_arc = np.bincount(numbers), numbers[weights.row]
+    degree = np.bincount(of_arc, weights=weights.data, minlength=len(sizes))
+    inside = np.bincount(of_arc, weights=weights.data * (of_arc == numbers[weights.col]), minlength=len(sizes))
+    linked = degree > 0
+    cut = float(((degree - inside)[linked] / degree[linked]).sum())
+    return GraphObjectives(cut, -float((inside / sizes).sum()))
 
 
 def _numbered(labels: ArrayLike) -> NDArray[np.int64]:
@@ -170,11 +106,3 @@ def _paired(truth: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.int64], NDA
             f"there are {len(classes)} true labels but {len(clusters)} cluster labels; their numbers must agree"
         )
     return classes, clusters
-
-
-def _matrix(W: Any) -> sparse.coo_array:
-    if isinstance(W, NeighbourGraph):
-        W = W.graph
-    if isinstance(W, SparseGraph):
-        W = scipy_graph(W)
-    return sparse.coo_array(W).astype(np.float64)

@@ -78,10 +78,7 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 f"FairAssignment: rows must have one score per cluster, but there are {scores.shape[1]} for "
                 f"n_clusters={self.n_clusters}; change n_clusters, or use another method"
             )
-        if isinstance(self.prior, str) and self.prior != "balanced":
-            raise InputError(f"FairAssignment: prior must be 'balanced' or numbers, not {self.prior!r}")
-        proportions = np.ones(self.n_clusters) if isinstance(self.prior, str) else self.prior
-        prior = checked_prior(proportions, self.n_clusters).to(scores)
+        prior = checked_prior(self.prior, self.n_clusters).to(scores)
         log_p, weight = torch.log_softmax(scores, dim=1), self.fairness_weight
         if self.solver == "em":
             steps = em_steps(log_p, weight, prior, self.tolerance, self.max_iter)

@@ -1,4 +1,5 @@
-"""Known labels of some points, drawn from the classes of a data set or read from a user's file."""
+"""What is known of some points, drawn from the classes of a data set or read from a user's file: labels, and pairs that
+share a cluster or not."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.constraints import constraints
 from clustering.datasets.dataset import Dataset
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError, unknown
@@ -120,6 +122,66 @@ def drawn_coarse_labels(data: Dataset, names: Sequence[str], known: NDArray[np.b
     return np.where(chosen, inside.astype(np.int64), -1)
 
 
+class KnownLinks(NamedTuple):
+    """Known links.
+
+    Attributes:
+        must_link: (p, 2) row numbers of pairs in the same class.
+        cannot_link: (q, 2) row numbers of pairs in different classes.
+    """
+
+    must_link: NDArray[np.int64]
+    cannot_link: NDArray[np.int64]
+
+
+def drawn_links(labels: NDArray[Any], count: int, seed: int) -> KnownLinks:
+    """The true relations of `count` distinct random pairs.
+
+    Up to a quarter of all pairs, a smaller count gives a subset of a larger one.
+
+    Args:
+        labels: (N,) classes.
+        count: number of pairs, at most N (N - 1) / 2.
+        seed: seed of the draw.
+
+    Raises:
+        InputError: there are fewer pairs than `count`.
+    """
+    points = len(labels)
+    available = points * (points - 1) // 2
+    if count > available:
+        raise InputError(f"links={count}: {points:,} points have {available:,} pairs; set links to at most {available}")
+    if available <= 4 * count or available <= 100_000:
+        chosen = stream(seed, "known links").permutation(available)[:count]
+    else:  # draws few of many pairs without listing all
+        drawn = stream(seed, "known links").integers(available, size=4 * count)
+        _, first = np.unique(drawn, return_index=True)
+        chosen = drawn[np.sort(first)][:count]
+    # Pair number i (i - 1) / 2 + j consists of i and j < i.
+    larger = ((1 + np.sqrt(1 + 8 * chosen.astype(np.float64))) / 2).astype(np.int64)
+    larger -= larger * (larger - 1) // 2 > chosen  # corrects rounding up
+    larger += larger * (larger + 1) // 2 <= chosen
+    pairs = np.stack([chosen - larger * (larger - 1) // 2, larger], axis=1)
+    alike = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    return KnownLinks(pairs[alike], pairs[~alike])
+
+
+def with_implied_labels(known: KnownLabels, links: KnownLinks) -> KnownLabels:
+    """Known labels and links, with labels propagated to all points linked with labelled ones, directly or indirectly.
+
+    Raises:
+        InputError: links contradict labels or each other, or the labels of all points follow.
+    """
+    joined, separated = links
+    labels = constraints(len(known.labels), labels=known.labels, must_link=joined, cannot_link=separated).labels
+    if (labels >= 0).all():
+        raise InputError(
+            f"links={len(joined) + len(separated)}: the labels of all {len(labels):,} points follow from these and the "
+            f"{int(known.known.sum()):,} known ones, so there is none to cluster; set fewer links or labels"
+        )
+    return known._replace(labels=labels)
+
+
 def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
     """Read the labels of the points of a data set from a file (CSV, Parquet).
 
@@ -167,7 +229,10 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
 def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
     """The point of each line, and its label, empty if there is none; a blank line can be any point."""
     count, columns = _rows(data), {name.strip().lower(): name for name in file.names}
-    label = next((columns[name] for name in _LABEL if name in columns), None)
+
+    def column(names: Sequence[str]) -> list[str] | None:
+        return next((_texts(file.column(columns[name])) for name in names if name in columns), None)
+
     if len(columns) == 1:
         labels = _texts(file.column(file.names[0]))
         if len(labels) < count or any(labels[count:]):  # ignores blank lines at the end of a file
@@ -175,31 +240,22 @@ def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
                 f"{file.path}: one column with {len(labels):,} lines, for {count:,} points; required are {FORM}"
             )
         return list(range(count)), labels[:count]
-    if label is None:
-        raise InputError(f"{file.path}: has columns {', '.join(file.names)}, but no column label; required are {FORM}")
-    labels = _texts(file.column(label))
-    rows = next((columns[name] for name in _ROW if name in columns), None)
-    if rows is not None:
-        texts = _texts(file.column(rows))
-        return [
-            _place(file, row, text, count) if text or label else 0
-            for row, (text, label) in enumerate(zip(texts, labels, strict=True))
-        ], labels
-    name = next((columns[name] for name in _FILE if name in columns), None)
-    if name is None:
-        raise InputError(
-            f"{file.path}: has columns {', '.join(file.names)}, but no column row or file; required are {FORM}"
-        )
-    if not data.names:
-        raise InputError(f"{file.path}: column {name!r} names files, but these points are not files; use a column row")
-    numbers = {name: number for number, name in enumerate(data.names)}
+    given, rows, files = column(_LABEL), column(_ROW), column(_FILE)
+    points = rows if rows is not None else files
+    if given is None or points is None:
+        raise InputError(f"{file.path}: has columns {', '.join(file.names)}; required are {FORM}")
+    if rows is None and not data.names:
+        raise InputError(f"{file.path}: names files, but these points are not files; use a column row")
+    numbers = {name: place for place, name in enumerate(data.names if rows is None else map(str, range(1, count + 1)))}
     places = []
-    for number, (text, label) in enumerate(zip(_texts(file.column(name)), labels, strict=True)):
-        text = text.removeprefix("./")  # prefix against evaluation in spreadsheets
+    for line, (text, label) in enumerate(zip(points, given, strict=True)):
+        # "./" is a prefix against evaluation in spreadsheets; numbers with gaps are read as 1.0
+        text = text.removeprefix("./") if rows is None else text.removesuffix(".0")
         if text not in numbers and (text or label):
-            raise InputError(f"{file.path}: {file.place(number)}: {unknown('file', text, data.names)}")
+            wrong = unknown("file", text, data.names) if rows is None else f"row {text!r} is not one of 1..{count}"
+            raise InputError(f"{file.path}: {file.place(line)}: {wrong}")
         places.append(numbers.get(text, 0))
-    return places, labels
+    return places, given
 
 
 def _rows(data: Dataset) -> int:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_AT_ONCE = 1 << 22  # number of distances in a block
-
 
 @dataclass(frozen=True)
 class Trait:
@@ -92,24 +90,10 @@ def profiles(
             Trait(columns[j], float(inside[j]), float(outside[j]), float(difference[j]))
             for j in np.argsort(-np.abs(difference), kind="stable")
         )
-        near = _nearest(table, members, inside, together, typical)
-        results.append(Profile(int(cluster), int(count), float(count / points), traits, near))
+        distances = np.square((table[members] - inside) / together).sum(axis=1)
+        nearest = members[np.argsort(distances, kind="stable")[:typical]]
+        results.append(Profile(int(cluster), int(count), float(count / points), traits, tuple(nearest.tolist())))
     return sorted(results, key=lambda profile: -profile.rows)
-
-
-def _nearest(
-    values: NDArray[np.float64],
-    members: NDArray[np.intp],
-    centre: NDArray[np.float64],
-    unit: NDArray[np.float64],
-    count: int,
-) -> tuple[int, ...]:
-    """The members nearest to the centre; ties go to the first row."""
-    block = max(1, _AT_ONCE // values.shape[1])
-    distances = np.concatenate(
-        [np.square((values[members[i : i + block]] - centre) / unit).sum(axis=1) for i in range(0, len(members), block)]
-    )
-    return tuple(int(row) for row in members[np.argsort(distances, kind="stable")[:count]])
 
 
 def agreement(labels: NDArray[np.integer], others: Sequence[NDArray[np.integer]]) -> NDArray[np.float64]:

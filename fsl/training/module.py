@@ -1,6 +1,5 @@
 """Base training in the parts of Lightning: its module, its images, and the callback that shows its progress."""
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
@@ -158,7 +157,8 @@ class BaseClasses(lightning.LightningDataModule):
         trainer: Any = self.trainer
         count, limit = len(self.base) // self.batch_size, trainer.limit_train_batches
         batches = min(count, limit) if isinstance(limit, int) else int(count * limit)
-        return int(math.ceil(batches / trainer.accumulate_grad_batches))
+        accumulated: int = trainer.accumulate_grad_batches
+        return -(-batches // accumulated)
 
     def epoch(self) -> int:
         """The epoch of the next step. With workers, Lightning starts an epoch's iterator before it counts the epoch."""

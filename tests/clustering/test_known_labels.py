@@ -1,5 +1,6 @@
-"""Labels that are known of some points: drawn, and read from files in the forms in which people have them."""
+"""Labels and pairs that are known of some points: drawn, and read from files in the forms in which people have them."""
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset
-from clustering.evaluation.known_labels import drawn_coarse_labels, labels_of_some, read_labels
+from clustering.evaluation.known_labels import (
+    KnownLinks,
+    drawn_coarse_labels,
+    drawn_links,
+    labels_of_some,
+    read_labels,
+)
 from clustering.foundation.errors import InputError
 
 NAMES = ("cat", "dog", "owl")
@@ -108,8 +115,8 @@ def test_without_classes_the_labels_are_the_classes_and_numbers_are_names(tmp_pa
         ("row,label\nx,cat\n", "row 'x'"),
         ("row,label\n1,cat\n1,dog\n", "line 2 and line 3 .*'cat' and 'dog'"),
         ("row,label\n1,cot\n", "line 2: .*'cot'.*'cat'"),
-        ("row,kind\n1,cat\n", "row, kind, .*label"),
-        ("number1,label\n1,cat\n", "row or file"),
+        ("row,kind\n1,cat\n", "row, kind; .*label"),
+        ("number1,label\n1,cat\n", "number1, label; required .*row,label"),
         ("file,label\na/0.pn,cat\n", r"line 2: .*'a/0\.pn'"),
         ("label\ncat\ndog\n", "2 lines.*30 points"),
         ("label\n" + 30 * "cat\n", "every point"),
@@ -118,3 +125,26 @@ def test_without_classes_the_labels_are_the_classes_and_numbers_are_names(tmp_pa
 def test_files_that_cannot_be(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_labels(write(tmp_path, text), data(names=True))
+
+
+def as_set(links: KnownLinks) -> set[tuple[int, int]]:
+    return {(int(i), int(j)) for part in links for i, j in part}
+
+
+@given(labels=st.lists(st.integers(0, 2), min_size=1, max_size=12), seed=st.integers(0, 1000), share=st.floats(0, 1))
+def test_they_are_true_and_each_pair_comes_once(labels: list[int], seed: int, share: float) -> None:
+    classes, every = np.array(labels), len(labels) * (len(labels) - 1) // 2
+    count = round(share * every)
+    found = drawn_links(classes, count, seed)
+    assert len(found.must_link) + len(found.cannot_link) == count
+    assert len(as_set(found)) == count
+    assert all(i < j for i, j in as_set(found))
+    assert all(classes[i] == classes[j] for i, j in found.must_link)
+    assert all(classes[i] != classes[j] for i, j in found.cannot_link)
+    assert as_set(found) <= as_set(drawn_links(classes, every, seed))
+    assert as_set(drawn_links(classes, every, seed)) == set(combinations(range(len(labels)), 2))
+
+
+def test_more_than_there_are() -> None:
+    with pytest.raises(InputError, match=r"links=4: .*3 pairs"):
+        drawn_links(np.zeros(3), 4, 0)

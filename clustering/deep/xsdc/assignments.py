@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
-from sklearn.metrics import pairwise_distances_argmin
 from torch import Tensor
 
 from clustering.constraints import Constraints, Known
@@ -183,14 +182,6 @@ def deep_labels(
     count = int((values.cumsum(0) < _VARIANCE * values.sum()).sum()) + 1
     whitened = centred @ vectors[:, :count] / values[:count].clamp_min(1e-300).sqrt()
     return unit_kmeans(whitened.cpu().numpy(), clusters, generator, starts=starts)
-
-
-def nearest_labels(features: Array, known: Array, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n,) label of the nearest known point for each point: features (n, D), known points (m, D), labels (m,).
-
-    Ties go to the first known point. Distances are computed in blocks.
-    """
-    return np.asarray(labels[pairwise_distances_argmin(features, known)])
 
 
 def spectral_labels(equivalence: Array, clusters: int, generator: np.random.Generator) -> NDArray[np.int64]:

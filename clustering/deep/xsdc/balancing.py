@@ -8,7 +8,6 @@ Jones, Roulet and Harchaoui, eq. 5 with the coefficient 1 of <M, A> that their A
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,21 +15,6 @@ from torch import Tensor
 
 _SMALLEST_TEMPERATURE = 1e-12
 """Lower bound of the temperature: if all features are equal, A is 0 up to rounding."""
-
-
-class Balanced(NamedTuple):
-    """Result of `balance`.
-
-    Attributes:
-        equivalence: (…, n, n) M. Known entries are exact, and column sums are within the bounds; M is symmetric only at
-            convergence.
-        residual: (…) largest number of points by which a row sum violates the bounds.
-        temperature: (…) nu.
-    """
-
-    equivalence: Tensor
-    residual: Tensor
-    temperature: Tensor
 
 
 def balance(
@@ -43,7 +27,7 @@ def balance(
     temperature: float | None = None,
     reference: float | None = None,
     rounds: int = 10,
-) -> Balanced:
+) -> tuple[Tensor, Tensor]:
     """Balance a matrix, where known entries are not scaled but subtracted from the bounds of their row.
 
     This has the same fixed point as Algorithm 1 of the paper, and gets closer to it per round. Memory: a few n x n
@@ -60,6 +44,10 @@ def balance(
             no effect if low = high.
         rounds: number of rounds of scaling; 10 in the paper.
 
+    Returns:
+        (…, n, n) M, with exact known entries, and column sums within the bounds, symmetric only at convergence; and (…)
+        the largest number of points by which a row sum violates the bounds.
+
     Known entries must not exceed the bounds, see `clustering.constraints.size_bounds`.
     """
     A, points = dissimilarity.detach(), dissimilarity.shape[-1]
@@ -75,7 +63,7 @@ def balance(
     M = (_scaled_in_logarithms(logits, limits[0], limits[1], rounds) if M is None else M) + fixed
     sums = M.sum(-1)
     residual = torch.maximum(low - sums, sums - high).clamp_min(0).amax(-1)
-    return Balanced(M, residual, nu)
+    return M, residual
 
 
 def _median(values: Tensor) -> Tensor:

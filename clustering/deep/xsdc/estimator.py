@@ -37,6 +37,7 @@ from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
 from clustering.optimiser.simplex import project
+from clustering.starts import warn_of_empty
 
 _UNLABELLED_PENALTY = 0.1
 """Penalty if no labels determine one. With a small penalty the features follow the initial M."""
@@ -213,7 +214,6 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.network_.begin(inputs, stream(seed, "network"))
         deep = self._deep(points, seed)
         training = Reversal(self.network_, inputs, known, K, *bounds, self.rounds, assignment, copies, deep, seed)
-        training.check_sizes(self.batch_size)
         seeding_seconds = watch.lap()
         phases = self._phases(training)
         trained = train(
@@ -248,14 +248,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        empty = int((self.cluster_sizes_ == 0).sum())
-        if empty:
-            warnings.warn(
-                f"XSDC: {empty} of {K} clusters have no point (sizes {self.cluster_sizes_.tolist()}); try "
-                "another penalty, more labels, or bounds closer to the expected sizes",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        remedy = "another penalty, more labels, or bounds closer to the expected sizes"
+        warn_of_empty(int((self.cluster_sizes_ == 0).sum()), K, stacklevel=3, remedy=remedy)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -417,8 +411,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         features = normalised_features(raw, self._scale)
         self.penalty_ = self._penalty(training)
         if self._all_labelled(known):
-            fitted = final_classifier(features, known.labels, K, self.classifier, self.penalty_)
-            self.penalty_, self.classifier_ = fitted.penalty, fitted.classifier
+            chosen = final_classifier(features, known.labels, K, self.classifier, self.penalty_)
+            self.penalty_, self.classifier_ = chosen
         else:
             labels = torch.from_numpy(rounded_labels(training, features, self.penalty_, generator)).to(features.device)
             self.classifier_ = ridge(features, torch.nn.functional.one_hot(labels, K), self.penalty_)

@@ -1,15 +1,16 @@
 """The final ridge classifier of a training, and the labels of all points."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
-from clustering.deep.xsdc.assignments import nearest_labels, spectral_labels
+from clustering.deep.xsdc.assignments import spectral_labels
 from clustering.deep.xsdc.discriminative import PENALTIES, Ridge, best_penalty, left_out_error, lone_labels, ridge
 from clustering.deep.xsdc.training import Reversal
 
@@ -20,25 +21,13 @@ _ROUNDED = 2000
 square."""
 
 
-class Final(NamedTuple):
-    """The fitted classifier.
-
-    Attributes:
-        kind: "labelled", fitted to labelled points; "nearest", fitted to all points, where the others take the label of
-            the nearest labelled point (XSDC, Jones, Roulet and Harchaoui, section 5).
-        penalty: penalty of the regression.
-        classifier: ridge classifier of the features.
-    """
-
-    kind: Kind
-    penalty: float
-    classifier: Ridge
-
-
 def final_classifier(
     features: Tensor, labels: NDArray[np.int64], clusters: int, kind: Literal["auto"] | Kind, penalty: float
-) -> Final:
-    """Fit the ridge classifier of the given kind.
+) -> tuple[float, Ridge]:
+    """The penalty, and the ridge classifier of the features with it.
+
+    "labelled" is fitted to labelled points; "nearest" to all points, where the others take the label of the nearest
+    labelled point (XSDC, Jones, Roulet and Harchaoui, section 5).
 
     "auto" chooses the kind and the penalty (from `PENALTIES`) with the lowest leave-one-out mean squared error at the
     labelled points. Ties go to "labelled" and to the largest penalty. If some cluster has a single labelled point,
@@ -66,19 +55,21 @@ def final_classifier(
     if kind == "auto" and not len(others):
         penalty = best_penalty(points, targets)
     if kind == "labelled" or len(labelled) < 2 or not len(others):  # leave-one-out needs two labelled points
-        return Final("labelled", penalty, ridge(features[labelled], targets, penalty))
-    nearest = _two_nearest(features[others], features[labelled])
+        return penalty, ridge(features[labelled], targets, penalty)
+    search = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(features[labelled].cpu().numpy())
+    indices = search.kneighbors(features[others].cpu().numpy(), return_distance=False)
+    nearest = torch.from_numpy(indices).to(features.device)
     full = torch.cat([targets, targets[nearest[:, 0]]])
     if kind == "nearest":
-        return Final(kind, penalty, ridge(points, full, penalty))
+        return penalty, ridge(points, full, penalty)
     falling = PENALTIES.flip(0)
     labelled_only = left_out_error(features[labelled], targets, falling)
     both = nearest_left_out_error(points, full, nearest, falling)
     if float(labelled_only.min()) <= float(both.min()):
         penalty = float(falling[int(labelled_only.argmin())])
-        return Final("labelled", penalty, ridge(features[labelled], targets, penalty))
+        return penalty, ridge(features[labelled], targets, penalty)
     penalty = float(falling[int(both.argmin())])
-    return Final("nearest", penalty, ridge(points, full, penalty))
+    return penalty, ridge(points, full, penalty)
 
 
 def nearest_left_out_error(features: Tensor, targets: Tensor, nearest: Tensor, penalties: Tensor) -> Tensor:
@@ -118,13 +109,6 @@ def nearest_left_out_error(features: Tensor, targets: Tensor, nearest: Tensor, p
     return torch.stack(errors)
 
 
-def _two_nearest(features: Tensor, known: Tensor) -> Tensor:
-    """(n, 2) the nearest and second nearest of the known points (m, D) to each point (n, D), computed in blocks."""
-    search = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(known.cpu().numpy())
-    indices = search.kneighbors(features.cpu().numpy(), return_distance=False)
-    return torch.from_numpy(indices).to(features.device)
-
-
 def rounded_labels(
     training: Reversal, features: Tensor, penalty: float, generator: np.random.Generator
 ) -> NDArray[np.int64]:
@@ -148,4 +132,4 @@ def rounded_labels(
     named = known.labels[points] >= 0
     np.add.at(table, (assigned[named], known.labels[points][named]), 1)
     assigned = linear_sum_assignment(table, maximize=True)[1][assigned]
-    return nearest_labels(features.cpu().numpy(), sample.cpu().numpy(), assigned)
+    return np.asarray(assigned[pairwise_distances_argmin(features.cpu().numpy(), sample.cpu().numpy())])

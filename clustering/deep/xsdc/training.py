@@ -11,6 +11,7 @@ do not support; each network defines its own optimiser; and M depends on the who
 split between devices.
 """
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.metrics import pairwise_distances_argmin
 from torch import Tensor
 
 from clustering.constraints import Constraints
@@ -32,7 +34,6 @@ from clustering.deep.xsdc.assignments import (
     by_pseudo_labels,
     deep_labels,
     eigenvector_labels,
-    nearest_labels,
     spectral_labels,
 )
 from clustering.deep.xsdc.balancing import balance
@@ -51,8 +52,8 @@ from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Advance, Log, Observe
 from clustering.foundation.streams import stream
 
-RECIPE = 3
-"""Version of the training code, to be increased when a change leads to different weights."""
+RECIPE = 4
+"""Version of the training code, to be increased when a change leads to different weights or another state."""
 
 STATE = "last.ckpt"
 _KEEP = 20
@@ -73,19 +74,6 @@ Kind = Literal["supervised", "assigned"]
 
 _BLOCK = 1024
 """Number of inputs whose features are computed at a time."""
-
-
-class Diverged(InputError):
-    """Values became infinite or NaN in training; the network keeps its parameters from before the failed step.
-
-    Attributes:
-        step: number of the failed step, counted from 1.
-        what: name of the values that are not finite.
-    """
-
-    def __init__(self, step: int, what: str, kept: str = "") -> None:
-        super().__init__(f"training diverged: {what} not finite at step {step}{kept}; lower the step size")
-        self.step, self.what = step, what
 
 
 class BatchStep(NamedTuple):
@@ -169,9 +157,10 @@ class Reversal:
         copies."""
         if kind == "supervised":
             for number, points in enumerate(islice(labelled_points(self.known.labels, size, generator), done, None)):
-                features = self._features(self._of(points), done + number + 1)
+                where = f"supervised step {done + number + 1}"
+                features = self._features(self._of(points), where)
                 value = ridge_objective(features, self.targets(points), penalty)
-                self._move(value, optimizer, done + number + 1)
+                _move(value, optimizer, where)
                 yield BatchStep(float(value.detach()), 0.0, points, features.detach())
             return
         for number, drawing in enumerate(islice(self.batches(size, generator), done, None), start=done + 1):
@@ -182,12 +171,13 @@ class Reversal:
             batch, others = drawing.copied(self._times), self._of(drawing.others)
             # Each part is divided by its own mean norm, as in the authors' code.
             parts = [self._of(batch.known), others if self.copies is None else self.copies.of(others, number)]
-            features = torch.cat([self._features(part, number) for part in parts if len(part)])
+            where = f"step {number} on all points"
+            features = torch.cat([self._features(part, where) for part in parts if len(part)])
             labels = None if self.deep is None else self.deep.labels
             equivalence, residual = self.equivalence(features, batch.points, penalty, labels)
             value = discriminative_objective(features, equivalence, penalty)
             gap = eigengap(features.detach(), penalty, self.clusters)
-            self._move(value, optimizer, number)
+            _move(value, optimizer, where)
             yield BatchStep(float(value.detach()), residual, batch.points, features.detach(), equivalence, gap)
 
     def batches(self, size: int, generator: np.random.Generator) -> Iterator[Batch]:
@@ -225,28 +215,13 @@ class Reversal:
         if bool(fully_known.any()):
             low = min(low, float(sums[fully_known].min()))
         A, reference = dissimilarity(features, penalty), 1 / self.clusters
-        balanced = balance(A, known.mask, known.values, low, high, rounds=self.rounds, reference=reference)
-        return balanced.equivalence, float(balanced.residual)
+        M, residual = balance(A, known.mask, known.values, low, high, rounds=self.rounds, reference=reference)
+        return M, float(residual)
 
     def loss(self, points: NDArray[np.int64], penalty: float) -> float:
         """F of these points for their M, without a step."""
         features = self.features(self._of(points))
         return float(discriminative_objective(features, self.equivalence(features, points, penalty)[0], penalty))
-
-    def check_sizes(self, size: int) -> None:
-        """Check before training that the maximum cluster size in a batch is at least the number of copies of a point.
-
-        Raises:
-            InputError: the maximum cluster size is smaller.
-        """
-        if self.assignment != "balancing" or not len(self.others):
-            return
-        count = len(next(self.batches(size, np.random.default_rng(0))).copied(self._times).points)
-        if self._times > self.max_share * count + 1e-9 * count:
-            raise InputError(
-                f"max_share allows {self.max_share * count:g} points per cluster in a batch of {count}, fewer than the "
-                f"{self._times} copies of a point; raise batch_size or max_share"
-            )
 
     def features(self, inputs: Tensor, scale: Tensor | None = None) -> Tensor:
         """(n, D) features of inputs (n, …) without gradients, normalised by `scale` or by their own mean norm."""
@@ -266,35 +241,41 @@ class Reversal:
         """(n, …) inputs of points."""
         return self.inputs[torch.from_numpy(points).to(self.inputs.device)]
 
-    def _features(self, inputs: Tensor, number: int) -> Tensor:
+    def _features(self, inputs: Tensor, where: str) -> Tensor:
         features = normalised_features(self.network(inputs))
         if not bool(features.isfinite().all()):
-            raise Diverged(number, "features")
+            raise _diverged("features are", where)
         return features
 
-    def _move(self, value: Tensor, optimizer: torch.optim.Optimizer, number: int) -> None:
-        """Take one step of the optimiser. If the loss, gradients or new parameters are not finite, the network keeps
-        its parameters.
 
-        Raises:
-            Diverged: the loss, gradients or new parameters are not finite.
-        """
-        moved = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        optimizer.zero_grad(set_to_none=True)
-        value.backward()  # type: ignore[no-untyped-call]
-        if not _finite([value, *(parameter.grad for parameter in moved if parameter.grad is not None)]):
-            raise Diverged(number, "the loss or its gradient")
-        before = [parameter.detach().clone() for parameter in moved]
-        optimizer.step()
-        if not _finite(moved):
-            with torch.no_grad():
-                for parameter, old in zip(moved, before, strict=True):
-                    parameter.copy_(old)
-            raise Diverged(number, "weights")
+def _move(value: Tensor, optimizer: torch.optim.Optimizer, where: str) -> None:
+    """Take one step of the optimiser.
+
+    Raises:
+        InputError: the loss, gradients or new parameters are not finite; the network keeps its parameters.
+    """
+    moved = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    optimizer.zero_grad(set_to_none=True)
+    value.backward()  # type: ignore[no-untyped-call]
+    if not _finite([value, *(parameter.grad for parameter in moved if parameter.grad is not None)]):
+        raise _diverged("the loss or its gradient is", where)
+    before = [parameter.detach().clone() for parameter in moved]
+    optimizer.step()
+    if not _finite(moved):
+        with torch.no_grad():
+            for parameter, old in zip(moved, before, strict=True):
+                parameter.copy_(old)
+        raise _diverged("weights are", where)
 
 
 def _finite(tensors: list[Tensor]) -> bool:
     return bool(torch.stack([tensor.detach().isfinite().all() for tensor in tensors]).all())
+
+
+def _diverged(quantity: str, where: str) -> InputError:
+    return InputError(
+        f"training diverged: {quantity} not finite at {where} (the last saved state is kept); lower the step size"
+    )
 
 
 class Phase(NamedTuple):
@@ -357,7 +338,7 @@ def train(
     Args:
         training: points and network, whose parameters have been initialised.
         phases: phases in order.
-        penalty: the ridge penalty, or a function that returns the penalty at the start of each phase.
+        penalty: the ridge penalty, or a function that returns it at the start of each phase.
         decay: weight decay of the network's optimiser.
         batch_size: half of the maximum number of points in a batch; see `clustering.deep.xsdc.batches`.
         seed: seed of the batches.
@@ -370,28 +351,30 @@ def train(
         advance: counts steps, including those completed before the training resumed.
 
     Raises:
-        InputError: the state belongs to another training, a step size or decay is too large, or values are no longer
-            finite (the message names the step); the last state is kept.
+        InputError: the state belongs to another training, or a step size is too large, so that values are no longer
+            finite (the message names the step).
 
     Warns:
         UserWarning: the state is damaged, so the training starts from the beginning.
     """
     network = training.network
-    identity = "" if folder is None else _identity(training, phases, penalty, decay, batch_size, seed)
+    identity = (
+        ""
+        if folder is None
+        else _identity(training, (tuple(phases), "chosen" if callable(penalty) else penalty, decay, batch_size, seed))
+    )
     state = None if folder is None else resumable(folder / STATE, identity, warnings.warn)
     trace: list[tuple[float, ...]] = [] if state is None else [tuple(row) for row in state["trace"].tolist()]
-    resumed_at = len(trace)
+    resumed_at, before = len(trace), 0
     if state is not None:
         network.load_state_dict(state["network"])
-    if state is not None and training.deep is not None and state["labels"] is not None:
-        training.deep.labels = state["labels"].numpy()
-    if advance is not None and resumed_at:
-        advance(resumed_at)
-    before, kept = 0, resumed_at
+        if training.deep is not None and state["labels"] is not None:
+            training.deep.labels = state["labels"].numpy()
+        if advance is not None:
+            advance(resumed_at)
     start = _copied(network) if state is None else state["start"]
     for number, phase in enumerate(phases):
-        completed = min(max(resumed_at - before, 0), phase.steps)
-        last = before + phase.steps
+        completed, last = max(resumed_at - before, 0), before + phase.steps
         if completed < phase.steps:
             start = start if completed else _copied(network)
             optimizer = network.optimizer(phase.step_size, decay)
@@ -406,18 +389,14 @@ def train(
             while len(trace) < last:
                 for group, size in zip(optimizer.param_groups, sizes, strict=True):
                     group["lr"] = size * phase.size(len(trace) - before)
-                try:
-                    step = next(steps)
-                except Diverged as error:
-                    at = f"; the state of step {kept} is kept in {folder}" if folder is not None and kept else ""
-                    raise Diverged(before + error.step, error.what, at) from error
+                step = next(steps)
                 trace.append((step.objective, step.residual, step.eigengap))
                 if advance is not None:
                     advance(1, loss=step.objective)
                 if log is not None and (len(trace) % _WATCH == 0 or len(trace) == last):
                     log.metrics(_seen(training, step, observe, stream(seed, "curves", len(trace))), len(trace))
                 if folder is not None and (len(trace) % _KEEP == 0 or len(trace) == last):
-                    kept, labels = len(trace), None if training.deep is None else training.deep.labels
+                    labels = None if training.deep is None else training.deep.labels
                     state = {
                         "identity": identity,
                         "network": network.state_dict(),
@@ -490,34 +469,20 @@ def _clusters(training: Reversal, step: BatchStep, M: Tensor, generator: np.rand
     others = known < 0
     if len(np.unique(known[~others])) == training.clusters:
         features = step.features.cpu().numpy()
-        clusters[step.points[others]] = nearest_labels(features[others], features[~others], known[~others])
+        nearest = pairwise_distances_argmin(features[others], features[~others])
+        clusters[step.points[others]] = known[~others][nearest]
     elif len(M) >= training.clusters:
         clusters[step.points[others]] = spectral_labels(M.cpu().numpy(), training.clusters, generator)[others]
     return clusters
 
 
-def _identity(
-    training: Reversal, phases: Sequence[Phase], penalty: object, decay: float, batch_size: int, seed: int
-) -> str:
+def _identity(training: Reversal, settings: tuple[object, ...]) -> str:
     """Fingerprint of everything that determines the weights: the initial network, points, labels and links, and
-    phases."""
-    known = training.known
-    settings = (
-        RECIPE,
-        training.clusters,
-        training.min_share,
-        training.max_share,
-        training.rounds,
-        training.assignment,
-        training.copies,
-        training.deep,
-        training.seed,
-        "chosen" if callable(penalty) else penalty,
-        decay,
-        batch_size,
-    )
+    settings."""
+    known, own = training.known, [field.name for field in dataclasses.fields(training)]
+    of_training = {name: getattr(training, name) for name in own if name not in ("network", "inputs", "known")}
     arrays = [known.groups, known.labels, known.apart.indptr, known.apart.indices, known.coarse]
     tensors = [training.inputs, *training.network.state_dict().values()]
     arrays += [tensor.detach().cpu().contiguous().numpy() for tensor in tensors]
     stored = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays if array.size]
-    return fingerprint(repr(training.network), repr(settings), repr(tuple(phases)), seed, *stored)
+    return fingerprint(RECIPE, repr(training.network), repr(of_training), repr(settings), *stored)

@@ -59,7 +59,7 @@ class ClusteringStage(PointsStage):
     def known(self, data: "Dataset", progress: Progress = quiet) -> Known:
         """Return what is told to the method, and the number of clusters; raises InputError if the method does not take
         it, or it does not fit the points."""
-        from clustering.sweeps import check_takes
+        from clustering.methods import check_takes
 
         config, method = self.config, self.config.method.build()
         given = known_of(config, data)

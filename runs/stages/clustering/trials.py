@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clustering.datasets.dataset import Dataset
-    from clustering.evaluation.known_labels import KnownLabels
-    from clustering.evaluation.known_links import KnownLinks
+    from clustering.evaluation.known_labels import KnownLabels, KnownLinks
     from runs.stages.clustering.shared_graphs import SharedGraphs
 
 
@@ -44,8 +43,7 @@ class Known(NamedTuple):
 
 def known_of(config: ClusterConfig, data: "Dataset") -> Known:
     """Return what a config tells its method of points; raises InputError if the points cannot give it."""
-    from clustering.evaluation.known_labels import drawn_coarse_labels
-    from clustering.evaluation.known_links import drawn_links, with_implied_labels
+    from clustering.evaluation.known_labels import drawn_coarse_labels, drawn_links, with_implied_labels
 
     labels, links, coarse = known_labels(config, data), None, None
     if config.links is not None:
@@ -107,7 +105,7 @@ def fit_all(
     from sklearn.base import clone
     from sklearn.exceptions import ConvergenceWarning
 
-    from clustering.sweeps import fitted
+    from clustering.methods import fitted
 
     estimator = with_known(told(config), n_clusters=known.clusters, device=config.device.partition(":")[0])
     options = dict(given or {}) | (known.links._asdict() if known.links else {})

@@ -1,5 +1,7 @@
 """The classifier at the end: leave-one-out errors in closed form against fits without each point, and the choice."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.deep.xsdc.assignments import nearest_labels
 from clustering.deep.xsdc.discriminative import ridge
 from clustering.deep.xsdc.final_classifier import final_classifier, nearest_left_out_error
 
@@ -32,7 +33,7 @@ def test_the_error_at_points_left_out_is_that_of_fits_without_them(
     expected = []
     for left in range(labelled):
         kept = np.delete(np.arange(labelled), left)
-        found = nearest_labels(values[labelled:], values[kept], labels[kept])
+        found = labels[kept][np.square(values[labelled:, None] - values[kept]).sum(-1).argmin(axis=1)]
         rows = np.concatenate([values[kept], values[labelled:]])
         targets = torch.from_numpy(one_hot[np.concatenate([labels[kept], found])])
         weight = penalty * (labelled + others) / len(rows)
@@ -52,11 +53,12 @@ def test_nearest_points_where_labels_are_few_and_labelled_ones_where_clusters_ov
     generator = np.random.default_rng(0)
     classes = np.arange(600) % 3
     apart = np.eye(3, 20)[classes] + 0.1 * generator.normal(size=(600, 20))
-    few = final_classifier(torch.from_numpy(apart), np.where(np.arange(600) < 6, classes, -1), 3, "auto", 0.1)
-    assert few.kind == "nearest"
     mixed = np.eye(3, 4)[classes] + 1.0 * generator.normal(size=(600, 4))
-    many = final_classifier(torch.from_numpy(mixed), np.where(np.arange(600) < 200, classes, -1), 3, "auto", 0.1)
-    assert many.kind == "labelled"
-    alone = final_classifier(torch.from_numpy(mixed[:200]), classes[:200], 3, "auto", 0.1)
-    assert alone.penalty == many.penalty
-    assert torch.equal(alone.classifier.weights, many.classifier.weights)
+    cases: list[tuple[Any, int, Any]] = [(apart, 6, "nearest"), (mixed, 200, "labelled")]
+    for values, known, kind in cases:
+        points, labels = torch.from_numpy(values), np.where(np.arange(600) < known, classes, -1)
+        penalty, chosen = final_classifier(points, labels, 3, "auto", 0.1)
+        torch.testing.assert_close(chosen, final_classifier(points, labels, 3, kind, penalty)[1])
+    penalty_alone, alone = final_classifier(points[:200], classes[:200], 3, "auto", 0.1)
+    assert penalty_alone == penalty
+    torch.testing.assert_close(alone.weights, chosen.weights)
