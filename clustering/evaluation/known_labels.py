@@ -263,17 +263,6 @@ def _rows(data: Dataset) -> int:
     return int(data.values.shape[0]) if data.kept is None else len(data.kept)
 
 
-def _place(file: TableFile, row: int, text: str, count: int) -> int:
-    """The point given by a row number of the file, counted from 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not (number.is_integer() and 1 <= number <= count):
-        raise InputError(f"{file.path}: {file.place(row)}: row {text!r} is not one of 1..{count}")
-    return int(number) - 1
-
-
 def _texts(column: "pd.Series[Any]") -> list[str]:
     """The cells of a column as text; 3.0 becomes 3, because gaps turn integers into floats."""
     texts = []
