@@ -30,7 +30,6 @@ KINDS = {
 }
 INTERVALS = {"ci95": "± of the paper: 95 % intervals", "std": "in brackets: standard deviations"}
 LEGEND = {
-    "corrected target": "replaces the printed number; from SOURCE",
     "shipped": "the result of the runs that the project ships, scored as in the paper",
     "here": "the result of the runs in this record; difference: here minus the target",
     "bold": "significantly better, task by task, than every other cell of its column",
@@ -310,8 +309,8 @@ def _legend(table: Table) -> list[str]:
     found += [f"{kind}: {text}" for kind, text in KINDS.items() if kind in {value.kind for value in printed}]
     sources = {value.corrected_source for value in printed if value.corrected is not None}
     labels = {line.label for line in lines(table)} | ({"bold"} if any(cell.best for cell in cells) else set())
-    found += [f"{label}: {text}" for label, text in LEGEND.items() if label in labels]
-    found = [text.replace("SOURCE", " and ".join(sorted(sources))) for text in found]
+    target = f"replaces the printed number; from {' and '.join(sorted(sources))}"
+    found += [f"{label}: {text}" for label, text in {"corrected target": target, **LEGEND}.items() if label in labels]
     scorings: dict[str, list[Row]] = {}
     for (row, column), cell in table.cells.items():
         if scored(cell, column):
