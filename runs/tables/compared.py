@@ -111,20 +111,9 @@ def verdict(difference: Difference) -> str:
 
 
 def markdown(comparisons: Sequence[Comparison]) -> str:
-    """A table of differences to the reference for each setting; of three or more strategies, also one of all pairs."""
-    parts = []
-    for comparison in comparisons:
-        parts += [f"{title(comparison)}.", markdown_table(rows(comparison), right=RIGHT)]
-        names = comparison.setting.strategies
-        if len(names) > 2:
-            cells: dict[str, dict[str, str]] = {name: {"": name} for name in names}
-            for first, second, points, sure in pairs(comparison)[
-                ["strategy", "reference", "difference", "excludes_zero"]
-            ].itertuples(index=False):
-                cells[first][second] = f"**{100 * points:+.2f}**" if sure else f"{100 * points:+.2f}"
-            table = markdown_table([{"": name, **dict.fromkeys(names, ""), **cells[name]} for name in names], names)
-            parts += ["Row minus column, in points; bold where every interval excludes 0.", table]
-    return "\n\n".join(parts) + "\n"
+    """A table of differences to the reference for each setting; the CSV has those of all pairs."""
+    tables = (f"{title(one)}.\n\n{markdown_table(rows(one), right=RIGHT)}\n" for one in comparisons)
+    return "\n".join(tables)
 
 
 def pairs(comparison: Comparison) -> DataFrame:
@@ -147,14 +136,8 @@ def pairs(comparison: Comparison) -> DataFrame:
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Fractions. `differences` are to the reference, `pairs[a][b]` is a minus b."""
-    setting, table = comparison.setting, pairs(comparison)
-    numbers = table.drop(columns=["setting", "units", "tasks", "seeds", "strategy_runs", "reference_runs"])
-    numbers = numbers.astype(object).where(numbers.notna(), None)
-    by_pair: dict[str, dict[str, Any]] = {name: {} for name in setting.strategies}
-    for record in numbers.to_dict("records"):
-        by_pair[record.pop("strategy")][record.pop("reference")] = record
-    reference = setting.strategies[setting.reference]
+    """The strategies, and a record for every ordered pair of them. Numbers are fractions."""
+    setting, table = comparison.setting, pairs(comparison).drop(columns=["strategy_runs", "reference_runs"])
     strategies = [
         {
             "name": name,
@@ -167,12 +150,9 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "setting": setting.name,
         "seeds": list(setting.seeds),
-        "tasks": comparison.tasks,
-        "units": comparison.units,
+        "reference": setting.strategies[setting.reference],
         "strategies": strategies,
-        "reference": reference,
-        "differences": {name: of[reference] for name, of in by_pair.items() if name != reference},
-        "pairs": by_pair,
+        "pairs": table.astype(object).where(table.notna(), None).to_dict("records"),
     }
 
 

@@ -95,12 +95,11 @@ class Record:
         chosen: dict[int, SeedResult] = {}
         aside: dict[str, list[str]] = {}  # by reason
         for seed, data, newest, run in candidates[["seed", "data", "newest", "run"]].itertuples(index=False):
-            if not is_seed(seed):
-                why = "without a seed"
-            elif run.tags.get("revisions", "") != revisions:
+            found = self._values(cell, metric, run)
+            if run.tags.get("revisions", "") != revisions:
                 why = "the code has changed since, or a file it names; run it again"
-            elif not abs((found := self._values(cell, metric, run))[0]) < sys.float_info.max:  # MLflow's infinity
-                why = f"without {metric}"
+            elif not is_seed(seed) or not abs(found[0]) < sys.float_info.max:  # MLflow's infinity
+                why = f"without a seed or {metric}"
             elif data != newest:
                 why = "on other images or points than the newest run"
             elif int(seed) in chosen:

@@ -29,6 +29,11 @@ KINDS = {
     "unclear": "the paper does not say whose number it is",
 }
 INTERVALS = {"ci95": "± of the paper: 95 % intervals", "std": "in brackets: standard deviations"}
+LEGEND = {
+    "shipped": "the result of the runs that the project ships, scored as in the paper",
+    "here": "the result of the runs in this record; difference: here minus the target",
+    "bold": "significantly better, task by task, than every other cell of its column",
+}
 JUDGED: tuple[VerdictStatus, ...] = ("reproduced", "above", "below")
 
 
@@ -296,36 +301,23 @@ def _legend(table: Table) -> list[str]:
     """Meaning of the words and signs that occur in a paper's table."""
     if not table.compares:
         return []
-    cells, paper = table.cells.values(), published_table(table.name)
+    paper, cells = published_table(table.name), table.cells.values()
     printed = [cell.published for cell in cells if cell.published]
-    has_runs = any(cell.results for cell in cells)
-    found = []
-    if paper.interval in INTERVALS and printed:
-        count = paper.tasks if paper.over == "tasks" else paper.runs
-        over = f" over {f'{count:,} ' if count else ''}{paper.over}" if paper.over else ""
-        found.append(f"{INTERVALS[paper.interval]}{over}")
-    elif printed and has_runs:
-        tasks = f"; its numbers are means over {paper.tasks:,} tasks" if paper.tasks else ""
-        found.append(f"the paper prints no intervals{tasks}")
+    count = paper.tasks if paper.over == "tasks" else paper.runs
+    over = f" over {f'{count:,} ' if count else ''}{paper.over}" if paper.over else ""
+    found = [f"{INTERVALS[paper.interval]}{over}"] if paper.interval in INTERVALS and printed else []
     found += [f"{kind}: {text}" for kind, text in KINDS.items() if kind in {value.kind for value in printed}]
     sources = {value.corrected_source for value in printed if value.corrected is not None}
-    if sources:
-        found.append(f"corrected target: replaces the printed number; from {' and '.join(sorted(sources))}")
-    if any(cell.shipped for cell in cells):
-        found.append("shipped: the result of the runs that the project ships, scored as in the paper")
-    if has_runs:
-        found.append("here: the result of the runs in this record; difference: here minus the target")
+    labels = {line.label for line in lines(table)} | ({"bold"} if any(cell.best for cell in cells) else set())
+    target = f"replaces the printed number; from {' and '.join(sorted(sources))}"
+    found += [f"{label}: {text}" for label, text in {"corrected target": target, **LEGEND}.items() if label in labels]
     scorings: dict[str, list[Row]] = {}
     for (row, column), cell in table.cells.items():
         if scored(cell, column):
             name = cell.scored.removeprefix("audit_").replace("_", " ")
             scorings.setdefault(name, []).extend([row] if cell.on_path else [])
-    if scorings:
-        ways = (f"{name} ({_names(rows)})" if rows else name for name, rows in sorted(scorings.items()))
-        found.append(f"scored as printed: as in the paper, which is what is compared, by {'; '.join(ways)}")
-    if any(cell.best for cell in cells):
-        found.append("bold: significantly better, task by task, than every other cell of its column")
-    return found
+    ways = (f"{name} ({_names(rows)})" if rows else name for name, rows in sorted(scorings.items()))
+    return found + [f"scored as printed: what is compared, by {'; '.join(ways)}"] * bool(scorings)
 
 
 def _reasons(table: Table) -> list[str]:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.evaluation.scores import ClassScores, Evaluation
-from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.tables.evidence import with_best
 from runs.tables.judging import Tolerance, judge
@@ -49,6 +48,7 @@ def test_what_is_typed_goes_over_the_paper_and_is_another_protocol():
         ("thesis/4.4@glyfs", [], "glyphs"),
         ("thesis/4.4", ["taks=3"], "tasks"),
         ("thesis/4.4", ["tasks=3,4"], "one value"),
+        ("thesis/2.2", ["tasks=3"], "tasks"),
     ],
 )
 def test_mistakes(name, settings, words):
@@ -77,6 +77,8 @@ def test_a_wrong_recipe_names_the_file_and_the_right_word(tmp_path, monkeypatch,
 
 CONFIG = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
 COLUMN = Column("1-shot")
+SEEDS = tuple(SeedResult(seed, 0.65 + 0.01 * seed, 0.002, 10_000, f"run{seed}") for seed in (0, 1))
+DIVERGED = tuple(SeedResult(seed, value, 1e300, 100, "run") for seed, value in ((0, 1e300), (1, -1e300)))
 
 
 def printed(value=60.0, half_width=None, **changes):
@@ -93,24 +95,41 @@ def found(value, half_width=0.001, tasks=10_000, **changes):
     return dataclasses.replace(cell, **changes)
 
 
-def status(cell, table=None, **tolerance):
-    return judge(cell, COLUMN, table or paper(), Tolerance(**tolerance)).status
-
-
-def test_the_rule():
-    assert status(found(0.6005)) == "reproduced"  # within our own interval
-    assert status(found(0.61)) == "above"
-    assert status(found(0.59)) == "below"
-    assert status(found(0.61), absolute=1.0) == "reproduced"
-    assert status(found(0.61), factor=1.1) == "reproduced"
-    assert status(found(0.61, published=printed(half_width=0.95)), paper("ci95")) == "reproduced"
-    assert status(found(0.62, published=printed(half_width=0.95)), paper("ci95")) == "above"
-    # 100 times fewer tasks: ten times the interval of the run
-    assert status(found(0.61), paper(tasks=100)) == "reproduced"
-    assert status(found(0.62), paper(tasks=100)) == "above"
-    # a deviation over 4 runs of 1 point is an interval of 0.98
-    assert status(found(0.609, published=printed(half_width=1.0)), paper("std", runs=4)) == "reproduced"
-    assert status(found(0.612, published=printed(half_width=1.0)), paper("std", runs=4)) == "above"
+@pytest.mark.parametrize(
+    ("cell", "table", "tolerance", "status"),
+    [
+        (found(0.6005), {}, {}, "reproduced"),  # within our own interval
+        (found(0.61), {}, {}, "above"),
+        (found(0.59), {}, {}, "below"),
+        (found(0.61), {}, {"absolute": 1.0}, "reproduced"),
+        (found(0.61), {}, {"factor": 1.1}, "reproduced"),
+        (found(0.61, published=printed(half_width=0.95)), {"interval": "ci95"}, {}, "reproduced"),
+        (found(0.62, published=printed(half_width=0.95)), {"interval": "ci95"}, {}, "above"),
+        (found(0.61), {"tasks": 100}, {}, "reproduced"),  # 100 times fewer tasks: ten times the interval of the run
+        (found(0.62), {"tasks": 100}, {}, "above"),
+        # A deviation over 4 runs of 1 point is an interval of 0.98.
+        (found(0.609, published=printed(half_width=1.0)), {"interval": "std", "runs": 4}, {}, "reproduced"),
+        (found(0.612, published=printed(half_width=1.0)), {"interval": "std", "runs": 4}, {}, "above"),
+        # Student's interval of two seeds would reach over 5 points here.
+        (found(0.6, results=SEEDS), {}, {}, "above"),
+        (found(0.6, results=SEEDS, published=printed(65.5)), {}, {}, "reproduced"),
+        (found(0.6, results=SEEDS, published=printed(64.8)), {}, {}, "reproduced"),  # within their spread
+        # What is no comparison.
+        (found(0.5, published=printed(corrected=50.0)), {}, {}, "reproduced"),
+        (found(0.6, published=printed(target=False)), {}, {}, "no target"),
+        (found(0.6, published=None), {}, {}, "not printed"),
+        (found(0.6, results=(), published=None), {}, {}, "not run"),  # a dash is run if its row has a method
+        (found(0.6, differs=("tasks=9, not 10",)), {}, {}, "other protocol"),
+        (found(0.6, results=()), {}, {}, "not run"),
+        (found(0.6, results=(), config=None, obstacle="no such benchmark"), {}, {}, "cannot run here"),
+        # The huge numbers of a diverged run must not stop the report; only an imported run can have -1 tasks.
+        (found(0.6, results=DIVERGED[:1]), {}, {}, "reproduced"),
+        (found(0.6, results=DIVERGED), {}, {}, "reproduced"),
+        (found(0.61, tasks=-1), {"tasks": 600}, {}, "above"),
+    ],
+)
+def test_the_rule(cell, table, tolerance, status):
+    assert judge(cell, COLUMN, paper(**table), Tolerance(**tolerance)).status == status
 
 
 def test_a_corrected_target_is_a_mean_over_the_tasks_of_the_table_that_prints_it():
@@ -122,31 +141,6 @@ def test_a_corrected_target_is_a_mean_over_the_tasks_of_the_table_that_prints_it
         verdict = judge(cell, COLUMN, published_table("thesis/4.1"), Tolerance())
         assert verdict.status == expected
         assert "600 tasks" in verdict.why
-
-
-def test_two_seeds_do_not_reproduce_anything():
-    """Student's interval of two seeds would reach over 5 points here."""
-    seeds = tuple(SeedResult(seed, 0.65 + 0.01 * seed, 0.002, 10_000, f"run{seed}") for seed in (0, 1))
-    assert status(found(0.6, results=seeds)) == "above"
-    assert status(found(0.6, results=seeds, published=printed(65.5))) == "reproduced"
-    assert status(found(0.6, results=seeds, published=printed(64.8))) == "reproduced"  # within their spread
-
-
-def test_what_is_no_comparison():
-    assert status(found(0.5, published=printed(corrected=50.0))) == "reproduced"
-    assert status(found(0.6, published=printed(target=False))) == "no target"
-    assert status(found(0.6, published=None)) == "not printed"
-    assert status(found(0.6, results=(), published=None)) == "not run", "a dash is run if its row has a method"
-    assert status(found(0.6, differs=("tasks=9, not 10",))) == "other protocol"
-    assert status(found(0.6, results=())) == "not run"
-    assert status(found(0.6, results=(), config=None, obstacle="no such benchmark")) == "cannot run here"
-
-
-def test_huge_numbers_of_a_diverged_run_are_judged():
-    """One such run must not stop the report."""
-    seeds = tuple(SeedResult(seed, value, 1e300, 100, "run") for seed, value in ((0, 1e300), (1, -1e300)))
-    assert status(found(0.6, results=seeds[:1])) == status(found(0.6, results=seeds)) == "reproduced"
-    assert status(found(0.61, tasks=-1), paper(tasks=600)) == "above"  # as only an imported run can have
 
 
 @given(st.floats(0.01, 0.99), st.floats(1, 99), st.floats(0, 0.05), st.none() | st.floats(0, 5), st.floats(0, 3))
@@ -184,12 +178,3 @@ def test_the_best_is_bold_only_where_it_is_no_chance(lead, seed):
     significant = abs(difference.mean()) > 1.96 * difference.std() / math.sqrt(200)
     best = [str(row) for (row, _), cell in marked.cells.items() if cell.best]
     assert best == ([("kmeans" if difference.mean() > 0 else "simpleshot")] if significant else [])
-
-
-def test_the_verb_takes_a_papers_table(tmp_path, capsys):
-    assert main(["table", "thesis/4.4", f"results={tmp_path / 'none'}"]) == 0
-    out, _ = capsys.readouterr()
-    assert "N(Y)+rectified prototype" in out
-    assert main(["table", "thesis/2.2", f"results={tmp_path / 'none'}"]) == 0
-    assert main(["table", "thesis/2.2", "tasks=3"]) == 2
-    assert not (tmp_path / "none").exists()

@@ -7,11 +7,9 @@ How a cell is run here is in `configs/table/`. `runs/published/table.schema.json
 editors. Every error names the file and the row.
 """
 
-import dataclasses
 import importlib.resources
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass as plain
 from dataclasses import field
@@ -24,7 +22,6 @@ from pydantic.dataclasses import dataclass
 
 from clustering.foundation.errors import InputError, unknown
 
-NAME = re.compile(r"[a-z_][a-z0-9_]*/[0-9A-Z][0-9A-Z.]*")  # WORK/NUMBER
 FOLDER = importlib.resources.files("runs") / "published"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader in C, if available, takes a tenth of the time
 STRICT = ConfigDict(extra="forbid")
@@ -258,13 +255,13 @@ class PublishedTable(TableFile):
     Attributes:
         name: for `transduce table`: "thesis/4.1", "slk_fewshot/II".
         values: (index of the row, index of the column) -> number.
-        missing: (index of the row, index of the column) -> what is printed instead of a number: "-", "N/A" or "".
+        missing: (index of the row, index of the column) of cells without a number: "-", "N/A" or nothing.
         errata: ids of the errata about it or its cells.
     """
 
     name: str
     values: Mapping[tuple[int, int], Value]
-    missing: Mapping[tuple[int, int], str]
+    missing: frozenset[tuple[int, int]]
     errata: tuple[str, ...]
 
     @property
@@ -285,12 +282,14 @@ PARTS: Mapping[str, Any] = {"rows": PublishedRow, "columns": PublishedColumn, "c
 
 def works() -> dict[str, str]:
     """Titles of the works, by their short names."""
-    return {work: content["title"] for work, content in _works().items()}
+    return {work: content["title"] for work, content in read_published("works.yaml").items()}
 
 
 def published_names() -> list[str]:
     """Names of all tables, "thesis/1.1" and so on, in printed order."""
-    return [f"{work}/{number}" for work, content in _works().items() for number in content["tables"]]
+    return [
+        f"{work}/{number}" for work, content in read_published("works.yaml").items() for number in content["tables"]
+    ]
 
 
 def published_table(name: str) -> PublishedTable:
@@ -306,19 +305,24 @@ def published_table(name: str) -> PublishedTable:
 
 @cache
 def _table(name: str) -> PublishedTable:
-    return table_from(name, read_published(f"{name}.yaml"), errata())
+    return table_from(name, read_published(f"{name}.yaml"))
 
 
 @cache
 def errata() -> Mapping[str, Erratum]:
     """All errata by id."""
-    return {key: erratum_from(key, content) for key, content in read_published("errata.yaml").items()}
+    return _by_id(Erratum, "errata.yaml")
 
 
 @cache
 def causes() -> Mapping[str, Cause]:
     """All causes of differences by id."""
-    return {key: cause_from(key, content) for key, content in read_published("causes.yaml").items()}
+    return _by_id(Cause, "causes.yaml")
+
+
+def _by_id(kind: type[T], file: str) -> dict[str, T]:
+    where = f"runs/published/{file}"
+    return {key: build(kind, {**entry, "id": key}, f"{where}, {key}") for key, entry in read_published(file).items()}
 
 
 @cache
@@ -330,17 +334,6 @@ def figures() -> tuple[PublishedFigure, ...]:
 
 
 @cache
-def _works() -> dict[str, Any]:
-    works = read_published("works.yaml")
-    for name in (f"{work}/{number}" for work, content in works.items() for number in content["tables"]):
-        if not NAME.fullmatch(name):
-            raise InputError(
-                f"runs/published/works.yaml: table name {name!r}: write lower-case letters, digits and _ for the work "
-                "(no digit first), and digits, capitals and dots for the number"
-            )
-    return works
-
-
 def read_published(file: str) -> dict[str, Any]:
     """The content of a file of `runs/published/`."""
     try:
@@ -384,92 +377,48 @@ def build(kind: type[T], content: Any, where: str) -> T:
     raise InputError(f"{', '.join(words)}: {said}" + ("" if wrong["type"] == "missing_argument" else f", not {of!r}"))
 
 
-def erratum_from(key: str, content: Any) -> Erratum:
-    """An erratum from the content of the file under its id; the place of an unknown table is an InputError."""
-    where = f"runs/published/errata.yaml, {key}"
-    erratum = build(Erratum, {**content, "id": key}, where)
-    for place in erratum.where:
-        if place.table and place.table not in published_names():
-            raise InputError(f"{where}: {unknown('published table', place.table, published_names())}")
-    return erratum
+def table_from(name: str, content: Any) -> PublishedTable:
+    """A table from the content of its file; what cannot be read is an InputError with the file and the row.
 
-
-def cause_from(key: str, content: Any) -> Cause:
-    """A cause from the content of the file under its id; a place that no table has is an InputError."""
-    where = f"runs/published/causes.yaml, {key}"
-    cause = build(Cause, {**content, "id": key}, where)
-    for place in cause.where:
-        if place.table not in published_names():
-            raise InputError(f"{where}: {unknown('published table', place.table, published_names())}")
-        table = published_table(place.table)
-        _check_place(place, table.rows, table.columns, where)
-    return cause
-
-
-def table_from(name: str, content: Any, errata: Mapping[str, Erratum]) -> PublishedTable:
-    """A table from the content of its file; what is wrong is an InputError with the file and the row."""
+    Whether errata, causes and corrections are about cells and sources that exist is checked by the tests.
+    """
     file = f"runs/published/{name}.yaml"
     read = build(TableFile, content, file)
-    columns = read.columns
-    headings = [f"column {' '.join((one.group, one.name, one.metric)).strip()}" for one in columns]
-    headings += [f"row {' '.join((one.group, one.name)).strip()}" for one in read.rows]
-    if twice := [text for text, count in Counter(headings).items() if count > 1]:
-        raise InputError(f"{file}: {twice[0]} is there twice")
-    places = [(erratum, place) for erratum in errata.values() for place in erratum.where if place.table == name]
-    for erratum, place in places:
-        _check_place(place, read.rows, columns, f"runs/published/errata.yaml, {erratum.id}")
-    values, missing = {}, {}
+    places = [(erratum, place) for erratum in errata().values() for place in erratum.where if place.table == name]
+    corrected = {(entry.group, entry.row): entry for entry in read.corrected}
+    values, missing = {}, set()
     for r, row in enumerate(read.rows):
-        where = f"{file}, row {r + 1} ({row.name})"
-        for c, text in _by_column(row, columns, where):
+        where, columns = f"{file}, row {r + 1} ({row.name})", dict(enumerate(read.columns))
+        if row.column_groups:
+            columns = {c: column for c, column in columns.items() if column.group in row.column_groups}
+        if len(row.values) != len(columns):
+            raise InputError(f"{where}: {len(row.values)} values for {len(columns)} columns; null is a dash")
+        better = corrected.get((row.group, row.name))
+        for (c, column), text in zip(columns.items(), row.values, strict=True):
+            kind = row.kind or column.kind
             if text is None or text in NO_NUMBER:
-                missing[r, c] = "-" if text is None else text
+                missing.add((r, c))
                 continue
-            kinds = [kind for kind in (row.kind, columns[c].kind) if kind]
-            if len(kinds) != 1:
-                either = f"give either the row or the column a kind ({', '.join(get_args(Kind))})"
-                raise InputError(f"{where}, column {columns[c].name}: {either}")
-            own = [e for e, place in places if any(place.names) and place.holds(row, columns[c])]
-            number, half_width = _number(text, read.interval, where)
-            note, target = "printed as approximate" * text.startswith("~"), all(erratum.target for erratum in own)
-            ids = tuple(erratum.id for erratum in own)
-            values[r, c] = Value(number, text, half_width, kinds[0], note, ids, target=target)
-    values |= dict(_corrected(read, values, errata, file))
-    cited = tuple(dict.fromkeys(erratum.id for erratum, _ in places))
-    return PublishedTable(**vars(read), name=name, values=values, missing=missing, errata=cited)
-
-
-def _by_column(row: PublishedRow, columns: Sequence[PublishedColumn], where: str) -> Iterator[tuple[int, str | None]]:
-    """The numbers of a row, each with the index of its column."""
-    groups = {column.group for column in columns}
-    for group in row.column_groups:
-        if group not in groups:
-            raise InputError(f"{where}: {unknown('column group', group, groups)}")
-    own = [c for c, column in enumerate(columns) if not row.column_groups or column.group in row.column_groups]
-    if len(row.values) != len(own):
-        raise InputError(f"{where}: {len(row.values)} values for {len(own)} columns; null is a dash")
-    return zip(own, row.values, strict=True)
-
-
-def _corrected(
-    read: TableFile, values: Mapping[tuple[int, int], Value], errata: Mapping[str, Erratum], file: str
-) -> Iterator[tuple[tuple[int, int], Value]]:
-    """The values with a corrected target, by (row, column)."""
-    for i, entry in enumerate(read.corrected, 1):
-        where = f"{file}, corrected {i} ({entry.row})"
-        at = [r for r, row in enumerate(read.rows) if (row.group, row.name) == (entry.group, entry.row)]
-        if not at:
-            raise InputError(f"{where}: the table has no such row")
-        if entry.erratum not in errata:
-            raise InputError(f"{where}: {unknown('erratum', entry.erratum, errata)}")
-        if entry.source not in published_names():
-            raise InputError(f"{where}: {unknown('published table', entry.source, published_names())}")
-        for place, text in (((at[0], c), text) for c, text in enumerate(entry.values) if text is not None):
-            if place not in values:
-                raise InputError(f"{where}: has no number in column {place[1] + 1} to be corrected")
+            if kind is None:
+                raise InputError(f"{where}: give the row or its columns a kind ({', '.join(get_args(Kind))})")
+            own = [erratum for erratum, place in places if any(place.names) and place.holds(row, column)]
+            target = better.values[c] if better else None
             number, width = _number(text, read.interval, where)
-            changed: dict[str, Any] = {"corrected": number, "corrected_half_width": width}
-            yield place, dataclasses.replace(values[place], corrected_source=entry.source, **changed)
+            fixed, fixed_width = _number(target, read.interval, where) if target else (None, None)
+            values[r, c] = Value(
+                number,
+                text,
+                width,
+                kind,
+                note="printed as approximate" * text.startswith("~"),
+                errata=tuple(erratum.id for erratum in own),
+                corrected=fixed,
+                corrected_half_width=fixed_width,
+                corrected_source=better.source if better and target else "",
+                target=all(erratum.target for erratum in own),
+            )
+    cited = tuple(dict.fromkeys(erratum.id for erratum, _ in places))
+    return PublishedTable(**vars(read), name=name, values=values, missing=frozenset(missing), errata=cited)
 
 
 def _number(text: str, interval: str, where: str) -> tuple[float, float | None]:
@@ -477,23 +426,5 @@ def _number(text: str, interval: str, where: str) -> tuple[float, float | None]:
     form, example = FORMS[interval]
     match = form.fullmatch(text)
     if match is None:
-        fitting = [name for name, (other, _) in FORMS.items() if other.fullmatch(text)]
-        instead = f", or give the table interval: {fitting[0]}" if fitting else ""
-        raise InputError(f'{where}: {text!r} is no number of this table; write it like "{example}", in quotes{instead}')
+        raise InputError(f'{where}: {text!r} is no number of this table; write it like "{example}", in quotes')
     return float(match["value"]), float(match["beside"]) if match["beside"] else None
-
-
-def _check_place(place: Place, rows: Sequence[PublishedRow], columns: Sequence[PublishedColumn], where: str) -> None:
-    known = {
-        "row group": {row.group for row in rows},
-        "row": {row.name for row in rows},
-        "column group": {column.group for column in columns},
-        "column": {column.name for column in columns},
-        "metric": {column.metric for column in columns},
-    }
-    for (kind, right), named in zip(known.items(), place.names, strict=True):
-        for name in named:
-            if name not in right:
-                raise InputError(f"{where}: {place.table}: {unknown(kind, name, right)}")
-    if not any(place.holds(row, column) for row in rows for column in columns):
-        raise InputError(f"{where}: {place.table}: no cell has that row and that column")
