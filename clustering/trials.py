@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
+from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.alternation import Alternation, Clamp, Empty, Members, Sweeps, alternate
 from clustering.optimiser.prototypes import Prototypes
 from clustering.optimiser.terms import Laplacian
@@ -57,9 +57,8 @@ def run_trials(
     if clamp is not None:
         clamp = clamp[0].expand(trials, -1), clamp[1].expand(trials, -1)
     assignments, iterations, reseeded = None, torch.zeros_like(slopes).long(), torch.zeros_like(slopes).long()
-    shared = SharedGraph(graph)
     for share in (*path, 1.0):
-        terms = [Laplacian(shared, (slopes * share)[:, None, None])] if (slopes > 0).any() else []
+        terms = [Laplacian(graph, (slopes * share)[:, None, None])] if (slopes > 0).any() else []
         alternation = alternate(
             prototypes,
             start,
