@@ -22,7 +22,7 @@ from clustering.foundation.parameters import Above, AtLeast, Within
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
-from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
+from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
 from clustering.optimiser.rows import Rows
@@ -283,7 +283,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         `returning`, a lower weight starts from the state before the last increase.
         """
         values, groups, labels, W = problem.values, problem.groups, problem.labels, problem.graph
-        cut = NormalizedCut(SharedGraph(W), W.degrees)
+        cut = NormalizedCut(W, W.degrees)
         cells = torch.from_numpy(groups.cells).to(values.device)
         indicators = torch.from_numpy(groups.membership).to(values)[cells]
         target = torch.from_numpy(groups.target).to(values)

@@ -13,10 +13,9 @@ The search is the cheapest suitable one:
   faiss); its recall is measured.
 """
 
-import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -72,23 +71,17 @@ class NeighbourGraph:
         mean_squared_distance: mean squared length of the arcs to the k neighbours before symmetrisation: sigma^2 of the
             papers (thesis section 2.4), in the squared unit of X. 0 without arcs.
         recall: share of the true neighbours that were found, measured on a sample of points; 1 if exact.
-        seconds: wall time of the search.
         squared_norm: mean squared norm of the rows, used to recognise them.
     """
 
     graph: SparseGraph
     mean_squared_distance: float
     recall: float
-    seconds: float
     squared_norm: float
 
     def is_of(self, rows: Tensor) -> bool:
         """Whether the rows can be those of the graph, by their mean norm; normalised rows are not the original ones."""
         return abs(_mean_squared_norm(rows) - self.squared_norm) <= _SAME_ROWS * self.squared_norm
-
-    def to(self, dtype: torch.dtype, device: torch.device | None = None) -> "NeighbourGraph":
-        """The same graph, for assignments of this dtype and device."""
-        return replace(self, graph=self.graph.to(dtype, device))
 
 
 def neighbours(
@@ -128,29 +121,23 @@ def neighbours(
             f"{points:,} points with {k} neighbours may have {2 * points * k:,} arcs, but 32-bit indices allow "
             f"{_MAX_ARCS:,}; use k={_MAX_ARCS // (2 * points)} or fewer points"
         )
-    began = time.perf_counter()
     nearest = NearestRows(np.empty((points, 0), np.int32), np.empty((points, 0), np.float32))
     if k:
         nearest = nearest_rows(x, k, choose(x, method), done)
-    seconds = time.perf_counter() - began
     mean = float(nearest.squared_distances.sum(dtype=np.float64)) / max(1, int((nearest.indices >= 0).sum()))
     graph = _symmetrised(nearest.indices, symmetry).to(torch.float32, x.device)
-    return NeighbourGraph(graph, mean, nearest.recall, seconds, _mean_squared_norm(x))
+    return NeighbourGraph(graph, mean, nearest.recall, _mean_squared_norm(x))
 
 
 def _checked(X: ArrayLike | Tensor) -> Tensor:
     """(N, D) finite float32 or float64."""
-    if sparse.issparse(X):
-        raise InputError("neighbours: X is sparse, but dense rows are required; reduce it, as by TruncatedSVD")
     try:
         x = X if isinstance(X, Tensor) else torch.from_numpy(np.require(X, requirements="W"))  # else torch warns
-        if x.is_complex():
-            raise TypeError("they are complex")
-        x = x if x.dtype in (torch.float32, torch.float64) else x.float()
     except (TypeError, ValueError) as error:
-        raise InputError(f"neighbours: X must be a table of numbers: {error}") from error
-    if x.ndim != 2 or not x.numel():
-        raise InputError(f"neighbours: X must be a table (N, D) with N > 0 and D > 0, not {tuple(x.shape)}")
+        raise InputError(f"neighbours: X must be a dense table of numbers (N, D): {error}") from error
+    if x.ndim != 2 or not x.numel() or x.is_complex():
+        raise InputError(f"neighbours: X must be a table of numbers (N, D), not {x.dtype} {tuple(x.shape)}")
+    x = x if x.dtype in (torch.float32, torch.float64) else x.float()
     finite = x.sum(dim=1, dtype=torch.float64).isfinite()
     if not finite.all():
         row = int((~finite).nonzero()[0])

@@ -5,7 +5,6 @@ Small graphs use the inverse, sparse ones conjugate gradients.
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -19,18 +18,6 @@ _MAX_ITERATIONS = 1000
 """About 100 are needed at alpha = 0.99, and 30 at 0.8, in proportion to the square root of the condition number."""
 
 
-class Propagation(Protocol):
-    """The map from labels Y to F for B problems."""
-
-    def spread(self, labels: Tensor) -> Tensor:
-        """(B, K, N) F, non-negative up to rounding, from (B, K, N) Y >= 0."""
-        ...
-
-    def select(self, problems: Tensor) -> "Propagation":
-        """The map for a subset of the problems, given by indices."""
-        ...
-
-
 @dataclass(frozen=True)
 class DensePropagation:
     """Propagation by the inverse (B, N, N), which is symmetric."""
@@ -38,6 +25,7 @@ class DensePropagation:
     inverse: Tensor
 
     def spread(self, labels: Tensor) -> Tensor:
+        """(B, K, N) F, non-negative up to rounding, from (B, K, N) Y >= 0."""
         return torch.bmm(labels, self.inverse)
 
     def select(self, problems: Tensor) -> "DensePropagation":
@@ -61,6 +49,7 @@ class SparsePropagation:
     diagonal: Tensor | None = None
 
     def spread(self, labels: Tensor) -> Tensor:
+        """As `DensePropagation.spread`."""
         graph, alpha = self.graph.to(torch.float64), self.alpha
         left = labels.double()
         diagonal = left.new_ones(1) if self.diagonal is None else (1 - alpha * self.diagonal.double())[:, None]
@@ -82,3 +71,7 @@ class SparsePropagation:
     def select(self, problems: Tensor) -> "SparsePropagation":
         diagonal = None if self.diagonal is None else self.diagonal[problems]
         return replace(self, graph=self.graph.select(problems), diagonal=diagonal)
+
+
+Propagation = DensePropagation | SparsePropagation
+"""The map from labels Y to F for B problems; `select` gives that of a subset of them."""

@@ -48,19 +48,13 @@ def graph_and_variance(
         squared = mean_squared_length(graph, rows)
     if bandwidth == "published":
         squared *= k / (k + 1)
-    return graph, variance_above_rounding(squared, values.dtype, float(rows.squared_norms.max()), len(values))
-
-
-def variance_above_rounding(squared: float, dtype: torch.dtype, largest: float, points: int) -> float:
-    """sigma^2, or 1 if it is within the rounding error of distances between equal rows, whose largest squared norm is
-    `largest`."""
-    if squared > 64 * torch.finfo(dtype).eps * largest:
-        return squared
-    if points > 1:
+    if squared > 64 * torch.finfo(values.dtype).eps * float(rows.squared_norms.max()):
+        return graph, squared
+    if len(values) > 1:  # the distances are rounding errors
         warnings.warn(
-            "every point coincides with its neighbours, so bandwidth 1 is used; set bandwidth to a number", stacklevel=4
+            "every point coincides with its neighbours, so bandwidth 1 is used; set bandwidth to a number", stacklevel=3
         )
-    return 1.0
+    return graph, 1.0
 
 
 def mean_squared_length(graph: SparseGraph, rows: Rows) -> float:

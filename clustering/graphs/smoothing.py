@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
+from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.objective import inner
 from clustering.optimiser.simplex import project
 
@@ -49,7 +49,7 @@ class Smoothness:
 
     def laplacian(self, S: Tensor) -> Tensor:
         """(T, K, N) (D - W) S."""
-        return torch.addcmul(-(SharedGraph(self.graph) @ S.mT).mT, S, self.degrees)
+        return torch.addcmul(-(self.graph @ S.mT).mT, S, self.degrees)
 
     def largest(self) -> float:
         """Upper bound on the eigenvalues of D - W: max_p d_p + mean of d over the neighbours of p (Merris 1998)."""

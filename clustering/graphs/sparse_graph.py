@@ -22,6 +22,9 @@ _FEWEST = 16
 class SparseGraph:
     """A batch of graphs in one block-diagonal matrix in compressed rows.
 
+    A single graph can also be multiplied with a batch of assignments, such as those of several trials on one data set:
+    all problems share it, and it is read once for all of them.
+
     A product sums the rows of S at the ends of a point's arcs, in column order, without scattering, so that results are
     reproducible. Its cost is proportional to the number of arcs times the number of classes.
 
@@ -54,17 +57,19 @@ class SparseGraph:
         rows = torch.arange(size, device=indices.device).view(batch, points, 1)
         columns = indices + points * torch.arange(batch, device=indices.device)[:, None, None]
         present = indices >= 0
-        keys, values = (rows * size + columns)[present], weights[present]
-        if symmetry != "directed":
-            keys = torch.cat([keys, (columns * size + rows)[present]])
-            values = values.repeat(2)
-        keys, order = keys.sort()
-        values = values[order]
-        if symmetry != "directed":
-            keys, values = merged(keys, values, symmetry)
-        counts = torch.bincount(keys // size, minlength=size)
-        pointers = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-        return cls(pointers.int(), (keys % size).int(), values, points, symmetric=symmetry != "directed")
+        forward, backward = (rows * size + columns)[present], (columns * size + rows)[present]
+        directed = symmetry == "directed"
+        keys = forward if directed else torch.cat([forward, backward])
+        keys, places, counts = torch.unique(keys, return_inverse=True, return_counts=True)
+        combine = {"directed": "sum", "average": "sum", "union": "amax", "mutual": "amin"}[symmetry]
+        values = weights[present] if directed else weights[present].repeat(2)
+        values = values.new_zeros(len(keys)).scatter_reduce_(0, places, values, combine, include_self=False)
+        if symmetry == "average":
+            values /= 2
+        elif symmetry == "mutual":
+            keys, values = keys[counts == 2], values[counts == 2]
+        pointers = torch.nn.functional.pad(torch.bincount(keys // size, minlength=size).cumsum(0), (1, 0))
+        return cls(pointers.int(), (keys % size).int(), values, points, symmetric=not directed)
 
     @classmethod
     def of_matrix(cls, matrix: Any, *, symmetric: bool = True) -> "SparseGraph":
@@ -80,10 +85,18 @@ class SparseGraph:
         weights, columns, pointers = (part.cpu().numpy() for part in (self.weights, self.columns, self.pointers))
         return sparse.csr_array((weights, columns, pointers), shape=(self.points, self.points))
 
+    @property
+    def problems(self) -> int:
+        """B."""
+        return (len(self.pointers) - 1) // self.points
+
     def __matmul__(self, assignments: Tensor) -> Tensor:
         # The optimiser stores classes before points. With a few classes at a time the summed rows stay in the cache,
         # which is several times faster than whole rows scattered over memory.
         rows = assignments.mT
+        shape = rows.shape
+        if self.problems == 1:
+            rows = rows.reshape(1, -1, self.points)  # the classes of all problems side by side
         batch, classes, points = rows.shape
         width = classes if rows.is_cuda else max(_FEWEST, _CACHED // (batch * points))
         product = torch.empty_like(rows, memory_format=torch.contiguous_format)
@@ -92,7 +105,7 @@ class SparseGraph:
                 out[0].copy_(self._sums(block[0].T.contiguous()).T)
             else:
                 out.copy_(self._sums(block.mT.reshape(batch * points, -1)).view(batch, points, -1).mT)
-        return product.mT
+        return product.view(shape).mT
 
     def _sums(self, rows: Tensor) -> Tensor:
         """(B N, c) sums of the rows at the ends of every point's arcs."""
@@ -108,7 +121,7 @@ class SparseGraph:
     @property
     def degrees(self) -> Tensor:
         """(B, N) row sums."""
-        ones = self.weights.new_ones((len(self.pointers) - 1) // self.points, self.points, 1)
+        ones = self.weights.new_ones(self.problems, self.points, 1)
         return (self @ ones)[..., 0]
 
     def scaled(self, factors: Tensor) -> "SparseGraph":
@@ -123,6 +136,8 @@ class SparseGraph:
         return replace(self, pointers=pointers, columns=columns, weights=self.weights.to(device, dtype))
 
     def select(self, problems: Tensor) -> "SparseGraph":
+        if self.problems == 1:
+            return self
         problems = problems.long()
         counts = self.pointers.diff().view(-1, self.points)[problems]
         starts = self.pointers[:-1].view(-1, self.points)[problems]
@@ -132,40 +147,3 @@ class SparseGraph:
         moved = self.points * (torch.arange(len(problems), device=problems.device) - problems)
         columns = self.columns[arcs] + torch.repeat_interleave(moved, counts.sum(dim=1))
         return replace(self, pointers=pointers.int(), columns=columns.int(), weights=self.weights[arcs])
-
-
-@dataclass(frozen=True)
-class SharedGraph:
-    """One graph of N points shared by all problems of a batch, such as the trials on one data set.
-
-    It is read once for all of them: the product has the (N x B K) columns of all problems side by side.
-    """
-
-    graph: SparseGraph
-
-    @property
-    def symmetric(self) -> bool:
-        return self.graph.symmetric
-
-    def __matmul__(self, assignments: Tensor) -> Tensor:
-        rows = assignments.mT
-        return (self.graph @ rows.reshape(1, -1, rows.shape[2]).mT).mT.view(rows.shape).mT
-
-    def select(self, problems: Tensor) -> "SharedGraph":
-        return self
-
-
-def merged(keys: Tensor, values: Tensor, symmetry: Symmetry) -> tuple[Tensor, Tensor]:
-    """One entry per key of a sorted list, in which a key occurs once, or twice for arcs in both directions."""
-    is_repeated = torch.zeros_like(keys, dtype=torch.bool)
-    is_repeated[:-1] = keys[:-1] == keys[1:]
-    first = torch.ones_like(is_repeated)
-    first[1:] = ~is_repeated[:-1]
-    second = values.roll(-1)
-    if symmetry == "mutual":
-        return keys[is_repeated], torch.minimum(values, second)[is_repeated]
-    if symmetry == "union":
-        values = torch.where(is_repeated, torch.maximum(values, second), values)
-    else:
-        values = torch.where(is_repeated, values + second, values) / 2
-    return keys[first], values[first]

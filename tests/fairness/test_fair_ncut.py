@@ -11,7 +11,6 @@ from scipy import sparse
 
 from clustering.foundation.errors import InputError
 from clustering.graphs.row_graph import given_graph
-from clustering.graphs.sparse_graph import SharedGraph
 from fairness import FairNcut
 from fairness.optimiser.terms import NormalizedCut
 from tests.fairness.thesis_sets import draw, synthetic, unequal
@@ -26,7 +25,7 @@ def random_cut(seed, N=9, K=3):
     W = W + W.T
     graph = given_graph(sparse.csr_matrix(W), N).to(torch.float64)
     S = torch.from_numpy(drawn.dirichlet(np.ones(K), N))[None]
-    return W, NormalizedCut(SharedGraph(graph), graph.degrees), S
+    return W, NormalizedCut(graph, graph.degrees), S
 
 
 @settings(max_examples=10)
