@@ -1,6 +1,5 @@
 """Base training in the parts of Lightning: its module, its images, and the callback that shows its progress."""
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
@@ -158,8 +157,8 @@ class BaseClasses(lightning.LightningDataModule):
         """Optimiser steps in an epoch. Lightning's own count would create the loader too early."""
         trainer: Any = self.trainer
         count, limit = len(self.base) // self.batch_size, trainer.limit_train_batches
-        batches = min(count, limit) if isinstance(limit, int) else int(count * limit)
-        return math.ceil(batches / trainer.accumulate_grad_batches)
+        batches: int = min(count, limit) if isinstance(limit, int) else int(count * limit)
+        return -(-batches // int(trainer.accumulate_grad_batches))
 
     def epoch(self) -> int:
         """The epoch of the next step. With workers, Lightning starts an epoch's iterator before it counts the epoch."""
