@@ -1,12 +1,11 @@
 """Checks for files of saved classifiers: which files may be overwritten, and whether a header is complete."""
 
-import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from clustering.files.tensors import read_header
 from clustering.foundation.errors import InputError
@@ -15,16 +14,27 @@ FORMAT = "transduce classifier 1"
 REMEDY = "give a file written by FewShotClassifier.save or `transduce classify --save`"
 
 
-ENTRIES: dict[str, tuple[type, ...]] = {
-    "classes": (list,),
-    "strategy": (str,),
-    "fields": (dict,),
-    "refined_by": (int,),
-    "logit_scale": (int, float),
-    **dict.fromkeys(("backbone", "weights", "encoder"), (str, type(None))),
-    "prompts": (list, type(None)),
-}
-"""Types of the entries of a header."""
+class Description(BaseModel):
+    """The JSON header of a saved classifier; values of other types are refused."""
+
+    model_config = ConfigDict(strict=True)
+
+    classes: Annotated[list[str] | list[int] | list[float] | list[bool], Field(min_length=2)]
+    strategy: str
+    fields: dict[str, Any]
+    refined_by: Annotated[int, Field(ge=0)]
+    logit_scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 100.0
+    backbone: str | None
+    weights: str | None
+    encoder: str | None
+    prompts: list[str] | None = None
+
+    @field_validator("classes")
+    @classmethod
+    def _are_sorted(cls, classes: list[Any]) -> list[Any]:
+        if not np.array_equal(np.unique(classes), classes):
+            raise ValueError("classes must be sorted, without repetition")
+        return classes
 
 
 def check_replaceable(path: Path) -> None:
@@ -39,26 +49,13 @@ def check_replaceable(path: Path) -> None:
             raise InputError(f"{path}: exists, and is not a classifier; {remedy}")
 
 
-def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
-    """The validated JSON header of a file.
+def described(path: Path, header: Mapping[str, str]) -> Description:
+    """The validated header of a file.
 
     Raises:
         InputError: an entry is missing or has a wrong type.
     """
     try:
-        found: dict[str, Any] = {"logit_scale": 100.0, "prompts": None, **json.loads(header["classifier"])}
-        classes = found["classes"]
-        is_valid = (
-            all(type(found[name]) in kinds for name, kinds in ENTRIES.items())
-            and {type(name) for name in classes} in ({str}, {int}, {float}, {bool})
-            and np.array_equal(np.unique(classes), classes)
-            and len(classes) > 1
-            and found["refined_by"] >= 0
-            and 0 < found["logit_scale"] < math.inf
-            and all(isinstance(prompt, str) for prompt in found["prompts"] or ())
-        )
-    except (KeyError, TypeError, ValueError, RecursionError):
-        is_valid = False
-    if not is_valid:
-        raise InputError(f"{path}: not a complete classifier (its header is damaged); {REMEDY}")
-    return found
+        return Description.model_validate_json(header.get("classifier", ""))
+    except ValidationError as error:
+        raise InputError(f"{path}: not a complete classifier (its header is damaged); {REMEDY}") from error

@@ -177,7 +177,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             with warnings.catch_warnings():  # one or two examples per class are expected here
                 warnings.filterwarnings("ignore", "The number of unique classes")
                 check_classification_targets(y)
-            check_not_vanishing(_largest(X), X.dtype)
+            check_not_vanishing(float(np.abs(X).max()), X.dtype)
         if names is None:
             self.classes_, self.support_labels_ = np.unique(y, return_inverse=True)
         else:
@@ -311,42 +311,31 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         path = Path(path)
         tensors, header = read_tensors(path, FORMAT, REMEDY)
-        description = described(path, header)
-        chosen = strategy or stored(path, description["strategy"], description["fields"])
-        classifier = cls(
-            chosen,
-            backbone=backbone or description["backbone"],
-            weights=weights or description["weights"],
-            device=device,
-            prompts=description["prompts"],
-        )
-        classifier.classes_, classifier.refined_by_ = np.array(description["classes"]), description["refined_by"]
-        classifier.encoder_fingerprint_, classifier._read_from = description["encoder"], path
-        classifier.logit_scale_ = description["logit_scale"]
+        about = described(path, header)
+        chosen = strategy or stored(path, about.strategy, about.fields)
+        network = {"backbone": backbone or about.backbone, "weights": weights or about.weights}
+        classifier = cls(chosen, **network, device=device, prompts=about.prompts)
+        classifier.classes_, classifier.refined_by_ = np.array(about.classes), about.refined_by
+        classifier.encoder_fingerprint_, classifier._read_from = about.encoder, path
+        classifier.logit_scale_ = about.logit_scale
         for name in TENSORS + OPTIONAL:
             setattr(classifier, f"{name}_", tensors[name].numpy() if name in tensors else None)
         classifier.strategy_ = named(chosen)
         try:
-            classifier._check_whole()
+            support, shape = classifier.support_, (len(about.classes), classifier.support_.shape[1])
+            classifier._episodes(np.zeros((1, shape[1]), support.dtype))  # checks support, labels and text
+            parts = {name: getattr(classifier, f"{name}_") for name in OPTIONAL}
+            others = [array for array in parts.values() if array is not None]
+            if parts["text"] is None and len(others) < 2:
+                raise InputError("prototypes or base_mean are missing")
+            if parts["prototypes"] is not None and parts["prototypes"].shape != shape:
+                raise InputError(f"prototypes must be of shape {shape}")
+            if not all(array.dtype == support.dtype and np.isfinite(array).all() for array in others):
+                raise InputError("its tensors are of several types, or not finite")
         except (InputError, AttributeError, TypeError, ValueError, IndexError) as error:
             raise InputError(f"{path}: not a complete classifier ({error}); {REMEDY}") from error
-        classifier.n_features_in_ = classifier.support_.shape[1]
+        classifier.n_features_in_ = shape[1]
         return classifier
-
-    def _check_whole(self) -> None:
-        """Check that the arrays of a file fit each other.
-
-        Raises:
-            InputError, AttributeError, TypeError, ValueError, IndexError: they do not.
-        """
-        self._episodes(np.zeros((1, self.support_.shape[1]), self.support_.dtype))  # checks support, labels and text
-        others = [array for array in (self.prototypes_, self.base_mean_, self.text_) if array is not None]
-        complete = self.text_ is not None or len(others) == 2
-        wanted = (len(self.classes_), self.support_.shape[1])
-        if not complete or (self.prototypes_ is not None and self.prototypes_.shape != wanted):
-            raise InputError("its tensors are inconsistent")
-        if not all(array.dtype == self.support_.dtype and np.isfinite(array).all() for array in others):
-            raise InputError("its tensors are of several types, or not finite")
 
     def encoder(self) -> "ImageEncoder":
         """The network, loaded on first use.
@@ -481,11 +470,7 @@ def _are_pictures(X: Any) -> bool:
     return isinstance(first, (str, os.PathLike)) or hasattr(first, "convert") or np.ndim(first) > 1
 
 
-def _largest(X: NDArray[np.floating]) -> float:
-    return float(np.abs(X).max())
-
-
 def _writable(X: NDArray[np.floating]) -> NDArray[np.floating]:
     """A writable array, as torch expects; also checks that the squares of its values do not overflow."""
-    check_values(-1, _largest(X), X.dtype)
+    check_values(-1, float(np.abs(X).max()), X.dtype)
     return X if X.flags.writeable else X.copy()

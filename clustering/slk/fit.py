@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clustering.energy import discrete_energy
 from clustering.foundation.errors import InputError
-from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
+from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.alternation import Alternation, Clamp, Empty, Outcome, Sweeps, alternate
 from clustering.optimiser.prototypes import ByProductModes, Means, Modes, Rule
 from clustering.optimiser.rows import Rows
@@ -109,12 +109,11 @@ class Problem:
             clamp = self.clamp[0].expand(len(start), -1), self.clamp[1].expand(len(start), -1)
         assignments, none = None, torch.zeros(len(start), dtype=torch.int64, device=start.device)
         iterations, reseeded = none, none
-        shared = SharedGraph(self.graph)
         for share in (*path, 1.0):
             alternation = alternate(
                 rule,
                 start,
-                [Laplacian(shared, slopes * share)] if self.model.weight > 0 else [],
+                [Laplacian(self.graph, slopes * share)] if self.model.weight > 0 else [],
                 clamp=clamp,
                 assignments=assignments,
                 temperature=self.temperature,

@@ -8,8 +8,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.plugins import Plugins
@@ -52,8 +51,8 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
 
     Args:
         name: a backbone of this project or of timm, such as "conv4" or "resnet18"; or a plug-in as "FILE.py:CLASS" or
-            "package.module:CLASS", a module of torch or a function registered with timm, which is called with those of
-            `in_chans` (channels), `img_size` and `num_classes` (0) that it takes.
+            "package.module:CLASS", a function registered with timm, or a module of torch, which is called with those of
+            `in_chans` (channels), `img_size` and `num_classes` (0) that it names.
         channels: number of channels of the images.
         size: side of the square images in pixels.
         pretrained: use timm's weights instead, see `fsl.weights.pretrained`.
@@ -66,6 +65,7 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
             `pretrained` is set for a network that is not timm's.
     """
     import torch
+    from torch import nn
 
     timm = registry()
     is_plugin = ":" in name or (name not in OWN and name in BACKBONES.names())
@@ -75,12 +75,17 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
         raise InputError(f"backbone {name!r} has no pretrained weights in timm; use a checkpoint")
     arguments = {"num_classes": 0, "in_chans": channels}
     try:
-        if is_plugin:
-            network = _of_plugin(BACKBONES.load(name), {**arguments, "img_size": size})
+        build: Any = BACKBONES.load(name) if is_plugin else None
+        if isinstance(build, type) and issubclass(build, nn.Module):
+            known, taken = {**arguments, "img_size": size}, inspect.signature(build).parameters
+            network: Any = build(**{key: value for key, value in known.items() if key in taken})
+        elif is_plugin and not timm.is_model(build.__name__):
+            raise TypeError("it is neither a subclass of torch.nn.Module nor a function that is registered with timm")
         else:
-            config = timm.get_pretrained_cfg(name, allow_unregistered=True)
+            registered = build.__name__ if is_plugin else name
+            config = timm.get_pretrained_cfg(registered, allow_unregistered=True)
             fixed = {"img_size": size} if config is not None and config.fixed_input_size else {}
-            network = timm.create_model(name, pretrained=pretrained, **arguments, **fixed)
+            network = timm.create_model(registered, pretrained=pretrained, **arguments, **fixed)
         training = network.training
         with torch.inference_mode():
             features = network.eval()(torch.zeros(1, channels, size, size))
@@ -98,22 +103,8 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
             "another one"
         )
     network.feature_size = features.shape[1]
-    return network
-
-
-def _of_plugin(build: Any, arguments: Mapping[str, int]) -> "nn.Module":
-    """Call a class or function with the arguments that it takes."""
-    from torch import nn
-
-    if not (isinstance(build, type) and issubclass(build, nn.Module)) and not registry().is_model(build.__name__):
-        raise TypeError("it is neither a subclass of torch.nn.Module nor a function that is registered with timm")
-    taken = inspect.signature(build).parameters
-    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
-    left_out = "img_size" if takes_all and "img_size" not in taken else ""  # timm's networks of any size refuse it
-    network = build(
-        **{key: value for key, value in arguments.items() if (takes_all or key in taken) and key != left_out}
-    )
-    return cast(nn.Module, network)
+    created: nn.Module = network
+    return created
 
 
 def registry() -> Any:

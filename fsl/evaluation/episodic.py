@@ -1,13 +1,10 @@
 """Evaluation of strategies on tasks. All scores derive from per-task accuracies."""
 
 import dataclasses
-import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -23,7 +20,7 @@ from fsl.features.bank import FeatureBank
 from fsl.features.gathering import BankText, gathered, versions
 from fsl.machine import large_buffers_returned
 from fsl.tasks import BLOCK, Tasks, TaskSource, concatenate
-from fsl.transforms import Transform, transform_features
+from fsl.transforms import transform_features
 
 if TYPE_CHECKING:
     from fsl.features.pictures import Pictures
@@ -83,28 +80,39 @@ def evaluate(
     for name, strategy in strategies.items():
         check_strategy(name, strategy)
         check_audits(audits, name, strategy)
-    bank = _trainable(bank)
-    banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
     if pictures is not None and len(pictures.images) != len(bank.features):
         raise InputError(
             f"there are {len(pictures.images):,} images for {len(bank.features):,} features; are they of another split?"
         )
-    predictor = _Predictor(banks, bank.base_mean, failures, pictures, BankText.of(bank, device))
-    scores = {name: _Score(total, bank, audits) for name in strategies}
-    work = functools.partial(_work, strategies, predictor, audits)
+    predict = _predictor(_trainable(bank), strategies, torch.device(device), failures, pictures)
+
+    def work(part: Tasks) -> dict[str, _Scores]:
+        answers = predict(strategies, part)
+        audited = {
+            audit: AUDITS[audit](strategies, _labels(answers), part, lambda *other: _labels(predict(*other)))
+            for audit in audits
+        }
+        return {
+            name: _Scores.of(answer, part, bank, {audit: of[name] for audit, of in audited.items() if name in of})
+            for name, answer in answers.items()
+        }
+
     on = torch.device(device).type
     slow = any(getattr(strategy, "needs_images", False) for strategy in strategies.values())
     usual = 1 if slow else BATCHES.get(on, BATCHES["cuda"])
-    batches = _batches(blocks, batch or usual, bank)
+    scores: dict[str, list[_Scores]] = {name: [] for name in strategies}
+    sums, done = dict.fromkeys(strategies, 0.0), 0
     with progress.track("evaluating", total) as advance:
-        for start, part, results in _each(work, batches, parallel=on == "cpu"):
-            going = {name: scores[name] for name in strategies if not failures or name not in failures}
-            for name, score in going.items():
-                score.add(start, part, results[name])
+        for part, results in _each(work, _batches(blocks, batch or usual, bank), parallel=on == "cpu"):
+            going = [name for name in strategies if not failures or name not in failures]
             if not going:
                 return {}
-            advance(len(part), **{name: score.mean for name, score in going.items()})
-    return {name: score.result() for name, score in going.items()}
+            for name in going:
+                scores[name].append(results[name])
+                sums[name] += float(results[name].accuracies.sum())
+            done += len(part)
+            advance(len(part), **{name: sums[name] / done for name in going})
+    return {name: _evaluation(scores[name], bank.class_names) for name in going}
 
 
 def _trainable(bank: FeatureBank) -> FeatureBank:
@@ -114,91 +122,62 @@ def _trainable(bank: FeatureBank) -> FeatureBank:
     return dataclasses.replace(bank, **copies) if copies else bank
 
 
-class BatchResult(NamedTuple):
-    """What is kept of a strategy's predictions for b tasks, on the CPU.
-
-    Attributes:
-        labels: (b, Q) predicted classes.
-        iterations: (b,) steps.
-        trace: (steps, b) objective, or None.
-        seconds: total time of the tasks.
-        audits: (b,) values of each audit.
-    """
+class _Answer(NamedTuple):
+    """Predicted labels (b, Q), steps (b,) and objectives (steps, b) of b tasks, on the CPU, and their total time."""
 
     labels: Tensor
     iterations: Tensor
     trace: Tensor | None
     seconds: float
-    audits: Mapping[str, Tensor] = MappingProxyType({})
 
 
-def _work(
-    strategies: Mapping[str, Strategy], predictor: "_Predictor", audits: Sequence[str], tasks: Tasks
-) -> dict[str, BatchResult]:
-    """Predictions, seconds and audits of each strategy on one batch."""
-    results = predictor.timed(strategies, tasks)
-    labels = {name: one.labels for name, one in results.items()}
-    audited = {audit: AUDITS[audit](strategies, labels, tasks, predictor) for audit in audits}
-    return {
-        name: one._replace(audits={audit: of[name] for audit, of in audited.items() if name in of})
-        for name, one in results.items()
+def _labels(answers: Mapping[str, _Answer]) -> dict[str, Tensor]:
+    return {name: answer.labels for name, answer in answers.items()}
+
+
+def _predictor(
+    bank: FeatureBank,
+    strategies: Mapping[str, Strategy],
+    device: torch.device,
+    failures: dict[str, Exception] | None,
+    pictures: "Pictures | None",
+) -> Callable[[Mapping[str, Strategy], Tasks], dict[str, _Answer]]:
+    """A function that runs some of the strategies on tasks over the bank; strategies that have failed are skipped."""
+    mean = None if bank.base_mean is None else bank.base_mean.to(device)
+    banks = {
+        transform: transform_features(bank.features, transform, bank.base_mean).to(device)
+        for transform in {strategy.transform for strategy in strategies.values()}
     }
+    text = BankText.of(bank, device)
 
-
-@dataclass(frozen=True)
-class _Predictor:
-    """Runs strategies on batches of tasks over one bank.
-
-    Attributes:
-        banks: the features of the bank, by transform.
-        base_mean: (D,) mean of the base classes, or None.
-        failures: receives the errors of strategies, which are then skipped; None: errors are raised.
-        pictures: the images of the bank.
-        text: class names of the bank.
-    """
-
-    banks: Mapping[Transform, Tensor]
-    base_mean: Tensor | None
-    failures: dict[str, Exception] | None = None
-    pictures: "Pictures | None" = None
-    text: BankText | None = None
-
-    def __call__(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, Tensor]:
-        """(B, Q) predicted labels of each strategy."""
-        return {name: result.labels for name, result in self.timed(strategies, tasks).items()}
-
-    def timed(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, BatchResult]:
-        """Predictions and seconds of each strategy."""
-        device = next(iter(self.banks.values())).device
-        mean = None if self.base_mean is None else self.base_mean.to(device)
+    def predict(some: Mapping[str, Strategy], tasks: Tasks) -> dict[str, _Answer]:
         shared = {
-            transform: gathered(self.banks[transform], tasks, transform, mean, self.pictures, self.text)
-            for transform in {strategy.transform for strategy in strategies.values()}
+            transform: gathered(banks[transform], tasks, transform, mean, pictures, text)
+            for transform in {strategy.transform for strategy in some.values()}
         }
-        results = {}
-        for name, strategy in strategies.items():
-            if self.failures is not None and name in self.failures:
+        # CPU time: of this thread for small tasks, which use one core; of the process for large tasks.
+        of_processor = time.process_time if _is_large(tasks) else time.thread_time
+        clock = time.perf_counter if device.type == "cuda" else of_processor
+        answers = {}
+        for name, strategy in some.items():
+            if failures is not None and name in failures:
                 continue
-            # CPU time: of this thread for small tasks, which use one core; of the process for large tasks.
-            of_processor = time.process_time if _is_large(tasks) else time.thread_time
-            clock = time.perf_counter if device.type == "cuda" else of_processor
             began = clock()
             try:
-                predictions = _checked(name, strategy, shared[strategy.transform])
+                found = _checked(name, strategy, shared[strategy.transform])
             except Exception as error:
-                if self.failures is None:
+                if failures is None:
                     raise
-                self.failures[name] = error
+                failures[name] = error
                 continue
             if device.type == "cuda":
                 torch.cuda.synchronize()
-            seconds, trace = clock() - began, predictions.trace
-            steps = predictions.iterations
-            steps = torch.zeros(len(tasks), dtype=torch.int64) if steps is None else steps.cpu()
-            results[name] = BatchResult(
-                predictions.labels.cpu(), steps, None if trace is None else trace.cpu(), seconds
-            )
-        return results
+            seconds, trace = clock() - began, None if found.trace is None else found.trace.cpu()
+            steps = torch.zeros(len(tasks), dtype=torch.int64) if found.iterations is None else found.iterations.cpu()
+            answers[name] = _Answer(found.labels.cpu(), steps, trace, seconds)
+        return answers
+
+    return predict
 
 
 def _checked(name: str, strategy: Strategy, episodes: Episodes) -> Predictions:
@@ -216,21 +195,15 @@ def _checked(name: str, strategy: Strategy, episodes: Episodes) -> Predictions:
     except (Exception, SystemExit) as error:
         raise RuntimeError(f"strategy {name}: {type(error).__name__}: {error}") from error
     expected = (len(episodes.query), episodes.query_size, episodes.way)
-    given = getattr(predictions, "probabilities", None)
+    given, steps = getattr(predictions, "probabilities", None), getattr(predictions, "iterations", None)
     if not isinstance(given, Tensor) or tuple(given.shape) != expected:
-        what = (
-            f"probabilities of shape {tuple(given.shape)}" if isinstance(given, Tensor) else type(predictions).__name__
+        what = f"shape {tuple(given.shape)}" if isinstance(given, Tensor) else f"type {type(predictions).__name__}"
+        raise InputError(f"strategy {name}: predict must return Predictions of shape {expected}, not of {what}")
+    if not bool((given.amin() >= 0) & ((given.sum(dim=-1) - 1).abs().amax() <= 1e-3)):  # also true for NaN
+        raise InputError(
+            f"strategy {name}: probabilities must be at least 0 and sum to 1 over the classes, without NaN"
         )
-        raise InputError(f"strategy {name}: predict must return Predictions of shape {expected}, not {what}")
-    lowest, off = given.amin(), (given.sum(dim=-1) - 1).abs().amax()
-    if not (lowest >= 0 and off <= 1e-3):  # also true for NaN
-        if not bool(given.isfinite().all()):
-            raise InputError(f"strategy {name}: probabilities are NaN or infinite")
-        raise InputError(f"strategy {name}: probabilities must be at least 0 and sum to 1 over the classes")
-    counts = predictions.iterations
-    if counts is not None and (
-        not isinstance(counts, Tensor) or counts.is_floating_point() or tuple(counts.shape) != expected[:1]
-    ):
+    if steps is not None and (steps.is_floating_point() or tuple(steps.shape) != expected[:1]):
         raise InputError(f"strategy {name}: iterations must be integers of shape {expected[:1]}")
     after = versions(episodes)
     fresh = {"points": 0}  # products made by this strategy
@@ -243,71 +216,36 @@ def _checked(name: str, strategy: Strategy, episodes: Episodes) -> Predictions:
 
 
 def _each(
-    work: Callable[[Tasks], dict[str, BatchResult]], batches: Iterator[tuple[int, Tasks]], *, parallel: bool
-) -> Iterator[tuple[int, Tasks, dict[str, BatchResult]]]:
+    work: Callable[[Tasks], dict[str, "_Scores"]], batches: Iterator[Tasks], *, parallel: bool
+) -> Iterator[tuple[Tasks, dict[str, "_Scores"]]]:
     """Apply `work` to each batch, in order.
 
     On the CPU, the tensors of a batch are too small for several cores, so each core processes its own batches. The
     number of batches in memory is bounded. Batches of large tasks are processed one by one, using all cores.
     """
     first = list(itertools.islice(batches, 1))
-    batches = itertools.chain(first, batches)
-    large = any(_is_large(part) for _, part in first)
-    if not parallel or large:
-        with large_buffers_returned() if large else nullcontext():
-            for start, part in batches:
-                yield start, part, work(part)
+    batches, large = itertools.chain(first, batches), any(map(_is_large, first))
+    if parallel and not large:
+        yield from on_each_core(work, batches)
         return
-    for (start, part), results in on_each_core(lambda item: work(item[1]), batches):
-        yield start, part, results
+    with large_buffers_returned() if large else nullcontext():
+        for part in batches:
+            yield part, work(part)
 
 
-class _Score:
-    """Accumulates the results of one strategy over batches."""
-
-    def __init__(self, total: int, bank: FeatureBank, audits: Sequence[str]) -> None:
-        self.labels, self.class_names = bank.labels, bank.class_names
-        self.accuracies = torch.zeros(total, dtype=torch.float64)
-        self.iterations = torch.zeros(total, dtype=torch.int64)
-        self.asked, self.right = torch.zeros(2, len(bank.class_names), dtype=torch.int64)
-        self.audits = {audit: torch.zeros(total, dtype=torch.float64) for audit in audits}
-        self.query_right: Tensor | None = None
-        self.trace: Tensor | None = None
-        self.done, self.seconds = 0, 0.0
-
-    def add(self, start: int, tasks: Tasks, results: BatchResult) -> None:
-        right = results.labels == tasks.query_labels
-        mask = torch.ones_like(right) if tasks.query_mask is None else tasks.query_mask
-        right &= mask
-        span = slice(start, start + len(right))
-        self.accuracies[span] = right.sum(1).double() / mask.sum(1)
-        self.iterations[span] = results.iterations
-        classes = self.labels[tasks.query].flatten()
-        for counts, which in ((self.asked, mask), (self.right, right)):
-            counts += torch.bincount(classes, weights=which.flatten(), minlength=len(counts)).long()
-        for audit, values in results.audits.items():
-            self.audits[audit][span] = values
-        if len(self.accuracies) == 1:
-            self.query_right = right[mask]
-        if start == 0:
-            self.trace = results.trace
-        self.done, self.seconds = span.stop, self.seconds + results.seconds
-
-    @property
-    def mean(self) -> float:
-        return float(self.accuracies[: self.done].mean())
-
-    def result(self) -> Evaluation:
-        return Evaluation(
-            self.accuracies.numpy(),
-            self.iterations.numpy(),
-            ClassScores(self.asked.numpy(), self.right.numpy()),
-            self.class_names,
-            None if self.query_right is None else self.query_right.numpy(),
-            None if self.trace is None else self.trace.numpy(),
-            {audit: values.numpy() for audit, values in self.audits.items()},
-            self.seconds / self.done,
-        )
+def _batches(blocks: Iterator[Tasks], batch: int, bank: FeatureBank) -> Iterator[Tasks]:
+    """Consecutive batches; those of large tasks are limited by memory."""
+    while joined := list(itertools.islice(blocks, max(1, batch // BLOCK))):
+        block = concatenate(joined)
+        largest = max(int(part.max()) for part in (block.support, block.query) if part.numel())
+        if largest >= len(bank.features):
+            raise InputError(
+                f"a task has index {largest}, but the bank has {len(bank.features)} features: tasks of another split"
+            )
+        points = block.support.shape[1] + block.query.shape[1]
+        width = max(bank.features.shape[1], block.way, 0 if _is_large(block) else points)
+        at_once = max(1, min(batch, _AT_ONCE // (points * width)))
+        yield from (block[first : first + at_once] for first in range(0, len(block), at_once))
 
 
 def _is_large(tasks: Tasks) -> bool:
@@ -315,28 +253,47 @@ def _is_large(tasks: Tasks) -> bool:
     return tasks.support.shape[1] + tasks.query.shape[1] > LARGEST_GRAM
 
 
-def _batches(blocks: Iterator[Tasks], batch: int, bank: FeatureBank) -> Iterator[tuple[int, Tasks]]:
-    """Consecutive batches with the index of their first task; batches of large tasks are limited by memory."""
-    start = 0
-    while joined := list(itertools.islice(blocks, max(1, batch // BLOCK))):
-        block = concatenate(joined)
-        points = block.support.shape[1] + block.query.shape[1]
-        width = max(bank.features.shape[1], block.way, 0 if _is_large(block) else points)
-        at_once = max(1, min(batch, _AT_ONCE // (points * width)))
-        for first in range(0, len(block), at_once):
-            part = block[first : first + at_once]
-            _check_range(part, bank)
-            yield start, part
-            start += len(part)
+class _Scores(NamedTuple):
+    """Scores of a strategy on a batch of b tasks.
+
+    Attributes:
+        right: (b, Q) which queries are predicted rightly, without padded ones; kept for a task alone.
+        accuracies, iterations: (b,) of the tasks.
+        by_class: (2, C) number of queries of each class of the split, and of right ones.
+        trace, seconds: see `_Answer`.
+        audits: (b,) values of each audit.
+    """
+
+    right: Tensor | None
+    accuracies: Tensor
+    iterations: Tensor
+    by_class: Tensor
+    trace: Tensor | None
+    seconds: float
+    audits: Mapping[str, Tensor]
+
+    @classmethod
+    def of(cls, answer: _Answer, tasks: Tasks, bank: FeatureBank, audits: Mapping[str, Tensor]) -> "_Scores":
+        mask = torch.ones_like(tasks.query, dtype=torch.bool) if tasks.query_mask is None else tasks.query_mask
+        right = (answer.labels == tasks.query_labels) & mask
+        classes = bank.labels[tasks.query]
+        by_class = [torch.bincount(classes[which], minlength=len(bank.class_names)) for which in (mask, right)]
+        alone = right[mask] if len(tasks) == 1 else None
+        accuracies = right.sum(1).double() / mask.sum(1)
+        return cls(alone, accuracies, answer.iterations, torch.stack(by_class), answer.trace, answer.seconds, audits)
 
 
-def _transformed(bank: FeatureBank, transform: Transform) -> Tensor:
-    return transform_features(bank.features, transform, bank.base_mean)
-
-
-def _check_range(tasks: Tasks, bank: FeatureBank) -> None:
-    largest = max(int(part.max()) for part in (tasks.support, tasks.query) if part.numel())
-    if largest >= len(bank.features):
-        raise InputError(
-            f"a task has index {largest}, but the bank has {len(bank.features)} features: tasks of another split"
-        )
+def _evaluation(parts: Sequence[_Scores], class_names: tuple[str, ...]) -> Evaluation:
+    """The evaluation of a strategy from its scores on consecutive batches."""
+    first, accuracies = parts[0], torch.cat([part.accuracies for part in parts])
+    asked, right = torch.stack([part.by_class for part in parts]).sum(dim=0).numpy()
+    return Evaluation(
+        accuracies.numpy(),
+        torch.cat([part.iterations for part in parts]).numpy(),
+        ClassScores(asked, right),
+        class_names,
+        first.right.numpy() if first.right is not None and len(accuracies) == 1 else None,
+        None if first.trace is None else first.trace.numpy(),
+        {audit: torch.cat([part.audits[audit] for part in parts]).numpy() for audit in first.audits},
+        sum(part.seconds for part in parts) / len(accuracies),
+    )

@@ -156,9 +156,8 @@ class BaseClasses(lightning.LightningDataModule):
         """Optimiser steps in an epoch. Lightning's own count would create the loader too early."""
         trainer: Any = self.trainer
         count, limit = len(self.base) // self.batch_size, trainer.limit_train_batches
-        batches = min(count, limit) if isinstance(limit, int) else int(count * limit)
-        accumulated: int = trainer.accumulate_grad_batches
-        return -(-batches // accumulated)
+        batches: int = min(count, limit) if isinstance(limit, int) else int(count * limit)
+        return -(-batches // int(trainer.accumulate_grad_batches))
 
     def epoch(self) -> int:
         """The epoch of the next step. With workers, Lightning starts an epoch's iterator before it counts the epoch."""
