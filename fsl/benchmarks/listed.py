@@ -161,20 +161,23 @@ class ListedBenchmark:
         """
         places = [place for place in self.places() if place.split in (None, split)]
         holdings = [place.open() for place in places]
+        sizes = np.array([len(holding.names) for holding in holdings], np.int64)
         found = pd.DataFrame(
-            [
-                (number, index, picture, class_name, place.split, place.role == "support")
-                for number, (place, holding) in enumerate(zip(places, holdings, strict=True))
-                for index, (picture, class_name) in enumerate(zip(holding.names, holding.classes, strict=True))
-            ],
-            columns=["holding", "index", "picture", "class_name", "split", "support"],
+            {
+                "holding": np.repeat(np.arange(len(places)), sizes),
+                "index": [index for size in sizes for index in range(size)],
+                "picture": [name for holding in holdings for name in holding.names],
+                "class_name": [name for holding in holdings for name in holding.classes],
+                "split": np.repeat(np.array([place.split for place in places], object), sizes),
+                "support": np.repeat([place.role == "support" for place in places], sizes),
+            }
         )
         classes, owner = self.classes[split], found["class_name"].map(self.owners())
         listed = bool(classes) and bool(owner.notna().any())
         by_name = found["split"].isna() | listed
         # a number that is not in the authors' list may mean another class in another split
-        apart = ~by_name & found["class_name"].str.isdigit().astype(bool)
-        found["class_name"] = found["class_name"].mask(apart, f"{split} " + found["class_name"])
+        apart = {name: f"{split} {name}" if name.isdigit() else name for name in set(found["class_name"])}
+        found["class_name"] = found["class_name"].where(by_name, found["class_name"].map(apart))
         found = found[~by_name | (owner == split)]
         names = tuple(sorted({*found["class_name"], *(classes if listed else ())}, key=_natural))
         found["label"] = found["class_name"].map({name: label for label, name in enumerate(names)}).astype(np.int64)
