@@ -46,8 +46,9 @@ def labelled_pictures(folder: str | Path) -> LabelledPictures:
     classes = sorted(entry.name for entry in os.scandir(top) if entry.is_dir() and not entry.name.startswith(HIDDEN))
     empty = [name for name in classes if name not in by_class]
     if classes and empty:
+        others = "" if len(empty) == 1 else f", like {len(empty) - 1} other class folders"
         raise InputError(
-            f"support: {top / empty[0]} has no pictures{_and_others(len(empty))}; add pictures, or remove the folder. "
+            f"support: {top / empty[0]} has no pictures{others}; add pictures, or remove the folder. "
             f"Pictures end in {', '.join(PICTURES)}"
         )
     if len(by_class) < FEWEST:
@@ -127,7 +128,3 @@ def _folder(folder: str | Path, role: str, wanted: str) -> Path:
         problem = "not a folder" if place.exists() else "no such folder"
         raise InputError(f"{role}: {place}: {problem}; give {wanted}")
     return place
-
-
-def _and_others(count: int) -> str:
-    return "" if count == 1 else f", like {count - 1} other class folders"

@@ -1,8 +1,12 @@
 """Benchmarks distributed as files, checked against their authors' lists of classes."""
 
+import csv
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,15 +20,28 @@ from clustering.foundation.fingerprint import Fingerprint
 from clustering.foundation.parameters import validate
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.catalogue import Catalogue
 from fsl.benchmarks.encoded import EncodedPictures, Fit
 from fsl.benchmarks.layouts import Place, find_places
 
+Classes = Mapping[Split, tuple[str, ...]]
 RECIPE = 2  # increased with every change that gives other images for the same files
 HASHED = 1 << 28  # largest size in bytes of a file whose whole content is hashed
 SAMPLES = 64  # number of hashed blocks of a larger file
 
 _sources: dict[tuple[str, tuple[tuple[str, Path, tuple[int, int]], ...]], str] = {}  # hashing takes time
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    """The rows of the file `classes/<name>.csv`."""
+    text = (resources.files("fsl.benchmarks") / "classes" / f"{name}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+@cache
+def class_lists(name: str) -> Classes:
+    """The authors' classes of each split, sorted, from the file `classes/<name>.csv`."""
+    rows = rows_of(name)
+    return {split: tuple(sorted(row["class"] for row in rows if row["split"] == split)) for split in SPLITS}
 
 
 @dataclass(frozen=True)
@@ -55,7 +72,12 @@ class ListedBenchmark:
     root: str | None = None
 
     name: ClassVar[str]
-    catalogue: ClassVar[Catalogue]
+    home: ClassVar[str]  # origin of the pictures
+    wanted: ClassVar[str]  # expected content of the folder `root`
+    classes: ClassVar[Classes]  # class names of each split, as used for folders; empty if the authors give no list
+    unlisted: ClassVar[Mapping[Split, int]] = {}  # number of classes of the splits without a list
+    each: ClassVar[int] = 0  # number of pictures per class if it is the same for all classes
+    images: ClassVar[Mapping[Split, int]] = {}  # number of pictures of each split otherwise, as far as it is stated
     stored: ClassVar[tuple[Split, ...]] = SPLITS  # splits that occur in file names
     channels: ClassVar[int] = 3
     size: ClassVar[int] = 84
@@ -70,6 +92,17 @@ class ListedBenchmark:
     def __post_init__(self) -> None:
         validate(self)
 
+    @classmethod
+    def owners(cls) -> dict[str, Split]:
+        """The split of each class according to the authors' lists."""
+        return {name: split for split, names in cls.classes.items() for name in names}
+
+    @classmethod
+    def counts(cls, split: Split) -> tuple[int, int]:
+        """Numbers of classes and pictures of a split; 0 pictures if unknown."""
+        classes = len(cls.classes[split]) or cls.unlisted[split]
+        return classes, cls.each * classes or cls.images.get(split, 0)
+
     def places(self) -> list[Place]:
         """The locations of the pictures.
 
@@ -81,11 +114,11 @@ class ListedBenchmark:
             problem = "no folder given"
         elif not folder.is_dir():
             problem = f"{folder} is not a folder"
-        elif places := find_places(folder, self.catalogue.owners()):
+        elif places := find_places(folder, self.owners()):
             return places
         raise InputError(
             f"benchmark {self.name}: {problem or f'{folder} has no pictures of this benchmark'}; pass root=FOLDER with "
-            f"{self.catalogue.wanted}; `transduce data where {self.name}` says where it comes from"
+            f"{self.wanted}; `transduce data where {self.name}` says where it comes from"
         )
 
     def source(self) -> str:
@@ -102,7 +135,7 @@ class ListedBenchmark:
             if not any(place.split in (None, split) for place in places):
                 raise InputError(
                     f"benchmark {self.name}: {self.root} has {places[0].layout}, but no {split} classes; pass "
-                    f"root=FOLDER with {self.catalogue.wanted}"
+                    f"root=FOLDER with {self.wanted}"
                 )
         key = self.name, tuple((place.layout, file, _stamp(file)) for place in places for file in place.files)
         if key in _sources and not any(place.pictures for place in places):
@@ -128,20 +161,23 @@ class ListedBenchmark:
         """
         places = [place for place in self.places() if place.split in (None, split)]
         holdings = [place.open() for place in places]
+        sizes = np.array([len(holding.names) for holding in holdings], np.int64)
         found = pd.DataFrame(
-            [
-                (number, index, picture, class_name, place.split, place.role == "support")
-                for number, (place, holding) in enumerate(zip(places, holdings, strict=True))
-                for index, (picture, class_name) in enumerate(zip(holding.names, holding.classes, strict=True))
-            ],
-            columns=["holding", "index", "picture", "class_name", "split", "support"],
+            {
+                "holding": np.repeat(np.arange(len(places)), sizes),
+                "index": [index for size in sizes for index in range(size)],
+                "picture": [name for holding in holdings for name in holding.names],
+                "class_name": [name for holding in holdings for name in holding.classes],
+                "split": np.repeat(np.array([place.split for place in places], object), sizes),
+                "support": np.repeat([place.role == "support" for place in places], sizes),
+            }
         )
-        classes, owner = self.catalogue.classes[split], found["class_name"].map(self.catalogue.owners())
+        classes, owner = self.classes[split], found["class_name"].map(self.owners())
         listed = bool(classes) and bool(owner.notna().any())
         by_name = found["split"].isna() | listed
         # a number that is not in the authors' list may mean another class in another split
-        apart = ~by_name & found["class_name"].str.isdigit().astype(bool)
-        found["class_name"] = found["class_name"].mask(apart, f"{split} " + found["class_name"])
+        apart = {name: f"{split} {name}" if name.isdigit() else name for name in set(found["class_name"])}
+        found["class_name"] = found["class_name"].where(by_name, found["class_name"].map(apart))
         found = found[~by_name | (owner == split)]
         names = tuple(sorted({*found["class_name"], *(classes if listed else ())}, key=_natural))
         found["label"] = found["class_name"].map({name: label for label, name in enumerate(names)}).astype(np.int64)
@@ -173,17 +209,17 @@ class ListedBenchmark:
 
     def problems(self, split: Split, listing: Listing) -> list[str]:
         """What the pictures of a split have in place of what the authors list, one line each."""
-        facts, found = self.catalogue, list[str]()
+        found = list[str]()
         sizes = np.bincount(listing.labels, minlength=len(listing.class_names)).tolist()
         counts = {name: count for name, count in zip(listing.class_names, sizes, strict=True) if count}
-        classes, pictures = facts.size(split)
+        classes, pictures = self.counts(split)
         if len(counts) != classes:
-            lacking = [name for name in facts.classes[split] if name not in counts]
+            lacking = [name for name in self.classes[split] if name not in counts]
             listed = f" (not {', '.join(lacking)})" if lacking else ""
             found.append(f"{len(counts)} of the {classes} {split} classes{listed}")
-        wrong = {name: count for name, count in counts.items() if facts.each and count != facts.each}
+        wrong = {name: count for name, count in counts.items() if self.each and count != self.each}
         found += [
-            f"{count} pictures of the {split} class {name} ({len(wrong)} classes differ), not {facts.each}"
+            f"{count} pictures of the {split} class {name} ({len(wrong)} classes differ), not {self.each}"
             for name, count in wrong.items()
         ]
         if not found and pictures not in (0, len(listing.labels)):

@@ -21,7 +21,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
-from fsl.benchmarks.catalogue import rows_of
+from fsl.benchmarks.listed import rows_of
 
 RECIPE = 1  # increased with every change that gives other images for the same files
 PARTS = ("images_background", "images_evaluation")
@@ -126,11 +126,11 @@ def find(root: str | None) -> list[Path]:
         InputError: there are none.
     """
     folder = Path(root or "").expanduser()
-    if root and (folder / "omniglot.npz").is_file():
-        return [folder / "omniglot.npz"]
-    paths = [path for part in PARTS for path in (folder / part, folder / f"{part}.zip") if path.exists()]
-    if root and {path.stem for path in paths} == set(PARTS):
-        return list({path.stem: path for path in reversed(paths)}.values())[::-1]  # a folder before its archive
+    archive = folder / "omniglot.npz"
+    forms = [(archive,)] if archive.is_file() else [(folder / part, folder / f"{part}.zip") for part in PARTS]
+    paths = [path for form in forms if (path := next(filter(Path.exists, form), None))]
+    if root and len(paths) == len(forms):
+        return paths
     raise InputError(
         f"benchmark omniglot: {f'not all files in {folder}' if root else 'no folder given'}; pass root=FOLDER with "
         "omniglot.npz, or images_background and images_evaluation (as .zip or unpacked); they come from "

@@ -1,5 +1,6 @@
 """The benchmarks of papers that are distributed as files: their classes, numbers of pictures, and preprocessing."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -7,9 +8,8 @@ import numpy as np
 
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Split
-from fsl.benchmarks.catalogue import Catalogue, class_lists
 from fsl.benchmarks.encoded import EncodedPictures, Fit
-from fsl.benchmarks.listed import ListedBenchmark, Listing
+from fsl.benchmarks.listed import Classes, ListedBenchmark, Listing, class_lists
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,17 @@ class MiniImageNet(ListedBenchmark):
     """
 
     name: ClassVar[str] = "mini"
-    catalogue: ClassVar[Catalogue] = Catalogue(
-        classes=class_lists("mini"),
-        each=600,
-        home="the README of github.com/mileyan/simple_shot links the pictures, "
+    classes: ClassVar[Classes] = class_lists("mini")
+    each: ClassVar[int] = 600
+    home: ClassVar[str] = (
+        "the README of github.com/mileyan/simple_shot links the pictures, "
         "github.com/renmengye/few-shot-ssl-public and github.com/gidariss/FewShotWithoutForgetting pickle caches; "
-        "the terms of ImageNet hold",
-        wanted="train.csv, val.csv and test.csv beside images/, a folder of pictures for each of the 100 classes, a "
+        "the terms of ImageNet hold"
+    )
+    wanted: ClassVar[str] = (
+        "train.csv, val.csv and test.csv beside images/, a folder of pictures for each of the 100 classes, a "
         "pickle cache (mini-imagenet-cache-train.pkl ...), or the shards base-0.npz ..., val.npz and novel.npz of "
-        "docs/how_to/benchmarks.md",
+        "docs/how_to/benchmarks.md"
     )
 
 
@@ -44,13 +46,14 @@ class TieredImageNet(ListedBenchmark):
     """
 
     name: ClassVar[str] = "tiered"
-    catalogue: ClassVar[Catalogue] = Catalogue(
-        classes=class_lists("tiered"),
-        images={"base": 448_695, "validation": 124_261, "novel": 206_209},
-        home="github.com/renmengye/few-shot-ssl-public links the cache (tiered-imagenet.tar); the terms of "
-        "ImageNet hold",
-        wanted="the cache (train_images_png.pkl or train_images.npz, train_labels.pkl ...), train.csv, val.csv "
-        "and test.csv beside images/ or data/, or a folder of pictures for each of the 608 synsets",
+    classes: ClassVar[Classes] = class_lists("tiered")
+    images: ClassVar[Mapping[Split, int]] = {"base": 448_695, "validation": 124_261, "novel": 206_209}
+    home: ClassVar[str] = (
+        "github.com/renmengye/few-shot-ssl-public links the cache (tiered-imagenet.tar); the terms of ImageNet hold"
+    )
+    wanted: ClassVar[str] = (
+        "the cache (train_images_png.pkl or train_images.npz, train_labels.pkl ...), train.csv, val.csv "
+        "and test.csv beside images/ or data/, or a folder of pictures for each of the 608 synsets"
     )
 
 
@@ -66,12 +69,12 @@ class Cub(ListedBenchmark):
 
     name: ClassVar[str] = "cub"
     fit: ClassVar[Fit] = "crop"
-    catalogue: ClassVar[Catalogue] = Catalogue(
-        classes=class_lists("cub"),
-        images={"base": 5_885, "validation": 2_950, "novel": 2_953},
-        home="CUB_200_2011.tgz from data.caltech.edu/records/65de6-vp158",
-        wanted="images/001.Black_footed_Albatross ..., as it is unpacked (CUB_200_2011), or train.csv, val.csv and "
-        "test.csv beside images/",
+    classes: ClassVar[Classes] = class_lists("cub")
+    images: ClassVar[Mapping[Split, int]] = {"base": 5_885, "validation": 2_950, "novel": 2_953}
+    home: ClassVar[str] = "CUB_200_2011.tgz from data.caltech.edu/records/65de6-vp158"
+    wanted: ClassVar[str] = (
+        "images/001.Black_footed_Albatross ..., as it is unpacked (CUB_200_2011), or train.csv, val.csv and "
+        "test.csv beside images/"
     )
 
 
@@ -93,12 +96,12 @@ class CifarFs(Cifar):
     RGB."""
 
     name: ClassVar[str] = "cifar_fs"
-    catalogue: ClassVar[Catalogue] = Catalogue(
-        classes=class_lists("cifar_fs"),
-        each=600,
-        home="github.com/kjunelee/MetaOptNet links CIFAR_FS.zip, github.com/bertinetto/r2d2 cifar100.zip",
-        wanted="CIFAR_FS_train.pickle, CIFAR_FS_val.pickle and CIFAR_FS_test.pickle, or a folder of pictures for each "
-        "of the 100 classes (apple ...)",
+    classes: ClassVar[Classes] = class_lists("cifar_fs")
+    each: ClassVar[int] = 600
+    home: ClassVar[str] = "github.com/kjunelee/MetaOptNet links CIFAR_FS.zip, github.com/bertinetto/r2d2 cifar100.zip"
+    wanted: ClassVar[str] = (
+        "CIFAR_FS_train.pickle, CIFAR_FS_val.pickle and CIFAR_FS_test.pickle, or a folder of pictures for each "
+        "of the 100 classes (apple ...)"
     )
 
 
@@ -108,12 +111,12 @@ class Fc100(Cifar):
     super-class is in two splits."""
 
     name: ClassVar[str] = "fc100"
-    catalogue: ClassVar[Catalogue] = Catalogue(
-        classes=class_lists("fc100"),
-        each=600,
-        home="github.com/kjunelee/MetaOptNet links FC100.zip",
-        wanted="FC100_train.pickle, FC100_val.pickle and FC100_test.pickle, or a folder of pictures for each of the "
-        "100 classes of CIFAR-100 (apple ...)",
+    classes: ClassVar[Classes] = class_lists("fc100")
+    each: ClassVar[int] = 600
+    home: ClassVar[str] = "github.com/kjunelee/MetaOptNet links FC100.zip"
+    wanted: ClassVar[str] = (
+        "FC100_train.pickle, FC100_val.pickle and FC100_test.pickle, or a folder of pictures for each of the "
+        "100 classes of CIFAR-100 (apple ...)"
     )
 
 
@@ -134,13 +137,13 @@ class INat(ListedBenchmark):
     name: ClassVar[str] = "inat"
     stored: ClassVar[tuple[Split, ...]] = ("base", "novel")
     validates_on_base: ClassVar[bool] = True
-    catalogue: ClassVar[Catalogue] = Catalogue(
-        classes=class_lists("inat"),
-        unlisted={"base": 908, "validation": 90},
-        images={"novel": 46_374},
-        home="github.com/daviswer/fewshotlocal makes it from the pictures of iNaturalist 2017",
-        wanted="the folders train/, repr/ and query/, each with a folder of pictures for each class by number, or "
-        "train.csv, repr.csv and query.csv beside them",
+    classes: ClassVar[Classes] = class_lists("inat")
+    unlisted: ClassVar[Mapping[Split, int]] = {"base": 908, "validation": 90}
+    images: ClassVar[Mapping[Split, int]] = {"novel": 46_374}
+    home: ClassVar[str] = "github.com/daviswer/fewshotlocal makes it from the pictures of iNaturalist 2017"
+    wanted: ClassVar[str] = (
+        "the folders train/, repr/ and query/, each with a folder of pictures for each class by number, or "
+        "train.csv, repr.csv and query.csv beside them"
     )
 
     def listing(self, split: Split) -> Listing:

@@ -193,10 +193,10 @@ def _check(bank: FeatureBank) -> None:
     ):
         tensor = getattr(bank, name)
         if tensor is not None and (tensor.dtype != dtype or tensor.shape != shape or not tensor.numel()):
-            wanted = "(N, D)" if name == "features" else shape
+            wanted, found = (str(kind).removeprefix("torch.") for kind in (dtype, tensor.dtype))
+            sides = "(N, D)" if name == "features" else shape
             raise InputError(
-                f"feature bank: {name} must be {dtype} of shape {wanted}, not {tensor.dtype} of shape "
-                f"{tuple(tensor.shape)}"
+                f"feature bank: {name} must be {wanted} of shape {sides}, not {found} of shape {tuple(tensor.shape)}"
             )
     low, high = int(bank.labels.min()), int(bank.labels.max())
     if low < 0 or high >= len(bank.class_names):

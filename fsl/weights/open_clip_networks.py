@@ -75,14 +75,12 @@ class TwoTowers(nn.Module):
             with _silent():
                 return _open_clip().get_tokenizer(self.name)
         except (ImportError, OSError, ValueError, RuntimeError) as error:
-            other = "choose a network with the tokenizer of CLIP, such as ViT-B-32"
+            problem = "is not on this machine; set HF_HUB_OFFLINE=0 to allow downloads"
             if isinstance(error, ImportError):
-                raise InputError(
-                    f"{PREFIX}{self.name}: its tokenizer requires {error.name}; install it, or {other}"
-                ) from error
+                problem = f"requires {error.name}; install it"
             raise InputError(
-                f"{PREFIX}{self.name}: its tokenizer is not on this machine; set HF_HUB_OFFLINE=0 to allow downloads, "
-                f"or {other}"
+                f"{PREFIX}{self.name}: its tokenizer {problem}, or choose a network with the tokenizer of CLIP, such "
+                "as ViT-B-32"
             ) from error
 
 

@@ -224,9 +224,8 @@ def where(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = Fal
         raise unknown("data set", name, known)
     group = known.get(name, "benchmark")
     chosen, about = groups.option(group, name), {group: name, "about": groups.comment(group, name) or name}
-    catalogue = getattr(chosen.kind, "catalogue", None)
-    if catalogue is not None:
-        about |= {"from": catalogue.home, "root": f"a folder with {catalogue.wanted}"}
+    if hasattr(chosen.kind, "home"):
+        about |= {"from": chosen.kind.home, "root": f"a folder with {chosen.kind.wanted}"}
     elif place := next((key for key in PLACES if key in chosen.options), None):
         about[place] = groups.comments(group, name).get(place, "")
     else:

@@ -1,7 +1,6 @@
 """Listed benchmarks in small: few pictures a class, each of one colour."""
 
 import io
-from dataclasses import replace
 
 import numpy as np
 from PIL import Image
@@ -11,7 +10,7 @@ from fsl.benchmarks.papers import Cub
 
 def few(monkeypatch, kind, each):
     """The benchmark with so many pictures a class."""
-    monkeypatch.setattr(kind, "catalogue", replace(kind.catalogue, each=each))
+    monkeypatch.setattr(kind, "each", each)
 
 
 def pixels(labels, size):
@@ -39,7 +38,7 @@ def write_picture(path, colour):
 
 
 def write_cub(folder):
-    names = [name for names in Cub.catalogue.classes.values() for name in names]
+    names = [name for names in Cub.classes.values() for name in names]
     for name in names:
         for number in (1, 2):
             write_picture(folder / "images" / name / f"{name[4:]}_{number:04d}.jpg", int(name[:3]))

@@ -25,65 +25,27 @@ NAMES = ("ant", "bee", "cat")
 X, Y, T = RANDOM.normal(size=(8, 4)).astype("f4"), np.arange(8) % 3, RANDOM.normal(size=(3, 4)).astype("f4")
 
 
-def write_npy(path: Path, rows: Any) -> Path:
-    np.save(path.with_suffix(".npy"), rows)
-    return path.with_suffix(".npy")
+def fixed_lists(rows: Any) -> Any:
+    return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
 
 
-def write_npz(path: Path, rows: Any) -> Path:
-    np.savez_compressed(path.with_suffix(".npz"), features=rows)
-    return path.with_suffix(".npz")
-
-
-def write_bare_pt(path: Path, rows: Any) -> Path:
-    torch.save(torch.from_numpy(rows.copy()), path.with_suffix(".pt"))
-    return path.with_suffix(".pt")
-
-
-def write_dict_pt(path: Path, rows: Any) -> Path:
-    torch.save({"features": torch.from_numpy(rows.copy()), "epoch": 3, "of": "a network"}, path.with_suffix(".pth"))
-    return path.with_suffix(".pth")
-
-
-def write_safetensors(path: Path, rows: Any) -> Path:
-    save_file({"embeddings": torch.from_numpy(rows.copy()).contiguous()}, path.with_suffix(".safetensors"))
-    return path.with_suffix(".safetensors")
-
-
-def write_lists(path: Path, rows: Any) -> Path:
-    table = pa.table({"row": np.arange(len(rows)), "embedding": list(rows)})
-    parquet.write_table(table, path.with_suffix(".parquet"), row_group_size=3)
-    return path.with_suffix(".parquet")
-
-
-def write_fixed_lists(path: Path, rows: Any) -> Path:
-    flat = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
-    parquet.write_table(pa.table({"embedding": flat, "caption": ["a text"] * len(rows)}), path.with_suffix(".pq"))
-    return path.with_suffix(".pq")
-
-
-def write_columns(path: Path, rows: Any) -> Path:
-    frame = pd.DataFrame(rows, columns=[f"f{i}" for i in range(rows.shape[1])], index=np.arange(len(rows)) + 5)
-    frame.to_parquet(path.with_suffix(".parquet"))
-    return path.with_suffix(".parquet")
-
-
-def write_frame(path: Path, rows: Any) -> Path:
-    pd.DataFrame({"embedding": list(rows), "path": "a.png"}).to_parquet(path.with_suffix(".parquet"))
-    return path.with_suffix(".parquet")
-
-
-WRITERS = (
-    write_npy,
-    write_npz,
-    write_bare_pt,
-    write_dict_pt,
-    write_safetensors,
-    write_lists,
-    write_fixed_lists,
-    write_columns,
-    write_frame,
-)
+WRITERS = {  # name of a file -> what writes these rows
+    "bare.npy": np.save,
+    "one.npz": lambda path, rows: np.savez_compressed(path, features=rows),
+    "bare.pt": lambda path, rows: torch.save(torch.from_numpy(rows.copy()), path),
+    "dict.pth": lambda path, rows: torch.save({"features": torch.from_numpy(rows.copy()), "epoch": 3, "of": "x"}, path),
+    "one.safetensors": lambda path, rows: save_file({"embeddings": torch.from_numpy(rows.copy()).contiguous()}, path),
+    "lists.parquet": lambda path, rows: parquet.write_table(
+        pa.table({"row": np.arange(len(rows)), "embedding": list(rows)}), path, row_group_size=3
+    ),
+    "fixed.pq": lambda path, rows: parquet.write_table(
+        pa.table({"embedding": fixed_lists(rows), "caption": ["a text"] * len(rows)}), path
+    ),
+    "columns.parquet": lambda path, rows: pd.DataFrame(
+        rows, columns=[f"f{i}" for i in range(rows.shape[1])], index=np.arange(len(rows)) + 5
+    ).to_parquet(path),
+    "frame.parquet": lambda path, rows: pd.DataFrame({"embedding": list(rows), "path": "a.png"}).to_parquet(path),
+}
 
 
 @st.composite
@@ -108,15 +70,17 @@ def test_every_format_gives_the_same_bank(given_arrays, named, tmp_path_factory)
     extra = {"text": text} if named else {}
     expected = FeatureBank.from_arrays(rows, labels, class_names=NAMES, **extra)
     assert expected.features.dtype == torch.float32
-    for write in WRITERS:
-        path = write(folder / write.__name__, rows)
+    for name, write in WRITERS.items():
+        path, text_path = folder / name, folder / f"text_{name}"
+        write(path, rows)
+        write(text_path, text)
         found = read_features(path)
         assert found.dtype == rows.dtype
         assert np.array_equal(found, rows)
-        texts = {"text_features": write(folder / f"t_{write.__name__}", text)} if named else {}
+        texts = {"text_features": text_path} if named else {}
         for y in ("y.npy", "y.csv"):
             bank = import_features(path, labels=folder / y, classes=folder / "names.txt", **texts)
-            assert bank.fingerprint() == expected.fingerprint(), (write.__name__, y)
+            assert bank.fingerprint() == expected.fingerprint(), (name, y)
             assert torch.equal(bank.features, expected.features)
 
 
@@ -252,9 +216,10 @@ def test_errors_name_all_files(tmp_path: Path) -> None:
         import_features(tmp_path / "x.npy", labels=tmp_path / "z.npy")
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_a_file_that_is_cut_or_changed_is_refused_or_read(write: Any, tmp_path: Path) -> None:
-    path = write(tmp_path / "a", X)
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_that_is_cut_or_changed_is_refused_or_read(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    WRITERS[name](path, X)
     whole = path.read_bytes()
     for size in (0, 1, 5, 30, len(whole) // 2, len(whole) - 4):
         path.write_bytes(whole[:size])
@@ -313,8 +278,9 @@ def test_columns_are_chosen_by_name_or_pattern(tmp_path: Path) -> None:
         import_features(path, column="text", label_column="kinds")
     with pytest.raises(InputError, match="'embed'"):
         read_features(path, "embed")
+    np.save(tmp_path / "b.npy", X)
     with pytest.raises(InputError, match=r"single array.*column=embed"):
-        read_features(write_npy(tmp_path / "b", X), "embed")
+        read_features(tmp_path / "b.npy", "embed")
     np.savez(tmp_path / "a.npz", image_embeds=X, text_embeds=T, labels=Y)
     with pytest.raises(InputError, match=r"image_embeds, text_embeds, .*which are the features"):
         import_features(tmp_path / "a.npz")

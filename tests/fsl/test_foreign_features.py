@@ -1,7 +1,6 @@
 """Features that other programs wrote, in their public layouts, and what is refused."""
 
 import collections
-import os
 import pickle
 
 import numpy as np
@@ -63,19 +62,6 @@ def test_s2m2_and_pt_map(written, kind):
     assert np.array_equal(bank.features.numpy(), sorted_rows().astype(kind).astype(np.float32))
     assert bank.base_mean is None
     assert bank.provenance["split"] == "validation"
-
-
-class Runs:
-    def __reduce__(self):
-        return os.mkdir, ("pwned",)
-
-
-def test_a_malicious_file_is_refused_and_nothing_in_it_runs(written, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = written({0: [ROWS[0]], 1: [Runs()]})
-    with pytest.raises(InputError, match=r"output\.plk: .*\w+\.mkdir"):
-        import_features(path)
-    assert os.listdir() == ["output.plk"]
 
 
 @pytest.mark.parametrize(

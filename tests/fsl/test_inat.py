@@ -1,6 +1,5 @@
 """meta-iNat: novel pictures divided into support and queries, and base classes that validate."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,9 @@ from tests.fsl.small_benchmarks import write_picture
 
 def write_divided(folder, monkeypatch, form, support):
     """11 pictures of a novel class a..k and 7 of another, of which these are support; ten base classes."""
-    classes = {**INat.catalogue.classes, "novel": ("112", "113")}
-    known = {"classes": classes, "unlisted": {"base": 10, "validation": 1}, "images": {"novel": 18}}
-    monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, **known))
+    monkeypatch.setattr(INat, "classes", {**INat.classes, "novel": ("112", "113")})
+    monkeypatch.setattr(INat, "unlisted", {"base": 10, "validation": 1})
+    monkeypatch.setattr(INat, "images", {"novel": 18})
     rows = {"train": [f"train/{number}/a.png,{number}" for number in range(500, 510)], "test": []}
     for name, letters in {"112": "abcdefghijk", "113": "abcdefg"}.items():
         for letter in letters:
@@ -57,15 +56,16 @@ class TestINat:
         (wrong,) = (name for name, right in {"112": 2, "113": 1}.items() if len(support[name]) != right)
         with pytest.raises(InputError, match=rf"class {wrong} .*repr, .*\(1 classes .*data check"):
             INat(str(tmp_path)).read("novel")
-        found = survey(INat(str(tmp_path))).splits[2]
-        assert (found.classes, found.pictures, len(found.problems)) == (2, 18, 1)
+        found = survey(INat(str(tmp_path)))
+        assert len(found.problems["novel"]) == 1
+        assert (found.pictures["split"] == "novel").sum() == 18
 
     @pytest.mark.parametrize("form", ["folders", "lists"])
     def test_every_tenth_base_class_validates_and_its_pictures_are_not_there_twice(self, tmp_path, monkeypatch, form):
         write_divided(tmp_path, monkeypatch, form, {"112": "bf", "113": "c"})
         benchmark = INat(str(tmp_path))
         assert len(benchmark.source()) == 16
-        assert survey(benchmark).twins == ()
+        assert not survey(benchmark).twins()
         read = [open_images(benchmark, split, tmp_path / "cache").class_names for split in SPLITS]
         assert [len(names) for names in read] == [10, 1, 2]
         assert read[1] == ("base 509",)

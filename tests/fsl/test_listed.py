@@ -10,8 +10,7 @@ import pytest
 from clustering.foundation.errors import InputError
 from fsl.benchmarks import BENCHMARKS
 from fsl.benchmarks.benchmark import SPLITS
-from fsl.benchmarks.catalogue import class_lists
-from fsl.benchmarks.listed import ListedBenchmark
+from fsl.benchmarks.listed import ListedBenchmark, class_lists
 from fsl.benchmarks.papers import CifarFs, Cub, Fc100, MiniImageNet, TieredImageNet
 from tests.fsl.small_benchmarks import colours, few, pixels, png, write_cub, write_picture
 
@@ -30,15 +29,14 @@ LISTED = [kind for kind in map(BENCHMARKS.load, BENCHMARKS.table) if issubclass(
 class TestLists:
     @pytest.mark.parametrize("kind", LISTED)
     def test_classes_are_disjoint_and_as_many_as_there_should_be(self, kind):
-        facts = kind.catalogue
-        named = [name for split in SPLITS for name in facts.classes[split]]
+        named = [name for split in SPLITS for name in kind.classes[split]]
         assert len(named) == len(set(named))
-        assert [facts.size(split)[0] for split in SPLITS] == COUNTS[kind.name]
-        assert facts.each in (0, 600)
+        assert [kind.counts(split)[0] for split in SPLITS] == COUNTS[kind.name]
+        assert kind.each in (0, 600)
 
     def test_cub_is_split_by_number_as_chen_et_al_do(self):
         for split in SPLITS:
-            numbers = [int(name[:3]) - 1 for name in Cub.catalogue.classes[split]]
+            numbers = [int(name[:3]) - 1 for name in Cub.classes[split]]
             assert all((n % 2 == 0, n % 4 == 1, n % 4 == 3)[SPLITS.index(split)] for n in numbers)
 
     def test_cifar_100_has_the_same_classes_in_both(self):
@@ -58,7 +56,7 @@ class TestLists:
     def test_no_super_class_of_fc100_is_in_two_splits(self, reference_data):
         rows = list(csv.DictReader((reference_data / "splits/cifar_fs_classes.csv").read_text().splitlines()))
         over = {row["class"]: row["superclass"] for row in rows}
-        supers = [{over[name] for name in Fc100.catalogue.classes[split]} for split in SPLITS]
+        supers = [{over[name] for name in Fc100.classes[split]} for split in SPLITS]
         assert [len(names) for names in supers] == [12, 4, 4]
         assert len(set.union(*supers)) == 20
 
@@ -67,7 +65,7 @@ class TestCaches:
     @pytest.mark.parametrize("protocol", [2, 4])
     def test_mini_imagenet_by_class(self, tmp_path, monkeypatch, protocol):
         few(monkeypatch, MiniImageNet, 2)
-        for split, names in MiniImageNet.catalogue.classes.items():
+        for split, names in MiniImageNet.classes.items():
             order = np.random.default_rng(0).permutation(2 * len(names))
             rows = {name: order[2 * i : 2 * i + 2].tolist() for i, name in enumerate(reversed(names))}
             labels = np.empty(2 * len(names), int)
@@ -78,7 +76,7 @@ class TestCaches:
             path.write_bytes(pickle.dumps(content, protocol))
         benchmark = MiniImageNet(str(tmp_path))
         assert len(benchmark.source()) == 16
-        for split, names in benchmark.catalogue.classes.items():
+        for split, names in benchmark.classes.items():
             found = benchmark.read(split)
             assert found.class_names == names
             assert found.labels.tolist() == np.repeat(np.arange(len(names)), 2).tolist()
@@ -88,13 +86,13 @@ class TestCaches:
     @pytest.mark.parametrize("named", [False, True])
     def test_data_and_labels(self, tmp_path, monkeypatch, named):
         few(monkeypatch, CifarFs, 3)
-        for split, names in CifarFs.catalogue.classes.items():
+        for split, names in CifarFs.classes.items():
             labels = np.tile(np.arange(len(names)), 3)
             content = {"data": pixels(labels, 32), "labels": labels.tolist()}
             if named:
                 content["catname2label"] = {name: i for i, name in enumerate(names)}
             (tmp_path / f"CIFAR_FS_{WORDS[split]}.pickle").write_bytes(pickle.dumps(content))
-        for split, names in CifarFs.catalogue.classes.items():
+        for split, names in CifarFs.classes.items():
             found = CifarFs(str(tmp_path)).read(split)
             assert found.class_names == (names if named else tuple(f"{split} {i}" for i in range(len(names))))
             assert (
@@ -105,7 +103,7 @@ class TestCaches:
     def test_tiered_imagenet_in_two_files(self, tmp_path, monkeypatch, packed):
         """A list of PNG files, or an archive of pixels as OpenCV reads them: blue first."""
         few(monkeypatch, TieredImageNet, 1)
-        for split, names in TieredImageNet.catalogue.classes.items():
+        for split, names in TieredImageNet.classes.items():
             word, labels = WORDS[split], np.arange(len(names))
             images = pixels(labels, 84)
             said = {"label_specific": labels, "label_specific_str": [f"a kind of {word} {i}" for i in labels]}
@@ -164,7 +162,7 @@ class TestListsOfPictures:
         write_cub(tmp_path)
         want = [Cub(str(tmp_path)).read(split) for split in SPLITS]
         (tmp_path / "split").mkdir()
-        for split, names in Cub.catalogue.classes.items():
+        for split, names in Cub.classes.items():
             files = sorted(path for name in names for path in (tmp_path / "images" / name).iterdir())
             rows = [(f"{file.parent.name}/{file.name}", str(names.index(file.parent.name))) for file in files]
             rows = [row[::-1] for row in rows] if header.startswith("label") else rows
@@ -177,13 +175,13 @@ class TestListsOfPictures:
         assert {place.layout for place in Cub(str(tmp_path)).places()} == {"lists of pictures"}
         for split, expected in zip(SPLITS, want, strict=True):
             found = Cub(str(tmp_path)).read(split)
-            assert found.class_names == expected.class_names == Cub.catalogue.classes[split]
+            assert found.class_names == expected.class_names == Cub.classes[split]
             assert np.array_equal(found.labels, expected.labels)
             assert np.array_equal(colours(found), colours(expected))
 
     def test_the_lists_of_another_split_are_not_taken(self, tmp_path):
         for split, names in zip(SPLITS, (SPLITS[0], SPLITS[2], SPLITS[1]), strict=True):
-            rows = [f"{name}00000001.jpg,{name}" for name in MiniImageNet.catalogue.classes[names]]
+            rows = [f"{name}00000001.jpg,{name}" for name in MiniImageNet.classes[names]]
             (tmp_path / f"{WORDS[split]}.csv").write_text("\n".join(["filename,label", *rows]))
         with pytest.raises(InputError, match=r"0 of the 16 validation classes"):
             MiniImageNet(str(tmp_path)).read("validation")
@@ -221,14 +219,14 @@ def test_a_class_that_nobody_knows_is_no_class_of_its_split(tmp_path, monkeypatc
     for name in ("train", "test", "elsewhere"):
         write_picture(tmp_path / name / "999.No_bird" / "1.jpg", 3)
     for split in SPLITS:
-        assert Cub(str(tmp_path)).read(split).class_names == Cub.catalogue.classes[split]
+        assert Cub(str(tmp_path)).read(split).class_names == Cub.classes[split]
 
 
 def test_birds_keep_their_shape(tmp_path, monkeypatch):
     """Of a wide picture of three equal squares the one in the middle is kept."""
     few(monkeypatch, Cub, 2)
     write_cub(tmp_path)
-    first = Cub.catalogue.classes["novel"][0]
+    first = Cub.classes["novel"][0]
     path = sorted((tmp_path / "images" / first).iterdir())[0]
     path.write_bytes(png(np.repeat(np.array([10, 100, 200], np.uint8), 200)[None, :, None].repeat(200, 0).repeat(3, 2)))
     assert (Cub(str(tmp_path)).read("novel").images[0:1][..., 4:-4] == 100).all()  # beside Lanczos' ringing

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from fsl.benchmarks.benchmark import SPLITS
-from fsl.benchmarks.catalogue import class_lists
+from fsl.benchmarks.listed import class_lists
 from fsl.benchmarks.papers import MiniImageNet
 from tests.fsl.small_benchmarks import few
 
@@ -109,7 +109,7 @@ class TestLayouts:
 @pytest.mark.parametrize(("split", "file"), [("base", "train"), ("validation", "val"), ("novel", "test")])
 def test_classes_are_those_of_the_published_lists(reference_data, split, file):
     lines = gzip.decompress((reference_data / f"mini_imagenet/{file}.csv.gz").read_bytes()).decode().split()[1:]
-    assert MiniImageNet.catalogue.classes[split] == tuple(sorted({line.partition(",")[2] for line in lines}))
+    assert MiniImageNet.classes[split] == tuple(sorted({line.partition(",")[2] for line in lines}))
 
 
 def test_the_real_pictures(reference_data):

@@ -12,7 +12,7 @@ import pytest
 from clustering.foundation.errors import InputError
 from fsl.benchmarks import omniglot
 from fsl.benchmarks.benchmark import SPLITS
-from fsl.benchmarks.catalogue import rows_of
+from fsl.benchmarks.listed import rows_of
 from fsl.benchmarks.omniglot import Omniglot, find, load
 
 TEXT = """

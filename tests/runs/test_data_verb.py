@@ -14,7 +14,7 @@ from fsl.benchmarks.survey import survey
 from runs.cli import main
 from tests.fsl.small_benchmarks import few
 
-NAMES = Cub.catalogue.classes
+NAMES = Cub.classes
 
 
 def picture(split, name, number):
@@ -44,15 +44,16 @@ def two(monkeypatch):
     few(monkeypatch, Cub, 2)
 
 
-def of(found, split):
-    return found.splits[SPLITS.index(split)]
-
-
 def test_what_is_whole_is_said_to_be(whole):
     found = survey(Cub(str(whole)))
     assert found.sound
-    assert not found.twins
-    assert [(part.classes, part.pictures) for part in found.splits] == [(100, 200), (50, 100), (50, 100)]
+    assert not found.twins()
+    rows = found.pictures.groupby("split")["class_name"]
+    assert {split: (len(names), names.nunique()) for split, names in rows} == {
+        "base": (200, 100),
+        "validation": (100, 50),
+        "novel": (100, 50),
+    }
     assert found.layout == "folders of pictures"
 
 
@@ -79,17 +80,16 @@ def test_everything_that_is_wrong_is_named(folder):
     shutil.copy(folder / base[0] / f"{base[0][4:]}_1.png", folder / novel[0] / f"{novel[0][4:]}_1.png")
     found = survey(Cub(str(folder)))
     assert not found.sound
-    assert f"49 of the 50 novel classes (not {novel[3]})" in of(found, "novel").problems
+    assert f"49 of the 50 novel classes (not {novel[3]})" in found.problems["novel"]
     for name, count in {base[5]: 1, base[6]: 3}.items():
         line = f"{count} pictures of the base class {name} (2 classes differ), not 2"
-        assert line in of(found, "base").problems
-    broken = of(found, "validation").broken
+        assert line in found.problems["base"]
+    broken = found.pictures["problem"][found.pictures["problem"] != ""].tolist()
     assert len(broken) == 2
     assert validation[0] in broken[0]
     assert validation[1] in broken[1]
-    assert [[(spot.split, spot.class_name) for spot in group] for group in found.twins] == [
-        [("base", base[0]), ("novel", novel[0])]
-    ]
+    (group,) = found.twins()
+    assert list(zip(group["split"], group["class_name"], strict=True)) == [("base", base[0]), ("novel", novel[0])]
 
 
 def test_nothing_there_is_an_error(tmp_path):
