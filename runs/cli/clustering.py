@@ -19,14 +19,9 @@ if TYPE_CHECKING:
 def _configs(schema: type[RunConfig], settings: Sequence[str]) -> list[Any]:
     """Read the settings, and check the tables and pictures of a user before anything is clustered."""
     configs: list[Any] = parse(schema, settings)
-    from runs.own_data.picture_outputs import check_clusters_file, is_folder
-    from runs.own_data.table_checks import check_fair_tables, check_tables
+    from runs.own_data.tables import check_own_data
 
-    for columns in (check_tables if schema is ClusterConfig else check_fair_tables)(configs):
-        columns.say(console().note)
-    for config in configs if schema is ClusterConfig else ():
-        if is_folder(config):
-            check_clusters_file(config)
+    check_own_data(configs, console().note)
     return configs
 
 
@@ -47,8 +42,7 @@ def cluster(session: Session, results: "list[Clustered]") -> None:
       transduce cluster method=slk_mean_shift --help             (the parameters of that method)
       transduce cluster dataset=mymodule:MyPoints method=sklearn.cluster:HDBSCAN min_cluster_size=20
     """
-    from runs.own_data.picture_outputs import is_folder, write_clusters_file
-    from runs.own_data.table_outputs import write_clusters
+    from runs.own_data.tables import is_folder, write_clusters, write_picture_clusters
     from runs.tables import clustered
 
     written = _written(session, results, write_clusters)
@@ -59,7 +53,7 @@ def cluster(session: Session, results: "list[Clustered]") -> None:
         session.console.json(facts)
     for result in results:
         if is_folder(result.config):
-            session.console.note(f"pictures with their clusters: {write_clusters_file(result, session.store)}")
+            session.console.note(f"pictures with their clusters: {write_picture_clusters(result, session.store)}")
     _say(session, written, "description")
 
 
@@ -81,14 +75,11 @@ def fair(session: Session, results: "list[FairResult]") -> None:
     """
     from runs.figures.logged import logged_figure
     from runs.figures.trade_off import DRAWING
-    from runs.own_data.table_outputs import write_fair_clusters
+    from runs.own_data.tables import write_fair_clusters
     from runs.stages.lineage import short_name
     from runs.tables import trade_off
 
-    def fit(config: FairConfig) -> Any:
-        return Session([config]).run()[0]
-
-    written, facts, said = _written(session, results, partial(write_fair_clusters, fit=fit)), [], session.console
+    written, facts, said = _written(session, results, write_fair_clusters), [], session.console
     pictures = []
     for points, same in _by_points(results).items():
         shown = hashlib.sha256(" ".join(result.key for result in same).encode()).hexdigest()[:6]
@@ -109,12 +100,16 @@ def fair(session: Session, results: "list[FairResult]") -> None:
 
 def _written(session: Session, results: Sequence[Any], write: Callable[..., "Written"]) -> dict[str, "Written"]:
     """Write the rows and the page of each table of a user, and return them by the key of the result."""
-    from runs.own_data.table_checks import is_table
-    from runs.own_data.table_outputs import settings_of
+    from runs.own_data.page import command_line
+    from runs.own_data.tables import is_table
 
-    configs: Any = session.configs
-    own = [result for result in results if is_table(result.config)]
-    return {one.key: write(one, session.store, settings_of(one.config, configs, session.settings)) for one in own}
+    written = {}
+    for result in results:
+        if is_table(result.config):
+            settings = session.settings if len(session.configs) == 1 else result.config.arguments()
+            kind = "cluster" if isinstance(result.config, ClusterConfig) else "fair"
+            written[result.key] = write(result, session.store, command_line(kind, settings))
+    return written
 
 
 def _show(session: Session, title: str, rows: Sequence[dict[str, str]], *right: str) -> None:
@@ -131,7 +126,7 @@ def _say(session: Session, written: "dict[str, Written]", what: str) -> None:
 
 def _by_points(results: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the results on each data set, or file of a user's own table."""
-    from runs.own_data.table_checks import is_table
+    from runs.own_data.tables import is_table
 
     by_points: dict[str, list[Any]] = {}
     for result in results:

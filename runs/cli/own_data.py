@@ -2,24 +2,19 @@
 
 import csv
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from clustering.foundation.errors import InputError, unknown
 from runs.cli.app import Json, NoBrowser, Settings, app, console, one, verb
-from runs.cli.session import Session
 from runs.config import groups
 from runs.config.configs import TrainConfig, parse
 from runs.config.overrides import split
 from runs.labelling.label_config import LabelConfig, NextConfig
-from runs.own_data.classify_config import ClassifyConfig, without_shift
-
-if TYPE_CHECKING:
-    from runs.own_data.picture_features import Pictures
+from runs.own_data.own_config import ClassifyConfig, without_shift
 
 THEN = {"benchmark": "data check benchmark", "dataset": "cluster dataset", "fair_dataset": "fair dataset"}
 """The beginning of the command that reads the files, by the group of the data."""
@@ -33,105 +28,75 @@ def classify(settings: Settings = None, json: Json = False) -> int:
 
     The backbone is a network of timm, a checkpoint of this project, or, for class names, a network of open_clip; it is
     not trained. The predictions, with the probability of every class, are written as a CSV file and as a page of
-    thumbnails, least certain first. Several strategies are compared. shift is false unless you set it, because your
-    pictures may have other class proportions than the support. A transductive strategy classifies all pictures jointly;
+    thumbnails, least certain first. shift is false unless you set it, because your pictures may have other class
+    proportions than the support. A transductive strategy classifies all pictures jointly;
     a classifier saved with --save classifies later pictures one by one, by the nearest prototype at the time of saving.
 
     Examples:
       transduce classify --support labelled --query rest --backbone timm:vit_small_patch14_dinov2
-      transduce classify --support labelled --query rest --backbone best.safetensors --strategy simpleshot,tim_adm
+      transduce classify --support labelled --query rest --backbone best.safetensors --strategy tim_adm
       transduce classify --query rest --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
-      transduce classify --query-features pictures.parquet --text-features names.npy --classes names.txt
       transduce classify --support labelled --query rest --backbone best.safetensors --save animals.safetensors
       transduce classify --classifier animals.safetensors --query new
     """
     words = settings or []
-    configs = _of_pictures(words)
-    from runs.own_data.classification import classify as classified
-    from runs.own_data.page import Command
-    from runs.own_data.picture_outputs import check_outputs, facts, record, said, show, write_outputs
+    config = one([without_shift(config, words) for config in parse(ClassifyConfig, words)], "classify")
+    default = without_shift(parse(ClassifyConfig, [])[0], []).strategy
+    names_strategy = config.strategy != default or any(word.startswith("strategy=") for word in words)
+    if config.classifier is not None and names_strategy:
+        raise InputError("a saved classifier has its own strategy; omit strategy= and its parameters")
+    config.check_places()
+    config.strategy.build()
+    from runs.cache import Store
+    from runs.own_data.classify import check_outputs
+    from runs.own_data.classify import classify as classified
+    from runs.own_data.classify_page import write_classified
+    from runs.own_data.page import command_line
 
-    session = Session(configs, as_json=json)
-    for config in configs:
-        check_outputs(config)
-    results, found, console = [], [], session.console
-    other, known = _names_strategy(words), dict[tuple[str, ...], "Pictures"]()
-    for config in configs:
-        since = time.perf_counter()
-        replaces = other and config.classifier is not None
-        result = classified(config, session.store, console, other=replaces, known=known)
-        written = write_outputs(result, session.store, Command("classify", tuple(words)), console)
-        run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
-        shared = {"key": result.key, "run": run_id, "reused": reused}
-        found.append({**facts(result), **shared, **written.record()})
-        results.append(result)
-        for warning in result.warnings:
-            console.error(f"warning: {warning}")
-        items = "thumbnails" if config.query is not None else "rows"
-        saved = [] if config.save is None else [f"classifier: {config.save}"]
-        page = f"{items} by class: {written.page.resolve().as_uri()}"
-        console.note("\n".join([*said(result), f"predictions: {written.rows}", page, *saved]))
+    check_outputs(config)
+    said, store = console(as_json=json), Store(config.results)
+    result = classified(config, store, said)
+    written = write_classified(result, store, command_line("classify", words), said)
+    for warning in result.warnings:
+        said.error(f"warning: {warning}")
+    saved = [] if config.save is None else [f"classifier: {config.save}"]
+    page = f"thumbnails by class: {written.page.resolve().as_uri()}"
+    said.note("\n".join([*result.statements(), f"predictions: {written.rows}", page, *saved]))
     if json:
-        console.json(found if len(found) > 1 else found[0])
-    else:
-        show(results, console)
-    return session.close()
-
-
-def _of_pictures(words: Sequence[str]) -> list[ClassifyConfig]:
-    """Read the settings as one config, or one for each strategy, and check the files."""
-    configs = [without_shift(config, words) for config in parse(ClassifyConfig, words)]
-    first, names = configs[0], {config.strategy.name for config in configs}
-    if len(names) < len(configs) or any(config.replace(strategy=first.strategy) != first for config in configs):
-        raise InputError("classify accepts several strategies, but only one value of every other key")
-    for name in ("save", "output"):
-        if len(configs) > 1 and getattr(first, name) is not None:
-            raise InputError(f"{name}= names one file, but there are several strategies; give one, or omit {name}=")
-    (default,) = (without_shift(config, []) for config in parse(ClassifyConfig, []))
-    if first.classifier is not None and first.strategy != default.strategy and not _names_strategy(words):
-        raise InputError("a saved classifier already has its strategy's parameters; to change them, give strategy= too")
-    for config in configs:
-        config.check_places()
-    return configs
-
-
-def _names_strategy(words: Sequence[str]) -> bool:
-    return any(split(word)[0] == "strategy" for word in words)
+        said.json({**result.facts(), **written.record()})
+        return 0
+    count = len(result.names)
+    rows: list[Any] = result.class_counts().to_dict("records")
+    title = f"{count:,} picture{'' if count == 1 else 's'} in {len(result.classes)} classes"
+    if result.accuracy is not None:
+        title += f"; {100 * result.accuracy:.1f} % agree with the class name of their folder"
+    said.table(rows, title=title, right=[*rows[0]][1:])
+    return 0
 
 
 @verb("label", schema=LabelConfig, positional=("pile",))
-def label(
-    settings: Settings = None,
-    finish: Annotated[bool, typer.Option("--finish", help="Record the session as a run, without the page.")] = False,
-    no_browser: NoBrowser = False,
-    json: Json = False,
-) -> int:
+def label(settings: Settings = None, no_browser: NoBrowser = False) -> int:
     """Label a pile of pictures or rows on a page, from a few labels to all.
 
     The pile, named first, is a folder of pictures, a table with a column of features, or a file of features. The page
     shows a few items at a time, and one key gives a class. After each batch, the strategy labels the whole pile anew,
     and the page shows the predictions of each class, least certain first, their estimated accuracy, and the next items.
 
-    The same command continues a session; several people can work on one page. Ctrl-C ends the page and records the
-    session as a run. The page listens on this machine only, and its address contains a secret; with --host, other
-    machines that know the address can read the pile and answer.
+    The same command continues a session; several people can work on one page. Ctrl-C ends the page and writes labels
+    and predictions of all items. The page listens on this machine only, and its address contains a secret; with --host,
+    other machines that know the address can read the pile and answer.
 
     Examples:
       transduce label pictures --backbone timm:vit_small_patch14_dinov2
       transduce label pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
       transduce label table.parquet --features emb --show text,image --classes spam,ham
-      transduce label pictures --backbone best.safetensors --finish
     """
-    if json and not finish:
-        raise InputError("--json writes the facts of a session that --finish records; add --finish, or omit it")
     config = _of_pile(LabelConfig, settings or [], "label", "a pile")
+    from runs.cache import Store
     from runs.labelling.opening import label as open_page
 
-    place = Session([config], as_json=json)
-    facts = open_page(config, place.store, place.tracker, place.console, finish=finish, browse=not no_browser)
-    if json:
-        place.console.json(facts)
-    return place.close()
+    open_page(config, Store(config.results), console(), browse=not no_browser)
+    return 0
 
 
 @verb("next", schema=NextConfig, positional=("pile", "labels"))

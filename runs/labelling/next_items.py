@@ -14,9 +14,9 @@ from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.console.output import Console
 from runs.labelling.label_config import NextConfig
+from runs.labelling.labeller import OPEN
 from runs.labelling.opening import labeller_of
 from runs.labelling.pile import Pile, read_pile
-from runs.labelling.predictions import UNKNOWN
 
 ITEMS = ("id", "picture", "file", "path", "row", "item")
 LABELS = ("label", "class")
@@ -28,14 +28,16 @@ def next_rows(config: NextConfig, console: Console) -> list[dict[str, Any]]:
     store.prepare()
     pile = read_pile(config, store, console)
     classes = list(config.class_names())
-    labels = np.full(len(pile), UNKNOWN, dtype=np.int64)
+    labels = np.full(len(pile), OPEN, dtype=np.int64)
     if config.labels is not None:
         labels = read_labels(Path(config.labels).expanduser(), pile, classes)
     labeller = labeller_of(config, pile, store, console)
-    number = int((labels != UNKNOWN).sum())
+    number = int((labels != OPEN).sum())
     predicted = labeller.predict(classes, labels, number)
+    if labeller.hint:
+        console.note(labeller.hint)
     rows = []
-    for row in labeller.choose(labels == UNKNOWN, config.n, number):
+    for row in labeller.choose(labels == OPEN, config.n, number):
         label, probability = (None, None) if predicted is None else predicted.label(row)
         rows.append({"id": pile.titles[row], "predicted": label, "probability": probability})
     return rows
@@ -49,7 +51,7 @@ def cells(row: dict[str, Any], nothing: str) -> list[str]:
 
 
 def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]:
-    """(N,) index of the label of each item among the classes, `UNKNOWN` without one.
+    """(N,) index of the label of each item among the classes, `OPEN` without one.
 
     An item is named by its path in the folder, or by its row number, from 0; rows without a label are ignored.
 
@@ -67,34 +69,33 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
     except InputError as error:
         raise InputError(f"labels: {error}") from error
     header = [name.strip().lower() for name in (lines[0][1] if lines else [])]
-    places = [next((header.index(name) for name in names if name in header), None) for names in (ITEMS, LABELS)]
-    if None in places:
+    item, label = (next((header.index(name) for name in names if name in header), -1) for names in (ITEMS, LABELS))
+    if -1 in (item, label):
         raise InputError(
             f"labels: {path}: its first line names {', '.join(header) or 'nothing'}; it needs a column {ITEMS[0]} (or "
             f"{', '.join(ITEMS[1:])}), and a column {LABELS[0]}"
         )
-    item, label = (int(place) for place in places if place is not None)
     rows = {title: row for row, title in enumerate(pile.titles)}
     rows |= {as_text(title, "./"): row for title, row in rows.items()}
     plain: dict[str, int] = {}
     for title, row in rows.items():
         other = plain.setdefault(_plain(title), row)
-        plain[_plain(title)] = row if other == row else UNKNOWN  # two files whose names differ in accents only
+        plain[_plain(title)] = row if other == row else OPEN  # two files whose names differ in accents only
     known = {as_text(name): name for name in classes}
-    found = np.full(len(pile), UNKNOWN, dtype=np.int64)
+    found = np.full(len(pile), OPEN, dtype=np.int64)
     for number, cells in lines[1:]:
         line = f"labels: {path}: line {number}"
         name = cells[label].strip() if len(cells) > label else ""
         if not name:
             continue
-        row = rows.get(cells[item], plain.get(_plain(cells[item]), UNKNOWN))
-        if row == UNKNOWN:
+        row = rows.get(cells[item], plain.get(_plain(cells[item]), OPEN))
+        if row == OPEN:
             raise InputError(f"{line}: {cells[item]!r} is not in the pile; remove the line")
         name = known.get(name, name)
         if name not in classes:
             classes.append(name)
         place = classes.index(name)
-        if found[row] not in (UNKNOWN, place):
+        if found[row] not in (OPEN, place):
             raise InputError(f"{line}: {cells[item]!r} has another label above; keep one")
         found[row] = place
     return found

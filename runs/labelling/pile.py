@@ -3,13 +3,17 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.files.cells import numbers_of
+from clustering.files.picture_formats import PICTURES
 from clustering.files.regular import fingerprint_of_files
-from clustering.foundation.errors import InputError
+from clustering.files.tables import is_parquet, read_table
+from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.fingerprint import fingerprint
 from fsl.features.arrays import read_features
 from fsl.picture_folders import unlabelled_pictures
@@ -18,10 +22,13 @@ from runs.labelling.label_config import PileConfig
 from runs.own_data.page import as_utf8
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from clustering.foundation.progress import Progress
     from fsl.features.image_encoder import ImageEncoder
 
 FEW_COLUMNS = 32  # columns of numbers up to which they are measurements with units of their own
+LONGEST = 2000  # characters of a cell on the page
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +41,9 @@ class Pile:
             and the content of the file.
         titles: path of each picture in the folder, or number of each row, from 0.
         features: (N, D) float32 features.
-        fingerprint: changes when an item does.
         is_folder: whether the items are the pictures of a folder.
         pictures: file of each item's picture, None for an item without.
         columns: text of each item, by column.
-        broken: error messages of pictures that cannot be read.
         encoder: the network, if there is one.
     """
 
@@ -46,11 +51,9 @@ class Pile:
     ids: tuple[str, ...]
     titles: tuple[str, ...]
     features: NDArray[np.float32]
-    fingerprint: str
     is_folder: bool
     pictures: Sequence[str | None]
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    broken: tuple[str, ...] = ()
     encoder: "ImageEncoder | None" = None
 
     def __len__(self) -> int:
@@ -73,23 +76,22 @@ def read_pile(config: PileConfig, store: Store, progress: "Progress") -> Pile:
         raise InputError(f"{config.pile}: has {len(pile)} {pile.noun}{'s' * (len(pile) != 1)}; give at least two")
     finite = np.isfinite(pile.features).all(axis=1)
     if not finite.all():
-        row = int((~finite).argmax())
-        item = pile.titles[row] if pile.is_folder else f"row {row}"
+        title = pile.titles[int((~finite).argmax())]
+        item = title if pile.is_folder else f"row {title}"
         raise InputError(f"{config.pile}: the features of {item} are missing or infinite; remove it")
     return pile
 
 
 def _pictures(config: PileConfig, store: Store, progress: "Progress") -> Pile:
     from fsl.features.image_encoder import ImageEncoder
-    from runs.own_data.picture_features import encode
+    from runs.own_data.pictures import encode
 
     try:
         files = unlabelled_pictures(config.place)
     except InputError as error:
         raise InputError(str(error).removeprefix("query: ")) from None
-    assert config.backbone is not None
-    encoder = ImageEncoder.of(config.backbone, weights=config.pretrained, device=config.device)
-    encoded = encode(files, encoder, store, progress, skip=config.broken == "skip", known={})
+    encoder = ImageEncoder.of(str(config.backbone), weights=config.pretrained, device=config.device)
+    encoded = encode(files, encoder, store, progress, skip=config.broken == "skip")
     kept = encoded.kept.tolist()
     names = [os.path.relpath(files[row], config.place) for row in kept]
     ids = tuple(fingerprint(name, encoded.digests[row]) for name, row in zip(names, kept, strict=True))
@@ -98,38 +100,31 @@ def _pictures(config: PileConfig, store: Store, progress: "Progress") -> Pile:
         ids=ids,
         titles=tuple(map(as_utf8, names)),
         features=encoded.features.numpy(),
-        fingerprint=fingerprint(*ids),
         is_folder=True,
         pictures=encoded.files,
-        broken=encoded.broken,
         encoder=encoder,
     )
 
 
 def _rows(config: PileConfig) -> Pile:
-    features = _features(config)
     content = fingerprint_of_files([config.place])
-    rows = range(len(features))
+    is_csv = config.place.suffix.lower() in (".csv", ".tsv")
+    table = read_table(config.place).rows if is_csv else None
+    features = _standardised(_numbers(config, table)) if table is not None else _features(config)
     pictures: Sequence[str | None] = [None] * len(features)
-    columns: Mapping[str, Sequence[str]] = {}
-    if config.pictures is not None:
-        pictures = unlabelled_pictures(config.pictures)
-        if len(pictures) != len(features):
-            raise InputError(
-                f"pictures: {config.pictures} has {len(pictures):,} pictures, but {config.pile} has {len(features):,} "
-                "rows; give the folder of the pictures that were encoded"
-            )
-        columns = {"file": [as_utf8(os.path.relpath(str(file), config.pictures)) for file in pictures]}
-    elif config.is_table:
-        from runs.labelling.shown_columns import read_shown
-
-        pictures, columns = read_shown(config, len(features))
+    columns: dict[str, Sequence[str]] = {}
+    for name in config.show or ():
+        cells = _cells(config, table, name)
+        if next((cell for cell in cells if cell), "").lower().endswith(PICTURES) and not any(pictures):
+            pictures = [_inside(config, name, row, cell) for row, cell in enumerate(cells)]
+        else:
+            texts = map(as_utf8, cells)
+            columns[name] = [text if len(text) <= LONGEST else f"{text[:LONGEST]}..." for text in texts]
     return Pile(
         name=as_utf8(config.place.name),
-        ids=tuple(f"{content[:8]}-{row}" for row in rows),
-        titles=tuple(map(str, rows)),
+        ids=tuple(f"{content[:8]}-{row}" for row in range(len(features))),
+        titles=tuple(map(str, range(len(features)))),
         features=features.astype(np.float32, copy=False),
-        fingerprint=content,
         is_folder=False,
         pictures=pictures,
         columns=columns,
@@ -137,27 +132,80 @@ def _rows(config: PileConfig) -> Pile:
 
 
 def _features(config: PileConfig) -> NDArray[np.floating]:
-    """(N, D) features of a table or file.
-
-    At most `FEW_COLUMNS` columns of numbers are standardised, since each may have its own unit; more are an embedding.
-    """
+    """(N, D) features of a file of arrays or a Parquet file."""
     try:
-        if config.place.suffix.lower() in (".csv", ".tsv"):
-            from runs.labelling.shown_columns import numbers_of_csv
-
-            return _standardised(numbers_of_csv(config))
-        names = config.features or (None,)
-        parts = [read_features(config.place, name, option="features") for name in names]
+        parts = [read_features(config.place, name, option="features") for name in config.features or (None,)]
     except InputError as error:
         raise error if str(error).startswith(str(config.place)) else InputError(f"features: {error}") from error
-    together = np.concatenate(parts, axis=1)
-    return _standardised(together) if all(part.shape[1] == 1 for part in parts) else together
+    features = np.concatenate(parts, axis=1)
+    return _standardised(features) if all(part.shape[1] == 1 for part in parts) else features
+
+
+def _numbers(config: PileConfig, table: "pd.DataFrame") -> NDArray[np.floating]:
+    """(N, D) numbers of the columns `features` of a CSV file.
+
+    Raises:
+        InputError: no column is given, one does not exist, or has a cell without a number.
+    """
+    if not config.features:
+        raise InputError(
+            f"{config.place}: which columns are features? Choose with --features a,b,c or --features emb_*"
+        )
+    names, numbers = list(table.columns), dict[str, NDArray[np.float64]]()
+    for pattern in config.features:
+        found = [name for name in names if name == pattern] or [name for name in names if fnmatchcase(name, pattern)]
+        if not found:
+            raise InputError(f"{config.place}: {unknown('column', pattern, names)}")
+        for name in found:
+            numbers[name] = column = numbers_of(table[name], comma=False)[0]
+            if np.isnan(column).any():
+                row = int(np.isnan(column).argmax())
+                raise InputError(
+                    f"{config.place}: column {name!r} has no number in row {row} ({table[name].iloc[row]!r}); fill it "
+                    "in, or choose other features"
+                )
+    return np.stack(list(numbers.values()), axis=1)
 
 
 def _standardised(columns: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Columns (N, D) with mean 0 and variance 1, or 0 if constant; unchanged if they are many or not finite."""
+    """Columns (N, D) of numbers with mean 0 and variance 1, since each may have its own unit; 0 if constant.
+
+    More than `FEW_COLUMNS` are an embedding, which is unchanged, like values that are not finite.
+    """
     if columns.shape[1] > FEW_COLUMNS or not len(columns) or not np.isfinite(columns).all():
         return columns
     deviation = columns.std(axis=0)
     scaled: NDArray[np.floating] = (columns - columns.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
     return scaled
+
+
+def _cells(config: PileConfig, table: "pd.DataFrame | None", name: str) -> list[str]:
+    """The cells of a column of the table, empty where a value is missing."""
+    if table is None and is_parquet(config.place):
+        from pyarrow import parquet
+
+        known = [str(column) for column in parquet.read_schema(config.place).names]
+    else:
+        known = [] if table is None else list(table.columns)
+    if name not in known:
+        raise InputError(f"{config.place}: {unknown('column', name, known)}")
+    if table is None:
+        table = parquet.read_table(config.place, columns=[name]).to_pandas()
+    column = table[name] if name in table else table.index.to_series()  # Parquet has the names of rows as a column
+    return ["" if missing else str(cell) for cell, missing in zip(column, column.isna(), strict=True)]
+
+
+def _inside(config: PileConfig, column: str, row: int, cell: str) -> str | None:
+    """The file of a picture, by its path relative to the table's folder; None if there is no such file.
+
+    Raises:
+        InputError: the path leads out of the folder, also by a link.
+    """
+    folder = config.place.parent.resolve()
+    file = (folder / cell.replace("\0", "")).resolve()
+    if not file.is_relative_to(folder):
+        raise InputError(
+            f"{config.place}: column {column!r} names {cell!r} in row {row}, outside of the folder of the table; copy "
+            "the pictures into it"
+        )
+    return str(file) if file.is_file() and file.name.lower().endswith(PICTURES) else None

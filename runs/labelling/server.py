@@ -1,65 +1,48 @@
-"""The HTTP server of a labelling session."""
+"""The HTTP server of a labelling session: the page, its interface in JSON, and what it refuses."""
 
 import contextlib
 import functools
-import io
+import hmac
 import os
 import secrets
 import socket
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 import uvicorn
-from fastapi import FastAPI, HTTPException, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import Body, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
-from PIL import Image
-from pydantic import BaseModel, ConfigDict, Field
-from starlette.exceptions import HTTPException as StarletteHTTPException
+from fastapi.staticfiles import StaticFiles
 
 from clustering.files.regular import read_text
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.encoded import open_rgb, read_bytes
 from runs.labelling import views
 from runs.labelling.answers import Given
-from runs.labelling.export import KINDS, export
-from runs.labelling.gate import Gate
 from runs.labelling.journal import NotSaved
 from runs.labelling.session import Session
+from runs.own_data.pictures import thumbnail
+from runs.record.server import address
 
 STATIC = Path(__file__).parent / "static"
-KINDS_OF_FILES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-FILES = {file.name: KINDS_OF_FILES[file.suffix] for file in STATIC.iterdir() if file.suffix in KINDS_OF_FILES}
-"""The files of the page, with their kinds; no other file is served."""
-Short = Annotated[str, Field(min_length=1, max_length=200)]
-Count = Annotated[int, Query(ge=0)]
-Limit = Annotated[int, Query(ge=1, le=500)]
+LARGEST_BODY = 1 << 20  # bytes
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+IN_ADDRESS = ("/api/picture/", "/api/export")
+"""Paths whose token may stand in the address, besides the page: a browser opens them without headers of a program."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    client: Short
+Client = Annotated[str, Body(min_length=1, max_length=200)]
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    id: Short
-    version: Annotated[int, Field(ge=0)]
-    action: Literal["label", "none", "skip", "clear"]
-    label: str | None = None
-
-
-class _Answers(_Body):
-    answers: Annotated[list[_Answer], Field(max_length=1000)]
-
-
-class _NewClass(_Body):
-    name: str
-
-
-def page_app(session: Session, *, token: str, host: str, port: int) -> Gate:
+def page_app(session: Session, *, token: str, host: str, port: int) -> FastAPI:
     """The application: the page, its files, and its interface in JSON.
 
     Args:
@@ -68,136 +51,135 @@ def page_app(session: Session, *, token: str, host: str, port: int) -> Gate:
         host, port: where the server listens.
     """
     app = FastAPI(openapi_url=None)
-    app.add_exception_handler(InputError, _input_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(StarletteHTTPException, _http_error)
+    app.mount("/static", StaticFiles(directory=STATIC))
+
+    @app.middleware("http")
+    async def gate(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        refused = _refused(request, token, host, port)
+        reply = JSONResponse({"error": refused[1]}, refused[0]) if refused else await call_next(request)
+        reply.headers.update(HEADERS)
+        return reply
+
+    @app.exception_handler(InputError)
+    def input_error(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": str(error)}, status_code=507 if isinstance(error, NotSaved) else 400)
 
     @app.get("/")
     def page() -> Response:
-        return _file("label.html")
-
-    @app.get("/static/{name}")
-    def static(name: str) -> Response:
-        return _file(name)
+        return FileResponse(STATIC / "label.html")
 
     @app.get("/api/state")
     def state() -> dict[str, Any]:
         return views.state(session)
 
     @app.post("/api/answers")
-    def answers(body: _Answers) -> Response:
-        given = [Given(answer.id, answer.version, answer.action, answer.label) for answer in body.answers]
-        saved, refused = session.answer(body.client, given)
+    def answers(client: Client, answers: Annotated[list[Given], Body(max_length=1000)]) -> Response:
+        saved, refused = session.answer(client, answers)
         conflicts = [views.view(session, item) for item in refused]
         facts = {"saved": saved, "conflicts": conflicts, "state": views.state(session)}
         return JSONResponse(facts, status_code=409 if conflicts else 200)
 
     @app.post("/api/undo")
-    def undo(body: _Body) -> dict[str, Any]:
-        item = session.undo(body.client)
+    def undo(client: Annotated[Client, Body(embed=True)]) -> dict[str, Any]:
+        item = session.undo(client)
         return {"undone": None if item is None else views.view(session, item), "state": views.state(session)}
 
     @app.post("/api/classes")
-    def classes(body: _NewClass) -> dict[str, Any]:
-        session.add_class(body.name)
+    def classes(client: Client, name: Annotated[str, Body()]) -> dict[str, Any]:
+        session.add_class(name)
         return views.state(session)
 
     @app.get("/api/items")
     def items(
         name: Annotated[str, Query(alias="class")],
         order: Literal["likeliest", "doubtful"] = "likeliest",
-        offset: Count = 0,
-        limit: Limit = 50,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
     ) -> dict[str, Any]:
-        total, found = views.members(session, name, order, offset, limit)
+        total, found = views.members(session, name, order, limit)
         return {"total": total, "items": found}
+
+    shown = functools.lru_cache(maxsize=1024)(thumbnail)
 
     @app.get("/api/picture/{item}")
     def picture(item: str, size: Annotated[int, Query(ge=16, le=2000)] = 320) -> Response:
-        file = session.picture(item)
+        file = session.pile.pictures[session.rows[item]] if item in session.rows else None
         if file is None:
             raise HTTPException(404, "there is no such picture")
-        return Response(_thumbnail(file, size), media_type="image/jpeg")
+        return Response(shown(file, size), media_type="image/jpeg")
 
     @app.get("/api/export")
     def download(format: Literal["csv", "parquet"] = "csv") -> Response:
-        path = export(session, format)
-        return FileResponse(path, media_type=KINDS[format], filename=path.name)
+        path = views.export(session, format)
+        return FileResponse(path, filename=path.name)
 
-    return Gate(app, token=token, host=host, port=port)
-
-
-def _file(name: str) -> Response:
-    if name not in FILES:
-        raise HTTPException(404, "there is no such file")
-    return Response((STATIC / name).read_bytes(), media_type=FILES[name])
+    return app
 
 
-@functools.lru_cache(maxsize=1024)
-def _thumbnail(file: str, size: int) -> bytes:
-    """A JPEG of a picture whose longer side has at most `size` pixels.
+def _refused(request: Request, token: str, host: str, port: int) -> tuple[int, str] | None:
+    """Status and message for a request of another page or program, before its body is read; None for others."""
+    headers, path = request.headers, request.url.path
+    if not _is_own(headers.get("host", ""), host, port):
+        return 403, f"this page is at port {port} of its own address; open the address shown in the terminal"
+    origin = headers.get("origin")
+    other = origin is not None and origin != f"{request.url.scheme}://{headers['host']}"
+    if other or (headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and path != "/"):
+        return 403, "requests of other pages are refused"
+    if request.method not in ("GET", "HEAD", "POST"):
+        return 405, "only GET and POST are possible"
+    given = [headers.get("x-label-token", "")]
+    if path == "/" or path.startswith(IN_ADDRESS):
+        given += parse_qs(request.url.query).get("token", [])
+    has_token = any(hmac.compare_digest(one.encode(), token.encode()) for one in given)
+    if not path.startswith("/static/") and not has_token:
+        return 403, "wrong token; open the address shown in the terminal"
+    if request.method == "POST":
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return 415, "the content type must be application/json"
+        length = headers.get("content-length", "")
+        if not length.isdecimal():
+            return 411, "the length of the body must be given"
+        if int(length) > LARGEST_BODY:
+            return 413, f"the body exceeds {LARGEST_BODY:,} bytes; send fewer answers at a time"
+    return None
 
-    Raises:
-        InputError: the picture cannot be read or decoded.
+
+def _is_own(given: str, host: str, port: int) -> bool:
+    """Whether the header Host names this server, so that no other name leads a browser here.
+
+    A server that listens for other machines has names that it does not know; there the secret alone protects it.
     """
     try:
-        stored = read_bytes(file)
-    except OSError as error:
-        raise InputError(f"{os.path.basename(file)}: cannot be read ({error.strerror}); restore it") from error
-    picture = open_rgb(stored, os.path.basename(file), least=size, upright=True)
-    picture.thumbnail((size, size), Image.Resampling.LANCZOS)
-    stream = io.BytesIO()
-    picture.save(stream, "JPEG", quality=85)
-    return stream.getvalue()
+        parts = urlsplit(f"//{given}")
+        name, own_port = (parts.hostname or "").lower(), parts.port or 80
+    except ValueError:
+        return False
+    known = name in (*LOOPBACK, host.lower()) or host not in LOOPBACK
+    return known and own_port == port and parts.netloc == given and parts.username is None
 
 
-def _input_error(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, status_code=507 if isinstance(error, NotSaved) else 400)
-
-
-def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"][1:])
-    return JSONResponse({"error": f"{place or 'the body'}: {first['msg']}"[:300]}, status_code=422)
-
-
-def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, StarletteHTTPException)
-    return JSONResponse({"error": error.detail}, status_code=error.status_code)
-
-
-def secret_of(folder: Path) -> str:
-    """The token of a session, made at its first start, so that an open page can go on after a restart."""
-    path = folder / "token"
+def last_page(folder: Path) -> str:
+    """The address of a session's last page, with its secret; empty if there is none."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        token = read_text(path).strip()
-        if len(token) >= 32:
-            return token
-    token = secrets.token_urlsafe(32)
-    write_secret(path, token)
-    return token
+        return read_text(folder / "page").strip()
+    return ""
 
 
-def write_secret(path: Path, text: str) -> None:
-    """Write a file that only its owner can read."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+def listen(folder: Path, host: str, port: int) -> tuple[socket.socket, str]:
+    """An open socket, and the address of the page, which is kept in a file that only its owner can read.
 
-
-def listen(host: str, port: int, earlier: int | None) -> socket.socket:
-    """An open socket.
+    The secret in the address is made at the first start, so that an open page can go on after a restart.
 
     Args:
-        host: the address.
-        port: the port; 0: `earlier` if it is free, else any.
-        earlier: the port of the session's last page.
+        folder: the folder of the session.
+        host: the address to listen on.
+        port: the port; 0: that of the session's last page if it is free, else any.
 
     Raises:
         InputError: the address cannot be used.
     """
-    for tried in (earlier, 0) if port == 0 and earlier else (port,):
+    last, problem = urlsplit(last_page(folder)), OSError()
+    token = parse_qs(last.query).get("token", [""])[0] or secrets.token_urlsafe(32)
+    for tried in (port,) if port else (last.port or 0, 0):
         try:
             family, kind, protocol, _, place = socket.getaddrinfo(host, tried, type=socket.SOCK_STREAM)[0]
             opened = socket.socket(family, kind, protocol)
@@ -208,16 +190,20 @@ def listen(host: str, port: int, earlier: int | None) -> socket.socket:
             except OSError:
                 opened.close()
                 raise
-            return opened
+            page = f"{address(host, opened.getsockname()[1])}/?token={token}"
+            (folder / "page").unlink(missing_ok=True)
+            with os.fdopen(os.open(folder / "page", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(page)
+            return opened, page
         except OSError as error:
             problem = error
-    raise InputError(
-        f"cannot listen at {host} port {port}: {problem.strerror}; use another host= or port="
-    ) from problem
+    raise InputError(f"cannot listen at {host} port {port}: {problem.strerror}; use another host= or port=")
 
 
-def serve(app: Gate, opened: socket.socket) -> None:
-    """Serve until Ctrl-C."""
+def serve(session: Session, opened: socket.socket, page: str, host: str) -> None:
+    """Serve the page of a session until Ctrl-C."""
+    token = page.partition("?token=")[2]
+    app = page_app(session, token=token, host=host, port=opened.getsockname()[1])
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3, lifespan="off"
     )

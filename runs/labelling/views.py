@@ -1,113 +1,75 @@
-"""What the page shows of a session, as values for JSON."""
+"""What the page shows of a session, as values for JSON, and the export of labels and predictions."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from clustering.foundation.errors import InputError
-from fsl.labelling.audit import estimated_accuracy, labels_to_reach
-from runs.labelling.answers import STATES
+from fsl.labelling.audit import EstimatedAccuracy, estimated_accuracy
+from runs.labelling.journal import STATES, Shown
+from runs.labelling.labeller import NONE, OPEN
 from runs.labelling.session import Session
-from runs.labelling.steps import NONE, Snapshot
+from runs.own_data.page import csv_of
+from runs.storage.disk import write_text
+from runs.storage.together import Output, write_together
 
-TARGET = 0.95
-LEAST = 10  # answers of the audit until the page says how many labels are missing
 KEYS = "123456789qwertyiopadfghjklxcvbm"
 """Keys of the classes, in their order; 0 is "none of these", and n, s, u and z are left for other actions."""
 
 
 def state(session: Session) -> dict[str, Any]:
-    """The state as the page shows it."""
+    """The state as the page shows it, with the labelled and the predicted items of each class."""
     with session.lock:
-        counts = dict.fromkeys(STATES.values(), 0)
-        for item, entry in session.answers.entries().items():
-            counts[entry.state] += item in session.rows
+        snapshot, predicted, curve = session.snapshot(), session.predicted, session.curve
+        states = [entry.state for item, entry in session.answers.entries().items() if item in session.rows]
+        labelled = np.bincount(snapshot.given[snapshot.given >= 0], minlength=len(session.classes))
+        expected = np.zeros(len(session.classes), dtype=np.int64)
+        if predicted is not None:
+            best = predicted.probabilities[~snapshot.answered].argmax(axis=1)
+            expected = np.bincount(best, minlength=len(session.classes))
+        counts = zip(session.classes, labelled.tolist(), expected.tolist(), strict=True)
+        found = estimate(curve[-1]) if curve else None
         return {
             "name": session.pile.name,
             "classes": list(session.classes),
             "keys": dict(zip(session.classes, KEYS, strict=False)),
             "total": len(session.pile),
-            "labelled": counts["labelled"],
-            "skipped": counts["skipped"],
-            "none": counts["none"],
+            **{name: states.count(name) for name in STATES.values() if name != "open"},
             "version": session.answers.number,
-            "predicted_version": 0 if session.predicted is None else session.predicted.number,
             "working": session.working,
             "problem": session.problem,
             "hint": session.labeller.hint,
-            "by_class": by_class(session),
+            "by_class": [{"name": name, "labelled": one, "predicted": other} for name, one, other in counts],
             "batch": [view(session, item) for item in session.batch],
-            "accuracy": accuracy(session),
-            "to_target": to_target(session),
+            "accuracy": found
+            and {"estimate": found.accuracy, "low": found.low, "high": found.high, "audited": curve[-1].audited},
         }
 
 
-def by_class(session: Session) -> list[dict[str, Any]]:
-    """Number of items with a label, and of items without one that are predicted, by class."""
-    with session.lock:
-        snapshot, predicted = session.snapshot(), session.predicted
-        number = len(snapshot.classes)
-        labelled = np.bincount(snapshot.given[snapshot.given >= 0], minlength=number)
-        expected = np.zeros(number, dtype=np.int64)
-        if predicted is not None:
-            best = predicted.probabilities[~snapshot.answered].argmax(axis=1)
-            expected = np.bincount(best, minlength=number)
-        return [
-            {"name": name, "labelled": int(one), "predicted": int(other)}
-            for name, one, other in zip(snapshot.classes, labelled, expected, strict=True)
-        ]
-
-
-def accuracy(session: Session) -> dict[str, Any] | None:
-    """Estimated accuracy of the predictions for the items that are not used to fit; None before the first audit."""
-    with session.lock:
-        if not session.curve:
-            return None
-        curve = []
-        for point in session.curve:
-            right = np.arange(point.audited) < point.right
-            by_hand = np.arange(point.by_hand) < point.by_hand_right
-            found = estimated_accuracy(right, point.population, by_hand=by_hand)
-            curve.append({"labels": point.labels, "estimate": found.accuracy, "low": found.low, "high": found.high})
-        last = {name: curve[-1][name] for name in ("estimate", "low", "high")}
-        return {**last, "audited": session.curve[-1].audited, "curve": curve}
-
-
-def to_target(session: Session) -> dict[str, Any] | None:
-    """About how many more labels the predictions need; None if it cannot be said yet."""
-    with session.lock:
-        points = [point for point in session.curve if point.labels]
-        if not points or points[-1].audited < LEAST:
-            return None
-        more = labels_to_reach(
-            [point.labels for point in points],
-            [point.right for point in points],
-            [point.audited for point in points],
-            TARGET,
-        )
-        return None if more is None else {"target": TARGET, "more": more}
+def estimate(point: Shown) -> EstimatedAccuracy:
+    """The accuracy of the predictions of the items that were not used to fit, at one time."""
+    right, by_hand = np.arange(point.audited) < point.right, np.arange(point.by_hand) < point.by_hand_right
+    return estimated_accuracy(right, point.population, by_hand=by_hand)
 
 
 def view(session: Session, item: str) -> dict[str, Any]:
     """An item as the page shows it."""
     with session.lock:
         row, entry = session.rows[item], session.answers[item]
-        predicted, probability = (None, None) if session.predicted is None else session.predicted.label(row)
         return {
             "id": item,
-            "version": entry.version,
+            "version": session.answers.versions[item],
             "title": session.pile.titles[row],
             "picture": None if session.pile.pictures[row] is None else f"/api/picture/{item}",
             "columns": {name: texts[row] for name, texts in session.pile.columns.items()},
             "label": entry.label,
             "state": entry.state,
-            "predicted": predicted,
-            "probability": probability,
         }
 
 
-def members(session: Session, name: str, order: str, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
+def members(session: Session, name: str, order: str, limit: int) -> tuple[int, list[dict[str, Any]]]:
     """Items of a class, and their number.
 
     Args:
@@ -115,7 +77,7 @@ def members(session: Session, name: str, order: str, offset: int, limit: int) ->
         name: the class; empty for the items that were answered as none of the classes.
         order: "likeliest": items without a label that are predicted as the class, the most probable first; "doubtful":
             those and the items with this label, the least probable first, of a label as the other labels predict it.
-        offset, limit: which of them to return. Items of the present batch that wait for their answer are left out.
+        limit: how many of them to return. Items of the present batch that wait for their answer are left out.
 
     Raises:
         InputError: there is no such class.
@@ -128,7 +90,10 @@ def members(session: Session, name: str, order: str, offset: int, limit: int) ->
         labelled = snapshot.given == place
         sure, expected = np.ones(len(labelled)), np.zeros(len(labelled), dtype=bool)
         if predicted is not None and 0 <= place < len(predicted.classes):
-            expected = (predicted.probabilities.argmax(axis=1) == place) & _without_label(session, snapshot)
+            asked = np.zeros(len(labelled), dtype=bool)
+            asked[[session.rows[item] for item in session.batch]] = True
+            unlabelled = ~snapshot.answered & ~(asked & (snapshot.given == OPEN))
+            expected = (predicted.probabilities.argmax(axis=1) == place) & unlabelled
             # The audit is not used to fit. Labels that are newer than the predictions have no distribution yet.
             chances = np.where(snapshot.audit[:, None], predicted.probabilities, predicted.left_out)
             known = chances.any(axis=1) & labelled
@@ -137,13 +102,37 @@ def members(session: Session, name: str, order: str, offset: int, limit: int) ->
         rows = np.flatnonzero(expected if name and order == "likeliest" else expected | labelled)
         rows = rows[np.argsort(-sure[rows] if order == "likeliest" else sure[rows], kind="stable")]
         return len(rows), [
-            {**view(session, session.pile.ids[row]), "sure": float(sure[row])} for row in rows[offset : offset + limit]
+            {**view(session, session.pile.ids[row]), "sure": float(sure[row])} for row in rows[:limit].tolist()
         ]
 
 
-def _without_label(session: Session, snapshot: Snapshot) -> NDArray[np.bool_]:
-    """(N,) whether an item has no label, without the items of the batch that wait for their answer."""
-    unlabelled: NDArray[np.bool_] = ~snapshot.answered
-    asked = [session.rows[item] for item in session.batch]
-    unlabelled[asked] &= ~snapshot.open[asked]
-    return unlabelled
+def export(session: Session, kind: Literal["csv", "parquet"]) -> Path:
+    """Write labels and predictions to the session's folder, replacing an earlier export at once.
+
+    A row has the path of the picture or the number of the row; its state: labelled, none, skipped or open; the given
+    label; the predicted class and its probability; and the probability of each class. In CSV, texts that a spreadsheet
+    would read as formulas are escaped.
+
+    Raises:
+        InputError: the disk is full or not writable.
+    """
+    with session.lock:
+        entries, predicted = [session.answers[item] for item in session.pile.ids], session.predicted
+    texts = {
+        "id": session.pile.titles,
+        "state": [entry.state for entry in entries],
+        "label": [entry.label for entry in entries],
+        "predicted": [predicted and predicted.label(row)[0] for row in range(len(entries))],
+    }
+    frame = pd.DataFrame(texts, dtype="string")
+    frame["probability"] = pd.Series(dtype="float32") if predicted is None else predicted.probabilities.max(axis=1)
+    if predicted is not None:
+        names = [f"p({name})" for name in predicted.classes]
+        frame = pd.concat([frame, pd.DataFrame(predicted.probabilities, columns=names)], axis=1)
+    place = session.folder / f"{Path(session.pile.name).stem}-labels.{kind}"
+
+    def write(path: Path) -> None:
+        write_text(path, csv_of(frame)) if kind == "csv" else frame.to_parquet(path, index=False)
+
+    write_together([Output(place, "results=FOLDER", write)])
+    return place

@@ -1,25 +1,22 @@
 """Conversion of features and weights of other programs to files of this project."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones.names import TIMM, check_backbone
-from runs.cache import content_hash
 from runs.config import groups
 from runs.console.output import Console
-from runs.storage.disk import write_text
-from runs.storage.model_card import IMAGENET, folded_in_words, is_card, model_card
 from runs.storage.together import check_place
 
 if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
 
 SPLITS = ("base", "validation", "novel")
-OF_FEATURES = ("labels", "text_features", "classes", "logit_scale", "column", "label_column", "text_column", "prompt")
+OF_FILES = ("labels", "text_features", "logit_scale", "column", "label_column", "text_column", "prompt")
 OF_PICTURES = ("backbone", "pretrained", "prompts")
+PATHS = ("labels", "text_features", "classes")
 
 
 def import_features(path: Path, values: Mapping[str, Any], console: Console) -> dict[str, Any]:
@@ -27,26 +24,29 @@ def import_features(path: Path, values: Mapping[str, Any], console: Console) -> 
 
     Args:
         path: the file or folder.
-        values: split, output, and the keys in OF_FEATURES and OF_PICTURES.
+        values: split, output, classes, and the keys in OF_FILES and OF_PICTURES; None for those that are not given.
+        console: shows progress.
     """
     if values["split"] not in SPLITS:
         raise unknown("split", values["split"], SPLITS)
-    surplus = next((name for name in OF_PICTURES if values[name] is not None), None)
-    if surplus and not path.is_dir():
-        raise InputError(f"{surplus}= applies to a folder of pictures, and {path} is none; omit it")
+    given = {name: Path(str(value)).expanduser() if name in PATHS else value for name, value in values.items()}
+    given = {name: value for name, value in given.items() if values[name] is not None}
+    for names, applies, what in (
+        (OF_PICTURES, path.is_dir(), "a folder of pictures, which"),
+        (OF_FILES, not path.is_dir(), "a file of features, which"),
+    ):
+        if not applies and (surplus := next((name for name in names if name in given), "")):
+            raise InputError(f"{surplus}= applies to {what} {path} is not; omit it")
     from fsl.features import foreign
     from fsl.features.bank import FORMAT
 
-    output, card = _places(path, values["output"], FORMAT)
+    output = _place(path, values["output"], FORMAT)
     if path.is_dir():
-        bank = _of_pictures(path, values, console)
+        bank = _of_pictures(path, given, console)
     else:
-        bank = foreign.import_features(path, values["split"], **_given(values))
+        options: dict[str, Any] = {name: value for name, value in given.items() if name in (*OF_FILES, "classes")}
+        bank = foreign.import_features(path, values["split"], **options)
     bank.save(output)
-    facts = {"stage": "features", **bank.provenance, "fingerprint": bank.fingerprint()}
-    summary = f"Features of {len(bank.features):,} images of {len(bank.class_names)} classes, from {path.name}."
-    use = f"transduce evaluate features={output.name} strategy=simpleshot"
-    write_text(card, model_card(f"Features from {path.name}", summary, facts, use))
     return {
         "features": str(output),
         "form": bank.provenance["form"],
@@ -57,20 +57,16 @@ def import_features(path: Path, values: Mapping[str, Any], console: Console) -> 
         **({} if bank.text is None else {"class names": f"with text features, logit scale {bank.logit_scale:g}"}),
         "base_mean": "known" if bank.base_mean is not None else "unknown: CL2N needs it, UN and L2N do not",
         "fingerprint": bank.fingerprint(),
-        "card": str(card),
     }
 
 
-def _of_pictures(folder: Path, values: Mapping[str, Any], console: Console) -> "FeatureBank":
-    """Return the features of the pictures in a folder with one subfolder per class.
+def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> "FeatureBank":
+    """The features of the pictures in a folder with one subfolder per class.
 
     Raises:
-        InputError: a key does not apply to pictures, or there is no network; or see `bank_of_pictures`.
+        InputError: there is no network; or see `bank_of_pictures`.
     """
-    surplus = next((name for name in OF_FEATURES if values[name] is not None and name != "classes"), None)
-    if surplus:
-        raise InputError(f"{surplus}= applies to files of features, and {folder} is a folder of pictures; omit it")
-    if values["backbone"] is None:
+    if "backbone" not in given:
         raise InputError(f"{folder}: no network for these pictures; add --backbone timm:NAME, open_clip:NAME or FILE")
     from clustering.files.words import read_words
     from fsl.features.arrays import read_class_names
@@ -80,23 +76,15 @@ def _of_pictures(folder: Path, values: Mapping[str, Any], console: Console) -> "
     from fsl.picture_folders import labelled_pictures
 
     labelled_pictures(folder)  # first, because an invalid folder is detected faster than a network is created
-    names, prompts = values["classes"], values["prompts"]
-    weights = None if values["pretrained"] in (None, "true") else str(values["pretrained"])
+    prompts = given.get("prompts")
     return bank_of_pictures(
         folder,
-        ImageEncoder.of(str(values["backbone"]), weights=weights),
-        class_names=None if names is None else read_class_names(Path(str(names)).expanduser()),
-        prompts=PROMPTS if prompts is None else read_words(Path(str(prompts)).expanduser(), ("prompt", "prompts")),
-        split=values["split"],
+        ImageEncoder.of(given["backbone"], weights=given.get("pretrained")),
+        class_names=read_class_names(given["classes"]) if "classes" in given else None,
+        prompts=PROMPTS if prompts is None else read_words(Path(prompts).expanduser(), ("prompt", "prompts")),
+        split=given["split"],
         progress=console,
     )
-
-
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `import_features` for the keys that are set."""
-    paths = ("labels", "text_features", "classes")
-    given = {name: values[name] for name in OF_FEATURES if values[name] is not None}
-    return {name: Path(value).expanduser() if name in paths else value for name, value in given.items()}
 
 
 def import_checkpoint(path: Path, backbone_name: str, benchmark: str, target: str | None) -> dict[str, Any]:
@@ -106,7 +94,7 @@ def import_checkpoint(path: Path, backbone_name: str, benchmark: str, target: st
         path: the file.
         backbone_name: the network of the weights.
         benchmark: the benchmark it was trained on, which sets image size and channels.
-        target: the file to write; None: beside the current folder's others, by the name of the file.
+        target: the file to write; None: in the current folder, by the name of the file.
     """
     check_backbone(backbone_name)
     name = backbone_name.removeprefix(TIMM)
@@ -117,18 +105,13 @@ def import_checkpoint(path: Path, backbone_name: str, benchmark: str, target: st
 
     if is_checkpoint(path):
         raise InputError(f"{path}: is already a checkpoint of this project; use checkpoint={path}")
-    output, card = _places(path, target, FORMAT)
+    output = _place(path, target, FORMAT)
     form = {"channels": kind.channels, "size": kind.size}
     backbone = import_backbone(path, name, **form)
-    content = fingerprint(path.read_bytes())
-    details = {"imported": path.name, "content": content, "mean": list(kind.mean), "std": list(kind.std)}
-    save_backbone(output, backbone, name, **form, about={"benchmark": kind.name, **details})
-    folded: Sequence[str] = backbone.folded  # type: ignore[assignment]
-    facts = {"stage": "checkpoint", "benchmark": kind.name, "backbone": name, "imported": path.name, "content": content}
-    facts |= {"fingerprint": content_hash(output)[:16]} | ({"changed": folded_in_words(folded)} if folded else {})
-    summary = f"Weights of {name} without its classifier, converted from {path.name}, a file of another program."
-    use = f"transduce evaluate benchmark={kind.name} backbone={name} checkpoint={output.name}"
-    write_text(card, model_card(f"{name} from {path.name}", summary, facts, use, [IMAGENET]))
+    details = {"imported": path.name, "content": fingerprint(path.read_bytes())}
+    about = {"benchmark": kind.name, **details, "mean": list(kind.mean), "std": list(kind.std)}
+    save_backbone(output, backbone, name, **form, about=about)
+    changed = len(backbone.folded)  # type: ignore[arg-type]
     return {
         "checkpoint": str(output),
         "backbone": name,
@@ -136,13 +119,12 @@ def import_checkpoint(path: Path, backbone_name: str, benchmark: str, target: st
         "tensors": len(backbone.state_dict()),
         "parameters": sum(parameter.numel() for parameter in backbone.parameters()),
         "left out": ", ".join(backbone.left_out) or "none",  # type: ignore[arg-type]
-        **({"changed": folded_in_words(folded)} if folded else {}),
-        "card": str(card),
+        **({"changed": f"{changed} biases of convolutions merged into running means"} if changed else {}),
     }
 
 
-def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
-    """Return the paths of the output file and its model card; files of another kind are never overwritten."""
+def _place(path: Path, output: str | None, kind: str) -> Path:
+    """The path of the output file; files of another kind are never overwritten."""
     from clustering.files.tensors import read_header
 
     stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
@@ -155,7 +137,4 @@ def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
         header = read_header(place, remedy, kind)
         if '"imported":' not in header.get("about", header.get("provenance", "")):  # trained or extracted here
             raise InputError(f"output={place}: exists, and was not imported; {remedy}")
-    card = place.with_suffix(".md")
-    if os.path.lexists(card) and not is_card(card):
-        raise InputError(f"{card} exists, and is not a model card; give another path with output=FILE")
-    return place, card
+    return place

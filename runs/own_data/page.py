@@ -2,6 +2,7 @@
 
 import base64
 import io
+import os
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,102 +11,115 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from clustering.files.regular import head_of
 from clustering.files.tables import as_text
+from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.config.groups import Choice, comment
-from runs.own_data.table_checks import page_beside
-from runs.own_data.table_columns import NAMED, TableColumns, named
 from runs.report.rendering import environment
-from runs.report.sections import Column, Item, Section, Table
+from runs.report.sections import Column, Table
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
-from runs.storage.together import Output, write_together
+from runs.storage.together import Output, check_place, write_together
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from clustering.datasets.table import Contents
-
+PAGE_MARK = b'<meta name="generator" content="transduce">'  # contained in every page
 PIXELS = 150  # per inch of a picture
 
 
 @dataclass(frozen=True)
-class Command:
-    """A command line, from a verb of `transduce` and its settings."""
-
-    verb: str
-    settings: Sequence[str]
-
-    def __str__(self) -> str:
-        return self.changed()
-
-    def changed(self, **values: str) -> str:
-        """Return the command line with other values of some keys; a changed command does not keep the output file."""
-        dropped = tuple(f"{name}=" for name in (*values, *(["output"] if values else [])))
-        kept = [setting for setting in self.settings if not setting.startswith(dropped)]
-        return shlex.join(["transduce", self.verb, *kept, *(f"{name}={value}" for name, value in values.items())])
-
-
-@dataclass(frozen=True)
 class Written:
-    """The output files of a result; of a table, with the summary of its columns."""
+    """The output files of a result, and the use of the columns of a table in words."""
 
     rows: Path
     page: Path
-    columns: TableColumns | None = None
+    columns: Sequence[str] = ()
 
     def record(self) -> dict[str, Any]:
-        """Return the record as a dictionary for JSON."""
-        columns = {} if self.columns is None else {"columns": self.columns.record()}
+        """The record as a dictionary for JSON."""
+        columns = {"columns": list(self.columns)} if self.columns else {}
         return {"rows": str(self.rows), "page": str(self.page), **columns}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Page:
-    """A page.
+def command_line(verb: str, settings: Sequence[str]) -> str:
+    """The command line of a verb, for the shell."""
+    return shlex.join(["transduce", verb, *settings])
 
-    Attributes:
-        title: its title.
-        introduction: paragraphs before the sections.
-        warnings: what may be wrong.
-        sections: its sections.
-        method: displayed name of the method.
-        command: command line of this result.
-        facts: technical details by name.
+
+def html_of(page: Mapping[str, Any]) -> str:
+    """The page as HTML; all text is escaped.
+
+    Args:
+        page: `title`; paragraphs of the `introduction`; `warnings` about what may be wrong; `sections`, of
+            `runs.report.sections`; displayed name of the `method`; `command`, the command line of this result; and
+            technical `facts` by name.
     """
+    return environment().get_template("own_data.html").render(page=page)
 
-    title: str
-    introduction: Sequence[str]
-    sections: Sequence[Section]
-    method: str
-    command: Command
-    facts: Mapping[str, str]
-    warnings: Sequence[str] = ()
 
-    def html(self) -> str:
-        """Render the page; all text is escaped."""
-        return environment().get_template("own_data.html").render(page=self)
+def write_page(rows: Path, write_rows: Callable[[Path], object], page: Mapping[str, Any], *others: Output) -> Written:
+    """Write a file of rows and others, and the page beside the rows: all of them, or none.
 
-    def write(self, rows: Path, write_rows: Callable[[Path], object], store: Store, *others: Output) -> Written:
-        """Write the file of rows and others, and the page beside the rows: all of them, or none.
+    Args:
+        rows: path of the rows.
+        write_rows: function that writes the rows to a path.
+        page: as in `html_of`.
+        others: other files.
 
-        Args:
-            rows: path of the rows.
-            write_rows: function that writes the rows to a path.
-            store: the store, which may contain the folder.
+    Raises:
+        InputError: the disk is full or not writable.
+    """
+    place, html = page_beside(rows), as_utf8(html_of(page))
+    rows.parent.mkdir(parents=True, exist_ok=True)
+    shown = Output(place, "output=FILE", lambda path: write_text(path, html))
+    write_together([Output(rows, "output=FILE", write_rows), shown, *others])
+    return Written(rows, place)
 
-        Raises:
-            InputError: the disk is full or not writable.
-        """
-        place, html = page_beside(rows), as_utf8(self.html())
-        rows.parent.mkdir(parents=True, exist_ok=True)
-        page = Output(place, "output=FILE", lambda path: write_text(path, html))
-        write_together([Output(rows, "output=FILE", write_rows), page, *others])
-        return Written(rows, place)
+
+def output_path(output: str | None, store: Store, folder: str, name: str) -> Path:
+    """The path of the rows: the given one, or a name in a folder of the results."""
+    return store.root / folder / name if output is None else Path(output).expanduser()
+
+
+def check_rows(rows: Path, columns: Sequence[str], what: str) -> None:
+    """Check that a CSV file and its page can be written, and that they replace only files of their kind.
+
+    Raises:
+        InputError: they cannot.
+    """
+    check_place("output", rows, ".csv")
+    if rows.exists() and not head_of(rows).startswith(",".join(columns).encode()):
+        raise InputError(f"output={rows}: exists, and does not contain {what}; give another name, or move it")
+    check_place("output", page_beside(rows), ".html")
+    check_page(rows)
+
+
+def check_page(rows: Path) -> None:
+    """Check that the page beside the rows overwrites only such a page.
+
+    Raises:
+        InputError: there is another file.
+    """
+    page = page_beside(rows)
+    if os.path.lexists(page) and PAGE_MARK not in head_of(page):
+        raise InputError(f"output={rows}: its page would overwrite {page}, which is another file; give another name")
+
+
+def page_beside(rows: Path) -> Path:
+    """The path of the page beside the rows."""
+    return rows.with_name(f"{stem_and_ending(rows)[0]}.html")
+
+
+def stem_and_ending(path: Path) -> tuple[str, str]:
+    """Split a file name into stem and ending, where .csv.gz is one ending."""
+    stem = Path(path.name.removesuffix(".gz")).stem
+    return stem, path.name.removeprefix(stem)
 
 
 def method_name(choice: Choice) -> str:
-    """Return the displayed name of a method, with its description."""
+    """The displayed name of a method, with its description."""
     about = comment(choice.group, choice.name).rstrip(".")
     return f"{short(choice)}, {about}" if about else short(choice)
 
@@ -116,41 +130,26 @@ def as_utf8(text: str) -> str:
 
 
 def data_url(content: bytes, kind: str) -> str:
-    """Return a picture as a URL that contains it. `kind`: png or jpeg."""
+    """A picture as a URL that contains it. `kind`: png or jpeg."""
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def picture(figure: "Figure") -> str:
-    """Return a figure of matplotlib as a data URL; equal figures give equal text."""
+    """A figure of matplotlib as a data URL; equal figures give equal text."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=PIXELS, metadata={"Software": "transduce"})
     return data_url(stream.getvalue(), "png")
 
 
 def of_frame(frame: pd.DataFrame, caption: str = "", *, text: Collection[str] = ()) -> Table:
-    """Return a table of a page; columns but the first are numbers, aligned to the right, if not named in `text`."""
+    """A table of a page; columns but the first are numbers, aligned to the right, if not named in `text`."""
     columns = [Column(str(name), place > 0 and name not in text) for place, name in enumerate(frame.columns)]
     return Table(columns, [list(map(str, row)) for row in frame.itertuples(index=False)], caption)
 
 
-def columns_section(contents: "Contents") -> Section:
-    """Return the section about the use of the columns of a table."""
-    columns = TableColumns.of(contents)
-    lines = [f"Used as {kind}: {named(names)}." for kind, names in columns.used.items()]
-    if columns.filled:
-        filled = named([f"{count:,} of {name}" for name, count in columns.filled.items()])
-        lines.append(f"Values that were missing and were filled in: {filled}.")
-    if columns.dropped:
-        lines.append(f"{columns.dropped:,} rows without a value: in the file without a cluster, and not on this page.")
-    for why, names in list(columns.unused.items())[:NAMED]:
-        lines.append(f"Not used: {named(names)} ({why}).")
-    ask = Item("To use other columns, name all that are to be used:", "columns=a,b,c")
-    return Section("The columns", items=[*map(Item, lines), ask])
-
-
 def csv_of(frame: pd.DataFrame, digits: int = 6) -> str:
-    """Return a frame as CSV. The first column has names of files; texts that a spreadsheet would read as formulas are
-    escaped: the file `=1.png` becomes `./=1.png`, and the class `=1` becomes `'=1`."""
+    """A frame as CSV. The first column has names of files; texts that a spreadsheet would read as formulas are escaped:
+    the file `=1.png` becomes `./=1.png`, and the class `=1` becomes `'=1`."""
     shown = frame.copy()
     for place, name in enumerate(frame.columns):
         if not pd.api.types.is_numeric_dtype(frame[name]):
@@ -162,22 +161,14 @@ def csv_of(frame: pd.DataFrame, digits: int = 6) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with three digits, or all digits before the decimal point."""
+    """A number with three digits, or all digits before the decimal point."""
     return f"{value:,.0f}" if abs(value) >= 9_999.5 else f"{value:.0f}" if abs(value) >= 99.5 else f"{value:.3g}"
 
 
 def percent(share: float) -> str:
-    """Return a share in percent; 0 % and 100 % only if exact, - for NaN."""
+    """A share in percent; 0 % and 100 % only if exact, - for NaN."""
     if share != share:
         return "-"
     if 0 < share <= 0.005 or 0.995 <= share < 1:
         return "under 1 %" if share < 0.5 else "over 99 %"
     return f"{100 * share:.0f} %"
-
-
-def weight_name(weight: float) -> str:
-    """Return a weight as text for the command line, with four digits unless it is an integer."""
-    if weight % 1 == 0 and weight < 1e15:
-        return f"{weight:.0f}"
-    short = float(f"{weight:.4g}")
-    return f"{short:.0f}" if 1000 <= short < 1e15 else f"{short:g}"

@@ -53,7 +53,7 @@ class Shown(NamedTuple):
 
 class Section(NamedTuple):
     """A section of a page: what is given of text, list, picture (an address, with words about it), tables, other HTML,
-    thumbnails of labelled examples, and classified pictures. `anchor` is its id; by default its number."""
+    and classified pictures. `anchor` is its id; by default its number."""
 
     heading: str
     text: Sequence[str | Markup] = ()
@@ -62,7 +62,6 @@ class Section(NamedTuple):
     about: str | Markup = ""
     tables: Sequence[Table] = ()
     body: Markup = Markup("")
-    examples: Sequence[str] = ()
     gallery: Sequence[Shown] = ()
     anchor: str = ""
 

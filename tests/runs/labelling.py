@@ -6,14 +6,14 @@ import numpy as np
 
 from fsl.extra.smoothed_ridge import SmoothedRidge
 from runs.labelling.answers import Given
+from runs.labelling.labeller import Labeller
 from runs.labelling.pile import Pile
-from runs.labelling.predictions import Labeller
 from runs.labelling.session import Session
 
 CLASSES = ("cat", "dog", "eel")
 
 
-def small_pile(n=60, fingerprint="one", is_folder=False):
+def small_pile(n=60, mark="id", is_folder=False):
     """Rows in three clear groups, of which row i is in group i % 3."""
     generator = np.random.default_rng(0)
     centres = generator.normal(size=(3, 8)) * 4
@@ -21,10 +21,9 @@ def small_pile(n=60, fingerprint="one", is_folder=False):
     features = (centres[rows % 3] + generator.normal(size=(n, 8))).astype(np.float32)
     return Pile(
         name="pile",
-        ids=tuple(f"id-{row}" for row in rows),
+        ids=tuple(f"{mark}-{row}" for row in rows),
         titles=tuple(map(str, rows)),
         features=features,
-        fingerprint=fingerprint,
         is_folder=is_folder,
         pictures=[None] * n,
         columns={"text": [f"<b>row {row}</b>" for row in rows]},
@@ -43,8 +42,12 @@ def class_of(item):
 
 
 def label(session, *items, client="me"):
-    given = [Given(item, session.answers[item].version, "label", class_of(item)) for item in items]
-    return session.answer(client, given)
+    answers = [given(item, session.answers.versions[item], "label", class_of(item)) for item in items]
+    return session.answer(client, answers)
+
+
+def given(item, version, action, label=None):
+    return Given(id=item, version=version, action=action, label=label)
 
 
 def settled(session):

@@ -147,8 +147,8 @@ def test_rows_do_not_replace_another_file(tmp_path):
 def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
     from clustering.files.tensors import write_tensors
     from runs.config.configs import parse
-    from runs.own_data.classify_config import ClassifyConfig
-    from runs.own_data.picture_outputs import check_outputs
+    from runs.own_data.classify import check_outputs
+    from runs.own_data.own_config import ClassifyConfig
     from runs.stages.clustering.learning import FORMAT as NETWORK
 
     path = tmp_path / "kept.safetensors"

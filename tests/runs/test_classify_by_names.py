@@ -5,9 +5,7 @@ import json
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
-import torch
 from PIL import Image
 
 from fsl.few_shot_classifier import FewShotClassifier
@@ -27,7 +25,7 @@ def weights(tmp_path_factory):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """Reddish and bluish pictures: 2 labelled ones of each, 5 and 3 in folders called like the classes; features."""
+    """Reddish and bluish pictures: 2 labelled ones of each, 5 and 3 in folders called like the classes."""
     generator = np.random.default_rng(1)
     monkeypatch.chdir(tmp_path)
     for part, counts in {"support": {"red": 2, "blue": 2}, "query": {"red": 5, "blue": 3}}.items():
@@ -38,9 +36,6 @@ def here(tmp_path, monkeypatch):
                 Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(tmp_path / part / name / f"{i}.png")
     (tmp_path / "names.txt").write_text("red\nblue\ngreen\n")
     (tmp_path / "prompts.txt").write_text("a photo of a {}.\nthe {}\n")
-    centres = generator.normal(size=(3, 8))
-    np.save(tmp_path / "text.npy", centres)
-    np.save(tmp_path / "rows.npy", (centres[[0, 0, 1, 2]] + 0.1 * generator.normal(size=(4, 8))).astype(np.float32))
     return tmp_path
 
 
@@ -80,7 +75,7 @@ def test_one_result_whatever_the_names_are_written_in(classify, network):
     seen = classify(*names, "--classes", "names.txt")[1]
     again = json.loads(seen.out)
     assert "encoding class names" not in seen.err
-    assert (again["key"], again["run"], again["reused"]) == (first["key"], first["run"], True)
+    assert again["key"] == first["key"]
     for other in (("--prompts", "prompts.txt"), ("logit_scale=30",)):
         changed = json.loads(classify(*names, "--classes", "names.txt", *other)[1].out)
         assert changed["key"] != first["key"]
@@ -118,60 +113,13 @@ def test_a_strategy_that_does_not_use_the_names_says_so(classify, network):
 
 
 @pytest.mark.parametrize(
-    "file", ["rows.npy", *(pytest.param(f"rows.{end}", marks=pytest.mark.slow) for end in ("npz", "pt", "parquet"))]
-)
-def test_features_of_your_own(classify, here, file):
-    features = np.load(here / "rows.npy")
-    np.savez(here / "rows.npz", features=features)
-    torch.save(torch.from_numpy(features), here / "rows.pt")
-    pd.DataFrame({"file": list("abcd"), "embedding": list(features)}).to_parquet(here / "rows.parquet")
-    given = ("--query-features", file, "--text-features", "text.npy", "--classes", "names.txt")
-    code, seen = classify(*given, "--output", "found.csv", "--save", "mine.safetensors", "--strategy", "zero_shot")
-    assert code == 0, seen.err
-    assert "4 rows in 3 classes" in seen.out
-    rows = rows_of(here / "found.csv")
-    assert [(row["picture"], row["class"]) for row in rows] == [
-        ("0", "red"),
-        ("1", "red"),
-        ("2", "blue"),
-        ("3", "green"),
-    ]
-    page = (here / "found.html").read_text()
-    assert "4 rows, classified into 3 classes from the class names alone" in text(page)
-    assert "<img" not in page
-    code, seen = classify("--classifier", "mine.safetensors", "--query-features", file, "--output", "later.csv")
-    assert code == 0, seen.err
-    assert rows_of(here / "later.csv") == rows
-
-
-def test_columns_of_a_table_are_chosen(classify, here):
-    pictures, text = np.load(here / "rows.npy"), np.load(here / "text.npy")
-    pd.DataFrame({"image": list(pictures), "caption": list(pictures[::-1])}).to_parquet(here / "q.parquet")
-    np.savez(here / "t.npz", mean=text, best=text[::-1])
-    given = ("--query-features", "q.parquet", "--text-features", "t.npz", "--classes", "names.txt")
-    code, seen = classify(*given, "text_column=mean")
-    assert code == 2
-    assert re.search(r"q\.parquet: contains .*image.*caption.*; which are the features\? .*column=NAME", seen.err)
-    code, seen = classify(*given, "column=image")
-    assert code == 2
-    assert re.search(r"t\.npz: contains mean, best; which are the features\? .*text_column=NAME", seen.err)
-    chosen = ("column=image", "text_column=mean", "strategy=zero_shot", "output=found.csv")
-    code, seen = classify(*given, *chosen)
-    assert code == 0, seen.err
-    assert [row["class"] for row in rows_of(here / "found.csv")] == ["red", "red", "blue", "green"]
-    code, seen = classify("--query", "query", "column=image", "--classes", "red,blue")
-    assert code == 2
-    assert "column= applies to query_features; add --query-features FILE" in seen.err
-
-
-@pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("--query query --classes red,blue", "no network given for the class names: add --backbone open_clip:NAME"),
+        ("--query query --classes red,blue", "no network given for the pictures: add --backbone timm:NAME, --backbone"),
         ("--query query --classes red,blue --backbone timm:resnet18", "no text tower"),
         (
             "--query query --classes nothing.txt {}",
-            "classes: nothing.txt: no such file; give at least two names",
+            "classes: nothing.txt: no such file; give names",
         ),
         ("--query query --classes empty.txt {}", "classes: empty.txt: has no lines"),
         ("--query query --classes one.txt {}", "classes: at least two class names"),
@@ -189,23 +137,13 @@ def test_columns_of_a_table_are_chosen(classify, here):
         ("--query query --support support --strategy stata {}", "strategy=stata requires class names: add --classes"),
         ("--query query --classes red,blue --backbone open_clip:VIT-B-31 pretrained=openai", "'ViT-B-32'"),
         ("--query query --classes red,blue --backbone open_clip:ViT-B-32", "add pretrained=TAG"),
-        ("--query query --classes red,blue --backbone open_clip:ViT-B-32 pretrained=true", "give a TAG or FILE"),
         ("--query query --classes red,blue --backbone open_clip:ViT-B-32 pretrained=openai", "HF_HUB_OFFLINE=0"),
         ("--query query --classes red,blue --backbone open_clip:ViT-B-32 pretrained=no.pt", "no.pt: no such file"),
         (
             "--query query --classes red,blue --backbone open_clip:ViT-B-32 pretrained=names.txt",
             "names.txt: weights are",
         ),
-        ("--query query --classifier x --classes red,blue", "a saved classifier already has its classes"),
-        ("--query query --query-features rows.npy --classes red,blue {}", "query= and query_features= are both given"),
-        ("--support support --query-features rows.npy {}", "cannot be mixed"),
-        ("--query-features no.npy --text-features text.npy --classes names.txt", "no.npy: no such file"),
-        ("--query-features rows.npy --text-features rows.npy --classes names.txt", "shape (3, D) for 3 names"),
-        (
-            "--query-features rows.npy --text-features other.npy --classes names.txt",
-            "rows.npy has 8 features per row, text_features has 5",
-        ),
-        ("--query-features rows.npy --text-features text.npy", "neither labelled pictures nor class names"),
+        ("--query query --classifier x --classes red,blue", "classes= and classifier= are both given"),
     ],
 )
 def test_mistakes_leave_nothing(here, capsys, network, monkeypatch, typed, words):
@@ -213,7 +151,6 @@ def test_mistakes_leave_nothing(here, capsys, network, monkeypatch, typed, words
     (here / "empty.txt").write_text("\n")
     (here / "one.txt").write_text("red\n")
     (here / "twice.txt").write_text("red\nblue\nred\n")
-    np.save(here / "other.npy", np.ones((3, 5)))
     before = sorted(here.rglob("*"))
     assert main(["classify", *typed.replace("{}", " ".join(network)).split()]) == 2
     seen = capsys.readouterr()

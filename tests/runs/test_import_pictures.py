@@ -53,7 +53,7 @@ def test_pictures_and_class_names(here, capsys, tmp_path_factory, store):
     ("typed", "words"),
     [
         ("pictures", "no network for these pictures; add --backbone"),
-        ("pictures --backbone timm:test_vit labels=names.txt", "labels= applies to files of features"),
+        ("pictures --backbone timm:test_vit labels=names.txt", "labels= applies to a file of features"),
         ("names.txt --backbone timm:test_vit", "backbone= applies to a folder of pictures"),
         ("pictures/cat --backbone timm:test_vit", "not in the folder of a class"),
         ("pictures --backbone open_clip:ViT-B-31 --pretrained openai", "'ViT-B-32'"),

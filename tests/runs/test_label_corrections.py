@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from fsl.extra.smoothed_ridge import SmoothedRidge
-from fsl.labelling.audit import audit_order, estimated_accuracy
-from runs.labelling.predictions import UNKNOWN, Labeller
-from runs.labelling.steps import Snapshot, next_step
+from runs.labelling.labeller import OPEN, Labeller, Snapshot
+from runs.labelling.views import estimate
 
 CLASSES = ("a", "b", "c", "d", "e")
 
@@ -18,32 +17,27 @@ def session(seed, *, size=400, batch=40, batches=7, corrected=12, counted=True):
     centres = random.normal(size=(len(CLASSES), 8))
     features = centres[truth] + random.uniform(0.5, 1.2) * random.normal(size=(size, 8))
     labeller = Labeller(features.astype(np.float32), SmoothedRidge(), seed=seed)
-    given, order = np.full(size, UNKNOWN), audit_order(size, seed)
+    given = np.full(size, OPEN)
     audit, selected = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
     for number in range(batches + 1):
         by_hand = (given >= 0) & ~audit & ~selected & counted
         wanted = batch if number < batches else 0
-        step = next_step(labeller, Snapshot(number, CLASSES, given.copy(), audit.copy(), by_hand, wanted), order)
-        audit[list(step.taken)] = False
-        selected[list(step.taken)] = True
-        audit[list(step.joined)] = True
-        audit[list(step.audit)] = True
-        selected[[row for row in step.batch if row not in step.audit]] = True
-        right = None if step.predicted is None else step.predicted.probabilities.argmax(axis=1) == truth
+        snapshot = Snapshot(number, range(size), CLASSES, given.copy(), audit.copy(), by_hand, wanted)
+        predicted, shown = labeller.step(snapshot)
+        audit[shown.taken] = False
+        selected[shown.taken] = True
+        audit[shown.joined] = True
+        audit[shown.drawn] = True
+        selected[[row for row in shown.batch if row not in shown.drawn]] = True
+        right = None if predicted is None else predicted.probabilities.argmax(axis=1) == truth
         if wanted:
-            given[step.batch] = truth[step.batch]
+            given[shown.batch] = truth[shown.batch]
             if number >= 3:
-                wrong = random.permutation(np.flatnonzero((given == UNKNOWN) & ~right))[:corrected]
+                wrong = random.permutation(np.flatnonzero((given == OPEN) & ~right))[:corrected]
                 given[wrong] = truth[wrong]
-    points = step.audited
-    found = estimated_accuracy(
-        np.arange(points.audited) < points.right,
-        points.population,
-        by_hand=np.arange(points.by_hand) < points.by_hand_right,
-    )
-    rest = (given == UNKNOWN) | audit
-    assert rest.sum() == points.population
-    return float(right[rest].mean()), found
+    rest = (given == OPEN) | audit
+    assert rest.sum() == shown.population
+    return float(right[rest].mean()), estimate(shown)
 
 
 def covered(number, **options):

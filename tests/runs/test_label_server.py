@@ -10,8 +10,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from runs.labelling.gate import HEADERS, LARGEST_BODY
-from runs.labelling.server import FILES, page_app, secret_of
+from runs.labelling.server import HEADERS, LARGEST_BODY, STATIC, last_page, listen, page_app
 from tests.runs.labelling import opened, settled, small_pile
 
 TOKEN = "t" * 43
@@ -100,7 +99,7 @@ def test_the_page_finds_its_modules(client):
         assert (reply.status_code, reply.headers["content-type"].partition(";")[0]) == (200, "text/javascript")
         assert reply.text.count("innerHTML") == 0
         names |= set(re.findall(r'from "\./([\w.]+)"', reply.text)) - found
-    assert found == {name for name in FILES if name.endswith(".js")}
+    assert found == {file.name for file in STATIC.glob("*.js")}
 
 
 def test_pictures_are_thumbnails_of_the_pile_alone(client):
@@ -198,14 +197,13 @@ def test_answers_are_json(client, kind):
 def test_wrong_bodies(client, session, body, status):
     reply = client.post("/api/answers", content=body, headers={"Content-Type": "application/json"})
     assert reply.status_code == status
-    assert reply.json()["error"]
     assert session.answers.number == 0
 
 
 def test_a_large_body_without_its_length(client):
     pieces = (b" " * 100_000 for _ in range(20))
     headers = {"Content-Type": "application/json"}
-    assert client.post("/api/undo", content=pieces, headers=headers).status_code == 413
+    assert client.post("/api/undo", content=pieces, headers=headers).status_code == 411
 
 
 def test_a_full_disk(client, session, monkeypatch):
@@ -213,7 +211,7 @@ def test_a_full_disk(client, session, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("runs.labelling.journal._write", full)
+        patch.setattr("runs.labelling.journal.os.fsync", full)
         reply = answer(client, "id-0")
     assert reply.status_code == 507
     assert "the disk is full, so nothing was saved" in reply.json()["error"]
@@ -228,8 +226,12 @@ def test_every_reply_has_the_headers(client):
     assert client.request("OPTIONS", "/api/answers").status_code == 405
 
 
-def test_the_token_is_kept_in_a_file_of_its_owner(tmp_path):
-    token = secret_of(tmp_path)
-    assert len(token) >= 43
-    assert secret_of(tmp_path) == token
-    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+def test_the_secret_is_kept_in_a_file_of_its_owner(tmp_path):
+    pages = []
+    for _ in range(2):
+        opened, page = listen(tmp_path, "127.0.0.1", 0)
+        opened.close()
+        pages.append(page)
+    assert pages[0] == pages[1] == last_page(tmp_path)
+    assert len(pages[0].partition("?token=")[2]) >= 43
+    assert (tmp_path / "page").stat().st_mode & 0o777 == 0o600

@@ -89,16 +89,6 @@ def test_one_weight_is_what_the_rows_come_with(fair, store):
 
 
 @pytest.mark.slow
-def test_a_method_without_a_weight_is_held_against_the_unfair_one(fair, store):
-    code, seen = fair("n_clusters=2", "columns=income,age", "method=fair_lloyd,bera", "--json")
-    assert code == 0, seen.err
-    for record in json.loads(seen.out):
-        seen = text((store.root / record["page"]).read_text())
-        assert "without fairness, and with it" in seen
-        assert "has no fairness_weight" in seen
-
-
-@pytest.mark.slow
 def test_combinations_and_shares_that_were_asked_for(fair, store):
     several = ("n_clusters=2", "columns=income,age", "sensitive=sex,member", *WEIGHTS, "--json")
     code, seen = fair(*several, "intersectional=true")
@@ -151,13 +141,3 @@ def test_a_method_that_knows_of_no_groups_is_not_said_to_be_fair(fair, store):
     assert "Method: KMeans." in page
     for word in ("without fairness", "with fairness", "nan", "price"):
         assert word not in page.lower()
-
-
-def test_what_to_type_next_writes_to_files_of_its_own(fair, tmp_path):
-    code, seen = fair("n_clusters=2", "columns=income,age", *WEIGHTS, f"output={tmp_path / 'out.csv.gz'}")
-    assert code == 0, seen.err
-    page = text((tmp_path / "out.html").read_text())
-    advised = re.findall(r"fairness: (transduce fair .*?) fairness_weight=(\S+) output=(\S+)", page)
-    assert advised
-    for _, weight, output in advised:
-        assert output == str(tmp_path / f"out-{weight}.csv.gz")

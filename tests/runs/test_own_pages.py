@@ -13,48 +13,44 @@ from hypothesis import strategies as st
 from clustering.datasets.table import Table
 from fairness.datasets.table import Table as FairTable
 from fairness.groups import groups_of
-from runs.own_data.clusters import DOTS, Found, clusters_page
-from runs.own_data.fairness import FairClusters, fairness_page, other_weights
-from runs.own_data.page import Command, Page, number, percent, weight_name
+from runs.own_data.clusters_page import DOTS, Found, clusters_page
+from runs.own_data.fairness_page import FairClusters, fairness_page
+from runs.own_data.page import html_of, number, percent
 from tests.runs.pages import text
 
 BAD = "<script>alert(1)</script>"
 
 
 def page(parts: dict, **changes) -> str:
-    given = {"title": "t", "method": "K-means", "command": Command("cluster", []), "facts": {}}
-    return Page(**given | parts | changes).html()
+    given = {"title": "t", "method": "K-means", "command": "transduce cluster", "facts": {}}
+    return html_of(given | parts | changes)
 
 
-def clusters(folder: Path, frame: pd.DataFrame, labels: list[int], command=("dataset=table",), **changes) -> dict:
+def clusters(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> dict:
     path = folder / "rows.csv"
     frame.to_csv(path, index=False)
     own = np.array(labels)
     known = {"labels": own, "others": [own] * 3, "requested": len(set(own))}
-    contents = Table(path=str(path)).contents()
-    return clusters_page(contents, Found(**known | changes), Command("cluster", command), "other")
+    return clusters_page(Found(contents=Table(path=str(path)).contents(), **known | changes))
 
 
-def fair(folder: Path, frame: pd.DataFrame, labels, sensitive=("sex",), target=None, **changes) -> FairClusters:
-    """At weights 0, 10, 20 and so on."""
+def fair(folder: Path, frame: pd.DataFrame, unfair, labels, sensitive=("sex",), target=None, **changes) -> FairClusters:
     path = folder / "people.csv"
     frame.to_csv(path, index=False)
     table = FairTable(path=str(path), sensitive=sensitive)
     groups = groups_of(table.read().sensitive, len(frame))
     known = {
         "contents": table.contents(),
-        "requested": 1 + max(map(max, labels)),
+        "requested": 1 + max(labels),
         "groups": groups if target is None else replace(groups, target=np.array(target)),
-        "points": table.read().values,
-        "weights": [10.0 * i for i in range(len(labels))],
-        "labels": np.array(labels, dtype=np.uint8),
-        "chosen": len(labels) - 1,
+        "labels": np.array(labels),
+        "unfair": np.array(unfair),
     }
     return FairClusters(**known | changes)
 
 
 def said(found: FairClusters) -> str:
-    return text(page(fairness_page(found, lambda weight: f"transduce fair fairness_weight={weight:g}")))
+    return text(page(fairness_page(found)))
 
 
 @pytest.fixture
@@ -76,34 +72,29 @@ APART, HALF, MIXED = [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0, 1], [0, 0, 
 def test_clusters_are_described_as_counting_gives(tmp_path, ages):
     frame = ages.assign(job=["cook"] * 3 + ["clerk"] * 3, since=["2020-01-01", "2020-01-03"] * 3)
     frame.loc[3:, "since"] = ["2021-05-01", "2021-05-02", "2021-05-03"]
-    classes = np.array(["young"] * 3 + ["old"] * 3)
-    seen = text(page(clusters(tmp_path, frame, [0, 0, 0, 1, 1, 1], classes=classes)))
+    seen = text(page(clusters(tmp_path, frame, [0, 0, 0, 1, 1, 1])))
     for words in (
         "The 6 rows were divided into 2 groups of similar rows.",
         "age 22 62 ",
         "member 0.333 1 ",
         "job: clerk 0 % 100 %",
         "since 2020-01-01 2021-05-02",
-        "Used as categories: job.",
+        "job (categories)",
         "4 times",
         "100 % of the rows were in the same group",
-        "old 0 3 young 3 0",
-        "Not used: who (text that differs in every row, such as names)",
-        "transduce cluster dataset=table n_clusters=3",
+        "columns not used: who (text that differs in every row, such as names)",
     ):
         assert words in seen, words
-    assert "method=other" not in seen
 
 
 def test_what_the_method_was_given_lost_groups_and_unstable_ones(tmp_path, ages):
-    told = {"given": ["the groups of 2 rows"], "names": ["<old>"], "requested": 3}
+    told = {"given": 2, "names": ["<old>"], "requested": 3}
     other = np.array([0, 1, 0, 1, 0, 1])
     seen = text(page(clusters(tmp_path, ages, [0, 0, 0, 1, 1, 1], others=[other] * 3, **told)))
     assert "The method was given the groups of 2 rows." in seen
     assert "0 (<old>)" in seen
     assert "3 groups were requested, but 1 of them have no rows" in seen
     assert "67 % of the rows" in seen
-    assert "method=other" in seen
     seen = text(page(clusters(tmp_path, ages, [0, 0, -1, 1, 1, 1], others=[])))
     assert "1 rows are in no group" in seen
     assert "The method was run once" in seen
@@ -123,15 +114,11 @@ def test_the_picture_of_many_rows_stays_small(tmp_path):
 
 
 def test_fair_clusters_are_described_as_counting_gives(tmp_path, people):
-    seen = said(fair(tmp_path, people, [APART, MIXED]))
+    seen = said(fair(tmp_path, people, APART, MIXED))
     assert "4 rows are in another cluster than without fairness" in seen
     assert re.search(r"sex = f 0 100 % 50 % \d+ to \d+ 50 % 1 ", seen)
-    assert "For less fairness" not in seen  # that were none
-    seen = said(fair(tmp_path, people, [APART, HALF]))  # clusters are called like those with most rows in common
+    seen = said(fair(tmp_path, people, APART, HALF))  # clusters are called like those with most rows in common
     assert "2 rows are in another cluster" in seen
-    assert "For more fairness: transduce fair fairness_weight=100" in seen
-    assert other_weights(fair(tmp_path, people, [APART, HALF, MIXED], chosen=1)) == {"more": 20}
-    assert other_weights(fair(tmp_path, people, [APART, HALF, MIXED])) == {"less": 10}
 
 
 @settings(max_examples=10)  # each is a file
@@ -143,10 +130,10 @@ def test_fair_clusters_are_described_as_counting_gives(tmp_path, people):
         )
     )
 )
-def test_shares_and_distances_are_those_of_loops(tmp_path_factory, drawn):
+def test_shares_are_those_of_loops(tmp_path_factory, drawn):
     first, second, sex = drawn
     frame = pd.DataFrame({"x": np.arange(len(sex)) ** 2, "sex": sex})
-    found = fair(tmp_path_factory.mktemp("page"), frame, [first, second], requested=4)
+    found = fair(tmp_path_factory.mktemp("page"), frame, first, second, requested=4)
     before = found.before
     for row in found.shares.itertuples():
         for labels, value in ((before, row.before_share), (np.array(second), row.share)):
@@ -154,37 +141,31 @@ def test_shares_and_distances_are_those_of_loops(tmp_path_factory, drawn):
             assert value == pytest.approx(np.mean(inside)) if inside else np.isnan(value)
         assert row.target == pytest.approx(sex.count(row.group) / len(sex))
     assert len(set(zip(before, first, strict=True))) == len(set(first))  # other names for the same clusters
-    step = found.steps.iloc[1]
-    assert step["moved"] == (before != second).sum()
-    far = []
-    for labels in (first, second):
-        x, labels = found.points[:, 0], np.array(labels)
-        far.append(np.mean([abs(x[i] - x[labels == labels[i]].mean()) for i in range(len(x))]))
-    assert step["distance"] == pytest.approx(far[1] / far[0] if far[0] else 1 if not far[1] else np.inf)
 
 
 def test_what_is_wrong_with_fair_clusters_is_said(tmp_path, people):
-    seen = said(fair(tmp_path, people, [APART, APART], requested=3))
-    assert "cluster 0 has no row with sex = m" in seen
-    assert "3 clusters were requested, but 1 of them have no rows" in seen
-    assert "None of the weights" in said(fair(tmp_path, people, [APART, MIXED], chosen=0))
-    assert "stopped at max_iter" in said(fair(tmp_path, people, [APART, HALF], settled=[True, False]))
+    seen = said(fair(tmp_path, people, APART, APART, requested=3, settled=False))
+    for words in (
+        "cluster 0 has no row with sex = m",
+        "3 clusters were requested, but 1 of them have no rows",
+        "The clusters are the same as without fairness",
+        "stopped at max_iter",
+        "has no fairness_weight",
+    ):
+        assert words in seen, words
     labels = [0, 1, 2, 0, 1, 2, 0, 1]
-    seen = said(fair(tmp_path, people.assign(sex=list("ffffmmxx")), [labels, labels]))
+    seen = said(fair(tmp_path, people.assign(sex=list("ffffmmxx")), labels, labels))
     assert "sex = x has 2 rows, which cannot be in each of 3 clusters" in seen
-    seen = said(fair(tmp_path, people, [APART, HALF], target=[0.25, 0.75]))
+    seen = said(fair(tmp_path, people, APART, HALF, target=[0.25, 0.75]))
     assert re.search(r"sex = f 0 .* 25 % .* sex = m 0 .* 75 %", seen)
-    seen = said(fair(tmp_path, people, [APART, MIXED], weights=[0.0, np.nan]))
-    assert "has no fairness_weight" in seen
-    assert "nan" not in seen
 
 
 def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages, people):
-    words = {"title": BAD, "method": BAD, "command": Command(BAD, [BAD]), "facts": {BAD: BAD}}
+    words = {"title": BAD, "method": BAD, "command": BAD, "facts": {BAD: BAD}}
     frame = ages.rename(columns={"age": BAD}).assign(who=[BAD] * 6)
-    own = clusters(tmp_path, frame, [0, 0, 0, 1, 1, 1], names=[BAD], given=[BAD], classes=np.array([BAD] * 6))
+    own = clusters(tmp_path, frame, [0, 0, 0, 1, 1, 1], names=[BAD])
     frame = people.rename(columns={"sex": BAD}).replace("f", BAD)
-    of_fair = fairness_page(fair(tmp_path, frame, [APART, MIXED], sensitive=(BAD,)), lambda _: BAD)
+    of_fair = fairness_page(fair(tmp_path, frame, APART, MIXED, sensitive=(BAD,)))
     for shown in (page(own, **words), page(of_fair, **words)):
         assert "<script" not in shown
         assert "alert(1)" in shown
@@ -202,4 +183,3 @@ def test_all_and_nothing_are_exact(share):
 
 def test_numbers_are_short():
     assert [number(v) for v in (0, 52_134.4, 2019.2, -3.14159, 0.00001)] == ["0", "52,134", "2019", "-3.14", "1e-05"]
-    assert [weight_name(weight) for weight in (0, 0.1234567, 12345, 8617.7)] == ["0", "0.1235", "12345", "8618"]

@@ -1,14 +1,14 @@
 // The page of `transduce label`: one item at a time, or a grid of the members of a class to confirm at once.
 
-import { $, answers, ask, asked, conflicts, count, current, element, inWords, isOpen, items, know } from "./model.js";
+import { $, answers, asked, conflicts, count, current, element, inWords, isOpen, items, know } from "./model.js";
 import { lists, page, percent, plural, Refused, say, set, token } from "./model.js";
-import { addAnswers, addClass, drop, poll, sendAgain, undo } from "./saving.js";
+import { addAnswers, addClass, poll, undo } from "./saving.js";
 
 const JUST_SHOWN = 350; // milliseconds in which a key does not answer an item that has just replaced another
 const PART = 48; // items of a grid
 const unmarked = new Set(); // ids in the grid that are not members
 let shownClass = null, total = 0, newest = 0;
-const pictures = new Map(); // by id and size
+const pictures = new Map(); // by address
 const made = {}; // texts for which parts of the page were made
 
 const changed = (part, value) => {
@@ -18,26 +18,15 @@ const changed = (part, value) => {
 const isMember = (id) => isOpen(id) && !unmarked.has(id);
 
 function pictureOf(item, size) {
-  const key = `${item.id} ${size}`;
-  if (!pictures.has(key)) {
-    const source = new URL(item.picture, location.href);
-    source.searchParams.set("size", size);
-    source.searchParams.set("token", token);
-    const image = element("img", { alt: "", draggable: false, src: source });
-    image.addEventListener("error", () => {
-      pictures.delete(key);
-      image.replaceWith(element("span", { className: "lost", textContent: "This picture cannot be shown." }));
-    });
-    pictures.set(key, image);
-  }
-  return pictures.get(key);
+  const source = `${item.picture}?${new URLSearchParams({ size, token })}`;
+  if (!pictures.has(source)) pictures.set(source, element("img", { alt: item.title, draggable: false, src: source }));
+  return pictures.get(source);
 }
 
 function statusOf(item) {
   const answer = answers.get(item.id);
   if (answer) {
-    const kind = answer.refused || page.trouble ? "unsaved" : "saving";
-    return [kind, `${kind === "unsaved" ? "not saved" : "saving"}: ${answer.action === "clear" ? "clear" : inWords(answer)}`];
+    return page.trouble ? ["unsaved", `not saved: ${inWords(answer)}`] : ["saving", `saving: ${inWords(answer)}`];
   }
   return [item.state, item.state === "open" ? "" : inWords(item)];
 }
@@ -89,10 +78,7 @@ function focusCurrent() {
 
 function renderWords() {
   const { state, view } = page;
-  for (const name of ["one", "grid"]) {
-    $(`tab-${name}`).setAttribute("aria-selected", name === view);
-    $(`tab-${name}`).tabIndex = name === view ? 0 : -1;
-  }
+  for (const name of ["one", "grid"]) $(`tab-${name}`).setAttribute("aria-pressed", name === view);
   $("chosen").hidden = view !== "grid" || !state.classes.length;
   const members = lists.grid.filter(isMember).length;
   set($("confirm"), `Confirm ${plural(members, "item")} as ${shownClass || "…"}`);
@@ -161,10 +147,8 @@ function renderClasses() {
 }
 
 function renderAccuracy() {
-  const { accuracy, to_target: target } = page.state;
-  if (!changed("accuracy", [accuracy, target])) return;
-  set($("target"), "");
-  $("curve").replaceChildren();
+  const { accuracy } = page.state;
+  if (!changed("accuracy", accuracy)) return;
   if (!accuracy) {
     set($("estimate"), "No estimate yet. It comes from labels that you give after an item was predicted: go on labelling.");
     return;
@@ -172,54 +156,19 @@ function renderAccuracy() {
   const interval = `${Math.round(100 * accuracy.low)} to ${percent(accuracy.high)}`;
   const words = `${percent(accuracy.estimate)} of the predictions are correct (95\u00a0% interval ${interval})`;
   set($("estimate"), `${words}, from ${plural(accuracy.audited, "label")} given after the prediction.`);
-  if (target) {
-    const goal = percent(target.target);
-    set($("target"), target.more > 0 ? `About ${plural(target.more, "more label")} to ${goal}.` : `The estimate has reached ${goal}.`);
-  }
-  $("curve").append(curve(accuracy.curve, words));
-}
-
-function shape(name, attributes, text = "") {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.textContent = text;
-  return node;
-}
-
-function curve(points, words) {
-  const most = Math.max(...points.map((point) => point.labels), 1);
-  const x = (point) => (44 + (266 * point.labels) / most).toFixed(1);
-  const y = (value) => (150 - 140 * value).toFixed(1);
-  const at = (name) => points.map((point) => `${x(point)},${y(point[name])}`);
-  const svg = shape("svg", { viewBox: "0 0 320 180", role: "img", "aria-label": `Accuracy by number of labels. ${words}.` });
-  for (const value of [0, 0.5, 1]) {
-    svg.append(shape("line", { class: "grid", x1: 44, x2: 310, y1: y(value), y2: y(value) }));
-    svg.append(shape("text", { x: 38, y: Number(y(value)) + 4, "text-anchor": "end" }, percent(value)));
-  }
-  svg.append(
-    shape("polygon", { class: "band", points: [...at("high"), ...at("low").reverse()].join(" ") }),
-    shape("polyline", { points: at("estimate").join(" ") }),
-    shape("text", { x: 310, y: 168, "text-anchor": "end" }, `${count(most)} labels`),
-  );
-  return svg;
 }
 
 // What a person must know: answers that are not saved, conflicts, and problems of the server or the strategy.
 function renderNotices() {
-  const refused = [...answers.values()].filter((answer) => answer.refused);
   const list = [];
   if (page.trouble) {
     const unsaved = answers.size ? ` ${plural(answers.size, "answer")} not saved yet: kept in this page.` : "";
     list.push([`${page.trouble}${unsaved}`, ["Try again", poll]]);
   } else if (page.state?.problem) list.push([`The pile could not be labelled anew: ${page.state.problem}`]);
   if (page.state?.hint) list.push([page.state.hint]);
-  for (const answer of refused) {
-    const words = `Not saved: ${items.get(answer.id)?.title ?? answer.id} as ${inWords(answer)}. ${answer.refused}`;
-    list.push([words, ["Try again", () => sendAgain(answer)], ["Drop the answer", () => drop(answer)]]);
-  }
   for (const [id, answer] of conflicts) {
     const item = items.get(id);
-    const [theirs, mine] = [inWords(item), answer.action === "clear" ? "open" : inWords(answer)];
+    const [theirs, mine] = [inWords(item), inWords(answer)];
     const leave = () => conflicts.delete(id) && page.render();
     const words = `${item.title} was answered in another window: ${theirs}. Your answer, ${mine}, was not saved.`;
     list.push([words, [`Keep ${theirs}`, leave], [`Change to ${mine}`, () => addAnswers([{ id, ...answer }])]]);
@@ -307,17 +256,9 @@ function move(steps) {
   focusCurrent();
 }
 
-function perRow() {
-  const shown = [...$("items").children];
-  const next = shown.findIndex((node) => node.offsetTop > shown[0].offsetTop);
-  return next < 0 ? shown.length || 1 : next;
-}
-
 const MOVES = {
   ArrowLeft: () => move(-1),
   ArrowRight: () => move(1),
-  ArrowUp: () => move(-perRow()),
-  ArrowDown: () => move(perRow()),
   Home: () => move(-Infinity),
   End: () => move(Infinity),
   Delete: () => give("clear"),
@@ -328,7 +269,7 @@ document.addEventListener("keydown", (event) => {
   const { target } = event;
   const writes = target.closest("input:not([type=checkbox]), select, textarea");
   if (event.key === "Escape" && (writes || $("side").contains(target))) return focusCurrent();
-  if (writes || event.altKey || event.metaKey || target.closest('[role="tab"]')) return undefined;
+  if (writes || event.altKey || event.metaKey) return undefined;
   const take = (act) => {
     event.preventDefault();
     return event.repeat && !event.key.startsWith("Arrow") ? undefined : act();
@@ -350,32 +291,8 @@ document.addEventListener("keydown", (event) => {
   return undefined;
 });
 
-async function download(format) {
-  if (answers.size) say(`${plural(answers.size, "answer")} not saved yet: not in the file.`);
-  try {
-    const reply = await ask(`api/export?${new URLSearchParams({ format })}`);
-    const header = reply.headers.get("Content-Disposition");
-    const [, quoted, encoded] = /filename(?:="([^"]+)"|\*=utf-8''([^;]+))/i.exec(header) ?? [];
-    const name = quoted ?? (encoded ? decodeURIComponent(encoded) : `labels.${format}`);
-    const link = element("a", { href: URL.createObjectURL(await reply.blob()), download: name });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-    say(`Exported ${name}.`);
-  } catch (error) {
-    say(error.message);
-  }
-}
-
 document.addEventListener("visibilitychange", () => document.hidden || poll());
-for (const name of ["one", "grid"]) {
-  $(`tab-${name}`).addEventListener("click", () => show(name));
-  $(`tab-${name}`).addEventListener("keydown", (event) => {
-    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-    const other = name === "one" ? "grid" : "one";
-    show(other);
-    $(`tab-${other}`).focus();
-  });
-}
+for (const name of ["one", "grid"]) $(`tab-${name}`).addEventListener("click", () => show(name));
 $("none").addEventListener("click", () => give("none"));
 $("skip").addEventListener("click", () => give("skip"));
 $("undo").addEventListener("click", undo);
@@ -407,6 +324,9 @@ $("keys").addEventListener("change", () => {
   localStorage.setItem("keys", page.keys ? "on" : "off");
   showKeys();
 });
-for (const button of $("exports").children) button.addEventListener("click", () => download(button.dataset.format));
+for (const link of $("exports").children) {
+  link.href = `api/export?${new URLSearchParams({ format: link.dataset.format, token })}`;
+  link.addEventListener("click", () => answers.size && say(`${plural(answers.size, "answer")} not saved yet: not in the file.`));
+}
 showKeys();
 poll();

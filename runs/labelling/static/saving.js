@@ -1,5 +1,5 @@
 // Answers on their way to the server, one request after the other, and the state that comes back. An answer counts when
-// the server has replied that it is on disk; until then it is kept here and in the storage of the browser.
+// the server has replied that it is on disk; until then it is kept here and in the storage of this tab.
 
 import { $, answers, asked, client, conflicts, count, current, inWords, isOpen, items, know, lists, page } from "./model.js";
 import { Refused, say, STATES } from "./model.js";
@@ -14,7 +14,7 @@ let polling = 0;
 
 // Answers that wait are replaced. One that is on its way is followed by the new one.
 export function addAnswers(given) {
-  const made = given.map(({ id, action, label }) => ({ id, action, label, version: items.get(id).version, refused: "" }));
+  const made = given.map(({ id, action, label }) => ({ id, action, label, version: items.get(id).version }));
   for (const job of queue.slice(sending ? 1 : 0)) {
     if (job.answers) job.answers = job.answers.filter(({ id }) => !made.some((answer) => answer.id === id));
   }
@@ -28,6 +28,10 @@ export function addAnswers(given) {
   drain();
 }
 
+function forget(job) {
+  for (const answer of job.answers ?? []) if (answers.get(answer.id) === answer) answers.delete(answer.id);
+}
+
 export function addClass(name) {
   queue.push({ name });
   drain();
@@ -37,54 +41,28 @@ export function addClass(name) {
 export function undo() {
   const last = queue.at(-1);
   if (last?.answers?.length && !(sending && queue.length === 1)) {
-    queue.pop();
-    last.answers.forEach(drop);
+    forget(queue.pop());
     say("Undone: it was not saved yet.");
+    keep();
+    page.render();
     return;
   }
   queue.push({ undo: done.pop() ?? 1 });
   drain();
 }
 
-export function sendAgain(answer) {
-  answer.refused = "";
-  queue.push({ answers: [answer] });
-  drain();
-}
-
-export function drop(answer) {
-  if (answers.get(answer.id) === answer) answers.delete(answer.id);
-  keep();
-  page.render();
-}
-
-// Kept in the storage of the browser under the name of this window, so that they outlive the server, the page and the tab.
-const place = (window) => `unsaved ${page.state.name} ${window}`;
-
+// Kept in the storage of this tab, so that they outlive the server and the page.
 function keep() {
-  if (answers.size) localStorage.setItem(place(client), JSON.stringify([...answers.values()]));
-  else localStorage.removeItem(place(client));
+  sessionStorage.setItem(`unsaved ${page.state.name}`, JSON.stringify([...answers.values()]));
 }
 
-// Answers of this window before it was loaded again, and of windows that were closed: those that are open hold a lock.
-async function restore() {
-  take(place(client));
-  if (!navigator.locks) return; // only pages of this machine have them
-  navigator.locks.request(place(client), () => new Promise(() => {}));
-  const open = (await navigator.locks.query()).held.map(({ name }) => name);
-  for (const key of Object.keys(localStorage)) if (key.startsWith(place("")) && !open.includes(key)) take(key);
+function restore() {
+  const kept = JSON.parse(sessionStorage.getItem(`unsaved ${page.state.name}`) ?? "[]");
+  for (const answer of kept) answers.set(answer.id, answer);
+  if (kept.length) queue.push({ answers: kept });
 }
 
-function take(key) {
-  const kept = JSON.parse(localStorage.getItem(key) ?? "[]").filter(({ id }) => !answers.has(id));
-  for (const answer of kept) answers.set(answer.id, { ...answer, refused: "" });
-  if (kept.length) queue.push({ answers: kept.map(({ id }) => answers.get(id)) });
-  if (key !== place(client)) {
-    keep();
-    localStorage.removeItem(key);
-    drain();
-  }
-}
+window.addEventListener("beforeunload", (event) => answers.size && event.preventDefault());
 
 async function drain() {
   if (sending) return;
@@ -101,8 +79,8 @@ async function drain() {
           page.trouble = error.message;
           return;
         }
-        for (const answer of job.answers ?? []) answer.refused = error.message;
-        if (!job.answers) say(error.message);
+        forget(job);
+        say(error.message);
       }
       queue.splice(queue.indexOf(job), 1);
       keep();

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from clustering.evaluation.profiles import Profile, agreement, principal_plane, 
 from clustering.files.cells import date_of
 from clustering.foundation.streams import stream
 from runs.figures.style import new_figure, series, styled
-from runs.own_data.page import Command, columns_section, number, of_frame, percent, picture
+from runs.own_data.page import number, of_frame, percent, picture
+from runs.own_data.tables import columns_used
 from runs.report.sections import Item, Section, Table
 
 if TYPE_CHECKING:
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
 DOTS = 1_500  # maximum number of rows in the plot
 COMPARED = 20  # maximum number of columns in the table of averages
 SHOWN = 8  # maximum number of columns shown for a row
-CLASSES = 30  # maximum number of known classes that are compared with the groups
-SETTLED = 0.85  # share of rows that keep their group from start to start, from which groups count as stable
+LIMITS = (
+    "A method returns the requested number of groups even if the table has none. All columns have the same weight. "
+    "Check the groups on rows that were not in this table before you rely on them."
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,81 +35,74 @@ class Found:
     """The clusters of a table with at least two rows.
 
     Attributes:
+        contents: the table.
         labels: (N,) cluster of each row, -1 for rows without a cluster.
         others: labels from other starts of the method; empty for a single start.
         requested: requested number of clusters.
-        classes: (N,) known classes for comparison, or None.
-        given: knowledge about rows that the method was given, such as "the groups of 20 rows"; empty for none.
+        given: number of rows whose groups the method was given.
         names: names of the first clusters by known labels; the others have none.
     """
 
+    contents: Contents
     labels: NDArray[np.integer]
     others: Sequence[NDArray[np.integer]]
     requested: int
-    classes: NDArray[Any] | None = None
-    given: Sequence[str] = ()
+    given: int = 0
     names: Sequence[str] = ()
 
+    @cached_property
+    def groups(self) -> list[Profile]:
+        """The clusters with rows, by descending size."""
+        columns = [one.name for one in self.contents.features]
+        found = profiles(self.contents.values, self.labels, columns, column_of=self.contents.column_of)
+        return [profile for profile in found if profile.cluster >= 0]
+
     def called(self, cluster: int) -> str:
-        """Return the number of a cluster, and its name if it has one."""
+        """The number of a cluster, and its name if it has one."""
         return f"{cluster} ({self.names[cluster]})" if 0 <= cluster < len(self.names) else str(cluster)
 
 
-def clusters_page(contents: Contents, found: Found, command: Command, other_method: str) -> dict[str, Any]:
-    """Return introduction, warnings and sections of the page.
-
-    Args:
-        contents: the table.
-        found: its clusters.
-        command: the command line of the result.
-        other_method: another method, for the advice if the clusters depend on the start.
-    """
-    known = profiles(
-        contents.values, found.labels, [one.name for one in contents.features], column_of=contents.column_of
-    )
-    groups = [profile for profile in known if profile.cluster >= 0]
+def clusters_page(found: Found) -> dict[str, Any]:
+    """Introduction, warnings and sections of the page."""
+    groups, count = found.groups, len(found.labels)
     alone, lost = int((found.labels < 0).sum()), found.requested - len(groups)
     warnings = [f"{alone:,} rows are in no group (cluster -1): no other row is near enough."] if alone else []
     if lost > 0 and not alone:
         warnings.append(f"{found.requested} groups were requested, but {lost} of them have no rows.")
-    advice = [
-        Item(f"Try {n} groups:", command.changed(n_clusters=str(n)))
-        for n in (found.requested - 1, found.requested + 1)
-        if 2 <= n <= len(found.labels)
-    ]
     stable = "The method was run once, so this page cannot show how much depends on the random start."
     if found.others:
-        share = agreement(found.labels, found.others)
         stable = (
             f"The method was run {len(found.others) + 1} times, each time from another random start. On average "
-            f"{percent(float(share.mean()))} of the rows were in the same group as in this result."
+            f"{percent(float(agreement(found.labels, found.others).mean()))} of the rows were in the same group as in "
+            "this result."
         )
-        if share.mean() < SETTLED:
-            advice.append(Item("The groups depend on the start; another method:", command.changed(method=other_method)))
-    given = f" The method was given {', and '.join(found.given)}." if found.given else ""
-    sizes = {"group": [found.called(one.cluster) for one in groups], "rows": [f"{one.rows:,}" for one in groups]}
-    sizes["share"] = [percent(one.share) for one in groups]
+    sizes = {
+        "group": [found.called(one.cluster) for one in groups],
+        "rows": [f"{one.rows:,}" for one in groups],
+        "share": [percent(one.share) for one in groups],
+    }
+    ask = Item("To try more or fewer groups:", f"n_clusters={found.requested + 1}")
     sections = [
-        Section("The groups", tables=[of_frame(pd.DataFrame(sizes)), _averages(contents, found, groups)]),
-        _map(contents, found, groups),
-        Section("Typical rows", tables=[_typical(contents, found, groups)]),
-        *_known_classes(found, groups),
-        columns_section(contents),
-        Section("How reliable is this?", [f"{stable} {LIMITS}"], advice),
+        Section("The groups", tables=[of_frame(pd.DataFrame(sizes)), _averages(found)]),
+        _map(found),
+        Section("Typical rows", tables=[_typical(found)]),
+        columns_section(found.contents),
+        Section("How reliable is this?", [f"{stable} {LIMITS}"], [ask]),
     ]
-    intro = f"The {len(found.labels):,} rows were divided into {len(groups)} groups of similar rows.{given}"
+    given = f" The method was given the groups of {found.given:,} rows." if found.given else ""
+    intro = f"The {count:,} rows were divided into {len(groups)} groups of similar rows.{given}"
     return {"introduction": [intro], "warnings": warnings, "sections": sections}
 
 
-LIMITS = (
-    "A method returns the requested number of groups even if the table has none. All columns have the same weight. "
-    "Check the groups on rows that were not in this table before you rely on them."
-)
+def columns_section(contents: Contents) -> Section:
+    """The section about the use of the columns of a table."""
+    ask = Item("To use other columns, name all that are to be used:", "columns=a,b,c")
+    return Section("The columns", items=[*map(Item, columns_used(contents)), ask])
 
 
-def _averages(contents: Contents, found: Found, groups: Sequence[Profile]) -> Table:
+def _averages(found: Found) -> Table:
     """The means of the groups, in the columns with the largest differences."""
-    kinds = {one.name: one for one in contents.features}
+    groups, kinds = found.groups, {one.name: one for one in found.contents.features}
     values = pd.DataFrame({one.cluster: {trait.column: trait.inside for trait in one.traits} for one in groups})
     size = pd.DataFrame({one.cluster: {trait.column: abs(trait.difference) for trait in one.traits} for one in groups})
     rows = []
@@ -120,47 +117,36 @@ def _averages(contents: Contents, found: Found, groups: Sequence[Profile]) -> Ta
     return of_frame(frame, about)
 
 
-def _map(contents: Contents, found: Found, groups: Sequence[Profile]) -> Section:
+def _map(found: Found) -> Section:
     """The rows in the plane that keeps most of their differences."""
     sample = np.arange(len(found.labels))
     if len(sample) > DOTS:
         sample = np.sort(stream(0, "picture of a table").choice(len(sample), DOTS, replace=False))
-    plane, kept = principal_plane(contents.values[sample], contents.column_of)
+    plane, kept = principal_plane(found.contents.values[sample], found.contents.column_of)
     drawn = f" ({len(sample):,} rows, drawn at random)" if len(sample) < len(found.labels) else ""
     about = (
         f"Each mark is a row{drawn}; the numbers are those of the groups. Two dimensions keep {percent(kept)} of the "
         "differences between rows, so groups that overlap here may still be separate."
     )
-    figure = scatter(plane, found.labels[sample], [group.cluster for group in groups])
+    figure = scatter(plane, found.labels[sample], [group.cluster for group in found.groups])
     return Section("A picture", picture=picture(figure), about=about)
 
 
-def _typical(contents: Contents, found: Found, groups: Sequence[Profile]) -> Table:
+def _typical(found: Found) -> Table:
     """The rows closest to the average of their group, with columns that identify them: unused ones, then used ones."""
+    contents = found.contents
     names, used = contents.file.names, contents.columns
     others = [name for name in names if name not in used][:4]
     kept = [name for name in names if name in {*others, *used[: SHOWN - len(others)]}]
     rows = []
-    for one in groups:
+    for one in found.groups:
         for row in one.typical:
             place = int(contents.rows[row])
             cells = [str(contents.file.column(name).iloc[place]) for name in kept]
-            rows.append([found.called(one.cluster), f"{place + 1:,}", *(_cut(cell) for cell in cells)])
+            cells = [cell if len(cell) <= 40 else f"{cell[:39]}…" for cell in cells]
+            rows.append([found.called(one.cluster), f"{place + 1:,}", *cells])
     frame = pd.DataFrame(rows, columns=["group", "row", *kept])
     return of_frame(frame, "Closest to the average of their group; rows are counted from 1.", text=kept)
-
-
-def _cut(cell: str) -> str:
-    return cell if len(cell) <= 40 else f"{cell[:39]}…"
-
-
-def _known_classes(found: Found, groups: Sequence[Profile]) -> list[Section]:
-    """The known classes with their rows in each group; nothing without classes, or with too many."""
-    if found.classes is None or len(np.unique(found.classes)) > CLASSES:
-        return []
-    counts = pd.crosstab(found.classes, found.labels)[[group.cluster for group in groups]]
-    counts.columns = pd.Index([f"group {found.called(group.cluster)}" for group in groups])
-    return [Section("Comparison with known classes", tables=[of_frame(counts.rename_axis("class").reset_index())])]
 
 
 @styled

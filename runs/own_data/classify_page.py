@@ -1,0 +1,128 @@
+"""The page about classified pictures: thumbnails by predicted class, the least certain first."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clustering.foundation.cores import on_each_core
+from clustering.foundation.errors import InputError
+from clustering.foundation.progress import Progress
+from fsl.features.prompts import PROMPTS
+from runs.config.overrides import spell
+from runs.own_data.classify import Classified
+from runs.own_data.page import Written, data_url, method_name, of_frame, output_path, write_page
+from runs.own_data.pictures import thumbnail
+from runs.report.sections import Item, Section, Shown
+from runs.stages.lineage import short
+from runs.storage.disk import write_text
+from runs.storage.together import Output
+
+if TYPE_CHECKING:
+    from runs.cache import Store
+
+SIDE = 128  # longer side of a thumbnail in pixels
+SHOWN = 2000  # maximum number of thumbnails of about 4 kB each, to limit the size of the page
+
+
+def write_classified(result: Classified, store: "Store", command: str, progress: Progress) -> Written:
+    """Write the predictions, the page and optionally the classifier: all of them, or none.
+
+    Args:
+        result: at least one classified picture.
+        store: the store, for the default folder.
+        command: the command line.
+        progress: shows progress.
+
+    Raises:
+        InputError: the disk is full or not writable.
+    """
+    config, classifier = result.config, result.classifier
+    folder = Path(config.query or "").expanduser().resolve().name
+    name = f"{folder}-{short(config.strategy)}-{result.key[:6]}.csv"
+    rows = output_path(config.output, store, "classified", name)
+    prompts = classifier.prompts or (PROMPTS if config.classes is not None else ())
+    page = {
+        "title": f"Pictures in {folder}, by class",
+        "introduction": _introduction(result),
+        "warnings": result.warnings,
+        "sections": _sections(result, progress),
+        "method": method_name(config.strategy),
+        "command": command,
+        "facts": {
+            "predictions": rows.name,
+            "network": f"{classifier.backbone} ({classifier.encoder_fingerprint_})",
+            "prompts": " ".join(prompts) or "none",
+            "identity": result.key,
+            "settings": spell(config.strategy.options),
+            "transform": classifier.strategy_.transform,
+        },
+    }
+    save = [] if config.save is None else [Output(Path(config.save).expanduser(), "save=FILE", classifier.save)]
+    return write_page(rows, lambda path: write_text(path, result.predictions()), page, *save)
+
+
+def _introduction(result: Classified) -> list[str]:
+    count, classes = len(result.names), len(result.classes)
+    shots = "a few labelled pictures"
+    evidence = f"{shots} of each"
+    if result.classifier.text_ is not None:
+        evidence = f"the class names and {shots}" if len(result.classifier.support_) else "the class names alone"
+    lines = [
+        f"{count:,} picture{'' if count == 1 else 's'}, classified into {classes} classes from {evidence}. Within a "
+        "class, those with the lowest confidence come first: check these."
+    ]
+    if result.accuracy is not None:
+        lines.append(
+            f"Their folders have the names of classes: compared with these, {_percent(result.accuracy)} "
+            f"({round(result.accuracy * count):,}) of the predictions are correct. The folder names were not used for "
+            "the predictions."
+        )
+    return [
+        *lines,
+        "Each picture has the probability of the predicted class, the second most likely class, and its name. If all "
+        f"{classes} classes were equally likely, each would have {_percent(1 / classes)}. The probabilities rank by "
+        "confidence, but are not calibrated.",
+        *result.statements(),
+    ]
+
+
+def _sections(result: Classified, progress: Progress) -> list[Section]:
+    files, labels = result.query.files, np.array(result.labels)
+    order = np.argsort(result.confidence, kind="stable")
+    first = {name: order[labels[order] == name][: max(1, SHOWN // len(result.classes))] for name in result.classes}
+    pictured = [files[row] for rows in first.values() for row in rows]
+    thumbnails = dict[str, str]()
+    with progress.track("making thumbnails", len(pictured)) as advance:
+        for file, source in on_each_core(_thumbnail, pictured):
+            thumbnails[file] = source
+            advance()
+    sections = [Section("The classes", tables=[of_frame(result.class_counts())])]
+    for name, rows in first.items():
+        count = int((labels == name).sum())
+        more = [f"{count - len(rows):,} more with higher confidence are not shown."] if count > len(rows) else []
+        gallery = [_shown(result, row, thumbnails[files[row]]) for row in rows]
+        heading = f"{name}: {count:,} picture{'' if count == 1 else 's'}"
+        sections.append(Section(heading, more, gallery=gallery))
+    return sections + ([Section("Not read", items=[*map(Item, result.broken)])] if result.broken else [])
+
+
+def _shown(result: Classified, row: int, source: str) -> Shown:
+    chances, truth = result.probabilities[row], result.truth
+    first, second = np.argsort(-chances, kind="stable")[:2]  # ties go to the lowest class, as in predictions
+    meant = "" if truth is None or truth[row] == result.classes[first] else truth[row]
+    then = f"{result.classes[second]} {_percent(float(chances[second]))}"
+    return Shown(source, result.names[row], _percent(float(chances[first])), then, meant)
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent with one decimal, because probabilities are small for many classes."""
+    return f"{100 * share:.1f} %"
+
+
+def _thumbnail(file: str) -> str:
+    """The data URL of a thumbnail; empty if the picture cannot be decoded."""
+    try:
+        return data_url(thumbnail(file, SIDE), "jpeg")
+    except InputError:  # the file has changed since it was encoded
+        return ""

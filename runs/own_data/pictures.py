@@ -1,0 +1,131 @@
+"""A user's own pictures: their features and those of class names, cached by network and content, and thumbnails."""
+
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.errors import InputError
+from fsl.benchmarks.encoded import open_rgb, read_bytes
+from fsl.features.prompts import texts_of
+from fsl.picture_folders import digests
+from runs.cache import Store, key
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from clustering.foundation.progress import Progress
+    from fsl.features.image_encoder import ImageEncoder
+
+KIND = "features"
+FORMAT = "transduce picture features 1"
+FILE = "features.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Pictures with their features.
+
+    Attributes:
+        paths: paths of all pictures.
+        digests: hash of each file's content.
+        kept: (N,) indices of the readable pictures.
+        features: (N, D) float32 features of these.
+        broken: error messages of the other pictures.
+    """
+
+    paths: tuple[str, ...]
+    digests: tuple[str, ...]
+    kept: NDArray[np.int64]
+    features: "Tensor"
+    broken: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of the N readable pictures."""
+        return [self.paths[place] for place in self.kept]
+
+
+def encode(
+    files: Sequence[str], encoder: "ImageEncoder", store: Store, progress: "Progress", *, skip: bool
+) -> Pictures:
+    """Compute the features of pictures, or read them from the cache.
+
+    Args:
+        files: paths of the pictures.
+        encoder: the network.
+        store: the store with the cache.
+        progress: shows progress and messages.
+        skip: skip pictures that cannot be read, with a message; otherwise the first raises an error.
+
+    Raises:
+        InputError: a picture cannot be read, or with `skip`, none can be read.
+    """
+    contents = digests(files)
+    same = key(KIND, {}, {"encoder": encoder.fingerprint, "pictures": contents}, {})
+    with store.lock(KIND, same, "the features of these pictures", progress.note):
+        features = _cached(store, same, progress)
+        if features is not None:
+            progress.note(f"features of {len(files):,} pictures: reused")
+            return Pictures(tuple(files), contents, np.arange(len(files)), features)
+        encoded = encoder.encode(files, broken="skip" if skip else "raise", progress=progress)
+        broken = tuple(encoded.broken.values())
+        for problem in broken:
+            progress.note(f"skipped: {problem}")
+        if len(broken) == len(files):
+            raise InputError(f"none of {len(files):,} pictures can be read; the first: {broken[0]}")
+        if not broken:  # sets with broken pictures are read again each time, to report the errors
+            _keep(encoded.features, store, same)
+    return Pictures(tuple(files), contents, encoded.kept.numpy(), encoded.features, broken)
+
+
+def encode_names(
+    names: Sequence[str], prompts: Sequence[str], encoder: "ImageEncoder", store: Store, progress: "Progress"
+) -> "Tensor":
+    """Compute the (K, D) features of class names from the templates of their texts, or read them from the cache.
+
+    Raises:
+        InputError: the network has no text tower.
+    """
+    texts = {"encoder": encoder.fingerprint, "texts": texts_of(names, prompts), "prompts": len(prompts)}
+    same = key(KIND, {}, texts, {})
+    with store.lock(KIND, same, "the features of these class names", progress.note):
+        features = _cached(store, same, progress)
+        if features is None:
+            features = encoder.encode_names(names, prompts, progress=progress)
+            _keep(features, store, same)
+    return features
+
+
+def thumbnail(file: str, size: int) -> bytes:
+    """A JPEG of a picture whose longer side has at most `size` pixels.
+
+    Raises:
+        InputError: the picture cannot be read or decoded.
+    """
+    name = os.path.basename(file)
+    try:
+        stored = read_bytes(file)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror}); restore it") from error
+    picture = open_rgb(stored, name, least=size, upright=True)
+    picture.thumbnail((size, size), Image.Resampling.LANCZOS)
+    stream = io.BytesIO()
+    picture.save(stream, "JPEG", quality=85)
+    return stream.getvalue()
+
+
+def _cached(store: Store, same: str, progress: "Progress") -> "Tensor | None":
+    """Return features from the cache; None if they are not there. The caller holds the lock."""
+    entry = store.find(KIND, same, progress.note, held=True)
+    return None if entry is None else read_tensors(entry.path / FILE, FORMAT, f"remove {entry.path}")[0]["features"]
+
+
+def _keep(features: "Tensor", store: Store, same: str) -> None:
+    store.publish(KIND, same, lambda folder: write_tensors(folder / FILE, {"features": features}, {"format": FORMAT}))
