@@ -48,7 +48,7 @@ def export(tracker: Tracker, folder: Path) -> int:
     papers = reader.papers()
     tables = [table for paper in papers for table in paper.tables]
     tables += [table for paper in papers for others in paper.elsewhere.values() for table in others]
-    figures = [figure for of_work in read_figures(rows, tracker).values() for figure in of_work if figure.svg]
+    figures = [figure for of_work in read_figures(rows, tracker, {}).values() for figure in of_work if figure.svg]
     try:
         (folder / FIGURES).mkdir(parents=True, exist_ok=True)
         for figure in figures:

@@ -4,7 +4,6 @@ import importlib
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 
 from tests.fsl.every_strategy import assert_same_predictions, draw
@@ -82,10 +81,3 @@ def test_the_fair_method_gives_every_cluster_the_same_share() -> None:
     model = template("fair_method").EvenShares(2, random_state=0).fit(points, sensitive_features={"group": group})
     counts = np.array([[np.sum((model.labels_ == k) & (group == g)) for g in range(2)] for k in range(2)])
     assert (counts == 10).all()
-
-
-def test_the_figure_is_a_drawing() -> None:
-    pytest.importorskip("matplotlib")
-    drawing = template("figure").DRAWING
-    assert callable(drawing.draw)
-    assert callable(drawing.caption)

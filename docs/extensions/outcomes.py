@@ -4,7 +4,6 @@ They are written into docs/what_comes_out before the build, and only those whose
 the claims, the figures and the errata. The page of the folder includes the overview and the table of contents.
 """
 
-import itertools
 import re
 import shutil
 import tempfile
@@ -31,33 +30,29 @@ FRAME = """\
 
 
 def pages(results: Path) -> Iterator[tuple[str, str]]:
-    """(path in the folder, text) of every file; the figures that show formulas, which need no run, are drawn.
+    """(path in the folder, text) of every file.
 
     Args:
         results: an empty folder, whose record has no runs.
     """
     from runs.cache import Store
-    from runs.report.figures import formulas, read_figures
+    from runs.report.figures import read_figures
     from runs.report.outcomes import Outcomes
     from runs.report.papers import Reader
-    from runs.report.provenance import Provenance
-    from runs.report.rendering import Renderer, Site
+    from runs.report.rendering import Renderer
     from runs.tables.shipped import drawings, shipped_results
     from runs.track import Tracker
 
-    provenance = Provenance(())
-    renderer = Renderer(Site(run=provenance.href), FRAME)
     tracker = Tracker(Store(results))
-    figures = formulas(read_figures((), tracker, drawings()), tracker)
     reader = Reader((), tracker, shipped_results())
-    papers, experiments = reader.papers(), reader.experiments({})
-    outcomes = Outcomes(papers, figures, experiments, renderer)
+    figures = read_figures((), tracker, drawings())
+    outcomes = Outcomes(reader.papers(), figures, reader.experiments({}), Renderer(frame=FRAME))
     yield "overview.html", outcomes.overview("index.html")
-    places = [*(paper.path for paper in papers), "claims", "figures", "errata"]
-    places += [outcomes.place(table) for table in experiments]
+    places = [*(paper.path for paper in outcomes.papers), "claims", "figures", "errata"]
+    places += [outcomes.place(table) for table in outcomes.experiments]
     listed = "\n".join(place.removesuffix(".html") for place in places)
     yield "contents.txt", f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
-    for path, text in itertools.chain(outcomes.pages(), provenance.pages(renderer)):
+    for path, text in outcomes.pages():
         yield path.replace(".html", ".rst"), _linked(path, text)
 
 

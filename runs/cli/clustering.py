@@ -73,8 +73,8 @@ def fair(session: Session, results: "list[FairResult]") -> None:
       transduce fair dataset=adult root=FOLDER sensitive=race 'target=[0.2, 0.2, 0.2, 0.2, 0.2]'
       transduce fair method=fair_ncut --help             (the parameters of that method)
     """
+    from runs.figures.fair import cost_of_fairness
     from runs.figures.logged import logged_figure
-    from runs.figures.trade_off import DRAWING
     from runs.own_data.tables import write_fair_clusters
     from runs.stages.lineage import short_name
     from runs.tables import trade_off
@@ -85,7 +85,8 @@ def fair(session: Session, results: "list[FairResult]") -> None:
         shown = hashlib.sha256(" ".join(result.key for result in same).encode()).hexdigest()[:6]
         name = f"fair/{short_name(same[0].config.dataset.name)}"
         files = f"fair/{short_name(Path(points).stem)}-{shown}"  # figures of other results are not overwritten
-        figure = logged_figure(name, DRAWING, same, session.store, session.tracker, say=said.note, files_as=files)
+        record = session.store, session.tracker
+        figure = logged_figure(name, *cost_of_fairness(same), same, *record, say=said.note, files_as=files)
         pictures.append(f"picture: {figure.files[0].with_suffix('')}.pdf, .svg and .png")
         facts += [trade_off.as_json(result, figure, written.get(result.key)) for result in same]
         _show(session, trade_off.title(same), trade_off.rows(same, session.varying))

@@ -81,7 +81,7 @@ def figure(
 
     Examples:
       transduce figure thesis/2.1 root=FOLDER --run-missing -y
-      transduce figure thesis/4.1@glyphs tasks=500 --run-missing -y
+      transduce figure thesis/4.1@glyphs novel_tasks=500 --run-missing -y
     """
     from runs.figures.papers import drawing, entries
 
@@ -90,7 +90,7 @@ def figure(
     if at and not benchmark:
         raise InputError(f"{name}: no benchmark after @; write {number}, or {number}@BENCHMARK")
     drawn, said = drawing(number), console(as_json=json)
-    configs = drawn.configs(name, benchmark, typed, said.note)
+    configs = drawn.configs(benchmark, typed, said.note)
     from runs.figures.logged import logged_figure
     from runs.jobs import name_of
     from runs.parallel import Parallel
@@ -114,7 +114,9 @@ def figure(
     if len(results) < len(configs):
         said.note(f"to start the missing runs: {advice}")
     if results:
-        found = logged_figure(name, drawn, results, session.store, session.tracker, say=said.note, force=force)
+        picture, caption = drawn.drawn(results)
+        record, revision = (session.store, session.tracker), drawn.revision
+        found = logged_figure(name, picture, caption, results, *record, revision=revision, say=said.note, force=force)
         if json:
             said.json(vars(found) | {"files": [str(path) for path in found.files]})
         else:

@@ -1,7 +1,6 @@
-"""Figures of clusterings (thesis, Figures 0.1, 2.1, 2.2 and 2.3)."""
+"""Figures of clusterings: partitions, modes, and their movements (thesis, Chapter 2; Zhang and Boykov)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +9,8 @@ from numpy.typing import NDArray
 from clustering.evaluation.profiles import principal_plane
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
-from runs.figures.accuracy_along import Along, Quantity, by_start
-from runs.figures.clustered import chosen_labels, datasets, method_titles, of_one_dataset
-from runs.figures.drawing import Drawing, either
-from runs.figures.style import COLOURS, COLUMN, MARKERS, PAGE, new_grid, new_row, series, styled
+from runs.figures.style import COLOURS, COLUMN, MARKERS, PAGE, count_steps, new_grid, scatter, series, styled
+from runs.figures.titles import datasets, either, method_titles
 from runs.stages.clustering.results import Clustered
 from runs.stages.clustering.stage import points_of
 from runs.stages.lineage import short
@@ -21,16 +18,42 @@ from runs.stages.lineage import short
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Labels = NDArray[np.integer[Any]]
 ACROSS = 3  # plots in a row
 LARGER = 3  # factor of the area of marks other than dots
 LONGEST = 24  # characters of a title in one line, without the accuracy
+CLOSEST = 5  # neighbours whose clusters are compared with that of a point
+NEAREST = 3  # pictures beside a mode
+MOST = 20  # clusters at most, which fit on a page
+
+
+def chosen_labels(result: Clustered) -> Labels:
+    """(N,) clusters of the clustering chosen without labels."""
+    return np.asarray(result.trials.labels[result.trials.chosen], dtype=np.int64)
+
+
+def of_one_dataset(configs: Sequence[ClusterConfig]) -> None:
+    """Check that all clusterings are of the same points."""
+    if any(config.dataset != configs[0].dataset for config in configs):
+        raise InputError(f"the figure is of one data set, not of {datasets(configs)}; give one")
+
+
+def matched(labels: Labels, reference: Labels) -> Labels:
+    """Labels renumbered as the classes of the reference, matched one to one so that they share most points. Labels
+    without a class get further numbers."""
+    from scipy.optimize import linear_sum_assignment
+
+    _, of = np.unique(labels, return_inverse=True)
+    _, true = np.unique(reference, return_inverse=True)
+    size = max(of.max(), true.max()) + 1
+    table = np.zeros((size, size), dtype=np.int64)
+    np.add.at(table, (of, true), 1)
+    return np.asarray(linear_sum_assignment(-table)[1][of])
 
 
 @styled
 def partitions_figure(
-    values: NDArray[np.floating],
-    partitions: Sequence[tuple[str, NDArray[np.integer]]],
-    classes: NDArray[np.integer] | None,
+    values: NDArray[np.floating], partitions: Sequence[tuple[str, Labels]], classes: Labels | None
 ) -> "Figure":
     """A plot for each partition. A cluster has the colour of the class that it shares most points with; where colours
     repeat, marks differ.
@@ -49,18 +72,10 @@ def partitions_figure(
     plots = [axes for row in grid for axes in row]
     for axes, (title, labels) in zip(plots, partitions, strict=False):
         places = matched(labels, partitions[0][1] if classes is None else classes)
-        rounds = places // len(COLOURS)
-        for one in np.unique(rounds):
-            members = rounds == one
-            axes.scatter(
-                plane[members, 0],
-                plane[members, 1],
-                s=max(0.6, min(5, 8000 / len(plane))) * (1 if one == 0 else LARGER),
-                c=[COLOURS[place % len(COLOURS)] for place in places[members]],
-                marker=MARKERS[-one % len(MARKERS)],
-                linewidths=0,
-                rasterized=True,
-            )
+        for one in np.unique(places // len(COLOURS)):
+            members = places // len(COLOURS) == one
+            area = max(0.6, min(5, 8000 / len(plane))) * (1 if one == 0 else LARGER)
+            scatter(axes, plane[members], places[members], marker=MARKERS[-one % len(MARKERS)], area=area)
         axes.set_title(title)
         axes.set_aspect("equal")
     for axes in plots:
@@ -68,103 +83,76 @@ def partitions_figure(
     return figure
 
 
-def matched(labels: NDArray[np.integer], reference: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Labels renumbered as the classes of the reference, matched one to one so that they share most points. Labels
-    without a class get further numbers."""
-    from scipy.optimize import linear_sum_assignment
-
-    _, of = np.unique(labels, return_inverse=True)
-    _, true = np.unique(reference, return_inverse=True)
-    size = max(of.max(), true.max()) + 1
-    table = np.zeros((size, size), dtype=np.int64)
-    np.add.at(table, (of, true), 1)
-    return np.asarray(linear_sum_assignment(-table)[1][of])
+def _of(results: Sequence[Clustered], partitions: Sequence[tuple[str, Labels]]) -> "tuple[Figure, dict[str, str]]":
+    """`partitions_figure` of results on the same points, and the words of its caption."""
+    configs, data = [result.config for result in results], points_of(results[0].config)
+    return partitions_figure(data.values, partitions, data.labels), {
+        "data": datasets(configs),
+        "points": f"{results[0].shape[0]:,}",
+        "methods": ", ".join(method_titles(configs)),
+        "starts": either(config.fits for config in configs),
+    }
 
 
-def partitions_of(results: Sequence[Clustered], partitions: Sequence[tuple[str, NDArray[np.integer]]]) -> "Figure":
-    """`partitions_figure` of results on the same points."""
-    of_one_dataset([result.config for result in results])
-    data = points_of(results[0].config)
-    return partitions_figure(data.values, partitions, data.labels)
-
-
-def clusterings(results: Sequence[Clustered]) -> str:
-    """Beginning of a caption: the data set, the methods and the number of starts."""
-    configs = [result.config for result in results]
-    starts = either(config.fits for config in configs)
-    return (
-        f"Clusterings of {datasets(configs)} ({results[0].shape[0]:,} points) by "
-        f"{', '.join(method_titles(configs))}: of {starts} starts"
-    )
-
-
-def partitions_draw(results: Sequence[Clustered]) -> "Figure":
-    """A plot for each method: its clustering chosen without labels."""
+def partitions(results: Sequence[Clustered]) -> "tuple[Figure, dict[str, str]]":
+    """A plot for each method, by rising weight of the norm: its clustering chosen without labels."""
+    results = sorted(results, key=lambda one: one.config.method.options.get("margin_weight", 0.0))
     titles = method_titles([result.config for result in results])
     if len(max(titles, key=len)) > LONGEST:
         titles = [title.replace(", ", "\n", 1) for title in titles]
-    partitions = [
-        (title + _accuracy(result), chosen_labels(result)) for title, result in zip(titles, results, strict=True)
-    ]
-    return partitions_of(results, partitions)
-
-
-def partitions_caption(results: Sequence[Clustered]) -> str:
-    """What is drawn, and over how many starts."""
-    most = max(int(chosen_labels(result).max()) + 1 for result in results)
+    plots = []
+    for title, result in zip(titles, results, strict=True):
+        scores = result.trials.scores
+        accuracy = f", ACC {scores['acc_hungarian'][result.trials.chosen]:.2f}" if scores else ""
+        plots.append((title + accuracy, chosen_labels(result)))
+    most = max(int(labels.max()) + 1 for _, labels in plots)
     again = f" There are {len(COLOURS)} colours; further clusters have other marks." if most > len(COLOURS) else ""
-    return (
-        f"{clusterings(results)} the best by each method's own criterion. Colours are those of the classes that "
-        f"clusters share most points with; ACC is the share of points in that class.{again}"
-    )
+    figure, words = _of(results, plots)
+    return figure, words | {"marks": again}
 
 
-def _accuracy(result: Clustered) -> str:
-    trials = result.trials
-    return f", ACC {trials.scores['acc_hungarian'][trials.chosen]:.2f}" if trials.scores else ""
+def minima(results: Sequence[Clustered]) -> "tuple[Figure, dict[str, str]]":
+    """Two plots for each method: its starts of lowest and of highest objective."""
+    plots = []
+    for title, result in zip(method_titles([result.config for result in results]), results, strict=True):
+        trials = result.trials
+        given = np.flatnonzero(trials.given)
+        for one in (given[trials.objective[given].argmin()], given[trials.objective[given].argmax()]):
+            plots.append((f"{title}: {trials.objective[one]:.4g}", trials.labels[one].astype(np.int64)))
+    return _of(results, plots)
 
 
-PARTITIONS = Drawing(schema=ClusterConfig, check=of_one_dataset, draw=partitions_draw, caption=partitions_caption)
+def together(result: Clustered) -> float:
+    """Share of the `CLOSEST` nearest neighbours of the points that are in the same cluster."""
+    from sklearn.neighbors import NearestNeighbors
 
-ENERGY = Along(
-    axis="weight λ",
-    value=lambda result: float(result.config.method.options["weight"]),
-    lines=lambda configs: method_titles(configs, leave_out=["weight"]),
-    about="The discrete objective E of eq. 2.4, which counts each arc in both directions with the weight λ, for the "
-    "labels and prototypes of each method. Below: accuracy under the best match of clusters and classes.",
-    rows=(
-        Quantity("discrete objective E", by_start("objective")),
-        Quantity("accuracy (%)", by_start("acc_hungarian"), 100.0),
-    ),
-    over="starts, the same for all methods",
-    ranges=True,
-)
+    labels = chosen_labels(result)
+    points = points_of(result.config).values
+    indices = NearestNeighbors(n_neighbors=CLOSEST).fit(points).kneighbors(return_distance=False)
+    return float((labels[indices] == labels[:, None]).mean())
 
 
-def energy_by_weight_check(configs: Sequence[ClusterConfig]) -> None:
-    """Check that the methods have a weight.
+def random_cuts(results: Sequence[Clustered]) -> "tuple[Figure, dict[str, str]]":
+    """A plot for each training: by the number of views, then by seed."""
 
-    Raises:
-        InputError: one has none.
-    """
-    for config in configs:
-        if "weight" not in config.method.options:
-            raise InputError(f"method {config.method.name} has no weight for the figure to vary; leave it out")
+    def views(result: Clustered) -> int:
+        return int(result.config.network.options["views"])
 
-
-ENERGY_BY_WEIGHT = replace(ENERGY.drawing(), check=energy_by_weight_check)
-
-NEAREST = 3
-MOST = 20  # clusters at most, which fit on a page
+    results = sorted(results, key=lambda result: (views(result), result.config.seed))
+    plots, shares = [], dict[str, list[float]]()
+    for result in results:
+        count = views(result)
+        viewed, share = f"{count or 'no'} view{'' if count == 1 else 's'}", together(result)
+        shares.setdefault(viewed, []).append(share)
+        plots.append((f"{viewed}, seed {result.config.seed}: {share:.2f}", chosen_labels(result)))
+    methods = ", ".join(dict.fromkeys(short(result.config.method) for result in results))
+    found = "; ".join(f"{min(of):.2f} to {max(of):.2f} with {viewed}" for viewed, of in shares.items())
+    figure, words = _of(results, plots)
+    return figure, words | {"methods": methods, "closest": str(CLOSEST), "shares": found}
 
 
 @styled
-def mode_images_figure(
-    values: NDArray[np.floating],
-    labels: NDArray[np.integer],
-    modes: NDArray[np.integer],
-    size: tuple[int, int],
-) -> "Figure":
+def mode_images_figure(values: NDArray[np.floating], labels: Labels, modes: Labels, size: tuple[int, int]) -> "Figure":
     """A column for each cluster with its mode, its mean, and the members nearest to the mode.
 
     Args:
@@ -189,7 +177,7 @@ def mode_images_figure(
 
 
 def cluster_pictures(
-    values: NDArray[np.floating], labels: NDArray[np.integer], mode: int, cluster: int
+    values: NDArray[np.floating], labels: Labels, mode: int, cluster: int
 ) -> list[NDArray[np.floating]]:
     """The mode, the mean, and the members nearest to the mode; without a mode (-1), a blank and the mean."""
     members = np.flatnonzero(labels == cluster)
@@ -202,102 +190,47 @@ def cluster_pictures(
     return [values[mode], mean, *values[nearest]]
 
 
-def mode_images_draw(results: Sequence[Clustered]) -> "Figure":
-    """Draw the clustering chosen without labels.
-
-    Raises:
-        InputError: the points are no pictures, or the prototypes are no points.
-    """
+def mode_images(results: Sequence[Clustered]) -> "tuple[Figure, dict[str, str]]":
+    """Modes of the clustering chosen without labels."""
     (result,) = results
-    data = points_of(result.config)
+    config, data = result.config, points_of(result.config)
     if data.picture is None or data.channels > 1:
-        raise InputError(f"{datasets([result.config])} has no grey pictures to draw; give one that has, as mnist")
+        raise InputError(f"{datasets([config])} has no grey pictures to draw; give one that has, as mnist")
     modes = result.trials.mode_indices
     if modes is None:
-        name = result.config.method.name
-        raise InputError(f"the prototypes of {name} are no points of the data; give method=slk_byproduct")
-    return mode_images_figure(data.values, chosen_labels(result), modes, data.picture)
+        raise InputError(f"the prototypes of {config.method.name} are no points of the data; give method=slk_byproduct")
+    left_out = f" The first {MOST} of {result.n_clusters} clusters." if result.n_clusters > MOST else ""
+    return mode_images_figure(data.values, chosen_labels(result), modes, data.picture), {
+        "data": datasets([config]),
+        "methods": method_titles([config])[0],
+        "nearest": str(NEAREST),
+        "starts": str(config.starts),
+        "left_out": left_out,
+    }
 
 
-def mode_images_caption(results: Sequence[Clustered]) -> str:
-    """What is drawn."""
-    (result,) = results
-    clusters = result.n_clusters
-    left_out = f" The first {MOST} of {clusters} clusters." if clusters > MOST else ""
-    return (
-        f"Clusters of {datasets([result.config])} by {method_titles([result.config])[0]}, a column each: the mode, "
-        f"which is one of the pictures, the mean of the cluster's pictures, and the {NEAREST} of them nearest to the "
-        f"mode; the best of {result.config.starts} starts by the method's own criterion.{left_out}"
-    )
-
-
-def mode_images_check(configs: Sequence[ClusterConfig]) -> None:
+def of_one_clustering(configs: Sequence[ClusterConfig]) -> None:
     """Check that there is one clustering."""
     if len(configs) > 1:
         raise InputError("the figure is of one clustering; give one value where there are several")
 
 
-MODE_IMAGES = Drawing(schema=ClusterConfig, check=mode_images_check, draw=mode_images_draw, caption=mode_images_caption)
-
-
 @styled
-def movements_figure(panels: Mapping[str, NDArray[np.floating]]) -> "Figure":
-    """Draw a plot for each method, with a line for each cluster.
-
-    Args:
-        panels: (updates, K) Euclidean distance that each mode moves in each update, by title of the plot.
-    """
-    from matplotlib.ticker import MaxNLocator
-
-    figure, plots = new_row(len(panels), COLUMN if len(panels) == 1 else PAGE, 2.4)
-    for axes, (title, movements) in zip(plots, panels.items(), strict=True):
-        steps = np.arange(1, len(movements) + 1)
-        for k in range(movements.shape[1]):
-            axes.plot(steps, movements[:, k], **{**series(k), "markersize": 3, "linewidth": 0.9})
-        axes.set_title(title)
-        axes.set_xlabel("update of the modes")
-        axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.grid(axis="y", alpha=0.3)
-    plots[0].set_ylabel("distance to the next place")
-    return figure
-
-
-def mode_movements_draw(results: Sequence[Clustered]) -> "Figure":
-    """Draw a plot for each clustering.
-
-    Raises:
-        InputError: a method records no movements of modes.
-    """
-    return movements_figure(dict(zip(_titles(results), map(_movements, results), strict=True)))
-
-
-def mode_movements_caption(results: Sequence[Clustered]) -> str:
-    """Return a caption with the number of starts."""
+def mode_movements(results: Sequence[Clustered]) -> "tuple[Figure, dict[str, str]]":
+    """A plot for each clustering, with a line for each cluster: the distance that its mode moves in each update."""
     configs = [result.config for result in results]
-    starts = either(config.fits for config in configs)
-    return (
-        "Euclidean distance from each cluster's mode to its place after the next update, a line for each cluster of "
-        f"{datasets(configs)}; the best of {starts} starts by the method's own criterion."
-    )
-
-
-def _titles(results: Sequence[Clustered]) -> list[str]:
-    configs = [result.config for result in results]
-    names = method_titles(configs)
+    figure, (plots,) = new_grid(1, len(results), COLUMN if len(results) == 1 else PAGE, 2.4)
     several = len({short(config.dataset) for config in configs}) > 1
-    return [
-        f"{name}, {short(config.dataset)}" if several else name for name, config in zip(names, configs, strict=True)
-    ]
-
-
-def _movements(result: Clustered) -> NDArray[np.floating]:
-    movements = result.trials.mode_movements
-    if movements is None:
-        raise InputError(
-            f"{short(result.config.method)} records no movements of modes; give method=slk_byproduct,slk_mean_shift"
-        )
-    return movements
-
-
-MODE_MOVEMENTS = Drawing(schema=ClusterConfig, draw=mode_movements_draw, caption=mode_movements_caption)
+    for axes, title, result in zip(plots, method_titles(configs), results, strict=True):
+        movements = result.trials.mode_movements
+        if movements is None:
+            raise InputError(
+                f"{short(result.config.method)} records no movements of modes; give method=slk_byproduct,slk_mean_shift"
+            )
+        for k, moved in enumerate(movements.T):
+            axes.plot(np.arange(1, len(moved) + 1), moved, **{**series(k), "markersize": 3, "linewidth": 0.9})
+        axes.set_title(f"{title}, {short(result.config.dataset)}" if several else title)
+        axes.set_ylim(bottom=0)
+        count_steps(axes, "update of the modes")
+    plots[0].set_ylabel("distance to the next place")
+    return figure, {"data": datasets(configs), "starts": either(config.fits for config in configs)}

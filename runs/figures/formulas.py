@@ -1,101 +1,26 @@
 """Figures of formulas of entropy clustering, which need no run (Zhang and Boykov, Figures 5, 7, 9 and 10)."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runs.config.configs import RunConfig
-from runs.figures.drawing import Drawing
-from runs.figures.style import PAGE, new_row, series, styled
+from runs.figures.style import PAGE, new_grid, series, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from torch import Tensor
 
-FORMULAS_ORDERS = (0.5, 1.0, 2.0, 5.0, math.inf)
-PAIRS = ((0.9, 0.1), (0.5, 0.5))  # priors and pseudo-labels of Figure 10
-POINTS = 999
 Values = NDArray[np.float64]
 Plots = Mapping[str, Mapping[str, Values]]
-"""Values at `probabilities()`, by the title of the plot and the name of the curve."""
-
-
-def probabilities() -> Values:
-    """(POINTS,) of the first class, from 0.001 to 0.999; 0.5 is among them."""
-    return np.arange(1, POINTS + 1) / (POINTS + 1)
-
-
-@styled
-def curves_figure(plots: Plots) -> "Figure":
-    """A plot for each title, side by side, with a curve for each name."""
-    figure, row = new_row(len(plots), PAGE, 2.6)
-    for axes, (title, curves) in zip(row, plots.items(), strict=True):
-        for i, (name, values) in enumerate(curves.items()):
-            axes.plot(probabilities(), values, label=name, markevery=(60 + 25 * i, 220), **series(i))
-        axes.set_title(title)
-        axes.set_xlabel("probability of the first class")
-        axes.set_ylim(0, min(3.0, 1.05 * max(float(values.max()) for values in curves.values())))
-        axes.grid(axis="y", alpha=0.3)
-        axes.legend()
-    row[0].set_ylabel("nats")
-    return figure
-
-
-def entropies() -> Plots:
-    """Renyi's entropy of each order."""
-    return {"entropy of two classes": {order_name(order): _renyi(order) for order in FORMULAS_ORDERS}}
-
-
-def supervised() -> Plots:
-    """Entropies of two orders, and the losses that they become where the first class is known: log 2 where the second
-    class is the likelier (f_alpha in the proofs of theorems 2 and 3)."""
-    plots = {}
-    for order in (math.inf, 2.0):
-        entropy = _renyi(order)
-        known = np.where(probabilities() >= 0.5, entropy, math.log(2))
-        plots[order_name(order)] = {"entropy": entropy, "first class known": known}
-    return plots
-
-
-def divergences() -> Plots:
-    """Both directions of the divergence from a prior, and of the cross-entropy with pseudo-labels."""
-    from clustering.deep import losses
-
-    kinds: dict[str, dict[str, Callable[[Tensor, Tensor], Tensor]]] = {
-        "divergence from the prior u": {
-            "forward, KL(u ‖ p)": lambda p, u: losses.fairness(p, u),
-            "reverse, KL(p ‖ u)": lambda p, u: losses.tolerant_fairness(p, u),
-        },
-        "cross-entropy with pseudo-labels y": {
-            "forward, H(y, p)": lambda p, y: losses.cross_entropy(p.log()[:, None], y[:, None]),
-            "reverse, H(p, y)": lambda p, y: losses.reverse_cross_entropy(p.log()[:, None], y[:, None]),
-        },
-    }
-    return {
-        title: {f"{name}, {title[-1]} = {pair}": _of(value, pair) for pair in PAIRS for name, value in curves.items()}
-        for title, curves in kinds.items()
-    }
-
-
-ENTROPIES_CAPTION = (
-    "Renyi's entropy of two classes. No order is above the orders before it; where the classes are equally likely all "
-    "are log 2, and where one class is certain all are 0."
-)
-SUPERVISED_CAPTION = (
-    "Entropies, and the losses that they become where the class of a point is known. The entropy is the lower of the "
-    "losses of the two classes, and equals the loss of the known class where that class is the likelier: "
-    "self-labelling. Of order infinity it is minus the logarithm of the larger probability, the logistic loss of the "
-    "margin without its sign."
-)
-DIVERGENCES_CAPTION = (
-    f"Towards a class without points the forward divergence from u = {PAIRS[0]} grows without bound, and the reverse "
-    f"divergence stays finite. Of uncertain pseudo-labels, y = {PAIRS[1]}, the reverse cross-entropy is constant and "
-    "does not train; the forward cross-entropy is least at p = 0.5 and pulls there. "
-    f"Of y = {PAIRS[0]} the reverse cross-entropy is linear in p."
-)
+"""Values at `FIRST`, by the title of the plot and the name of the curve."""
+FIRST = np.arange(1, 1000) / 1000  # probability of the first of two classes; 0.5 is among them
+ORDERS = (0.5, 1.0, 2.0, 5.0, math.inf)
+PAIRS = ((0.9, 0.1), (0.5, 0.5))  # priors and pseudo-labels of Figure 10
+SIMPLEX_ORDERS = (1.0, 2.0, math.inf)
+STEPS = 150  # of a probability from 0 to 1
+CORNERS = np.array([[0.5, math.sqrt(0.75)], [0.0, 0.0], [1.0, 0.0]])  # places of predictions that are certain
 
 
 def order_name(order: float) -> str:
@@ -103,93 +28,98 @@ def order_name(order: float) -> str:
     return "order ∞" if order == math.inf else f"order {order:g}"
 
 
-def _renyi(order: float) -> Values:
-    from clustering.deep.losses import mean_entropy
-
-    entropy: Values = mean_entropy(_pairs().log()[:, None], order).numpy()
-    return entropy
-
-
-def _pairs() -> "Tensor":
-    """(POINTS, 2) probabilities of both classes."""
+def renyi(p: Values, order: float) -> Values:
+    """(N,) Renyi's entropy of predictions (N, K), in nats."""
     import torch
 
-    first = torch.from_numpy(probabilities())
-    return torch.stack([first, 1 - first], dim=-1)
+    from clustering.deep.losses import mean_entropy
 
-
-def _of(value: "Callable[[Tensor, Tensor], Tensor]", pair: tuple[float, float]) -> Values:
-    """A loss between the predictions and one fixed distribution, for each prediction."""
-    p = _pairs()
-    losses: Values = value(p, p.new_tensor(pair).expand_as(p)).numpy()
-    return losses
-
-
-def formula_drawing(draw: "Callable[[], Figure]", caption: str) -> Drawing:
-    """A figure that needs no run."""
-    return Drawing(schema=RunConfig, draw=lambda _: draw(), caption=lambda _: caption)
-
-
-ENTROPIES = formula_drawing(lambda: curves_figure(entropies()), ENTROPIES_CAPTION)
-SUPERVISED = formula_drawing(lambda: curves_figure(supervised()), SUPERVISED_CAPTION)
-DIVERGENCES = formula_drawing(lambda: curves_figure(divergences()), DIVERGENCES_CAPTION)
-
-SIMPLEX_ORDERS = (1.0, 2.0, math.inf)
-STEPS = 150  # of a probability from 0 to 1
-CORNERS = np.array([[0.5, math.sqrt(0.75)], [0.0, 0.0], [1.0, 0.0]])  # places of predictions that are certain
-
-
-def predictions() -> Values:
-    """(M, 3) probabilities of three classes, all multiples of 1 / STEPS that sum to one."""
-    first, second = np.meshgrid(np.arange(STEPS + 1), np.arange(STEPS + 1), indexing="ij")
-    kept = first + second <= STEPS
-    counts = np.stack([first[kept], second[kept], STEPS - first[kept] - second[kept]], axis=1)
-    return counts / STEPS
+    return np.asarray(mean_entropy(torch.from_numpy(p).clamp_min(1e-300).log()[:, None], order))
 
 
 def known_loss(p: Values, order: float, known: int = 0) -> Values:
-    """(M,) loss of predictions (M, 3) of points of class `known`: the entropy where it is the likeliest class, and
-    log 3, the largest entropy, elsewhere. For two classes this is f_alpha in the proofs of theorems 2 and 3."""
+    """(N,) loss of predictions (N, K) of points of class `known`: the entropy where it is the likeliest class, and
+    log K, the largest entropy, elsewhere. For two classes this is f_alpha in the proofs of theorems 2 and 3."""
+    return np.where(p[:, known] >= p.max(axis=1), renyi(p, order), math.log(p.shape[1]))
+
+
+def entropies() -> Plots:
+    """Renyi's entropy of each order."""
+    p = np.stack([FIRST, 1 - FIRST], axis=1)
+    return {"entropy of two classes": {order_name(order): renyi(p, order) for order in ORDERS}}
+
+
+def supervised() -> Plots:
+    """Entropies of two orders, and the losses that they become where the first class is known."""
+    p = np.stack([FIRST, 1 - FIRST], axis=1)
+    return {
+        order_name(order): {"entropy": renyi(p, order), "first class known": known_loss(p, order)}
+        for order in (math.inf, 2.0)
+    }
+
+
+def divergences() -> Plots:
+    """Both directions of the divergence from a prior, and of the cross-entropy with pseudo-labels."""
     import torch
 
-    from clustering.deep.losses import mean_entropy
+    from clustering.deep import losses
 
-    log_p = torch.from_numpy(p).clamp_min(1e-300).log()
-    entropy = mean_entropy(log_p[:, None], order).numpy()
-    likeliest = p[:, known] >= p.max(axis=1)
-    return np.where(likeliest, entropy, math.log(p.shape[1]))
+    p = torch.from_numpy(np.stack([FIRST, 1 - FIRST], axis=1))
+    divergence: dict[str, Values] = {}
+    cross_entropy: dict[str, Values] = {}
+    for pair in PAIRS:
+        of = p.new_tensor(pair).expand_as(p)
+        divergence[f"forward, KL(u ‖ p), u = {pair}"] = losses.fairness(p, of).numpy()
+        divergence[f"reverse, KL(p ‖ u), u = {pair}"] = losses.tolerant_fairness(p, of).numpy()
+        logs = p.log()[:, None], of[:, None]
+        cross_entropy[f"forward, H(y, p), y = {pair}"] = losses.cross_entropy(*logs).numpy()
+        cross_entropy[f"reverse, H(p, y), y = {pair}"] = losses.reverse_cross_entropy(*logs).numpy()
+    return {"divergence from the prior u": divergence, "cross-entropy with pseudo-labels y": cross_entropy}
+
+
+PLOTS = {"entropies": entropies, "supervised": supervised, "divergences": divergences}
 
 
 @styled
-def simplex_figure() -> "Figure":
-    """A map for each order; the corner at the top is the known class."""
+def curves(_: object, *, of: str) -> "tuple[Figure, dict[str, str]]":
+    """A plot for each title of one of `PLOTS`, side by side, with a curve for each name."""
+    plots = PLOTS[of]()
+    figure, (row,) = new_grid(1, len(plots), PAGE, 2.6)
+    for axes, (title, values) in zip(row, plots.items(), strict=True):
+        for i, (name, curve) in enumerate(values.items()):
+            axes.plot(FIRST, curve, label=name, markevery=(60 + 25 * i, 220), **series(i))
+        axes.set_title(title)
+        axes.set_xlabel("probability of the first class")
+        axes.set_ylim(0, min(3.0, 1.05 * max(float(curve.max()) for curve in values.values())))
+        axes.grid(axis="y", alpha=0.3)
+        axes.legend()
+    row[0].set_ylabel("nats")
+    return figure, {}
+
+
+def predictions() -> Values:
+    """(N, 3) probabilities of three classes, all multiples of 1 / STEPS that sum to one."""
+    first, second = np.meshgrid(np.arange(STEPS + 1), np.arange(STEPS + 1), indexing="ij")
+    kept = first + second <= STEPS
+    return np.stack([first[kept], second[kept], STEPS - first[kept] - second[kept]], axis=1) / STEPS
+
+
+@styled
+def simplex(_: object) -> "tuple[Figure, dict[str, str]]":
+    """A map of `known_loss` for each order; the corner at the top is the known class."""
     p = predictions()
     x, y = (p @ CORNERS).T
-    figure, row = new_row(len(SIMPLEX_ORDERS), PAGE, 2.2)
+    figure, (row,) = new_grid(1, len(SIMPLEX_ORDERS), PAGE, 2.2)
     for axes, order in zip(row, SIMPLEX_ORDERS, strict=True):
-        values = known_loss(p, order)
+        values, likeliest = known_loss(p, order), p[:, 0] >= p.max(axis=1)
         drawn = axes.tripcolor(x, y, values, vmin=0, vmax=math.log(3), cmap="viridis", shading="gouraud")
         drawn.set_rasterized(True)
-        likeliest = p[:, 0] >= p.max(axis=1)
-        axes.tricontour(
-            x[likeliest], y[likeliest], values[likeliest], levels=np.arange(0.1, 1.05, 0.1), colors="white",
-            linewidths=0.5,
-        )  # fmt: skip
+        lines: dict[str, Any] = {"levels": np.arange(0.1, 1.05, 0.1), "colors": "white", "linewidths": 0.5}
+        axes.tricontour(x[likeliest], y[likeliest], values[likeliest], **lines)
         axes.set_title(order_name(order), pad=12)
         for place, name, beside in zip(CORNERS, ("known class", "2", "3"), ("bottom", "top", "top"), strict=True):
             axes.text(place[0], place[1], name, ha="center", va=beside, fontsize=7)
         axes.set_aspect("equal")
         axes.set_axis_off()
     figure.colorbar(drawn, ax=row, label="nats", shrink=0.8)
-    return figure
-
-
-CAPTION = (
-    "Renyi's entropies of three classes as losses of a point whose class is known, over the predictions; the corners "
-    "are certain predictions. Where the known class is the likeliest, the loss is the entropy; elsewhere it is log 3, "
-    "the largest entropy. This extends the loss that the paper defines for two classes (Figure 7); its own definition "
-    "for three is not at hand. As for two classes, the smallest of the losses of all classes is the entropy: "
-    "self-labelling. Unlike for two classes, the loss jumps where another class becomes likelier, except at the "
-    "centre. Lines are 0.1 nats apart."
-)
-SIMPLEX = formula_drawing(simplex_figure, CAPTION)
+    return figure, {}

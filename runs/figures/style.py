@@ -1,13 +1,16 @@
 """Style and saving of figures: readable for colour-blind readers and in grey print. No window is needed.
 
-Sizes are those of the printed page: a figure `COLUMN` or `PAGE` inches wide is printed at that size, with letters of 7
-to 8 points.
+Fonts and line widths are in `transduce.mplstyle`. Sizes are those of the printed page: a figure `COLUMN` or `PAGE`
+inches wide is printed at that size, with letters of 7 to 8 points.
 """
 
 import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from clustering.files.atomic import replacing
 
@@ -20,36 +23,13 @@ R = TypeVar("R")
 Format = Literal["pdf", "svg", "png"]
 FORMATS: tuple[Format, ...] = ("pdf", "svg", "png")
 COLUMN, PAGE = 3.5, 7.0  # width of a column and of a page in inches
+SCREEN = 100  # pixels per inch in an SVG file; with more, figures of many points are too large for the repository
+STYLE = Path(__file__).with_name("transduce.mplstyle")
 
 # A series has its own colour, marker and line, any one of which is enough to recognise it.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")  # Okabe and Ito 2008
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (3, 1, 1, 1)))
-
-SCREEN = 100  # pixels per inch; with more, figures of many points are too large for an exported file
-LOOK: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "figure.titlesize": 8,
-    "axes.linewidth": 0.6,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "grid.linewidth": 0.5,
-    "lines.linewidth": 1.3,
-    "lines.markersize": 4.5,
-    "legend.frameon": False,
-    "savefig.dpi": 300,
-    "pdf.fonttype": 42,  # TrueType, which can be searched and which journals accept; type 3 is neither
-    "svg.fonttype": "none",  # text instead of outlines
-    "svg.hashsalt": "transduce",  # equal figures are equal files
-}
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
@@ -57,11 +37,9 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
-        from matplotlib import rc_context, rcdefaults, rcParams
+        from matplotlib.style import context
 
-        with rc_context():
-            rcdefaults()
-            rcParams.update(LOOK)
+        with context(STYLE, after_reset=True):
             return draw(*args, **kwargs)
 
     return drawn
@@ -78,19 +56,33 @@ def new_figure(width: float, height: float) -> "tuple[Figure, Axes]":
     return figure, axes
 
 
-def new_row(count: int, width: float, height: float) -> "tuple[Figure, list[Axes]]":
-    """A figure of that size with `count` plots side by side."""
-    figure, (plots,) = new_grid(1, count, width, height)
-    return figure, plots
-
-
 def new_grid(rows: int, columns: int, width: float, height: float) -> "tuple[Figure, list[list[Axes]]]":
     """A figure of that size with rows of plots."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    places = iter(range(1, rows * columns + 1))
-    return figure, [[figure.add_subplot(rows, columns, next(places)) for _ in range(columns)] for _ in range(rows)]
+    return figure, figure.subplots(rows, columns, squeeze=False).tolist()
+
+
+def count_steps(axes: "Axes", label: str) -> None:
+    """Label the x axis, whose numbers are whole, and draw horizontal lines."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlabel(label)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(axis="y", alpha=0.3)
+
+
+def without_numbers(axes: "Axes") -> None:
+    """Frame a map, whose axes have no unit."""
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set(visible=True, color="0.8")
+
+
+def scatter(axes: "Axes", places: NDArray[Any], colours: NDArray[np.integer], *, marker: str, area: float) -> None:
+    """Draw points (N, 2) in the colours of their numbers (N,), as pixels."""
+    shown = [COLOURS[colour % len(COLOURS)] for colour in colours]
+    axes.scatter(places[:, 0], places[:, 1], s=area, c=shown, marker=marker, linewidths=0, rasterized=True)
 
 
 @styled
@@ -104,23 +96,16 @@ def save(figure: "Figure", path: Path, *, title: str = "", about: str = "") -> P
         about: caption, also kept in the metadata.
     """
     kind = path.suffix.removeprefix(".")
+    names = {"pdf": ("Subject", "Creator", "CreationDate"), "svg": ("Description", "Creator", "Date")}
+    caption, program, date = names.get(kind, ("Description", "Software", ""))
+    metadata = {"Title": title, caption: about, program: "transduce"} | ({date: None} if date else {})
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as partial:
         # An SVG file, which is for screens, has pixels only where there are very many points.
-        dpi = SCREEN if kind == "svg" else LOOK["savefig.dpi"]
-        figure.savefig(partial, format=kind, dpi=dpi, metadata=_metadata(kind, title, about))
+        figure.savefig(partial, format=kind, dpi=SCREEN if kind == "svg" else None, metadata=metadata)
     return path
 
 
 def save_for_print(figure: "Figure", folder: Path, name: str, *, title: str, about: str) -> tuple[Path, ...]:
     """Write a figure as `name`.pdf, .svg and .png; returns the paths."""
     return tuple(save(figure, folder / f"{name}.{kind}", title=title, about=about) for kind in FORMATS)
-
-
-def _metadata(kind: str, title: str, about: str) -> dict[str, Any]:
-    """Title and caption under the keys of each format; None leaves out dates."""
-    if kind == "pdf":
-        return {"Title": title, "Subject": about, "Creator": "transduce", "CreationDate": None}
-    if kind == "svg":
-        return {"Title": title, "Description": about, "Creator": "transduce", "Date": None}
-    return {"Title": title, "Description": about, "Software": "transduce"}

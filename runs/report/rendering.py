@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import jinja2
@@ -15,7 +14,7 @@ from markupsafe import Markup
 from runs.report.sections import Section
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-ASSETS = ("style.css", "results.css", "sort.js", "icon.svg")
+ASSETS = ("style.css", "results.css", "icon.svg")
 
 
 @functools.cache
@@ -39,45 +38,40 @@ def slug(name: str) -> str:
     return f"{clean}-{hashlib.sha256(name.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}".lstrip("-")
 
 
-def link_from(path: str) -> Callable[[str], str]:
-    """A function that turns the path of a page in the site into a relative link from the page at `path`."""
-    here = posixpath.dirname(path) or "."
+def relative(page: str, target: str) -> str:
+    """The link from a page of the site to the path of another, which may have an anchor."""
+    path, mark, anchor = target.partition("#")
+    return (
+        mark + anchor if path == page and anchor else posixpath.relpath(path, posixpath.dirname(page)) + mark + anchor
+    )
 
-    def to(target: str) -> str:
-        page, mark, anchor = target.partition("#")
-        return mark + anchor if page == path and anchor else posixpath.relpath(page, here) + mark + anchor
 
-    return to
+def link(page: str, target: str, text: str) -> Markup:
+    """A link of a page to another."""
+    return Markup('<a href="{}">{}</a>').format(relative(page, target), text)
+
+
+def verdict(status: str, text: str | None = None) -> Markup:
+    """A verdict, or its count, in the verdict's colour."""
+    words = status if text is None else text
+    return Markup('<span class="verdict {}">{}</span>').format(status.replace(" ", "-"), words)
 
 
 @dataclass(frozen=True)
-class Site:
-    """Information about the whole site, available to every page: the variable `site` of the templates.
-
-    Attributes:
-        run: gives the path of the entry of a run, by its id; None if it is not in the record.
-        navigation: titles and paths of the pages that every page links.
-        made, code, record: time, version of the code, and place of the record, for the foot of the page.
-    """
-
-    run: Callable[[str], str | None]
-    navigation: tuple[tuple[str, str], ...] = ()
-    made: str = ""
-    code: str = ""
-    record: str = ""
-
-
 class Renderer:
     """Renders the pages of one site.
 
-    Args:
-        site: information about the whole site.
-        frame: template around the content of a page; None for that of the report.
+    Attributes:
+        run: the path of a run in the site, by its id; None if it is not in the record.
+        frame: template around the content of a page; empty for that of the report.
+        navigation: titles and paths of the pages that every page links.
+        foot: the foot of the pages.
     """
 
-    def __init__(self, site: Site, frame: str | None = None) -> None:
-        self.site = site
-        self._frame = environment().from_string(frame) if frame else environment().get_template("page.html")
+    run: Callable[[str], str | None] = lambda run_id: None
+    frame: str = ""
+    navigation: tuple[tuple[str, str], ...] = ()
+    foot: str = ""
 
     def page(
         self,
@@ -87,39 +81,14 @@ class Renderer:
         introduction: Sequence[str | Markup] = (),
         body: str = "",
     ) -> tuple[str, str]:
-        """Return the path of a page, and the page as HTML."""
+        """The path of a page, and the page as HTML."""
+        templates = environment()
+        frame = templates.from_string(self.frame) if self.frame else templates.get_template("page.html")
         given = {"title": title, "sections": sections, "introduction": introduction, "body": body}
-        content = environment().get_template("content.html")
-        return path, content.render(frame=self._frame, site=self.site, path=path, to=link_from(path), **given)
-
-    def run_link(self, path: str, run_id: str, text: str) -> str | Markup:
-        """Return a link from the page at `path` to the entry of a run; the text alone if the record has none."""
-        place = self.site.run(run_id)
-        return link(path, place, text) if place else text
+        to = functools.partial(relative, path)
+        return path, templates.get_template("content.html").render(frame=frame, site=self, path=path, to=to, **given)
 
 
-def link(path: str, target: str, text: str) -> Markup:
-    """Return a link from the page at `path` to another."""
-    return Markup('<a href="{}">{}</a>').format(link_from(path)(target), text)
-
-
-def sections(found: Sequence[Section]) -> Markup:
-    """Return sections as a part of a page."""
-    return Markup(environment().get_template("sections.html").module.sections_of(found))  # type: ignore[attr-defined]
-
-
-def verdict(status: str, text: str | None = None) -> Markup:
-    """Return a verdict, or its count, in the verdict's colour."""
-    return Markup('<span class="verdict {}">{}</span>').format(
-        status.replace(" ", "-"), status if text is None else text
-    )
-
-
-def date(milliseconds: int | None) -> str:
-    """The time in UTC, to the minute; empty if it is missing or out of the range of the calendar."""
-    if milliseconds is None:
-        return ""
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):
-        return ""
+def rendered(sections: Sequence[Section]) -> Markup:
+    """Sections as a part of a page."""
+    return Markup(environment().get_template("sections.html").module.sections_of(sections))  # type: ignore[attr-defined]

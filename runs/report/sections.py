@@ -17,13 +17,12 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table on a page. With `folded`, the reader opens it by these words; with `sortable`, its headings sort it."""
+    """A table on a page. With `folded`, the reader opens it by these words."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[str | Markup]]
     caption: str | Markup = ""
     folded: str = ""
-    sortable: bool = False
 
 
 class Item(NamedTuple):
@@ -67,14 +66,8 @@ class Section(NamedTuple):
 
 
 def table_of(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str | Markup]],
-    caption: str | Markup = "",
-    *,
-    folded: str = "",
-    sortable: bool = False,
+    headings: Sequence[str], rows: Sequence[Sequence[str | Markup]], caption: str | Markup = "", folded: str = ""
 ) -> Table:
-    """Return a table whose first column is text, like those whose heading starts with a star, and whose others are
-    numbers."""
+    """A table whose first column is text, like those whose heading starts with a star, and whose others are numbers."""
     columns = [Column(heading.removeprefix("*"), i > 0 and heading[:1] != "*") for i, heading in enumerate(headings)]
-    return Table(columns, rows, caption, folded, sortable)
+    return Table(columns, rows, caption, folded)

@@ -11,10 +11,9 @@ from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
 from runs.figures import clusterings
-from runs.figures.accuracy_along import ACCURACY, lines_figure
-from runs.figures.clustered import chosen_labels, method_titles
-from runs.figures.clusterings import cluster_pictures, matched, partitions_figure
-from runs.figures.style import COLOURS
+from runs.figures.clusterings import chosen_labels, cluster_pictures, matched, partitions_figure
+from runs.figures.papers import drawing
+from runs.figures.titles import method_titles
 from runs.stages.clustering.stage import clustering, points_of
 from tests.runs.test_xsdc_figures import lines_of
 
@@ -40,7 +39,7 @@ def test_colours_do_not_depend_on_what_clusters_are_called(labels, names):
 
 def test_partitions_are_those_of_the_runs(drawn):
     results = drawn("method=slk_means,slk_mean_shift")
-    figure = clusterings.partitions_draw(results)
+    figure, caption = drawing("thesis/0.1").drawn(results)
     for axes, result in zip(figure.axes, results, strict=False):
         (dots,) = axes.collections
         np.testing.assert_array_equal(dots.get_offsets(), points_of(result.config).values)
@@ -50,7 +49,7 @@ def test_partitions_are_those_of_the_runs(drawn):
             assert len({colours[i] for i in np.flatnonzero(chosen_labels(result) == one)}) <= 1
         accuracy = trials.scores["acc_hungarian"][trials.chosen]
         assert axes.get_title().endswith(f"ACC {accuracy:.2f}")
-    assert "90 points" in clusterings.partitions_caption(results)
+    assert "90 points" in caption
 
 
 def test_points_of_more_dimensions_are_drawn_in_their_plane():
@@ -87,15 +86,15 @@ def test_pictures_of_a_cluster_against_a_loop():
 
 def test_modes_that_are_no_pictures_say_why(drawn):
     with pytest.raises(InputError, match="spirals"):
-        clusterings.mode_images_draw(drawn("method=slk_byproduct"))
+        clusterings.mode_images(drawn("method=slk_byproduct"))
     with pytest.raises(InputError, match="one clustering"):
-        clusterings.mode_images_check(parse(ClusterConfig, ["dataset=digits", "method=slk_byproduct", "weight=0.5,1"]))
+        clusterings.of_one_clustering(parse(ClusterConfig, ["dataset=digits", "method=slk_byproduct", "weight=0.5,1"]))
 
 
 @pytest.mark.slow
 def test_energies_are_those_of_every_start(drawn):
     results = drawn("method=slk_means,slk_mean_shift", "weight=0.25,1.0")
-    figure = clusterings.ENERGY_BY_WEIGHT.draw(results)
+    figure, caption = drawing("thesis/2.2").drawn(results)
     energies, accuracies = figure.axes
     for axes, name, unit in ((energies, "objective", 1), (accuracies, "acc_hungarian", 100)):
         for (x, y), method in zip(lines_of(axes).values(), ("slk_means", "slk_mean_shift"), strict=True):
@@ -105,23 +104,17 @@ def test_energies_are_those_of_every_start(drawn):
             np.testing.assert_allclose(
                 y, [unit * value[one.given].mean() for value, one in zip(values, trials, strict=True)]
             )
-    assert "over 3 starts" in clusterings.ENERGY_BY_WEIGHT.caption(results)
-
-
-def test_curves_have_colours_of_their_own():
-    lines = {name: {1.0: {0: 1.0}} for name in "ab"}
-    (axes,) = lines_figure([(ACCURACY, {"data": lines})], "weight").axes
-    assert [bars[0].get_color() for bars in axes.containers] == list(COLOURS[:2])
+    assert "over 3 starts" in caption
 
 
 def test_movements_are_those_of_the_run(drawn):
     (result,) = drawn("method=slk_mean_shift")
-    figure = clusterings.mode_movements_draw([result])
+    figure, caption = drawing("thesis/2.3").drawn([result])
     movements = result.trials.mode_movements
     assert movements.shape[1] == 3
     for line, column in zip(figure.axes[0].lines, movements.T, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), column)
-    assert "of 3 starts" in clusterings.mode_movements_caption([result])
+    assert "of 3 starts" in caption
 
 
 def test_titles_say_what_differs():

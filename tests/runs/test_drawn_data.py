@@ -1,13 +1,13 @@
-"""What is drawn are the given numbers: dots, medians, and the lengths of error bars."""
-
-from types import SimpleNamespace
+"""What is drawn are the values of the frame: dots, medians, the lengths of error bars, and differences in words."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fsl.evaluation.scores import half_width
-from runs.figures.accuracy_along import ACCURACY, lines_figure
+from runs.figures.lines import differences, lines_figure
 from runs.figures.quickstart import accuracy_figure, descent_figure
+from runs.figures.style import COLOURS
 
 TRACE = np.array([[1.0, 2.0, 9.0], [0.5, 0.25, 0.125], [0.0, 0.0, 0.0]])  # (steps, tasks)
 
@@ -19,14 +19,15 @@ def ends(bars):
     return segments[:, :, 0] if np.ptp(segments[:, :, 0], axis=1).any() else segments[:, :, 1]
 
 
+def tidy(*rows, quantity="accuracy (%)"):
+    """Rows of panel, line, x, pair and value as a frame."""
+    return pd.DataFrame(rows, columns=["panel", "line", "x", "pair", "value"]).assign(quantity=quantity)
+
+
 def test_bars_of_accuracies_are_their_intervals():
-    cells = {
-        ("a", "1-shot"): SimpleNamespace(results=[1], value=0.6, half_width=0.05),
-        ("b", "1-shot"): SimpleNamespace(results=[1], value=0.7, half_width=0.01),
-        ("c", "1-shot"): SimpleNamespace(results=[], value=float("nan"), half_width=float("nan")),
-    }
-    table = SimpleNamespace(rows=["a", "b", "c"], columns=["1-shot"], cells=cells, title="t; more")
-    (axes,) = accuracy_figure(table).axes
+    cells = [("a", 60, 5), ("b", 70, 1)]
+    frame = pd.DataFrame(cells, columns=["row", "accuracy", "half_width"]).assign(column="1-shot")
+    (axes,) = accuracy_figure(frame, "title").axes
     (bars,) = axes.containers
     np.testing.assert_allclose(bars[0].get_xdata().tolist(), [60, 70])
     np.testing.assert_allclose(ends(bars), [[55, 65], [69, 71]])
@@ -41,8 +42,8 @@ def test_bars_of_accuracies_are_their_intervals():
     ],
 )
 def test_bars_along_a_setting(kind, below, above):
-    lines = {"a": {1.0: {0: 0.01, 1: 0.02, 2: 0.04}}}
-    (axes,) = lines_figure([(ACCURACY, {"data": lines})], "weight", bars=kind).axes
+    frame = tidy(*(("data", "a", 1.0, seed, value) for seed, value in enumerate([1, 2, 4])))
+    (axes,) = lines_figure(frame, "weight", bars=kind).axes
     (bars,) = axes.containers
     np.testing.assert_allclose(list(bars[0].get_ydata()), [7 / 3])
     np.testing.assert_allclose(ends(bars), [[7 / 3 - below, 7 / 3 + above]])
@@ -51,3 +52,50 @@ def test_bars_along_a_setting(kind, below, above):
 def test_the_line_of_tasks_is_their_median():
     median = [2.0, 0.25, 1e-6]
     np.testing.assert_allclose(descent_figure(TRACE, "s").axes[0].get_lines()[-1].get_ydata(), median)
+
+
+def test_differences_are_of_the_same_seeds():
+    known = [
+        ("b", 50, 2, 75),
+        ("b", 50, 1, 60),
+        ("b", 100, 1, 50),
+        *(("a", 50, *one) for one in ((1, 80), (2, 70), (3, 90))),
+    ]
+    one = tidy(*(("digits", *row) for row in known), ("digits", "a", 500, 1, 90))
+    assert differences(one).endswith(" above 0: a over b: +7.5 at 50 (1 of 2).")
+    assert "; a over b (two): " in differences(pd.concat([one, one.assign(panel="two")]))
+    assert differences(one[one["line"] == "a"]) == ""
+
+
+def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
+    frame = tidy(
+        *(("one", "a", 0.25, 1, 50), ("one", "a", 0.5, 1, 60)), *(("two", "b", 1.0, 1, 50), ("two", "b", 1.0, 2, 70))
+    )
+    figure = lines_figure(frame, {"one": "step", "two": "penalty"}, logarithmic=True)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["step", "penalty"]
+    assert [axes.get_title() for axes in figure.axes] == ["one", "two"]
+    assert all(axes.get_xscale() == "log" for axes in figure.axes)
+    (bars,) = figure.axes[1].containers
+    assert bars[0].get_xydata().tolist() == [[1, 60]]
+    assert [axes.containers[0][0].get_color() for axes in figure.axes] == list(COLOURS[:2])
+
+
+def test_panels_of_quantities_and_of_a_long_row():
+    """A panel without the second quantity has its axis above; five panels of one quantity take two rows."""
+    energy = tidy(("one", "a", 1.0, 1, 3), ("two", "a", 1.0, 1, 4), quantity="energy")
+    figure = lines_figure(pd.concat([energy, tidy(("one", "a", 1.0, 1, 50))]), "weight")
+    assert [axes.get_ylabel() for axes in figure.axes] == ["energy", "", "accuracy (%)", ""]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "weight", "weight", ""]
+    assert [axes.axison for axes in figure.axes] == [True, True, True, False]
+    five = lines_figure(tidy(*((f"panel {i}", "a", 1.0, 1, i) for i in range(5))), "weight").axes
+    assert [axes.get_title() for axes in five if axes.axison] == [f"panel {i}" for i in range(5)]
+    assert [axes.get_xlabel() for axes in five[:5]] == ["", "weight", "weight", "weight", "weight"]
+
+
+def test_all_names_stand_in_the_picture():
+    names = ("XSDC", "K-means, linear", "K-means, inverse covariance", "K-means, gaussian")
+    figure = lines_figure(tidy(*(("digits", name, 50.0, 1, 50) for name in names)), "known labels")
+    (legend,) = figure.legends
+    figure.canvas.draw()
+    box = legend.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width

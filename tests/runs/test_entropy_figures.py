@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from runs.config.configs import ClusterConfig, parse
-from runs.figures import entropy
 from runs.figures.papers import drawing
 from runs.stages.clustering.stage import clustering, points_of
 from tests.runs.test_xsdc_figures import lines_of
@@ -15,7 +14,8 @@ SPIRALS = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null
 def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
     given = ["method=labelled,labelled_reverse,labelled_absolute", "labels=40", "wrong=0,0.6", "max_iter=3"]
     results = clustering(parse(ClusterConfig, [*SPIRALS, *given, "seed=0,1"]), store, tracker)
-    (axes,) = entropy.LABEL_NOISE.draw(results).axes
+    figure, caption = drawing("entropy/11").drawn(results)
+    (axes,) = figure.axes
     drawn = lines_of(axes)
     assert set(drawn) == {"cross-entropy", "reverse", "absolute error"}
     for name, method in zip(drawn, ("labelled", "labelled_reverse", "labelled_absolute"), strict=True):
@@ -27,7 +27,6 @@ def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
             ]
             assert len(told) == 2
             assert mean == pytest.approx(100 * np.mean(told))
-    caption = entropy.LABEL_NOISE.caption(results)
     assert "over 2 seeds." in caption
     assert "reverse over cross-entropy: " in caption
     assert caption.count(" at 60 (") == 2
@@ -37,7 +36,8 @@ def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
 def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
     given = ["method=entropy,miadm", "pseudo_labels=batch,epoch", "max_iter=3,9", "batch_size=30", "starts=2"]
     results = clustering(parse(ClusterConfig, [*SPIRALS[:3], "selection=null", *given]), store, tracker)
-    panels = [(axes.get_title(), lines_of(axes)) for axes in entropy.UPDATES.draw(results).axes]
+    figure, caption = drawing("entropy/12").drawn(results)
+    panels = [(axes.get_title(), lines_of(axes)) for axes in figure.axes]
     methods = [title for title, _ in panels[:2]]
     losses, accuracies = (
         dict(zip(methods, [lines for _, lines in row], strict=True)) for row in (panels[:2], panels[2:])
@@ -52,7 +52,6 @@ def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
         assert losses[name][line][0] == [1, 3], "90 points in batches of 30"
         assert losses[name][line][1][at] == pytest.approx(trials.objective.mean())
         assert accuracies[name][line][1][at] == pytest.approx(100 * trials.scores["acc_hungarian"].mean())
-    caption = entropy.UPDATES.caption(results)
     assert "over 2 starts." in caption
     for method in methods:
         assert f"once an epoch over for each batch ({method}): " in caption
@@ -60,9 +59,10 @@ def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
 
 def test_the_shares_of_neighbours_in_one_cluster_are_those_of_the_runs(store, tracker):
     given = ["points=30", "network.views=1,0", "epochs=2", "network.batch_size=60", "seed=0,3"]
-    configs = drawing("entropy/2").configs("entropy/2", "", given, print)
+    configs = drawing("entropy/2").configs("", given, print)
     results = clustering(configs, store, tracker)
-    titles = [axes.get_title() for axes in drawing("entropy/2").draw(results).axes if axes.get_title()]
+    figure, caption = drawing("entropy/2").drawn(results)
+    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
     heads = ["no views, seed 0", "no views, seed 3", "1 view, seed 0", "1 view, seed 3"]
     assert [title.partition(":")[0] for title in titles] == heads
     by_head = {title.partition(": ")[0]: title.partition(": ")[2] for title in titles}
@@ -76,13 +76,12 @@ def test_the_shares_of_neighbours_in_one_cluster_are_those_of_the_runs(store, tr
         shares.append(np.mean(same))
         seen = "1 view" if result.config.network.options["views"] else "no views"
         assert by_head[f"{seen}, seed {result.config.seed}"] == f"{np.mean(same):.2f}"
-    caption = drawing("entropy/2").caption(results)
     assert f"{min(shares[:2]):.2f} to {max(shares[:2]):.2f} with 1 view" in caption
     assert f"{min(shares[2:]):.2f} to {max(shares[2:]):.2f} with no views" in caption
 
 
 @pytest.mark.parametrize(("figure", "experiment"), [("entropy/11", "entropy_noise"), ("entropy/12", "entropy_updates")])
 def test_a_figure_is_of_the_runs_of_its_experiment(figure, experiment):
-    ours = drawing(figure).configs(figure, "", [], print)
+    ours = drawing(figure).configs("", [], print)
     theirs = parse(ClusterConfig, [f"experiment={experiment}"])
     assert {config.to_yaml() for config in ours} == {config.to_yaml() for config in theirs}

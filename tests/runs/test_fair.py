@@ -9,7 +9,7 @@ from clustering.evaluation.protocol import random_state
 from fairness.datasets import DATASETS
 from runs.cli import main
 from runs.config.configs import FairConfig, parse
-from runs.figures.trade_off import draw
+from runs.figures.fair import cost_of_fairness
 from runs.stages.fair.series import fronts, series_of
 from runs.stages.fair.stage import FairStage, fair_clustering
 from runs.tables.trade_off import footnote, rows
@@ -162,6 +162,6 @@ def test_where_every_weight_loses_a_cluster_there_is_no_star_and_no_front(asked,
     shown = rows([lost], lambda config, leave_out: {})
     assert not [row for row in shown if "*" in row["weight\n"]]
     assert "*" not in footnote([lost])
-    assert draw([lost])
+    assert cost_of_fairness([lost])
     rival = dataclasses.replace(lost, config=lost.config.replace(fairness_weight=(0.0, 60.0)))
     assert fronts(series_of([rival, result]))[0] == set()

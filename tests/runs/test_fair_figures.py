@@ -12,13 +12,14 @@ from runs.figures import fair
 from runs.figures.papers import drawing
 from runs.stages.fair.stage import fair_clustering, points_of
 
-SMALL = ["dataset=synthetic", "fairness_weight=0,10,500", "n_init=1", "rungs=0", "max_iter=5"]
+SMALL = ["dataset=synthetic", "n_init=1", "rungs=0", "max_iter=5"]
 
 
 @pytest.fixture
 def run(store, tracker):
-    def make(*settings):
-        results, failed = fair_clustering(parse(FairConfig, [*SMALL, *settings]), store, tracker)
+    def make(*settings, weights="0,10,500"):
+        configs = parse(FairConfig, [*SMALL, f"fairness_weight={weights}", *settings])
+        results, failed = fair_clustering(configs, store, tracker)
         assert not failed
         return results
 
@@ -27,7 +28,8 @@ def run(store, tracker):
 
 def test_lines_are_the_paths_of_the_runs(run):
     results = run("method=fair_kmeans,fair_kmedian")
-    figure = fair.trade_off_figure(results)
+    figure, caption = drawing("thesis/3.1").drawn(results)
+    assert "Synthetic K = 2; seed 0" in caption
     left, right = figure.axes[:2], figure.axes[2:]
     for result, objectives, errors in zip(results, left, right, strict=True):
         found = result.found
@@ -36,17 +38,17 @@ def test_lines_are_the_paths_of_the_runs(run):
             np.testing.assert_array_equal(line.get_xdata(), found.weights)
             np.testing.assert_array_equal(line.get_ydata(), values)
     with pytest.raises(InputError, match="one path for each method and data set"):
-        fair.trade_off_figure([results[0], results[0]])
+        fair.trade_off([results[0], results[0]])
 
 
 def test_a_method_without_a_weight_has_no_curve():
     with pytest.raises(InputError, match="bera"):
-        fair.fair_trade_off_check(parse(FairConfig, ["method=fair_kmeans,bera"]))
+        fair.with_weights(parse(FairConfig, ["method=fair_kmeans,bera"]))
 
 
 def test_convergence_is_that_of_the_largest_weight(run):
     results = run("method=fair_kmeans,fair_ncut")
-    figure = fair.convergence_figure(results)
+    figure, _ = fair.convergence(results)
     for result, axes in zip(results, figure.axes, strict=True):
         found = result.found
         E = found.history_objective[(found.history_step == 2) & (found.history_weight == 500)]
@@ -57,11 +59,11 @@ def test_convergence_is_that_of_the_largest_weight(run):
 
 def test_points_are_in_their_own_units_and_shaped_by_group(run):
     (result,) = run("method=fair_kmeans")
-    one = fair.points(result.config)
-    assert np.linalg.norm(one.plane, axis=1).max() > 2, "not the angles that the method sees"
+    plane, of_points, _ = fair.points(result.config)
+    assert np.linalg.norm(plane, axis=1).max() > 2, "not the angles that the method sees"
     rows = points_of(result.config).values
-    np.testing.assert_allclose(one.plane / np.linalg.norm(one.plane, axis=1, keepdims=True), rows)
-    figure = fair.partitions_figure([result])
+    np.testing.assert_allclose(plane / np.linalg.norm(plane, axis=1, keepdims=True), rows)
+    figure, _ = fair.partitions([result])
     groups, *plots = figure.axes
     assert len(plots) == 3
     for axes, step in zip(plots, range(3), strict=True):
@@ -69,18 +71,19 @@ def test_points_are_in_their_own_units_and_shaped_by_group(run):
         assert f"error {result.found.fairness_error[step]:.2g}" in axes.get_title()
         assert f"balance {result.found.balance_min[step]:.2f}" in axes.get_title()
         for group, dots in enumerate(axes.collections):
-            labels = result.found.labels[step][one.groups == group]
+            labels = result.found.labels[step][of_points == group]
             colours = [tuple(colour) for colour in dots.get_facecolor()]
             for cluster in range(2):
                 assert len({colours[i] for i in np.flatnonzero(labels == cluster)}) <= 1
     assert groups.get_title().startswith("Synthetic")
 
 
-def test_of_a_long_path_some_weights_are_drawn():
-    assert fair._shown(2) == [0, 1]
-    assert fair._shown(14) == [0, 4, 9, 13]
+def test_of_a_long_path_some_weights_are_drawn(run):
+    (result,) = run("method=fair_kmeans", weights="0,1,2,5,10,20,50,100")
+    figure, _ = fair.partitions([result])
+    assert [axes.get_title().splitlines()[0] for axes in figure.axes[1:]] == [f"λ = {w}" for w in (0, 2, 20, 100)]
     with pytest.raises(InputError, match="one path for each data set"):
-        fair.of_points(parse(FairConfig, ["method=fair_kmeans", "seed=0,1"]))
+        fair.one_path_each(parse(FairConfig, ["method=fair_kmeans", "seed=0,1"]))
 
 
 @pytest.mark.usefixtures("blank_pictures")
@@ -107,8 +110,8 @@ def test_the_verb_runs_what_is_missing_and_reuses_it(store, capsys):
 
 def test_a_folder_is_that_of_the_data_with_files(tmp_path):
     """Figure 3.1 has two sets with files and one without."""
-    configs = drawing("thesis/3.1").configs("thesis/3.1", "", [f"root={tmp_path}"], print)
+    configs = drawing("thesis/3.1").configs("", [f"root={tmp_path}"], print)
     assert [config.dataset.name for config in configs] == 2 * ["synthetic_unequal", "adult_thesis", "bank_thesis"]
     assert {config.dataset.options.get("root") for config in configs} == {None, str(tmp_path)}
     with pytest.raises(InputError, match="root"):
-        drawing("thesis/3.3").configs("thesis/3.3", "", [f"root={tmp_path}"], print)
+        drawing("thesis/3.3").configs("", [f"root={tmp_path}"], print)

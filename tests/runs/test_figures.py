@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import yaml
 
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.cli import main
-from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
+from runs.config.configs import EvaluateConfig, RunConfig, TuneConfig
 from runs.figures import papers
-from runs.figures.drawing import plot_names
+from runs.figures.few_shot import plot_names
 from runs.figures.style import FORMATS
 from runs.record.query import NOTE
 from runs.stages.pipeline import Tuning, evaluation, tune
@@ -23,6 +24,7 @@ from runs.stages.tuning import recorded_tuning
 from runs.tables.papers.published import figures
 from runs.track import Tracker
 from tests.runs.records import copy_results, runs_of
+from tests.templates import figure as template
 
 TUNED, TRACED = "thesis/4.1@tiny_plugins:Tiny", "thesis/4.2@tiny_plugins:Tiny"
 PROTOCOL = """\
@@ -40,8 +42,9 @@ def typed_for(folder, arguments):
     keys = [item for item in arguments if not item.startswith("benchmark=")]
 
     def make(name, *more):
-        tuning = [f"tuning={folder}/short.yaml"] if name == TUNED else []
-        given = [*keys, *tuning, f"results={folder}/results", *more]
+        given = [*keys, f"results={folder}/results", *more]
+        if name == TUNED:
+            given = [item.replace("tasks=40", "novel_tasks=40") for item in given] + [f"tuning={folder}/short.yaml"]
         return [name, *{item.partition("=")[0]: item for item in given}.values()]
 
     return make
@@ -49,7 +52,7 @@ def typed_for(folder, arguments):
 
 def configs_of(name, typed):
     number, _, benchmark = name.partition("@")
-    return papers.drawing(number).configs(name, benchmark, typed[1:], print)
+    return papers.drawing(number).configs(benchmark, typed[1:], print)
 
 
 @pytest.fixture
@@ -97,7 +100,7 @@ def drawn(store, number):
 
 def test_accuracy_against_the_weight_is_drawn_as_the_runs_say(made, read):
     drawing, found = read
-    figure = drawing.draw(found)
+    figure, caption = drawing.drawn(found)
     assert [axes.get_ylabel() for axes in figure.axes] == ["1-shot accuracy (%)", "5-shot accuracy (%)"]
     for axes, tuning in zip(figure.axes, made.tunings, strict=True):
         validation, novel, chosen = axes.get_lines()
@@ -110,7 +113,6 @@ def test_accuracy_against_the_weight_is_drawn_as_the_runs_say(made, read):
             ends = 100 * np.concatenate([means - widths, means + widths])
             np.testing.assert_allclose(np.unique(band.round(9)), np.unique(ends.round(9)))
         assert set(chosen.get_xdata()) == {tuning.tuned.values["weight"]}
-    caption = drawing.caption(found)
     for words in ("30 of validation classes", "40 of novel classes", "95 % intervals over tasks"):
         assert words in caption
 
@@ -118,12 +120,21 @@ def test_accuracy_against_the_weight_is_drawn_as_the_runs_say(made, read):
 def test_plots_that_were_not_run_stay_empty_and_the_others_are_named(read):
     drawing, (one, five) = read
     found = [dataclasses.replace(five, config=five.config.replace(seed=1)), one]
-    drawn = drawing.draw(found).axes
-    assert [axes.get_ylabel() for axes in drawn] == ["", "1-shot accuracy (%)", "5-shot accuracy (%)", ""]
+    drawn = drawing.drawn(found)[0].axes
+    assert [axes.get_ylabel() for axes in drawn] == ["1-shot accuracy (%)", "", "5-shot accuracy (%)", ""]
     assert [axes.get_title() for axes in drawn] == ["conv4, seed 1", "conv4, seed 0", "", ""]
     assert [len(axes.get_lines()) for axes in drawn] == [0, 3, 3, 0]
     assert [text.get_text() for axes in drawn for text in axes.texts] == ["not run", "not run"]
-    assert {axes.get_xlabel() for axes in drawn if axes.get_lines()} == {"weight λ"}
+    assert [axes.get_xlabel() for axes in drawn] == ["", "", "weight λ", "weight λ"]
+
+
+def test_the_template_draws_results(recorded):
+    """Its entry is in its docstring."""
+    entry = yaml.safe_load(template.__doc__.partition("papers.yaml:")[2])["NAME"]
+    drawing = papers.Drawing(draw=template.spread, of=entry["of"], caption=entry["caption"])
+    figure, caption = drawing.drawn(list(recorded.values()))
+    assert len(figure.axes[0].get_lines()) == 4
+    assert "1-shot" in caption
 
 
 def test_the_objective_of_the_first_task_is_drawn_until_it_stops(trained, tracker, needed):
@@ -133,14 +144,15 @@ def test_the_objective_of_the_first_task_is_drawn_until_it_stops(trained, tracke
     results = evaluation(configs, trained, tracker)
     drawing = papers.drawing("thesis/4.2")
     found = [drawing.read(config, tracker, print) for config in configs]
-    lines = drawing.draw(found).axes[0].get_lines()
+    figure, caption = drawing.drawn(found)
+    lines = figure.axes[0].get_lines()
     assert [line.get_label() for line in lines] == ["weights, seed 0", "weights, seed 1"]
     for line, result in zip(lines, results, strict=True):
         steps = int(result.iterations[0])
         np.testing.assert_array_equal(line.get_xdata(), range(steps + 1))
         np.testing.assert_array_equal(line.get_ydata(), result.trace[: steps + 1, 0])
         assert (np.diff(line.get_ydata()) <= 1e-3).all()
-    assert "40 tasks" in drawing.caption(found)
+    assert "40 tasks" in caption
 
 
 def test_the_verb_saves_prints_and_logs_and_then_reuses(made, capsys):
@@ -208,7 +220,6 @@ def test_a_dry_run_makes_nothing(trained, typed, capsys):
         (TUNED, ["strategy=simpleshot"], "varies nothing of simpleshot last"),
         (TUNED, ["way=3,5"], "two curves for the plot"),
         (TUNED, ["temperature=5,15"], "varies weight, temperature of laplacianshot last"),
-        (TUNED, ["novel_tasks=3", "tasks=3"], "given twice"),
         ("thesis/4.1@glyfs", [], "glyphs"),
     ],
 )
@@ -220,40 +231,40 @@ def test_what_makes_no_figure(trained, typed, capsys, name, more, words):
 def test_every_figure_of_the_papers_is_drawn_or_is_a_sketch():
     rows = {row["name"]: row["can be drawn"] for row in papers.listed()}
     assert list(rows) == [*(figure.name for figure in figures()), *papers.OWN]
-    assert {name for name, drawn in rows.items() if drawn == "yes"} == {*papers.drawn(), *papers.OWN}
+    assert {name for name, drawn in rows.items() if drawn == "yes"} == {*papers.entries(), *papers.OWN}
     for figure in figures():
-        assert (figure.name in papers.drawn()) == figure.data_like
+        assert (figure.name in papers.entries()) == figure.data_like
         if not figure.data_like:
             assert rows[figure.name].startswith("is a sketch")
             with pytest.raises(InputError, match=figure.name):
                 papers.drawing(figure.name)
 
 
-@pytest.mark.parametrize("name", papers.drawn())
+@pytest.mark.parametrize("name", [name for name in papers.entries() if name not in papers.OWN])
 def test_every_figure_that_is_drawn_parses(name):
     drawing, left_out = papers.drawing(name), []
-    printed = drawing.configs(name, "", [], left_out.append)
-    if drawing.schema is RunConfig:
+    printed = drawing.configs("", [], left_out.append)
+    if not drawing.of:
         assert printed == [RunConfig()], "of formulas alone"
         return
-    if drawing.schema is ClusterConfig:
-        elsewhere = {config.dataset.name for config in drawing.configs(f"{name}@digits", "digits", [], print)}
-        assert elsewhere == {"digits_uneven" if name == "xsdc/10" else "digits"}, "figure 10 is of uneven digits"
+    if drawing.of == "cluster":
+        other = "digits_uneven" if name == "xsdc/10" else "digits"
+        assert {config.dataset.name for config in drawing.configs(other, [], print)} == {other}
         own = {"xsdc": "xsdc", "entropy/2": "miadm", "entropy/12": "miadm"}  # other methods lack their settings
         method = own.get(name, own.get(name.partition("/")[0], "slk_byproduct"))
-        assert {config.method.name for config in drawing.configs(name, "", [f"method={method}"], print)} == {method}
+        assert {config.method.name for config in drawing.configs("", [f"method={method}"], print)} == {method}
         return
-    if drawing.schema is FairConfig:
-        other = drawing.configs(f"{name}@synthetic", "synthetic", [], print)
+    if drawing.of == "fair":
+        other = drawing.configs("synthetic", [], print)
         assert {config.dataset.name for config in other} == {"synthetic"}
         assert all(config.fairness_weight for config in printed), "a figure is of the same weights everywhere"
         return
-    folded = drawing.configs(f"{name}@glyphs", "glyphs", [], print)
+    folded = drawing.configs("glyphs", [], print)
     assert {(config.benchmark.name, config.backbone.name) for config in folded} == {("glyphs", "conv4")}
     assert len(folded) == len({config.sampler.options["shot"] for config in folded})
     assert {config.benchmark.name for config in printed} == {"mini"}
     assert len(set(plot_names(printed))) + len(left_out) == len(drawing.networks)
-    (one,) = {config.backbone.name for config in drawing.configs(name, "", ["backbone=conv6"], print)}
+    (one,) = {config.backbone.name for config in drawing.configs("", ["backbone=conv6"], print)}
     assert one == "conv6"
     assert {type(config) for config in printed} <= {EvaluateConfig, TuneConfig}
 

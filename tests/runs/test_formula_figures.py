@@ -10,7 +10,7 @@ from scipy import stats
 
 from runs.cli import main
 from runs.figures import formulas
-from runs.figures.formulas import curves_figure, probabilities
+from runs.figures.formulas import FIRST
 
 SOME = (0, 250, 499, 700, 998)
 
@@ -26,13 +26,13 @@ def renyi(p: float, order: float) -> float:
 
 def test_entropies_and_what_they_become_with_a_label() -> None:
     (curves,) = formulas.entropies().values()
-    for (name, values), order in zip(curves.items(), formulas.FORMULAS_ORDERS, strict=True):
+    for (name, values), order in zip(curves.items(), formulas.ORDERS, strict=True):
         assert name.endswith("∞" if order == math.inf else f"{order:g}")
-        assert [values[i] for i in SOME] == pytest.approx([renyi(probabilities()[i], order) for i in SOME])
+        assert [values[i] for i in SOME] == pytest.approx([renyi(FIRST[i], order) for i in SOME])
     for plot, order in zip(formulas.supervised().values(), (math.inf, 2), strict=True):
         entropy, known = plot.values()
         for i in SOME:
-            p = probabilities()[i]
+            p = FIRST[i]
             assert entropy[i] == pytest.approx(renyi(p, order))
             assert known[i] == pytest.approx(renyi(p, order) if p >= 0.5 else math.log(2))
 
@@ -41,7 +41,7 @@ def test_both_directions_of_divergence_and_cross_entropy() -> None:
     divergence, cross_entropy = (list(curves.items()) for curves in formulas.divergences().values())
     for j, pair in enumerate(((0.9, 0.1), (0.5, 0.5))):
         for i in SOME:
-            p = [probabilities()[i], 1 - probabilities()[i]]
+            p = [FIRST[i], 1 - FIRST[i]]
             both = (stats.entropy(pair, p), stats.entropy(p, pair))
             for (name, values), wanted in zip(divergence[2 * j : 2 * j + 2], both, strict=True):
                 assert name.endswith(f"u = {pair}")
@@ -54,7 +54,8 @@ def test_both_directions_of_divergence_and_cross_entropy() -> None:
 
 def test_the_lines_are_the_values() -> None:
     plots = formulas.divergences()
-    for axes, (title, curves) in zip(curves_figure(plots).axes, plots.items(), strict=True):
+    figure, _ = formulas.curves(None, of="divergences")
+    for axes, (title, curves) in zip(figure.axes, plots.items(), strict=True):
         assert axes.get_title() == title
         for line, (name, values) in zip(axes.lines, curves.items(), strict=True):
             assert line.get_label() == name
@@ -73,7 +74,7 @@ def test_losses_of_a_known_class_are_as_their_caption_says() -> None:
     for entropy, known in (plot.values() for plot in formulas.supervised().values()):
         np.testing.assert_allclose(entropy, np.minimum(known, known[::-1]))
         np.testing.assert_allclose(entropy[499:], known[499:])
-    p = probabilities()
+    p = FIRST
     np.testing.assert_allclose(formulas.supervised()["order ∞"]["entropy"], -np.log(np.maximum(p, 1 - p)))
 
 
@@ -98,7 +99,7 @@ def test_losses_of_three_classes_are_as_their_caption_says(order: float) -> None
 
 def test_divergences_are_as_their_caption_says() -> None:
     (ahead, behind, *_), (_, linear, forward, constant) = (plot.values() for plot in formulas.divergences().values())
-    p = probabilities()
+    p = FIRST
     assert ahead[0] - ahead[9] == pytest.approx(0.9 * math.log(10), abs=0.01), "a tenth of p adds 0.9 log 10"
     assert behind.max() < -math.log(0.1)
     np.testing.assert_allclose(constant, math.log(2))

@@ -1,4 +1,4 @@
-"""Names of files, links and dates of the pages of the report."""
+"""Names of files, and links, of the pages of the report."""
 
 import posixpath
 from urllib.parse import urlsplit
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runs.report.rendering import date, link_from, slug
+from runs.report.rendering import relative, slug
 
 paths = st.lists(st.text("ab.-", min_size=1).map(slug), min_size=1, max_size=3).map(
     lambda parts: "/".join(parts) + ".html"
@@ -15,7 +15,7 @@ paths = st.lists(st.text("ab.-", min_size=1).map(slug), min_size=1, max_size=3).
 
 @given(paths, paths, st.sampled_from(["", "#here"]))
 def test_links_lead_where_they_say(page, target, anchor):
-    link = link_from(page)(target + anchor)
+    link = relative(page, target + anchor)
     assert not posixpath.isabs(link)
     place = posixpath.normpath(posixpath.join(posixpath.dirname(page), urlsplit(link).path)) if link[0] != "#" else page
     assert place == target
@@ -28,7 +28,3 @@ def test_names_of_files_are_apart_on_any_disk(texts):
     found = {slug(text) for text in texts if set(text) - set("-./@")}
     assert len({name.lower() for name in found}) == len([text for text in texts if set(text) - set("-./@")])
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_.-") for name in found)
-
-
-def test_a_date_that_no_calendar_has_is_left_out():
-    assert [date(time) for time in (None, 0, 10**17, -(10**17))] == ["", "1970-01-01 00:00", "", ""]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.record.query import NOTE, SOURCES, RunRow, source_runs, source_tags
+from runs.record.query import SOURCES, RunRow, source_runs, source_tags
 from runs.record.tracked_run import TAG_LENGTH
 from runs.report.figures import read_figures
 from runs.tables.shipped import drawings
@@ -21,12 +21,14 @@ def test_a_shipped_drawing_is_shown_unless_the_user_has_one(
     tracker: Tracker, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
     monkeypatch.setattr("runs.tables.shipped.PLACE", SHIPPED)
-    row = RunRow("a" * 32, NAME, "figure", 0, 0, "FINISHED", {}, {}, {"stage": "figure", NOTE: "My caption"}, "")
+    mine = "<?xml <dc:description>My &lt; caption</dc:description>"
+    monkeypatch.setattr("runs.report.figures._svg", lambda row, tracker: mine)
+    row = RunRow("a" * 32, NAME, "figure", 0, 0, "FINISHED", {}, {}, {"stage": "figure"}, "")
     figures = read_figures([row] if own else [], tracker, drawings())
     (figure,) = (one for one in figures["thesis"] if one.name == NAME)
-    assert figure.shipped is not own
+    assert figure.state == ("drawn" if own else "drawn (shipped)")
     assert figure.about
-    assert figure.caption == "My caption" if own else "fairness" in figure.caption
+    assert figure.caption == "My < caption" if own else "fairness" in figure.caption
     assert own or figure.svg.startswith("<?xml")
 
 

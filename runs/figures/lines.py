@@ -1,0 +1,96 @@
+"""Lines along a setting, such as the number of labels or a weight: means with bars, and their differences in words.
+
+Values come as a tidy frame, a row for each: `quantity` (label of the y axis, which has its own row of plots), `panel`
+(title of the plot), `line`, `x`, `pair` (the seed, start or task; equal in all lines), and `value` in the unit of the
+axis.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+
+from fsl.evaluation.scores import half_width
+from runs.figures.style import COLUMN, PAGE, new_grid, series, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Bars = Literal["deviation", "range", "interval"]
+ACROSS = 4  # plots in a row
+
+
+@styled
+def lines_figure(
+    frame: pd.DataFrame,
+    axis: str | Mapping[str, str],
+    *,
+    bars: Bars = "deviation",
+    logarithmic: bool = False,
+    ticks: Sequence[str] = (),
+) -> "Figure":
+    """Draw means along the x axis, with bars: a row of plots for each quantity, or several rows for many panels of one.
+
+    Args:
+        axis: label of the x axis; by panel where they differ.
+        bars: one standard deviation, the range from the lowest to the highest value, or the 95 % interval of the mean.
+        logarithmic: whether the x axis is logarithmic, of base 2.
+        ticks: names of the places 0, 1, ... on the x axis; empty: numbers.
+    """
+    panels, quantities, names = (list(frame[column].unique()) for column in ("panel", "quantity", "line"))
+    across = len(panels) if len(quantities) > 1 else min(ACROSS, len(panels))
+    down = len(quantities) * -(-len(panels) // across)
+    figure, grid = new_grid(down, across, COLUMN if across == 1 else PAGE, 0.6 + 1.9 * down)
+    plots = [axes for row in grid for axes in row]
+    drawn: dict[str, Any] = {}
+    lowest: dict[int, tuple[Any, Any]] = {}
+    for i, (quantity, title) in enumerate((quantity, title) for quantity in quantities for title in panels):
+        shown, axes = frame[(frame["quantity"] == quantity) & (frame["panel"] == title)], plots[i]
+        if shown.empty:
+            axes.set_axis_off()
+            continue
+        for name, line in shown.groupby("line", sort=False):
+            points = line.groupby("x")["value"]
+            means, look = points.mean(), series(names.index(name)) | {"capsize": 2, "elinewidth": 0.8}
+            drawn[str(name)] = axes.errorbar(means.index, means, _lengths(points, bars), label=name, **look)
+        lowest[i % across] = axes, title
+        if quantity == quantities[0]:
+            axes.set_title(title)
+        if i % across == 0:
+            axes.set_ylabel(quantity)
+        if ticks:
+            axes.set_xticks(range(len(ticks)), ticks)
+        if logarithmic:
+            axes.set_xscale("log", base=2)
+        axes.grid(axis="y", alpha=0.3)
+    for axes, title in lowest.values():
+        axes.set_xlabel(axis if isinstance(axis, str) else axis[title])
+    for axes in plots[len(quantities) * len(panels) :]:
+        axes.set_axis_off()
+    columns = min(2 if across == 1 else 4, len(drawn))
+    figure.legend(list(drawn.values()), list(drawn), loc="outside upper center", ncols=columns)
+    return figure
+
+
+def _lengths(points: Any, bars: Bars) -> Any:
+    """(2, points) lengths of the bars below and above the means of grouped values."""
+    if bars == "range":
+        return [points.mean() - points.min(), points.max() - points.mean()]
+    both = points.std().fillna(0) if bars == "deviation" else points.agg(lambda values: half_width(values.to_numpy()))
+    return [both, both]
+
+
+def differences(frame: pd.DataFrame) -> str:
+    """Describe the differences of each line to the first of its panel, over the pairs that both have."""
+    sentences = []
+    for title, panel in frame.groupby("panel", sort=False):
+        first, *others = panel["line"].unique()
+        values = panel.set_index(["x", "pair"]).groupby("line")["value"]
+        for name in others:
+            pairs = (values.get_group(name) - values.get_group(first)).dropna().groupby("x")
+            parts = [f"{one.mean():+.1f} at {x:g} ({(one > 0).sum()} of {len(one)})" for x, one in pairs]
+            place = f" ({title})" if frame["panel"].nunique() > 1 else ""
+            sentences += [f"{name} over {first}{place}: {', '.join(parts)}"] if parts else []
+    if not sentences:
+        return ""
+    return f" Differences in points, and how many of the pairs are above 0: {'; '.join(sentences)}."
