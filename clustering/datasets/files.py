@@ -1,14 +1,9 @@
 """Finding and reading the files of a data set."""
 
-import bz2
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from numpy.typing import NDArray
-
-from clustering.files.arrays import read_arrays
 from clustering.files.regular import fingerprint_of_files, open_regular
 from clustering.foundation.errors import InputError
 
@@ -53,25 +48,7 @@ def fingerprint_of(name: str, recipe: int, paths: Sequence[Path]) -> str:
 
 
 def open_bytes(path: Path) -> bytes:
-    """The content of a file, decompressed if it ends in .gz or .bz2."""
+    """The content of a file, decompressed if it ends in .gz."""
     with open_regular(path) as file:
-        unpack = {".gz": gzip.decompress, ".bz2": bz2.decompress}.get(path.suffix, bytes)
-        return unpack(file.read())
-
-
-def arrays_of(path: Path) -> Mapping[str, NDArray[Any]]:
-    """The arrays of a .npz or .mat file.
-
-    Raises:
-        OSError, ValueError, NotImplementedError: the file is damaged, or of MATLAB 7.3, which scipy does not read.
-    """
-    if path.suffix != ".mat":
-        return read_arrays(path)
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        with open_regular(path) as file:
-            return {key: value for key, value in loadmat(file).items() if not key.startswith("__")}
-    except MatReadError as error:
-        raise ValueError(error) from error
+        content = file.read()
+    return gzip.decompress(content) if path.suffix == ".gz" else content

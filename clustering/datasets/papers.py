@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.digits import uneven_rows
-from clustering.datasets.files import arrays_of, damaged, files_of, fingerprint_of, open_bytes
-from clustering.files.arrays import UNREADABLE
+from clustering.datasets.files import damaged, files_of, fingerprint_of, open_bytes
+from clustering.files.arrays import UNREADABLE, read_arrays
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import AtLeast, Within, validate
@@ -86,7 +86,7 @@ class PaperFiles:
     def _rows(self, paths: Sequence[Path]) -> Part:
         """Rows and classes of all files."""
         if len(paths) == 1 and paths[0].suffix == ".npz":
-            arrays = arrays_of(paths[0])
+            arrays = read_arrays(paths[0])
             values = np.concatenate([arrays["x_train"], arrays["x_test"]])
             return values.reshape(len(values), -1), np.concatenate([arrays["y_train"], arrays["y_test"]]).ravel()
         rows, classes = zip(*(self._part(path) for path in paths), strict=True)
@@ -207,44 +207,38 @@ class R8(PaperFiles):
 
 
 class StoredFeatures(PaperFiles):
-    """Published features that cannot be computed here: x (N, D) and y (N,) in one file STEM.npz or STEM.mat.
+    """Published features that cannot be computed here: x (N, D) and y (N,) in one .npz file.
 
     Attributes:
         root: folder with the file.
     """
 
-    @property
-    def stem(self) -> str:
-        """Name of the file without suffix."""
-        return self.name
-
     def _files(self) -> list[Path]:
-        forms = ((f"{self.stem}.npz",), (f"{self.stem}.mat",))
-        return files_of(self.name, self.root, forms, f"{self.content}, as x (N, D), and y (N,)")
+        return files_of(self.name, self.root, self.forms, f"{self.content}, as x (N, D), and y (N,)")
 
     def _rows(self, paths: Sequence[Path]) -> Part:
-        arrays = arrays_of(paths[0])
-        values = next((key for key in ("x", "X", "data", "features", "fea", "codes") if key in arrays), None)
-        classes = next((key for key in ("y", "Y", "labels", "label", "gnd", "gt", "targets") if key in arrays), None)
-        if values is None or classes is None:
-            listed = ", ".join(arrays) or "nothing"
+        arrays = read_arrays(paths[0])
+        if not {"x", "y"} <= arrays.keys():
             raise InputError(
-                f"dataset {self.name}: {paths[0]} contains {listed}; rename the features to x and the classes to y"
+                f"dataset {self.name}: {paths[0]} contains {', '.join(arrays) or 'nothing'}; call the features x and "
+                "the classes y"
             )
-        return arrays[values], arrays[classes].ravel()
+        return arrays["x"], arrays["y"].ravel()
 
 
 class MNISTCode(StoredFeatures):
     """MNIST (code): 70,000 points of 10 outputs of an auto-encoder (SpectralNet, Shaham et al. 2018), 10 classes."""
 
-    name, shape, classes = "mnist_code", (None, 10), 10
+    name, forms = "mnist_code", (("mnist_code.npz",),)
+    shape, classes = (None, 10), 10
     content = "codes of the auto-encoder of variational deep embedding that SpectralNet uses"
 
 
 class MNISTGAN(StoredFeatures):
     """MNIST (GAN): 70,000 points of 256 features of a discriminator (Ziko, Granger and Ben Ayed 2018), 10 classes."""
 
-    name, shape, classes = "mnist_gan", (None, 256), 10
+    name, forms = "mnist_gan", (("mnist_gan.npz",),)
+    shape, classes = (None, 256), 10
     content = (
         "features of the discriminator of a GAN trained on MNIST (data/mnist_gan.npz of the authors' repository SLK)"
     )
@@ -253,14 +247,16 @@ class MNISTGAN(StoredFeatures):
 class ReutersCode(StoredFeatures):
     """Reuters (code): 685,071 news of RCV1 as 10 outputs of an auto-encoder (Shaham et al. 2018), 4 topics."""
 
-    name, shape, classes = "reuters_code", (None, 10), 4
+    name, forms = "reuters_code", (("reuters_code.npz",),)
+    shape, classes = (None, 10), 4
     content = "codes of the 685,071 documents with a single root topic, by the auto-encoder of SpectralNet"
 
 
 class YTF(StoredFeatures):
     """YouTube Faces (Wolf, Hassner and Maoz 2011; thesis, Table 2.1): 10,036 crops of 9,075 raw values, 40 people."""
 
-    name, shape, classes = "ytf", (None, 9075), 40
+    name, forms = "ytf", (("ytf.npz",),)
+    shape, classes = (None, 9075), 40
     content = "10,036 faces of 40 people, 55 x 55 x 3 values each"
 
 
@@ -269,7 +265,7 @@ class LabelMe(StoredFeatures):
     """LabelMe: 2,688 outdoor scenes of 8 types (Oliva and Torralba 2001; thesis, Table 2.1).
 
     Attributes:
-        root: folder with labelme_alexnet.npz (or .mat) or labelme_gist.npz, which contains x (N, D) and y (N,).
+        root: folder with labelme_alexnet.npz or labelme_gist.npz, which contains x (N, D) and y (N,).
         features: alexnet: 4,096 outputs of a fully connected layer; gist: 44,604 values.
     """
 
@@ -282,8 +278,8 @@ class LabelMe(StoredFeatures):
         return None, {"alexnet": 4096, "gist": 44_604}[self.features]
 
     @property
-    def stem(self) -> str:
-        return f"labelme_{self.features}"
+    def forms(self) -> tuple[tuple[str], ...]:  # type: ignore[override]
+        return ((f"labelme_{self.features}.npz",),)
 
 
 @dataclass(frozen=True)
@@ -291,21 +287,15 @@ class USPS(PaperFiles):
     """9,298 hand-written digits of postal codes, 256 grey values in [0, 1] (Hull 1994), training images first.
 
     Attributes:
-        root: folder with usps.npz, with zip.train and zip.test (compressed or not), or with LIBSVM's usps.bz2 and
-            usps.t.bz2.
+        root: folder with usps.npz, or with zip.train and zip.test (compressed or not).
     """
 
     name = "usps"
-    forms = (("usps.npz",), ("zip.train", "zip.test"), ("usps.bz2", "usps.t.bz2"), ("usps", "usps.t"))
+    forms = (("usps.npz",), ("zip.train", "zip.test"))
     shape, classes, picture = (9298, 256), 10, (16, 16)
 
     def _part(self, path: Path) -> Part:
-        """Lines with a digit and 256 numbers; LIBSVM's have a digit plus one, and column:value pairs."""
-        if path.name.startswith("usps"):
-            from sklearn.datasets import load_svmlight_file
-
-            values, classes = load_svmlight_file(str(path), n_features=256)
-            return values.toarray(), classes.astype(np.int64) - 1
+        """Lines with a digit and 256 numbers."""
         table = np.loadtxt(path)
         return table[:, 1:], table[:, 0].astype(np.int64)
 
@@ -451,7 +441,7 @@ class CIFAR10(PaperFiles):
         """The pictures of a part of a .npz file."""
         from PIL import Image
 
-        arrays = arrays_of(path)
+        arrays = read_arrays(path)
         if f"blob_{part}" not in arrays:
             raise InputError(
                 f"dataset {self.name}: {path} has no pictures of the {part} part (blob_{part}); choose a part that "

@@ -11,7 +11,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 
 from clustering.foundation import cores
-from clustering.foundation.cores import one_core, shared_if_large
+from clustering.foundation.cores import on_each_core, one_core, shared_if_large
 
 
 def numbers() -> list[int]:
@@ -55,13 +55,10 @@ LARGE = np.broadcast_to(np.float32(0), (cores.WORTH_SHARING // 8, 4))
 @pytest.mark.parametrize(
     ("estimator", "X", "threads"),
     [
-        (Clusterer(2), LARGE, 3),
         (Clusterer(np.int64(2)), LARGE, 3),
         (Clusterer(1), LARGE, 1),
         (Clusterer(2, batch_size=len(LARGE) // 2), LARGE, 1),  # of a step
-        (Clusterer(2, batch_size=2 * len(LARGE)), LARGE, 3),
         (Clusterer(2), [[0.0, 1.0], [1.0, 0.0]], 1),
-        (Clusterer(2), [[0.0] * 4] * len(LARGE), 3),
         (Clusterer(2), [0.0] * len(LARGE), 1),
         (Clusterer("two"), LARGE, 1),  # what cannot be is refused by the fit, not here
         (Clusterer(2), "no table", 1),
@@ -87,3 +84,10 @@ def test_the_command_lets_waiting_threads_sleep_and_an_import_changes_nothing(ow
     command = [sys.executable, "-c", f"{script}; sys.exit('torch' in sys.modules)"]
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
     assert [found[0], found[-1]] == [str(own), str(own | set_by_the_command)]
+
+
+@pytest.mark.parametrize("items", [0, 1, 40])
+def test_every_item_once_and_in_order(items):
+    assert list(on_each_core(lambda item: (item, set(numbers())), range(items))) == [
+        (item, (item, {1})) for item in range(items)
+    ]
