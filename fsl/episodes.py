@@ -111,7 +111,7 @@ class Episodes:
             self._check_shapes()
             self._check_labels()
             self._check_values()
-            self._check_text()
+            self._check_prior()
 
     def transformed(self, transform: Transform) -> "Episodes":
         """The episodes with the transform applied to support and query; the same object if it is already applied."""
@@ -222,7 +222,7 @@ class Episodes:
     @cached_property
     def shift_step(self) -> Tensor:
         """(B, 1, S + Q) coefficients of the shift mean(support) - mean(query) over the points."""
-        support, query = self._support_weights, self._query_weights
+        support, query = self.valid.to(self.dtype).tensor_split([self.support_size], dim=1)
         count = support.sum(1, keepdim=True)
         step = torch.cat([support / count.clamp_min(1), (count > 0) * -query / query.sum(1, keepdim=True)], dim=1)
         return step[:, None]
@@ -242,15 +242,18 @@ class Episodes:
         means = means / (counts.clamp_min(1) if self.named else counts)
         queries = means.new_zeros(*means.shape[:2], self.query_size)
         if self.named and not bool(counts.all()):
-            valid = self._query_weights[:, None]
-            likely = torch.softmax(self.log_prior.mT.masked_fill(valid == 0, -torch.inf), dim=2)
+            padded = ~self.valid[:, None, self.support_size :]
+            likely = torch.softmax(self.log_prior.mT.masked_fill(padded, -torch.inf), dim=2)
             queries = torch.where(counts == 0, likely, queries)
         return torch.cat([means, queries], dim=2)
 
     @property
     def valid(self) -> Tensor:
         """(B, S + Q) bool, False in padded rows."""
-        return torch.cat([self._support_weights, self._query_weights], dim=1) > 0
+        real = torch.ones(1, 1, dtype=torch.bool, device=self.support_labels.device)
+        support = real.expand_as(self.support_labels) if self.support_mask is None else self.support_mask
+        query = real.expand(self.query.shape[:2]) if self.query_mask is None else self.query_mask
+        return torch.cat([support, query], dim=1)
 
     @property
     def padding(self) -> tuple[Tensor, Tensor] | None:
@@ -267,21 +270,6 @@ class Episodes:
         unknown = self.support_labels.new_zeros(len(fixed), self.query_size)
         return fixed, torch.cat([self.support_labels, unknown], dim=1)
 
-    @property
-    def _support_weights(self) -> Tensor:
-        """(B, S) 1 for support points, 0 for padding."""
-        mask = torch.ones_like(self.support_labels) if self.support_mask is None else self.support_mask
-        return mask.to(self.dtype)
-
-    @property
-    def _query_weights(self) -> Tensor:
-        """(B, Q) 1 for queries, 0 for padding."""
-        if self.query_mask is not None:
-            return self.query_mask.to(self.dtype)
-        return torch.ones(
-            len(self.support_labels), self.query_size, dtype=self.dtype, device=self.support_labels.device
-        )
-
     @cached_property
     def support_one_hot(self) -> Tensor:
         """(B, S, K) one-hot support labels, zero in padded rows, of the features' dtype."""
@@ -292,12 +280,18 @@ class Episodes:
         return one_hot.to(self.dtype)
 
     def _check_values(self) -> None:
-        for name, features in (("support", self.support), ("query", self.query)):
+        for name in ("support", "query", "text"):
+            features: Tensor | None = getattr(self, name)
+            if features is None:
+                continue
             bad = ~features.square().sum(dim=-1).isfinite()  # also true for values whose squares overflow
+            if name == "text":
+                bad |= (features == 0).all(dim=-1)
             if bad.any():
                 task, row = (int(i) for i in bad.nonzero()[0])
+                reason = "zero, " if name == "text" else ""
                 raise InputError(
-                    f"{name} features of task {task}, row {row}, are NaN or infinite, or too large to be squared"
+                    f"{name} of task {task}, row {row}, is {reason}NaN, infinite, or too large to be squared"
                 )
         parts = [part.abs().flatten(1).amax(dim=1) for part in (self.support, self.query) if part.numel()]
         sizes = torch.stack(parts).amax(dim=0) if parts else self.support.new_zeros(1)
@@ -370,13 +364,7 @@ class Episodes:
                 "of the class names)"
             )
 
-    def _check_text(self) -> None:
-        """Check text, logit scale and prior."""
-        if self.text is not None:
-            bad = ~self.text.square().sum(dim=-1).isfinite() | (self.text == 0).all(dim=-1)
-            if bad.any():
-                task, label = (int(i) for i in bad.nonzero()[0])
-                raise InputError(f"text of task {task}, class {label}, is zero, NaN, infinite, or too large")
+    def _check_prior(self) -> None:
         if not 0 < self.logit_scale < torch.inf:
             raise InputError(f"logit_scale must be positive and finite, not {self.logit_scale!r}; CLIP's is 100")
         if self.prior is not None:
