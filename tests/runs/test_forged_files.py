@@ -14,9 +14,10 @@ from clustering.datasets.features import Features
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import Plugins
+from fsl.backbones import create_backbone
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
-from fsl.features.image_encoder import _look_of_checkpoint
+from fsl.features.image_encoder import ImageEncoder
 from fsl.samplers.balanced import Balanced
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.endings import MISTAKE, explain
@@ -33,11 +34,11 @@ def test_a_checkpoint_imports_nothing(tmp_path, monkeypatch, about):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     Path("harm.py").write_text(CODE)
-    network = torch.nn.Identity()
-    for name, value in {"channels": 1, "size": 8, "about": about}.items():
-        setattr(network, name, value)
-    with pytest.raises(InputError, match=r"own\.safetensors"):
-        _look_of_checkpoint(network, Path("own.safetensors"))
+    header = {"format": "transduce backbone 1", "backbone": "conv4", "channels": "1", "size": "16"}
+    weights = create_backbone("conv4", channels=1, size=16).state_dict()
+    write_tensors(Path("own.safetensors"), weights, {**header, "about": json.dumps(about)})
+    with pytest.raises(InputError, match=r"own\.safetensors: does not contain the normalisation"):
+        ImageEncoder.of("own.safetensors", device="cpu")
     assert not Path("ran").exists()
     assert "harm" not in sys.modules
 
