@@ -8,6 +8,7 @@ settings and the revisions of the classes that compute it agree.
 import csv
 import dataclasses
 import functools
+import math
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -94,9 +95,8 @@ class Shipped:
         same = [now.startswith(then) or not now for now, then in zip(used["features"], used["data"], strict=True)]
         used = used[np.array(same, dtype=bool)]
         cells = dict(table.cells)
-        for place, rows in used.groupby("place", sort=False):
-            at: Any = place
-            cells[at] = dataclasses.replace(cells[at], results=_results(rows))
+        for place, results in _results(used).items():
+            cells[place] = dataclasses.replace(cells[place], results=results)
         findings = self._findings(table.name) if len(used) == len(known) else ()
         notes = (*table.notes, *([_origin(used)] if len(used) else []))
         return dataclasses.replace(table, cells=cells, findings=findings, notes=notes)
@@ -104,11 +104,11 @@ class Shipped:
     def table(self, name: str, about: str) -> Table:
         """A table of the shipped results alone, without configs, such as one on other data."""
         known = self.results[self.results["table"] == name]
+        headings: Any = known[[*HEADINGS[1:]]].itertuples(index=False)
         cells = {}
-        for headings, rows in known.groupby([*HEADINGS[1:]], sort=False):
-            group, row, column_group, column, metric = map(str, headings)
-            heading = Column(column, column_group, metric, _unit(metric))
-            cells[Row(row, group), heading] = Cell(None, results=_results(rows))
+        by_place = _results(known.assign(place=list(headings)))
+        for (group, row, column_group, column, metric), results in by_place.items():
+            cells[Row(row, group), Column(column, column_group, metric, _unit(metric))] = Cell(None, results=results)
         return Table.of(name, about, cells, notes=(_origin(known),), findings=self._findings(name))
 
     def _findings(self, name: str) -> tuple[Finding, ...]:
@@ -126,12 +126,13 @@ def _headings(row: Row, column: Column) -> tuple[str, ...]:
     return row.group, row.name, column.group, column.name, column.metric
 
 
-def _results(rows: pd.DataFrame) -> tuple[SeedResult, ...]:
-    numbers = rows[[*NUMBERS]].itertuples(index=False)
-    return tuple(
-        SeedResult(seed, value, width, 0 if tasks != tasks else int(tasks), "", as_printed=printed)
-        for seed, value, width, tasks, printed in numbers
-    )
+def _results(rows: pd.DataFrame) -> dict[Any, tuple[SeedResult, ...]]:
+    """The results of each cell, by the column `place`."""
+    found: dict[Any, list[SeedResult]] = {}
+    for place, seed, value, width, tasks, printed in rows[["place", *NUMBERS]].itertuples(index=False):
+        count = 0 if math.isnan(tasks) else int(tasks)
+        found.setdefault(place, []).append(SeedResult(seed, value, width, count, "", as_printed=printed))
+    return {place: tuple(results) for place, results in found.items()}
 
 
 @functools.cache

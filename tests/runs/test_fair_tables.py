@@ -6,13 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from clustering.foundation.errors import InputError
-from runs.config import groups
 from runs.stages.fair.results import PATH, TradeOff
 from runs.stages.fair.stage import fair_clustering
 from runs.tables.claims.fair import check, objective_at
 from runs.tables.evidence import look_up
-from runs.tables.papers import recipe as recipes
 from runs.tables.papers.paper import paper_table
 from runs.tables.table import SeedResult
 from tests.runs.records import copy_results
@@ -158,32 +155,3 @@ def test_a_path_that_is_gone_fills_no_cell(filled, store, tracker, notes):
     assert not cells_of(table, ROW, "Ours")["objective"].results
     assert cells_of(table, ROW, "Backurs et. al.")["objective"].results
     assert "no cell is filled" in notes
-
-
-FAIR = "verb: fair\nrows: {Synthetic: {fairness_weight: [0, 85]}}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("verb: fare", "unknown verb 'fare'"),
-        ("at: {Synthetik: {Ours: {fairness_weight: 85}}}", "at: unknown row 'Synthetik'; did you mean 'Synthetic'"),
-        ("cannot: {Bark: {Ours: why}}", "cannot: unknown row 'Bark'"),
-        ("at: {Synthetic: {Ours: {fairness_weight: 85}}}", "at: only fair clusterings .* set verb: fair"),
-        (f"{FAIR}at: {{Synthetic: {{Ourz: {{fairness_weight: 85}}}}}}", "at: Synthetic: unknown column 'Ourz'"),
-        (f"{FAIR}at: {{Synthetic: {{Ours: {{fairnes_weight: 85}}}}}}", "unknown key 'fairnes_weight'; did you mean"),
-        (f"{FAIR}at: {{Synthetic: {{Ours: {{fairness_weight: some}}}}}}", "some is not on the path of that cell"),
-        (
-            f"{FAIR}at: {{Synthetic: {{Ours: {{fairness_weight: 84}}}}}}",
-            r"84 is not on the path .*, \[0, 85\]",
-        ),
-        ("tolerance: {objektive: 0.1}", "tolerance: .*'objektive'.*'objective'"),
-        ("metrics: {Backurs: objective}", "metrics: .*'Backurs'"),
-    ],
-)
-def test_recipes_that_make_no_sense(tmp_path, monkeypatch, text, words):
-    (tmp_path / "table" / "thesis").mkdir(parents=True)
-    (tmp_path / "table" / "thesis" / "3.2.yaml").write_text(text + "\n")
-    monkeypatch.setattr(groups, "folder", lambda: tmp_path)
-    with pytest.raises(InputError, match=words):
-        recipes.recipe_of.__wrapped__("thesis/3.2")

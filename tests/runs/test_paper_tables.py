@@ -56,23 +56,33 @@ def test_mistakes(name, settings, words):
         paper_table(name, settings)
 
 
+FAIR = "verb: fair\nrows: {Synthetic: {fairness_weight: [0, 85]}}\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("table", "text", "words"),
     [
-        ("alll: {way: 5}", "all"),
-        ("rows: {SimpelShot: {strategy: simpleshot}}", "SimpleShot"),
-        ("columns: {mini-ImageNet: {benchmark: mini}}", "miniImageNet"),
-        ("instead: {SimpleShot: no}", "instead, SimpleShot: should be a valid string"),
+        ("4.1", "alll: {way: 5}", "all"),
+        ("4.1", "rows: {SimpelShot: {strategy: simpleshot}}", "SimpleShot"),
+        ("4.1", "columns: {mini-ImageNet: {benchmark: mini}}", "miniImageNet"),
+        ("4.1", "instead: {SimpleShot: no}", "instead, SimpleShot: should be a valid string"),
+        ("3.2", "verb: fare", "unknown verb 'fare'"),
+        ("3.2", "at: {Synthetik: {Ours: {fairness_weight: 85}}}", "at: unknown row 'Synthetik'; did you mean"),
+        ("3.2", "cannot: {Bark: {Ours: why}}", "cannot: unknown row 'Bark'"),
+        ("3.2", "at: {Synthetic: {Ours: {fairness_weight: 85}}}", "at: only fair clusterings .* set verb: fair"),
+        ("3.2", f"{FAIR}at: {{Synthetic: {{Ourz: {{fairness_weight: 85}}}}}}", "at: Synthetic: unknown column 'Ourz'"),
+        ("3.2", f"{FAIR}at: {{Synthetic: {{Ours: {{fairnes_weight: 85}}}}}}", "unknown key 'fairnes_weight'; did you"),
+        ("3.2", f"{FAIR}at: {{Synthetic: {{Ours: {{fairness_weight: 84}}}}}}", r"84 is not on the path .*, \[0, 85\]"),
+        ("3.2", "tolerance: {objektive: 0.1}", "tolerance: .*'objektive'.*'objective'"),
+        ("3.2", "metrics: {Backurs: objective}", "metrics: .*'Backurs'"),
     ],
 )
-def test_a_wrong_recipe_names_the_file_and_the_right_word(tmp_path, monkeypatch, text, words):
+def test_a_wrong_recipe_names_the_file_and_the_right_word(tmp_path, monkeypatch, table, text, words):
     (tmp_path / "table" / "thesis").mkdir(parents=True)
-    (tmp_path / "table" / "thesis" / "4.1.yaml").write_text(text)
+    (tmp_path / "table" / "thesis" / f"{table}.yaml").write_text(text + "\n")
     monkeypatch.setattr("runs.config.groups.folder", lambda: tmp_path)
-    recipe_of.cache_clear()
-    with pytest.raises(InputError, match=rf"4\.1\.yaml.*{words}"):
-        recipe_of("thesis/4.1")
-    recipe_of.cache_clear()
+    with pytest.raises(InputError, match=rf"{table}\.yaml.*{words}"):
+        recipe_of.__wrapped__(f"thesis/{table}")
 
 
 CONFIG = parse(EvaluateConfig, ["strategy=simpleshot"])[0]

@@ -134,7 +134,7 @@ def test_claims_figures_errata_and_causes_lead_to_their_tables(shipped_pages):
 
 
 def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("runs.tables.papers.published.published_names", lambda: ["thesis/3.2", "rs_transclip/1"])
+    monkeypatch.setattr("runs.tables.counts.published_names", lambda: ["thesis/3.2", "rs_transclip/1"])
     arguments = ["report", "--counts", f"results={tmp_path / 'results'}"]
     assert main(arguments) == 0
     (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["all"]]

@@ -158,14 +158,14 @@ def _cell(
         if isinstance(plain, InputError):  # not because of what was typed
             return Cell(None, str(plain).partition(";")[0], published=value), ()
         return Cell(None, str(configs), published=value), configs
-    if len(set(map(cell_key, configs))) > 1:
+    if len(configs) > 1 and len(set(map(cell_key, configs))) > 1:
         return Cell(None, str(SEVERAL), published=value), SEVERAL
     differs = () if variant else recipe.differing(row, column)
     differs += tuple(f"{key}={text}, not {wanted[key]}" for key, text in asked.items() if wanted.get(key, text) != text)
     if isinstance(plain, InputError):  # the paper's own config cannot be made here
         pairs = (setting.partition("=")[::2] for setting in typed)
         differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
-    else:
+    elif configs is not plain:
         differs += differences(settings_of(configs[0]), settings_of(plain[0]))
     on_path = None if variant else recipe.on_path(row, column, configs[0])
     scored = recipe.scoring(row, column)
