@@ -14,8 +14,7 @@ from clustering.evaluation.profiles import Profile, agreement, principal_plane, 
 from clustering.files.cells import date_of
 from clustering.foundation.streams import stream
 from runs.figures.style import new_figure, series, styled
-from runs.own_data.page import number, of_frame, percent, picture
-from runs.own_data.tables import columns_used
+from runs.own_data.page import columns_used, number, of_frame, percent, picture
 from runs.report.sections import Item, Section, Table
 
 if TYPE_CHECKING:

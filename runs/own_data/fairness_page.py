@@ -13,8 +13,7 @@ from clustering.evaluation.profiles import relabelled_like
 from fairness.by_group import ALL, ByGroup
 from fairness.groups import Groups
 from runs.own_data.clusters_page import columns_section
-from runs.own_data.page import of_frame, percent
-from runs.own_data.tables import named
+from runs.own_data.page import named, of_frame, percent
 from runs.report.sections import Item, Section
 
 MEANING = (

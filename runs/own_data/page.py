@@ -25,8 +25,12 @@ from runs.storage.together import Output, check_place, write_together
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from clustering.datasets.table import Contents
+
 PAGE_MARK = b'<meta name="generator" content="transduce">'  # contained in every page
 PIXELS = 150  # per inch of a picture
+NAMED = 12  # maximum number of columns listed per kind or reason
+KINDS = {"numbers": "numbers", "dates": "dates, in days since 1970-01-01", "categories": "categories"}
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,35 @@ def of_frame(frame: pd.DataFrame, caption: str = "", *, text: Collection[str] = 
     """A table of a page; columns but the first are numbers, aligned to the right, if not named in `text`."""
     columns = [Column(str(name), place > 0 and name not in text) for place, name in enumerate(frame.columns)]
     return Table(columns, [list(map(str, row)) for row in frame.itertuples(index=False)], caption)
+
+
+def columns_used(contents: "Contents") -> list[str]:
+    """Lines about the columns of a table: which are used, as what, and why others are not."""
+    used, unused = dict[str, list[str]](), dict[str, list[str]]()
+    for name, kind in {feature.column: KINDS[feature.kind] for feature in contents.features}.items():
+        used.setdefault(kind, []).append(name)
+    for name, why in contents.left_out.items():
+        if name not in contents.mistakes:
+            unused.setdefault(why, []).append(name)
+    lines = [
+        f"columns {what}: " + "; ".join(f"{named(names)} ({why})" for why, names in list(by.items())[:NAMED])
+        for what, by in (("used", used), ("not used", unused))
+        if by
+    ]
+    for name in contents.mistakes[:NAMED]:
+        lines.append(f"warning: column {name!r} is not used: {contents.left_out[name]}")
+    if contents.filled:
+        filled = named([f"{count:,} of {name}" for name, count in contents.filled.items()])
+        lines.append(f"missing values filled: {filled}")
+    if contents.dropped:
+        lines.append(f"rows without a cluster because of missing values: {contents.dropped:,}")
+    return lines
+
+
+def named(names: Sequence[str]) -> str:
+    """The first names in a line, and the number of the others."""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(name or "(no name)" for name in names[:NAMED]) + more
 
 
 def csv_of(frame: pd.DataFrame, digits: int = 6) -> str:

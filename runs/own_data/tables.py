@@ -12,7 +12,7 @@ from clustering.foundation.errors import InputError
 from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
 from runs.config.overrides import spell
-from runs.own_data.page import as_utf8, check_page, check_rows, csv_of, output_path, stem_and_ending
+from runs.own_data.page import as_utf8, check_page, check_rows, columns_used, csv_of, output_path, stem_and_ending
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 TABLE, FOLDER = "table", "folder"  # data sets whose points have an output
 OF_PICTURES = ("file", "cluster", "confidence")
 ADDED = {ClusterConfig: ("cluster", "confidence"), FairConfig: ("cluster",)}  # the columns added to the rows
-NAMED = 12  # maximum number of columns listed per kind or reason
-KINDS = {"numbers": "numbers", "dates": "dates, in days since 1970-01-01", "categories": "categories"}
 
 
 def is_table(config: ClusterConfig | FairConfig) -> bool:
@@ -80,35 +78,6 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
             _check_clusters(contents, config.n_clusters)
         if isinstance(config, FairConfig) and config.method.options.get("small_groups") == "error":
             _check_groups(contents, table, config.n_clusters or 0)
-
-
-def columns_used(contents: "Contents") -> list[str]:
-    """Lines about the columns of a table: which are used, as what, and why others are not."""
-    used, unused = dict[str, list[str]](), dict[str, list[str]]()
-    for name, kind in {feature.column: KINDS[feature.kind] for feature in contents.features}.items():
-        used.setdefault(kind, []).append(name)
-    for name, why in contents.left_out.items():
-        if name not in contents.mistakes:
-            unused.setdefault(why, []).append(name)
-    lines = [
-        f"columns {what}: " + "; ".join(f"{named(names)} ({why})" for why, names in list(by.items())[:NAMED])
-        for what, by in (("used", used), ("not used", unused))
-        if by
-    ]
-    for name in contents.mistakes[:NAMED]:
-        lines.append(f"warning: column {name!r} is not used: {contents.left_out[name]}")
-    if contents.filled:
-        filled = named([f"{count:,} of {name}" for name, count in contents.filled.items()])
-        lines.append(f"missing values filled: {filled}")
-    if contents.dropped:
-        lines.append(f"rows without a cluster because of missing values: {contents.dropped:,}")
-    return lines
-
-
-def named(names: Sequence[str]) -> str:
-    """The first names in a line, and the number of the others."""
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return ", ".join(name or "(no name)" for name in names[:NAMED]) + more
 
 
 def _check_clusters(contents: "Contents", clusters: int | None) -> None:

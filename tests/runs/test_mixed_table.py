@@ -69,22 +69,6 @@ def test_clusters_from_file_to_page(call, people, tmp_path):
         assert words in page, words
 
 
-@pytest.mark.usefixtures("blank_pictures")
-def test_fair_clusters_from_file_to_page(call, tmp_path):
-    given = ("n_clusters=2", "sensitive=sex", "fairness_weight=1000", "n_init=1", f"output={tmp_path / 'o.csv'}")
-    code, seen = call("fair", *given, "missing=median", "--json")
-    assert code == 0, seen.err
-    assert "missing values filled: 3 of income, 2 of job" in seen.err
-    (record,) = json.loads(seen.out)
-    assert "sex (a sensitive attribute)" in record["columns"][1]
-    found = pd.read_csv(tmp_path / "o.csv")
-    assert len(found) == ROWS
-    assert found["cluster"].notna().all()
-    page = text((tmp_path / "o.html").read_text())
-    for words in ("sex = Female", "missing values filled: 3 of income, 2 of job"):
-        assert words in page, words
-
-
 def test_labels_of_rows_go_with_the_rows_that_are_left(call, people, tmp_path):
     (tmp_path / "known.csv").write_text("row,label\n1,=low\n2,high\n4,high\n")  # row 4 has no income
     output = tmp_path / "o.csv"

@@ -106,16 +106,11 @@ def test_combinations_and_shares_that_were_asked_for(fair, store):
     [
         (("sensitive=gender", "n_clusters=2"), ["gender", "sex"]),
         (("sensitive=", "n_clusters=2"), ["sensitive"]),
-        ((), ["n_clusters=3"]),
-        (("n_clusters=61",), ["60 distinct rows for 61 clusters"]),
         (("n_clusters=21",), ["'Female'", "20 rows", "21 clusters"]),
         (("n_clusters=2", "sensitive=age"), ["bins=4"]),
         (("n_clusters=2", "sensitive=age", "numeric_bins=4"), ["bins=4"]),
         (("n_clusters=2", "missing=own_group"), ["missing", "drop"]),
         (("n_clusters=2", "columns=income,who,sex,member,name"), ["name"]),
-        (("n_clusters=2", "output=out.parquet"), ["ends with .csv"]),
-        (("n_clusters=2,3", "output=out.csv"), ["2 clusterings"]),
-        (("n_clusters=2", "output=no/such/out.csv"), ["no folder"]),
     ],
 )
 def test_mistakes_are_told_before_anything_is_written(fair, store, settings, words):
@@ -126,11 +121,6 @@ def test_mistakes_are_told_before_anything_is_written(fair, store, settings, wor
         assert word in seen.err
     assert "Traceback" not in seen.err
     assert list(store.root.rglob("*")) == before
-
-
-def test_an_output_needs_a_table(tmp_path, capsys):
-    assert main(["fair", "dataset=synthetic", "output=x.csv", f"results={tmp_path}"]) == 2
-    assert "dataset=table" in capsys.readouterr().err
 
 
 def test_a_method_that_knows_of_no_groups_is_not_said_to_be_fair(fair, store):

@@ -136,6 +136,7 @@ def test_values_that_are_missing_and_files_that_are_not_there(cluster, tmp_path)
     assert (code, "already has a column 'cluster'" in seen.err) == (2, True)
 
 
-def test_an_output_needs_a_table(tmp_path, capsys):
-    assert main(["cluster", "dataset=spirals", "output=x.csv", f"results={tmp_path}"]) == 2
+@pytest.mark.parametrize("words", [("cluster", "dataset=spirals"), ("fair", "dataset=synthetic")])
+def test_an_output_needs_a_table(tmp_path, capsys, words):
+    assert main([*words, "output=x.csv", f"results={tmp_path}"]) == 2
     assert "dataset=table" in capsys.readouterr().err
