@@ -1,14 +1,11 @@
 """Figures of clustering: what is drawn are the numbers of the runs, and what cannot be drawn says why."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
-from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
 from runs.figures import clusterings
 from runs.figures.clusterings import chosen_labels, cluster_pictures, matched, partitions_figure
@@ -123,17 +120,3 @@ def test_titles_say_what_differs():
     paths = parse(ClusterConfig, ["method=slk_mean_shift", "weight_path=null,[0.5]"])
     assert method_titles(paths) == ["SLK-MS", "SLK-MS, path of weights"]
     assert method_titles(configs[2:], leave_out=["weight"]) == ["SLK-BO as published"] * 2
-
-
-@pytest.mark.usefixtures("blank_pictures")
-def test_the_verb_runs_what_is_missing_and_reuses_it(store, capsys):
-    ask = ["figure", "thesis/2.3@spirals", "arms=3", "points=30", "method=slk_mean_shift,slk_means", "starts=2"]
-    ask.append(f"results={store.root}")
-    assert main(ask) == 2
-    assert "--run-missing" in capsys.readouterr().err
-    assert main([*ask, "--run-missing", "-y", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert len(found["sources"]) == 2
-    assert "of 2 starts" in found["caption"]
-    assert main(ask) == 0
-    assert "reused" in capsys.readouterr().err

@@ -209,22 +209,6 @@ def test_the_site_shows_no_password_of_the_record(user, password, host, path):
     assert without_passwords("sqlite:////folder/a@b.db") == "sqlite:////folder/a@b.db"
 
 
-@with_few_tables
-def test_the_record_is_read_once(store, tracker, recorded, monkeypatch):
-    """After that the database is not there any more, and nobody asks for it."""
-
-    def read_and_remove(*arguments, **options):
-        rows = read_runs(*arguments, **options)
-        store.database.unlink()
-        return rows
-
-    monkeypatch.setattr("runs.report.site.read_runs", read_and_remove)
-    fresh = Tracker(store)
-    report = build_report(store, fresh, experiments={"tiny": [result.config for result in recorded]})
-    assert len(check_site(report)["experiments/tiny.html"].links) > len(recorded)
-    assert not store.database.exists()
-
-
 def test_on_a_server_a_run_leads_to_its_page(recorded, tracker):
     (run, *_) = read_runs(tracker, "evaluate/")
     cells = "".join(_run(run, "http://127.0.0.1:5000/"))
