@@ -29,6 +29,7 @@ from torch import Tensor
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, mismatch
 from clustering.foundation.streams import stream
+from clustering.foundation.timing import Stopwatch
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.knn import nearest_among, nearest_neighbours
 from clustering.graphs.sparse_graph import SparseGraph
@@ -71,12 +72,14 @@ class NeighbourGraph:
         mean_squared_distance: mean squared length of the arcs to the k neighbours before symmetrisation: sigma^2 of the
             papers (thesis section 2.4), in the squared unit of X. 0 without arcs.
         recall: share of the true neighbours that were found, measured on a sample of points; 1 if exact.
+        seconds: wall time of the search.
         squared_norm: mean squared norm of the rows, used to recognise them.
     """
 
     graph: SparseGraph
     mean_squared_distance: float
     recall: float
+    seconds: float
     squared_norm: float
 
     def is_of(self, rows: Tensor) -> bool:
@@ -113,7 +116,7 @@ def neighbours(
         problem = mismatch(value, hint)
         if problem:
             raise InputError(f"neighbours: {name} must be {problem}, not {value!r}")
-    x = _checked(X)
+    x, watch = _checked(X), Stopwatch()
     points = len(x)
     k = min(k, points - 1)
     if 2 * points * k > _MAX_ARCS:
@@ -124,9 +127,10 @@ def neighbours(
     nearest = NearestRows(np.empty((points, 0), np.int32), np.empty((points, 0), np.float32))
     if k:
         nearest = nearest_rows(x, k, choose(x, method), done)
+    seconds = watch.lap()
     mean = float(nearest.squared_distances.sum(dtype=np.float64)) / max(1, int((nearest.indices >= 0).sum()))
     graph = _symmetrised(nearest.indices, symmetry).to(torch.float32, x.device)
-    return NeighbourGraph(graph, mean, nearest.recall, _mean_squared_norm(x))
+    return NeighbourGraph(graph, mean, nearest.recall, seconds, _mean_squared_norm(x))
 
 
 def _checked(X: ArrayLike | Tensor) -> Tensor:

@@ -81,18 +81,6 @@ def column(frame: dict, tmp_path: Path, **fields) -> tuple:
     return contents.columns, contents
 
 
-def test_a_cell_of_text_in_a_column_of_numbers_is_named_by_row_and_value(tmp_path):
-    ages = [str(i % 60) for i in range(40)]
-    ages[16] = "forty"
-    columns, contents = column({"age": ages}, tmp_path)
-    assert columns == ("n",)
-    assert contents.mistakes == ("age",)
-    assert "'forty' in row 17" in contents.left_out["age"]
-    assert "missing=" in contents.left_out["age"]
-    with pytest.raises(InputError, match=r"'age'.*'forty' in row 17"):
-        column({"age": ages}, tmp_path, columns=("age",))
-
-
 @pytest.mark.parametrize(
     ("cells", "why"),
     [
@@ -107,6 +95,10 @@ def test_a_cell_of_text_in_a_column_of_numbers_is_named_by_row_and_value(tmp_pat
             "1 of 40 cells is not a date, first 'soon' in row 60",
         ),
         (["2020-02-01", "2020-03-05"] * 29 + ["2020-04-01", "soon"], "'soon' in row 60"),
+        (
+            [*map(str, range(16)), "forty", *map(str, range(43))],
+            "1 of 60 cells is not a number, first 'forty' in row 17",
+        ),
         (["a"] * 60, "the same in every row"),
         (["yes", ""] * 30, "the same in every row that has a value"),
     ],
@@ -115,6 +107,11 @@ def test_text_is_categories_unless_there_is_a_reason(tmp_path, cells, why):
     columns, contents = column({"x": cells}, tmp_path)
     assert ("x" in columns) == (why is None)
     assert why is None or why in contents.left_out["x"]
+    if why is not None and " in row " in why:
+        assert contents.mistakes == ("x",)
+        assert "missing=" in contents.left_out["x"]
+        with pytest.raises(InputError, match=f"'x' .*{why}"):
+            column({"x": cells}, tmp_path, columns=("x",))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from clustering.datasets.features import Features
 from clustering.files.atomic import replacing
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.files.torch_files import load_state, save_state
@@ -56,14 +55,6 @@ def test_a_flipped_bit_of_the_header_is_refused_or_changes_nothing(tmp_path: Pat
         assert all(torch.equal(tensors[key], value) for key, value in TENSORS.items())
 
 
-def test_a_data_set_of_features_is_held_against_its_seal(tmp_path: Path) -> None:
-    path = written(tmp_path)
-    assert Features(str(path)).read().labels.tolist() == [0, 1, 0, 1]  # type: ignore[union-attr]
-    flip(path, -1)
-    with pytest.raises(InputError, match=r"bank\.safetensors"):
-        Features(str(path)).read()
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -97,21 +88,17 @@ def test_files_have_the_permissions_of_any_other(tmp_path: Path, mask: int) -> N
     assert modes == {0o666 & ~mask}
 
 
-def stopped(path: Path, kept: Path | None = None) -> None:
-    """A writer that is interrupted; `kept` is what a kill leaves of its file."""
-    with replacing(path) as partial:
-        assert partial.name.endswith(path.name[-40:])
-        partial.write_text("new")
-        if kept is not None:
-            partial.rename(partial.with_name(kept.name + partial.name[len(kept.name) :]))
-        raise KeyboardInterrupt
-
-
 def test_what_stops_a_writer_leaves_the_old_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("old")
+
+    def stopped() -> None:
+        with replacing(path) as partial:
+            partial.write_text("new")
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        stopped(path)
+        stopped()
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"a.csv": "old"}
 
 
