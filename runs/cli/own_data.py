@@ -65,8 +65,8 @@ def classify(settings: Settings = None, json: Json = False) -> int:
     if json:
         said.json({**result.facts(), **written.record()})
         return 0
-    count = len(result.names)
-    rows: list[Any] = result.class_counts().to_dict("records")
+    counts, count = result.class_counts(), len(result.names)
+    rows = [dict(zip(map(str, counts.columns), map(str, cells), strict=True)) for cells in counts.to_numpy()]
     title = f"{count:,} picture{'' if count == 1 else 's'} in {len(result.classes)} classes"
     if result.accuracy is not None:
         title += f"; {100 * result.accuracy:.1f} % agree with the class name of their folder"
