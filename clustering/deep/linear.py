@@ -125,16 +125,18 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             InputError: labels or views are missing, or the objective has no prior.
         """
         objective = self.network_objective()
-        name = type(objective).__name__
+        name = getattr(self, "objective", "entropy")
         if getattr(objective, "needs_labels", False) and not known:
-            raise InputError(f"objective {name} learns from known labels only; pass partial labels, or choose another")
+            raise InputError(
+                f"objective {name!r} learns from known labels only; pass partial labels, or choose another"
+            )
         if getattr(objective, "needs_views", False) and not views:
             raise InputError(
-                f"objective {name} compares augmented views of a point, which only networks receive: train a network "
+                f"objective {name!r} compares augmented views of a point, which only networks receive: train a network "
                 "with at least one view, or choose another objective"
             )
         if not isinstance(self.prior, str) and not objective.takes_prior:
-            raise InputError(f"prior: {name} has no prior; remove it, or choose another objective")
+            raise InputError(f"prior: objective {name!r} has no prior; remove it, or choose another objective")
 
     @property
     def equal_sizes_unless(self) -> str:

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from clustering.deep import losses
 from clustering.deep.networks import predictions
-from clustering.deep.training import Job
+from clustering.deep.settings import Job
 from clustering.foundation.errors import InputError
 from clustering.foundation.quiet_lightning import accelerator_of, train_quietly
 from clustering.foundation.streams import stream_key

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,14 +14,13 @@ from torch import Tensor, nn
 from clustering.deep.networks import Classifier, Prepare, predictions
 from clustering.deep.objectives import Objective, Relabel
 from clustering.deep.prior import checked_prior
+from clustering.deep.settings import Augment, DeepTraining, Job
 from clustering.estimator_input import known_clusters
 from clustering.files.torch_files import resumable
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.foundation.progress import Advance, Log, Observe
 from clustering.foundation.streams import stream_key
-from clustering.optimiser.alternation import Clamp
 from clustering.starts import warn_of_empty
 
 RECIPE = 2
@@ -29,62 +28,6 @@ RECIPE = 2
 
 SEEN = 100
 """Number of points on which the effect of `prepare` is fingerprinted."""
-
-Augment = Callable[[Tensor, torch.Generator], Tensor]
-"""Changes each input (n, …) of a batch by its own draw; the generator is of the CPU."""
-
-
-@dataclass(frozen=True)
-class DeepTraining:
-    """How a network is trained; the defaults are for MNIST on a few cores.
-
-    Attributes:
-        epochs: passes over the points.
-        batch_size: points a step, without their views; what does not fill a batch is left out, others each epoch. Each
-            batch is held to the prior by itself, so it must be many times the number of clusters.
-        learning_rate: of Adam.
-        margin_weight: of the squared norm of the head's weights without bias, gamma in the paper.
-        weight_decay: of the backbone's weights of more than one dimension, in the gradient as Adam's own.
-        views: changed copies of each point a step.
-    """
-
-    epochs: Annotated[int, AtLeast(1)] = 10
-    batch_size: Annotated[int, AtLeast(2)] = 250
-    learning_rate: Annotated[float, Above(0)] = 1e-3
-    margin_weight: Annotated[float, AtLeast(0)] = 1e-4
-    weight_decay: Annotated[float, AtLeast(0)] = 0.0
-    views: Annotated[int, AtLeast(0)] = 1
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """What the Lightning module of a training is made of; see `train`."""
-
-    model: Classifier
-    points: Tensor
-    objective: Objective
-    prior: Tensor
-    training: DeepTraining
-    relabel: Relabel
-    seed: int
-    identity: str
-    prepare: Prepare
-    augment: Augment | None
-    known: Clamp | None
-    log: Log | None
-    observe: Observe | None
-    advance: Advance | None
-
-    @property
-    def batch_size(self) -> int:
-        return min(self.training.batch_size, len(self.points))
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return len(self.points) // self.batch_size
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ _POINTS = 1000
 
 
 _GREY = "for pictures of your own set colour=grey, or choose another representation"
+_OTHER = "choose another representation"
 _PARTS = ("begin", "optimizer", "usual_step")
 
 
@@ -178,23 +179,35 @@ class GaussianPooling(nn.Module):
         return images[:, :, first :: self.factor, first :: self.factor]
 
 
-class KernelNetwork(nn.Sequential):
-    """A sequence of kernel layers and pooling; computes features (B, D) of images (B, C, H, W)."""
+class GreenGradients(nn.Module):
+    """(B, 2, H, W) differences of the green channel of images (B, 3, H, W) along both axes: central differences inside,
+    one-sided differences at the border."""
 
-    usual_step = 2.0**-6
+    def forward(self, images: Tensor) -> Tensor:
+        gradients = torch.stack(torch.gradient(images[:, 1], dim=(1, 2)), dim=1)
+        return gradients.contiguous(memory_format=torch.channels_last)
+
+
+class KernelNetwork(nn.Sequential):
+    """A sequence of kernel layers and pooling; computes features (B, D) of images (B, C, S, S), or of the same as rows
+    (B, C S^2), channel by channel."""
+
+    def __init__(self, *layers: nn.Module, channels: int, side: int, usual_step: float) -> None:
+        super().__init__(*layers)
+        self.shape, self.usual_step = (-1, channels, side, side), usual_step
 
     def forward(self, images: Tensor) -> Tensor:
         # Channels last halves the time of convolutions of few pixels and many channels.
-        images = images.contiguous(memory_format=torch.channels_last)
+        images = images.view(self.shape).contiguous(memory_format=torch.channels_last)
         for layer in self:
             images = layer(images)
         return images.flatten(1)
 
-    def begin(self, images: Tensor, generator: np.random.Generator) -> None:
+    def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
         """Initialise the filters with patches of a random subset of the images, layer by layer."""
-        drawn = generator.permutation(len(images))[:_IMAGES]
+        drawn = generator.permutation(len(inputs))[:_IMAGES]
         with torch.no_grad():
-            maps = images[torch.from_numpy(np.sort(drawn)).to(images.device)]
+            maps = inputs[torch.from_numpy(np.sort(drawn)).to(inputs.device)].view(self.shape)
             for layer in self:
                 if isinstance(layer, KernelLayer):
                     layer.begin(maps, generator)
@@ -206,8 +219,7 @@ class KernelNetwork(nn.Sequential):
 
 
 def lenet5_kernel_network(filters: int = 32, bandwidth: float = 0.6, side: int = 28) -> KernelNetwork:
-    """The network of the paper for MNIST: images (B, 1, 28, 28), scaled as (x / 255 - 0.1307) / 0.3081; features
-    (B, filters).
+    """The network of the paper for MNIST: grey images, scaled as (x / 255 - 0.1307) / 0.3081; features (B, filters).
 
     Args:
         filters: number of filters of each layer.
@@ -224,55 +236,38 @@ def lenet5_kernel_network(filters: int = 32, bandwidth: float = 0.6, side: int =
         KernelLayer(width, bandwidth=bandwidth, fixed=True),
         KernelLayer(width, width, left, bandwidth=bandwidth),
         KernelLayer(width, width, 1, bandwidth=bandwidth),
+        channels=1,
+        side=side,
+        usual_step=2.0**-6,
     )
 
 
-class OfRows(nn.Module):
-    """A network for square images given as rows of pixels: grey images (n, side^2), or colour images (n, 3 side^2),
-    channel by channel, of which the network receives the `gradient_map` of the green channel."""
+def gradient_kernel_network(features: int = 512, bandwidth: float = 0.6, side: int = 32) -> KernelNetwork:
+    """CKN-GM, the network of the paper for CIFAR-10: colour images; features (B, features), a multiple of 16 for images
+    of 32 x 32.
 
-    def __init__(self, network: KernelNetwork, side: int, *, colour: bool = False) -> None:
-        super().__init__()
-        self.network, self.side, self.colour = network, side, colour
-        self.usual_step = network.usual_step
-
-    def forward(self, rows: Tensor) -> Tensor:
-        features: Tensor = self.network(self._images(rows))
-        return features
-
-    def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
-        self.network.begin(self._images(inputs), generator)
-
-    def optimizer(self, step: float, decay: float = 0.0) -> torch.optim.Optimizer:
-        return self.network.optimizer(step, decay)
-
-    def _images(self, rows: Tensor) -> Tensor:
-        images = rows.view(-1, 3 if self.colour else 1, self.side, self.side)
-        return gradient_map(images[:, 1]) if self.colour else images
-
-
-def gradient_kernel_network(filters: int = 32, bandwidth: float = 0.6) -> KernelNetwork:
-    """CKN-GM, the network of the paper for CIFAR-10: images (B, 2, 32, 32), the `gradient_map` of the green channel
-    scaled to 0..1; features (B, 16 filters)."""
-    network = KernelNetwork(
+    Args:
+        features: number of features, that of the filters of each layer times the number of pooled pixels.
+        bandwidth: bandwidth of the kernels between directions.
+        side: height and width of the images, at least 6.
+    """
+    pixels = len(range(1, (side + 1) // 2 - 1, 4)) ** 2
+    filters, left = divmod(features, pixels)
+    if left or not filters:
+        raise InputError(
+            f"XSDC: for ckn_gm with pictures of {side} x {side}, n_features must be a multiple of {pixels}, not "
+            f"{features}; set n_features={32 * pixels}, for example"
+        )
+    return KernelNetwork(
+        GreenGradients(),
         KernelLayer(2, filters, bandwidth=bandwidth),
         GaussianPooling(2),
         KernelLayer(filters, filters, 2, bandwidth=bandwidth),
         GaussianPooling(4),
+        channels=3,
+        side=side,
+        usual_step=0.5,
     )
-    network.usual_step = 0.5
-    return network
-
-
-def gradient_cells(side: int) -> int:
-    """Number of features per filter of the `gradient_kernel_network` for images of side x side pixels, side >= 6."""
-    return len(range(1, (side + 1) // 2 - 1, 4)) ** 2
-
-
-def gradient_map(images: Tensor) -> Tensor:
-    """(B, 2, H, W) differences along both axes of grey images (B, H, W): central differences inside, one-sided
-    differences at the border."""
-    return torch.stack(torch.gradient(images, dim=(1, 2)), dim=1)
 
 
 class SphereDescent(torch.optim.Optimizer):
@@ -404,45 +399,26 @@ def network_of(representation: Any, columns: int, features: int) -> Any:
         "linear": lambda: LinearMap(columns, features),
         "kernel": lambda: KernelMap(columns, features),
         "perceptron": lambda: Perceptron(columns, features=features),
-        "ckn_gm": lambda: _ckn_gm(columns, features),
-        "lenet5": lambda: _lenet5(columns, features),
+        "ckn_gm": lambda: gradient_kernel_network(
+            features, side=side_of(columns, "ckn_gm requires", _OTHER, colour=True)
+        ),
+        "lenet5": lambda: lenet5_kernel_network(features, side=side_of(columns, "lenet5 requires", _GREY)),
     }
     if not isinstance(representation, str) or representation not in kinds:
         raise InputError(f"XSDC: representation must be one of {', '.join(kinds)}, or a module, not {representation!r}")
     return kinds[representation]()
 
 
-def side_of(pixels: int, subject: str, remedy: str) -> int:
-    """Height and width of a square image with this number of grey values.
+def side_of(columns: int, subject: str, remedy: str, *, colour: bool = False) -> int:
+    """Height and width of a square image with this number of values.
 
     Raises:
-        InputError: the number is not a square. The message starts with `subject`, which requires such images, and
-            ends with `remedy`, what the user can do.
+        InputError: there is no such image. The message starts with `subject`, which requires such images, and ends with
+            `remedy`, what the user can do.
     """
-    side = math.isqrt(pixels)
-    if side**2 != pixels:
-        raise InputError(
-            f"XSDC: {subject} square grey pictures, but {pixels} columns are not a square number; {remedy}"
-        )
+    channels, smallest = (3, 6) if colour else (1, 1)
+    side = math.isqrt(columns // channels)
+    if channels * side**2 != columns or side < smallest:
+        kind = "colour pictures of 6 x 6 or more" if colour else "grey pictures"
+        raise InputError(f"XSDC: {subject} square {kind}, but rows have {columns} columns; {remedy}")
     return side
-
-
-def _lenet5(columns: int, features: int) -> OfRows:
-    side = side_of(columns, "lenet5 requires", _GREY)
-    return OfRows(lenet5_kernel_network(features, side=side), side)
-
-
-def _ckn_gm(columns: int, features: int) -> OfRows:
-    side = math.isqrt(columns // 3)
-    if 3 * side**2 != columns or side < 6:
-        raise InputError(
-            f"XSDC: ckn_gm requires square colour pictures of 6 x 6 or more, but {columns} columns are not 3 S^2 with "
-            "S >= 6; choose another representation"
-        )
-    filters, left = divmod(features, gradient_cells(side))
-    if left or not filters:
-        raise InputError(
-            f"XSDC: for ckn_gm with pictures of {side} x {side}, n_features must be a multiple of "
-            f"{gradient_cells(side)}, not {features}; set n_features={32 * gradient_cells(side)}, for example"
-        )
-    return OfRows(gradient_kernel_network(filters), side, colour=True)

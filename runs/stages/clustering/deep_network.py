@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clustering.deep import NETWORKS
-from clustering.deep.training import Augment, DeepTraining
+from clustering.deep.settings import Augment, DeepTraining
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, validate
 from fsl.backbones import create_backbone
@@ -32,7 +32,7 @@ class DeepNetwork:
             The function takes the number of channels (or of values per row) and returns a module that maps inputs to
             features (n, D).
         inner: side of the central square of a picture that is cropped as input, in pixels; null: the whole picture.
-        epochs, batch_size, learning_rate, weight_decay, views: see `clustering.deep.training.DeepTraining`.
+        epochs, batch_size, learning_rate, weight_decay, views: see `clustering.deep.settings.DeepTraining`.
         agreement: weight of the symmetric divergence between the predictions of views, for objectives that have it.
         rotation, translation, scale, shear, flip, brightness, contrast, saturation: augmentation of pictures, see
             `fsl.benchmarks.augmentation.Augmentation`.

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from clustering.deep.objectives import Entropy, MutualInformation
-from clustering.deep.training import DeepTrained, DeepTraining, train
+from clustering.deep.settings import DeepTraining
+from clustering.deep.training import DeepTrained, train
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.metrics import accuracy

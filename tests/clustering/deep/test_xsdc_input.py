@@ -40,23 +40,13 @@ def test_pairs_apart_that_clusters_do_not_allow_are_said() -> None:
 @pytest.mark.parametrize(
     ("settings", "given", "said"),
     [
-        ({"min_share": 0.5}, {}, r"min_share=0\.5 .*max_share=0\.333333 .*1 / 3"),
         ({"min_share": 0.1, "max_share": 0.3}, {}, r"min_share=0\.1 .*max_share=0\.3 "),
-        (
-            {"representation": "resnet"},
-            {},
-            "representation .*linear, .*lenet5",
-        ),
+        ({"representation": "resnet"}, {}, "representation .*linear, .*lenet5"),
         ({"representation": "lenet5"}, {}, "lenet5 .*colour=grey"),
         ({"representation": "ckn_gm"}, {}, "ckn_gm .*6 x 6 .*15 columns"),
-        (
-            {"max_share": 0.5, "assignment": "eigenvectors"},
-            {},
-            "assignment=eigenvectors",
-        ),
+        ({"max_share": 0.5, "assignment": "eigenvectors"}, {}, "assignment=eigenvectors"),
         ({"deep_clusters": 30}, {}, "deep_clusters=30 .*assignment=deep_clustering"),
         ({"deep_clusters": 151, "assignment": "deep_clustering"}, {}, "deep_clusters=151 .*n_samples=150"),
-        ({"max_share": 0.5, "assignment": "deep_clustering"}, {}, "assignment=deep_clustering"),
         ({"n_clusters": 9, "assignment": "eigenvectors_kmeans"}, {}, "9 clusters need 8 features"),
         (
             {"assignment": "pseudo_labels"},
@@ -64,21 +54,8 @@ def test_pairs_apart_that_clusters_do_not_allow_are_said() -> None:
             "assignment=pseudo_labels needs labels of every cluster",
         ),
         ({"penalty": 0.0}, {}, "penalty"),
-        ({}, {"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, "cannot_link .*1 and 0.*must_link"),
-        (
-            {},
-            {"partial_labels": np.arange(150) % 3, "coarse_labels": np.arange(150) % 2},
-            "points 0 and 3 have coarse label 0 and 1.*label",
-        ),
-        ({}, {"must_link": [(0, 150)]}, r"must_link pair 0 .*\[0, 150\].*0\.\.149"),
         ({}, {"partial_labels": np.full(150, 3)}, r"partial_labels .*0\.\.2"),
-        ({}, {"partial_labels": np.full(7, 0)}, "partial_labels .*150"),
-        (
-            {"max_share": 0.35},
-            {"must_link": [(0, i) for i in range(1, 60)]},
-            "max_share",
-        ),
-        ({"n_clusters": 151}, {}, "n_samples=150 .*n_clusters=151"),
+        ({"max_share": 0.35}, {"must_link": [(0, i) for i in range(1, 60)]}, "max_share"),
     ],
 )
 def test_what_cannot_be_is_named(settings: dict[str, Any], given: dict[str, Any], said: str) -> None:
