@@ -7,13 +7,14 @@ A method is an estimator with the scikit-learn interface: it takes parameters by
 import ast
 import inspect
 from collections.abc import Collection, Mapping
-from typing import Any, get_type_hints
-
-from numpy.typing import ArrayLike
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import mismatch, validate_signature
 from clustering.foundation.plugins import Plugins
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 METHODS = Plugins(
     kind="method",
@@ -112,10 +113,10 @@ def check_takes(estimator: Any, parameter: str) -> None:
 
 def fitted(
     estimator: Any,
-    X: ArrayLike,
+    X: "ArrayLike",
     *,
     graph: Any = None,
-    partial_labels: ArrayLike | None = None,
+    partial_labels: "ArrayLike | None" = None,
     given: Mapping[str, Any] | None = None,
 ) -> Any:
     """The estimator, fitted to X (N, D).

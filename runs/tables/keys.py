@@ -5,7 +5,6 @@ from pathlib import Path
 
 from runs.cache import key
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
-from runs.stages.clustering.selections import selection_for
 from runs.stages.given_features import given_fingerprint
 
 Config = EvaluateConfig | ClusterConfig | FairConfig
@@ -36,6 +35,8 @@ def cell_key(config: Config, features: str = "") -> str:
     """
     settings = settings_of(config)
     if isinstance(config, ClusterConfig):
+        from runs.stages.clustering.selections import selection_for  # imports NumPy
+
         settings["selection"] = repr(selection_for(config))
     return key("cell", settings | ({"features": features} if features else {}), {}, {})[:8]
 

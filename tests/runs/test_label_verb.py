@@ -115,7 +115,7 @@ def test_wrong_labels(here, capsys, text, message):
         (("features.npy", "--port", "70000"), "port must be between 0 and 65535"),
         (("features.npy", "strategy=simpleshot,laplacianshot"), "label accepts one value of every key"),
         (("one.npy",), "one.npy: has 1 row; give at least two"),
-        (("head.csv", "--features", "e0"), "head.csv: has 0 rows; give at least two"),
+        (("head.csv", "--features", "e0"), "head.csv: has no rows"),
         (("nan.npy",), "nan.npy: the features of row 1 are missing or infinite; remove it"),
         (("features.npy", "--classes", "x" * 300), "must have 1 to 200 printable characters"),
         (("features.npy", "--classes", "a\tb,c"), "must have 1 to 200 printable characters"),
