@@ -179,8 +179,8 @@ def trace(result: FairResult) -> NDArray[np.float64]:
 def fair_convergence_caption(results: Sequence[FairResult]) -> str:
     """What is drawn."""
     return (
-        "E, the clustering objective of the assignments plus the weighted fairness term, after each update of "
-        "prototypes and assignments (of the cut: of assignments), at the largest weight of the path, which starts "
+        "E, the clustering objective plus the weighted fairness term, after each pass of moves (of the cut: each "
+        "update of the assignments), at the largest weight of the path, which starts "
         f"where the weight before it ended ({of_paths(results)})."
     )
 
