@@ -7,19 +7,18 @@ from fairness.prototype_clustering import PrototypeClustering
 class FairKMeans(PrototypeClustering):
     """K-means whose clusters have the sensitive groups in target proportions, as closely as a weight demands.
 
-    Minimises, over assignments S with rows on the simplex and means C (thesis eq. 3.4, K-means of Table 3.1),
+    Minimises, over labels and the means c of their clusters (thesis eq. 3.4, K-means of Table 3.1, for labels),
 
-        E(S, C) = sum_pk s_pk ||x_p - c_k||^2 + weight sum_k KL(U || P_k),     P_k the groups' shares in cluster k,
+        E = sum_p ||x_p - c||^2 + weight sum_k KL(U || P_k),     P_k the groups' shares in cluster k,
 
-    by alternating guarded mirror steps for S, under which E never rises at any weight, and updates of the means. The
-    fit starts from the unfair solution, which is the result at weight 0, and raises the weight in rungs. If the labels
-    of a small cluster lack a group at the end, its prototype is tried at other points, and stays there if E of the
-    labels falls.
+    by moves of points between clusters, each of which lowers E (`fairness.optimiser.moves`): single points, shares of a
+    cluster with the same part of each group, and pairs of points that change places. The thesis bounds E by tangents in
+    soft assignments instead, whose step diverges at large weights and whose labels are less fair than the assignments
+    if clusters are small. The fit starts from K-means, which is the result at weight 0, and raises the weight in rungs.
 
-    Cost: between two updates of the means, S is represented by C + C K numbers (`fairness.optimiser.compressed`), with
-    C the number of combinations of groups that occur; a sweep over N points takes about twice the time of an iteration
-    of Lloyd. Memory: X, two copies of it, and N K numbers. With 200,000 points or more, starts and rungs use a sample
-    of 100,000, and one start continues with all points.
+    Cost: a pass over N points takes about three times an iteration of Lloyd; some 20 to 100 passes a start. Memory: X
+    and some numbers a point. With 200,000 points or more, starts and rungs use a sample of 100,000, and one start
+    continues with all points.
 
     Parameters
     ----------
@@ -41,32 +40,20 @@ class FairKMeans(PrototypeClustering):
     small_groups : "error" rejects a group with fewer than K points; "keep" accepts it.
     init : "k-means++", or (K, D) initial means, in which case there is a single start.
     n_init : number of starts. The one with the fewest empty clusters is kept and, among those, the one with the lowest
-        E of the labels, measured from the prototypes of S.
-    rungs : maximum number of intermediate weights between 0 and the weight.
-    mixing : share of each point's assignment that is spread evenly over all clusters when S is initialised from labels.
-    prototypes : "soft" computes prototypes from S (thesis Table 3.1), so that E never rises; "hard" computes them from
-        the labels, as in the public code.
-    pseudo_count : pseudo-count e of the fairness term, in points; it keeps the term finite when a group leaves a
-        cluster.
-    rounding : "argmax" takes the largest assignment as label (papers). "flow" chooses the labels of points between
-        clusters so that the count of each group in each cluster is within one of its count under S, which may be none.
+        E.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
-    max_iter, tol : maximum number of updates of the means at each weight; relative change of E below which they stop.
-    max_sweeps, sweep_tol : the same for the updates of S between two updates of the means.
-    gap_tol : the fit stops only if the stationarity gap of S is at most this share of E.
-    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
+    max_iter, tol : maximum number of passes at each weight; relative change of E in a pass that counts as none. A fit
+        ends when no move lowers E, or after three passes without a change.
     random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
     labels_ : (N,) int, cluster of each point.
-    cluster_centers_ : (K, D) means of S, or of its labels if `prototypes` is "hard"; in the space of the normalised
-        rows if `normalize` is set.
+    cluster_centers_ : (K, D) means of the clusters, in the space of the normalised rows if `normalize` is set.
     fairness_weight_ : the weight used, if the parameter is None or "auto"; 0 if there is a single group.
     weight_path_ : with "auto", `fairness.optimiser.weight_search.Trial` of each weight and start that was tried.
     objective_ : sum of squared distances of the points to the means of their labels.
     fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats. Shares below 1e-20 count as 1e-20.
-    soft_fairness_error_ : the same for S.
     balance_min_, balance_mean_ : ratio of the smallest to the largest group in a cluster, minimum and mean over the
         clusters; NaN if no attribute has two groups.
     group_counts_ : (J, K) number of points of each group in each cluster.
@@ -74,9 +61,9 @@ class FairKMeans(PrototypeClustering):
     absent_groups_ : (group, cluster) pairs without a point.
     n_empty_ : number of empty clusters.
     group_prices_ : (J, K) cost, beside the distance, of assigning a point of a group to a cluster, used by `predict`.
-    relaxed_objective_ : E. gap_ : stationarity gap of S, in units of E.
-    history_ : `fairness.optimiser.climb.Update` of each update with all points. n_iter_ : number of these updates.
-    converged_ : whether tol ended the updates.
+    history_ : `fairness.optimiser.moves.Update` of each pass, rungs included; none at weight 0. n_iter_ : number of
+        passes, at least 1.
+    converged_ : whether the passes ended before max_iter.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`; after `path`, the share of one weight.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 

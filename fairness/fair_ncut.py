@@ -33,9 +33,9 @@ from fairness.groups import Groups, Missing
 from fairness.metrics import soft_fairness_error
 from fairness.optimiser.fair_spectrum import embedded_labels, fair_embedding, linked_points
 from fairness.optimiser.flow_rounding import rounded_assignments
+from fairness.optimiser.moves import rungs
 from fairness.optimiser.ncut_descent import lowered
 from fairness.optimiser.terms import GroupProportions, NormalizedCut
-from fairness.optimiser.variational import rungs
 from fairness.optimiser.weight_search import Ended, Goal, SearchResult
 from fairness.reporting import keep_fairness, warn_if_labels_less_fair
 from fairness.trade_off import GRID, path_weights
@@ -44,7 +44,8 @@ _AUTOMATIC = 10.0
 """Default weight. It needs no scale, since the cut is between 0 and K, and the error is a sum over the same K
 clusters."""
 
-_LOWEST_RUNG = 0.01
+_LOWEST_RUNG, _STEEP = 0.01, 4.0
+"""Lowest weight that leads to a weight, and ratio of consecutive ones if the number of rungs permits it."""
 
 _ON_A_RUNG = 150
 """Maximum number of steps at an intermediate weight."""
@@ -77,7 +78,13 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         above 0, adds a start from fair spectral clustering (`fairness.optimiser.fair_spectrum`), which often leads to
         far lower cuts and costs K eigenvectors of the graph. An array (N,) gives the labels 0..K-1 of a single start.
     n_init : number of starts; the one with the most clusters and, among those, the lowest E is kept.
-    rungs, mixing, pseudo_count, rounding, normalize : as in `fairness.fair_kmeans.FairKMeans`.
+    rungs : maximum number of intermediate weights between 0 and the weight.
+    mixing : share of each point's assignment that is spread evenly over all clusters when S is initialised from labels.
+    pseudo_count : pseudo-count e of the fairness term, in points; it keeps the term finite when a group leaves a
+        cluster.
+    rounding : "argmax" takes the largest assignment as label (papers). "flow" chooses the labels of points between
+        clusters so that the count of each group in each cluster is within one of its count under S, which may be none.
+    normalize : as in `fairness.fair_kmeans.FairKMeans`.
     max_iter, tol : maximum number of steps at each weight; relative change of E below which they stop, if the gap is
         small.
     gap_tol : largest stationarity gap of S at the end, as a share of E.
@@ -93,7 +100,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rungs.
     converged_ : whether tol ended the steps.
     graph_ : W. n_isolated_ : number of points without arcs, which have no cut cost and are placed by the groups alone.
-    fairness_weight_, weight_path_, fairness_error_, soft_fairness_error_, balance_min_, balance_mean_, group_counts_,
+    soft_fairness_error_ : fairness error of S.
+    fairness_weight_, weight_path_, fairness_error_, balance_min_, balance_mean_, group_counts_,
     group_names_, target_, absent_groups_, n_empty_, seconds_, n_features_in_, feature_names_in_ : as in `FairKMeans`.
     """
 
@@ -173,7 +181,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         else:
             search = self._search(problem, goal)
             end, self.weight_path_ = search.end, search.path
-            goal.warn_if_missed(search, self.rounding)
+            goal.warn_if_missed(search, remedy="rounding='flow'" if self.rounding == "argmax" else "")
         self._keep(end, problem, problem.seconds(watch.lap(), 1))
         return self
 
@@ -241,8 +249,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _search(self, problem: "_Problem", goal: Goal) -> SearchResult["_End"]:
         """Search all starts and weights for the result with the lowest cut that reaches the goal."""
 
-        def run(weights: Iterable[float], returning: bool) -> Iterator[list[Ended["_End"]]]:
-            for ends in self._descents(problem, weights, returning):
+        def run(weights: Iterable[float]) -> Iterator[list[Ended["_End"]]]:
+            for ends in self._descents(problem, weights):
                 cuts = [graph_objectives(end.labels, problem.affinities).normalised_cut for end in ends]
                 yield [Ended(end.weight, end.labels, cut, end) for end, cut in zip(ends, cuts, strict=True)]
 
@@ -274,13 +282,11 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"init must be spectral, k-means++ or {len(rows.values)} labels 0..{self.n_clusters - 1}")
         return torch.from_numpy(labels.astype(np.int64)).to(rows.values.device)[None]
 
-    def _descents(
-        self, problem: "_Problem", weights: Iterable[float], returning: bool = False
-    ) -> Iterator[list["_End"]]:
+    def _descents(self, problem: "_Problem", weights: Iterable[float]) -> Iterator[list["_End"]]:
         """Results of the starts at each of the weights, the best start first.
 
-        Weights are consumed one at a time, and only the first may be 0. A larger weight is reached in rungs. With
-        `returning`, a lower weight starts from the state before the last increase.
+        Weights are consumed one at a time, and only the first may be 0. A larger weight is reached in rungs; a lower
+        one starts from the state before the last increase.
         """
         values, groups, labels, W = problem.values, problem.groups, problem.labels, problem.graph
         cut = NormalizedCut(W, W.degrees)
@@ -292,12 +298,12 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         reached, steps = 0.0, 0
         kept = S, reached
         for weight in weights:
-            if returning and weight < reached:
+            if weight < reached:
                 S, reached = kept
             kept = S, reached
             if weight > 0 and reached == 0:  # deferred, since weight 0 alone does not need the eigenvectors
                 S = torch.cat([S, self._smoothed(self._spectral_labels(problem), values)])
-            for rung in [*rungs(max(reached, _LOWEST_RUNG), weight, self.rungs), weight]:
+            for rung in [*rungs(max(reached, _LOWEST_RUNG), weight, _STEEP, self.rungs), weight]:
                 fair = [GroupProportions(indicators[:, j], target[j], rung, self.pseudo_count) for j in attributes]
                 descent = lowered(
                     [cut, *fair] if rung > 0 else [cut],

@@ -1,4 +1,4 @@
-"""Fairness of a clustering with hard labels: error, balance, representation, violations, and the price of fairness.
+"""Fairness of a clustering with hard labels: error, balance, violations of bounds, and the price of fairness.
 
 Functions take labels (N,) of any type and `sensitive_features` as the estimators do. Only clusters that occur count; an
 empty cluster has no proportions. The papers mix the minimum and the mean of the balance, and print the sum of the
@@ -147,82 +147,13 @@ def balance(labels: ArrayLike, sensitive_features: Any, *, reduce: Reduce = "min
     return _reduced(balances, reduce)
 
 
-def representation_ratios(labels: ArrayLike, sensitive_features: Any, *, target: Any = None) -> tuple[float, float]:
-    """Lowest and highest P(j|k) / mu_j over groups and clusters; both are 1 if all have the target proportions."""
-    counts, groups = _counted(labels, sensitive_features, target)
-    ratios = shares_of(counts, groups) / groups.target[:, None]
-    return float(ratios.min()), float(ratios.max())
-
-
-def additive_violation(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, delta: float = 0.2) -> float:
+def largest_violation(counts: NDArray[np.int64], groups: Groups, delta: float) -> float:
     """Largest number of points by which a group violates its bounds in a cluster (Bera et al. 2019), 0 or more.
 
-    The count of group j in cluster k must be between mu_j (1 - delta) n_k and mu_j n_k / (1 - delta).
-
-    Args:
-        labels: (N,).
-        sensitive_features: see `fairness.groups.groups_of`.
-        target: mu; None uses the proportions of the data.
-        delta: tolerance 0 <= delta < 1; 0 demands exact proportions.
+    The count of group j in cluster k, of counts (J, K), is bounded by mu_j (1 - delta) n_k and mu_j n_k / (1 - delta).
     """
-    if not 0 <= delta < 1:
-        raise InputError(f"delta must be at least 0 and below 1, not {delta}")
-    return largest_violation(*_counted(labels, sensitive_features, target), delta)
-
-
-def largest_violation(counts: NDArray[np.int64], groups: Groups, delta: float) -> float:
-    """`additive_violation` of counts (J, K) of each group in each cluster."""
     expected = groups.target[:, None] * counts[groups.attribute_of == 0].sum(axis=0)
     return max(0.0, float((counts - expected / (1 - delta)).max()), float((expected * (1 - delta) - counts).max()))
-
-
-def total_variation(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, reduce: Reduce = "max") -> Any:
-    """Half the sum over groups of |P(j|k) - mu_j|, 0..1 for each attribute.
-
-    It is the share of a cluster's points that would have to change group to reach the target.
-    """
-    counts, groups = _counted(labels, sensitive_features, target)
-    differences = np.abs(shares_of(counts, groups) - groups.target[:, None])
-    return _reduced(0.5 * differences.sum(axis=0), reduce)
-
-
-def wasserstein(labels: ArrayLike, values: ArrayLike, *, reduce: Reduce = "max") -> Any:
-    """Wasserstein-1 distance between the values of a numeric attribute in a cluster and in all points.
-
-    It is in units of the values and does not depend on bins.
-    """
-    from scipy.stats import wasserstein_distance
-
-    codes, names = as_labels(labels)
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.shape != codes.shape or not np.isfinite(numbers).all():
-        raise InputError(f"values must be {len(codes)} finite numbers")
-    distances = [wasserstein_distance(numbers[codes == k], numbers) for k in range(len(names))]
-    return _reduced(np.array(distances), reduce)
-
-
-def mutual_information(labels: ArrayLike, sensitive_features: Any) -> float:
-    """Normalised mutual information of clusters and groups (cells of all attributes), 0..1.
-
-    It is 0 if the cluster carries no information about the group.
-    """
-    from sklearn.metrics import normalized_mutual_info_score
-
-    codes, _ = as_labels(labels)
-    return float(normalized_mutual_info_score(groups_of(sensitive_features, len(codes)).cells, codes))
-
-
-def group_costs(distances: ArrayLike, sensitive_features: Any) -> dict[str, float]:
-    """Mean distance of each group to its prototypes, the quantity compared in social fairness (Ghadiri et al. 2021).
-
-    Args:
-        distances: (N,) distance of each point to its prototype.
-        sensitive_features: see `fairness.groups.groups_of`.
-    """
-    paid = np.asarray(distances, dtype=np.float64)
-    groups = groups_of(sensitive_features, len(paid))
-    sums = np.bincount(groups.cells, weights=paid, minlength=len(groups.membership)) @ groups.membership
-    return dict(zip(groups.labels(), (sums / groups.sizes).tolist(), strict=True))
 
 
 def price_of_fairness(objective: float, unfair: float) -> float:

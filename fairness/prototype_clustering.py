@@ -1,58 +1,65 @@
-"""Base class of FairKMeans and FairKMedian: a fit along rising weights, fitted attributes and prediction."""
+"""Base class of FairKMeans and FairKMedian: starts, a fit along rising weights, fitted attributes and prediction."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+import sklearn.cluster
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor
 
-from clustering.estimator_input import Device, checked_rows
+from clustering.estimator_input import checked_rows
 from clustering.foundation.cores import shared_if_large
-from clustering.foundation.parameters import Above, AtLeast, Within
+from clustering.foundation.parameters import AtLeast, Within
+from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.numbering import first_points, order_of
+from clustering.numbering import numbered
 from clustering.optimiser.rows import Rows
 from clustering.seeding import TooFewDistinct, first_seeds
 from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y, warn_if_one_group
-from fairness.groups import Groups, Missing
-from fairness.metrics import soft_fairness_error
+from fairness.groups import Missing
 from fairness.objectives import Kind, Medoids, kmeans_objective, medoids, objective_of
-from fairness.optimiser.climb import Course, Stage
-from fairness.optimiser.flow_rounding import rounded_assignments
-from fairness.optimiser.penalty import Penalty
-from fairness.optimiser.points import Points
-from fairness.optimiser.prototypes import RULES, Rule
-from fairness.optimiser.starts import Starts, sample
+from fairness.optimiser.moves import Moves, Problem, Stage, near_medians, stage
 from fairness.optimiser.weight_search import Ended, Goal, SearchResult
-from fairness.reporting import keep_fairness, warn_if_labels_less_fair
+from fairness.reporting import keep_fairness
 from fairness.trade_off import GRID, path_weights
 
 _AUTOMATIC = 10.0
 """Default weight, in units of the costs about one prototype, per cluster; most data end near their target there."""
 
+_SAMPLE, _MEMBERS = 100_000, 256
+"""Size of a sample, and minimum number of its points per cluster. No sample is taken of fewer than twice as many
+points."""
 
-class _Problem(NamedTuple):
+
+class _Data(NamedTuple):
     """Data and starts of a fit.
 
     Attributes:
-        values: (N, D) rows.
-        origin: (D,) point that is subtracted from all rows.
-        groups: groups of the points.
-        starts: starts of the fit.
+        values: (N, D) rows. origin: (D,) their mean.
+        problem: all points. part: a sample of n of them if there are many, else all.
+        labels: for each start, (n,) labels of the method without fairness.
         seconds: time that building all this took.
     """
 
-    values: Tensor
-    origin: Tensor
-    groups: Groups
-    starts: Starts
+    values: NDArray[Any]
+    origin: NDArray[np.float64]
+    problem: Problem
+    part: Problem
+    labels: list[NDArray[np.int64]]
     seconds: float
+
+    @property
+    def share(self) -> float:
+        """Weight for the sample, at which prices are those of all points, relative to the weight for these."""
+        return len(self.part.values) / len(self.problem.values)
 
 
 class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -60,6 +67,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     kind: Kind
     """Which objective, and hence which prototypes, the estimator uses."""
+
+    revision: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -75,18 +84,9 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         small_groups: SmallGroups = "error",
         init: str | ArrayLike = "k-means++",
         n_init: Annotated[int, AtLeast(1)] = 3,
-        rungs: Annotated[int, AtLeast(0)] = 10,
-        mixing: Annotated[float, Within(0, 1)] = 0.1,
-        prototypes: Literal["soft", "hard"] = "soft",
-        pseudo_count: Annotated[float, Above(0)] = 1e-3,
-        rounding: Literal["argmax", "flow"] = "argmax",
         normalize: Literal["l2"] | None = None,
-        max_iter: Annotated[int, AtLeast(1)] = 100,
+        max_iter: Annotated[int, AtLeast(1)] = 300,
         tol: Annotated[float, AtLeast(0)] = 1e-5,
-        max_sweeps: Annotated[int, AtLeast(1)] = 30,
-        sweep_tol: Annotated[float, AtLeast(0)] = 1e-6,
-        gap_tol: Annotated[float, AtLeast(0)] = 1e-3,
-        device: Device = "cpu",
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -100,18 +100,9 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.small_groups = small_groups
         self.init = init
         self.n_init = n_init
-        self.rungs = rungs
-        self.mixing = mixing
-        self.prototypes = prototypes
-        self.pseudo_count = pseudo_count
-        self.rounding = rounding
         self.normalize = normalize
         self.max_iter = max_iter
         self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.sweep_tol = sweep_tol
-        self.gap_tol = gap_tol
-        self.device = device
         self.random_state = random_state
 
     @shared_if_large
@@ -131,17 +122,18 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         warn_if_groups_are_y(y, sensitive_features)
         watch = Stopwatch()
-        problem = self._begin(X, sensitive_features)
+        data = self._begin(X, sensitive_features)
+        groups = data.problem.groups
         if y is None:
-            warn_if_one_group(self, [self.fairness_weight], problem.groups, sensitive_features)
-        goal = Goal.of(self, problem.groups)
+            warn_if_one_group(self, [self.fairness_weight], groups, sensitive_features)
+        goal = Goal.of(self, groups)
         if goal is None:
-            stage = self._stages(problem, [self.fairness_weight])[0]
+            best = self._stages(data, [self.fairness_weight])[0]
         else:
-            search = self._search(problem, goal)
-            stage, self.weight_path_ = search.end, search.path
-            goal.warn_if_missed(search, self.rounding)
-        self._keep(stage, problem, Seconds(0.0, problem.seconds, watch.lap() - problem.seconds))
+            search = self._search(data, goal)
+            best, self.weight_path_ = search.end, search.path
+            goal.warn_if_missed(search)
+        self._keep(best, data, Seconds(0.0, data.seconds, watch.lap() - data.seconds))
         return self
 
     @shared_if_large
@@ -168,18 +160,18 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: as in `fit`, or `weights` is invalid.
         """
         watch, lambdas = Stopwatch(), path_weights(weights)
-        problem = self._begin(X, sensitive_features)
-        warn_if_one_group(self, lambdas, problem.groups, sensitive_features)
+        data = self._begin(X, sensitive_features)
+        warn_if_one_group(self, lambdas, data.problem.groups, sensitive_features)
         if weights is None:
-            lambdas = [problem.starts.unit * weight for weight in lambdas]
-        stages, share = self._stages(problem, lambdas, done), 1 / len(lambdas)
-        seconds = Seconds(0.0, problem.seconds * share, (watch.lap() - problem.seconds) * share)
+            lambdas = [data.problem.unit * weight for weight in lambdas]
+        stages, share = self._stages(data, lambdas, done), 1 / len(lambdas)
+        seconds = Seconds(0.0, data.seconds * share, (watch.lap() - data.seconds) * share)
         models = [
             clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in lambdas
         ]
-        for model, stage in zip(models, stages, strict=True):
+        for model, best in zip(models, stages, strict=True):
             validate_data(model, X, reset=True, skip_check_array=True)
-            model._keep(stage, problem, seconds)
+            model._keep(best, data, seconds)
         return models
 
     def predict(self, X: ArrayLike, *, sensitive_features: Any = None) -> NDArray[np.int64]:
@@ -194,7 +186,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 fitted data; the proportions of the groups are then not preserved.
         """
         check_is_fitted(self)
-        rows = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
+        rows = checked_rows(self, X, reset=False, normalize=self.normalize).numpy()
         if sensitive_features is None:
             sizes = self._groups.sizes
             membership = (sizes / sizes[self._groups.attribute_of == 0].sum())[None]
@@ -202,118 +194,149 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         else:
             indicators = self._groups.of_others(sensitive_features, len(rows))
             membership, cells = np.unique(indicators, axis=0, return_inverse=True)
-            cells = cells.ravel()
-        points = Points(rows - self._origin.to(rows), torch.from_numpy(cells).to(rows.device), len(membership), self._K)
-        prices = torch.from_numpy(membership @ self.group_prices_)
-        labels, _ = points.assign(self._rule.cost(self._prototypes), prices)
-        return labels.cpu().numpy()
+        groups = replace(self._groups, cells=cells.ravel(), membership=membership)
+        points = Problem(rows - self._origin, groups, int(self.n_clusters), self.kind)
+        return points.assigned(self._prototypes, membership @ self.group_prices_)
 
-    @property
-    def _rule(self) -> Rule:
-        return RULES[self.kind]
-
-    @property
-    def _K(self) -> int:
-        return int(self.n_clusters)
-
-    def _begin(self, X: Any, features: Any) -> _Problem:
-        """Check the input and build the starts."""
-        watch = Stopwatch()
-        values, groups = fit_input(self, X, features)
-        origin, cells = values.mean(dim=0), torch.from_numpy(groups.cells).to(values.device)
-        all_points = Points(values - origin, cells, len(groups.membership), self._K)
-        sampled = sample(groups.cells, self._K, self.random_state)
-        subset: Points | None = None
-        seeds: Tensor | None = None
+    def _begin(self, X: Any, features: Any) -> _Data:
+        """Check the input and build the starts: the method without fairness from each of the seeds."""
+        watch, K = Stopwatch(), int(self.n_clusters)
+        rows, groups = fit_input(self, X, features)
+        values = rows.numpy()
+        origin = values.mean(axis=0, dtype=np.float64)
+        problem = part = Problem(values - origin, groups, K, self.kind)
+        sampled = sample(groups.cells, K, self.random_state)
+        seeds: NDArray[Any] | None = None
         if sampled is not None:
-            indices = torch.from_numpy(sampled).to(values.device)
             with suppress(TooFewDistinct):  # the full data may have enough distinct points
-                seeds = self._seeds(values[indices]) - origin
-                subset = Points(values[indices] - origin, cells[indices], len(groups.membership), self._K)
+                seeds = self._seeds(values[sampled])
+                part = Problem(problem.values[sampled], replace(groups, cells=groups.cells[sampled]), K, self.kind)
         if seeds is None:
-            seeds = self._seeds(values) - origin
-        return _Problem(values, origin, groups, self._starts(groups, all_points, subset, seeds), watch.lap())
+            seeds = self._seeds(values)
+        labels = [self._unfair(part, seed - origin) for seed in seeds]
+        return _Data(values, origin, problem, part, labels, watch.lap())
 
-    def _starts(self, groups: Groups, points: Points, subset: Points | None, seeds: Tensor) -> Starts:
-        penalty = Penalty.of(groups, 1.0, self.pseudo_count)
-        limits = self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol
-        course = Course(*limits, self.rungs, self.mixing, self.prototypes == "hard")
-        return Starts(points, subset, self._rule, penalty, seeds, course, self._rule.scatter(points) / self._K)
+    def _seeds(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(T, K, D) initial means."""
+        rows = Rows.of(torch.from_numpy(values))
+        seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state)
+        found: NDArray[Any] = (seeds if rows.origin is None else seeds + rows.origin).numpy()
+        return found
+
+    def _unfair(self, problem: Problem, prototypes: NDArray[Any]) -> NDArray[np.int64]:
+        """(n,) labels of K-means, or of K-median with geometric medians, from these prototypes (K, D)."""
+        if self.kind == "kmedian":
+            return near_medians(problem, prototypes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # too few distinct points
+            lloyd = sklearn.cluster.KMeans(len(prototypes), init=prototypes, n_init=1)
+            labels: NDArray[np.int64] = lloyd.fit(problem.values).labels_.astype(np.int64)
+        return labels
 
     def _stages(
-        self, problem: _Problem, weights: Sequence[Any], done: Callable[[int, int], None] | None = None
+        self, data: _Data, weights: Sequence[Any], done: Callable[[int, int], None] | None = None
     ) -> list[Stage]:
-        """Result of the best start at each of the weights."""
-        starts = problem.starts
-        requested = [starts.unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
-        if problem.groups.trivial:
-            requested = [0.0 for _ in requested]
-        rising = sorted(set(requested))
-        stages = starts.best(rising, partial(self._rounded, starts.points), done)
-        best = dict(zip(rising, stages, strict=True))
-        return [best[weight] for weight in requested]
+        """Result of the best start at each of the weights: the fewest empty clusters and, of those, the lowest E."""
+        unit, trivial = data.problem.unit, data.problem.groups.trivial
+        requested = [0.0 if trivial else unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
+        rising, best = sorted(set(requested)), dict[float, Stage]()
+        total, share = len(data.labels) * len(rising), data.share
+        for start, labels in enumerate(data.labels):
+            stages = self._along(data.part, labels, [share * weight for weight in rising])
+            for i, (weight, found) in enumerate(zip(rising, stages, strict=True)):
+                if weight not in best or (found.empty, found.objective) < (best[weight].empty, best[weight].objective):
+                    best[weight] = found
+                if done is not None:
+                    done(start * len(rising) + i + 1, total)
+        return [self._with_all(data, best[weight], weight) for weight in requested]
 
-    def _search(self, problem: _Problem, goal: Goal) -> SearchResult[Stage]:
+    def _along(self, problem: Problem, labels: NDArray[np.int64], weights: Iterable[float]) -> Iterator[Stage]:
+        """Yield the result of one start, from its labels without fairness, at each of the weights.
+
+        They are consumed one at a time. Each begins from the result at the next lower one.
+        """
+        results = {0.0: labels}
+        for weight in weights:
+            reached = max(other for other in results if other <= weight)
+            found = stage(Moves(problem, results[reached]), weight, self.max_iter, self.tol, reached)
+            results[weight] = found.labels
+            yield found
+
+    def _with_all(self, data: _Data, found: Stage, weight: float) -> Stage:
+        """The result with all points, from that of a sample with its prototypes and prices."""
+        if data.part is data.problem:
+            return found
+        if weight == 0:
+            labels = self._unfair(data.problem, found.prototypes)
+        else:
+            prices = data.part.groups.membership @ data.part.prices(found.labels, found.prototypes)
+            labels = data.problem.assigned(found.prototypes, prices)
+        return stage(Moves(data.problem, labels), weight, self.max_iter, self.tol, weight)
+
+    def _search(self, data: _Data, goal: Goal) -> SearchResult[Stage]:
         """Search all starts and weights for the cheapest result that reaches the goal."""
-        rows, starts = problem.values.cpu().numpy(), problem.starts
 
-        def run(seed: Tensor, weights: Iterable[float], returning: bool) -> Iterator[list[Ended[Stage]]]:
-            for stage in starts.along(seed, weights, returning):
-                rounded_stage = self._rounded(starts.points, stage)
-                labels = rounded_stage.labels.cpu().numpy()
-                yield [Ended(stage.weight, labels, objective_of(self.kind, rows, labels), rounded_stage)]
+        def run(labels: NDArray[np.int64], weights: Iterable[float]) -> Iterator[list[Ended[Stage]]]:
+            asked: list[float] = []
 
-        weights = [0.0] if problem.groups.trivial else [starts.unit * weight for weight in GRID]
-        return goal.search([partial(run, seed) for seed in starts.seeds], problem.groups, self._K, weights)
+            def shared() -> Iterator[float]:
+                for weight in weights:
+                    asked.append(weight)
+                    yield data.share * weight
 
-    def _seeds(self, values: Tensor) -> Tensor:
-        """(T, K, D) initial prototypes."""
-        rows = Rows.of(values)
-        seeds = first_seeds(self.init, rows, self._K, self.n_init, self.random_state)
-        return seeds if rows.origin is None else seeds + rows.origin
+            for found in self._along(data.part, labels, shared()):
+                end = self._with_all(data, found._replace(weight=asked[-1]), asked[-1])
+                yield [Ended(asked[-1], end.labels, objective_of(self.kind, data.values, end.labels), end)]
 
-    def _rounded(self, points: Points, stage: Stage) -> Stage:
-        if self.rounding == "argmax" or stage.weight == 0:
-            return stage._replace(logs=[])
-        labels, between = stage.labels.clone(), list(points.between(stage.logs))
-        cells = np.repeat(np.arange(len(between)), [len(rows) for rows, _ in between])
-        assignments = torch.cat([part for _, part in between]).double().cpu().numpy()
-        rounded_labels = rounded_assignments(assignments, cells)
-        labels[torch.cat([rows for rows, _ in between])] = torch.from_numpy(rounded_labels).to(labels)
-        return stage._replace(labels=labels, logs=[])
-
-    def _numbered(self, stage: Stage) -> Stage:
-        """The stage with its clusters renumbered as in `clustering.numbering`."""
-        order = torch.from_numpy(order_of(self, first_points(stage.labels.cpu().numpy(), self._K)))
-        return stage._replace(
-            labels=order.argsort().to(stage.labels.device)[stage.labels],
-            prototypes=stage.prototypes[order],
-            group_prices=stage.group_prices[:, order],
-            counts=stage.counts[:, order],
+        weights = [0.0] if data.problem.groups.trivial else [data.problem.unit * weight for weight in GRID]
+        return goal.search(
+            [partial(run, labels) for labels in data.labels], data.problem.groups, self.n_clusters, weights
         )
 
-    def _keep(self, stage: Stage, problem: _Problem, seconds: Seconds) -> None:
-        groups, origin = problem.groups, problem.origin
-        stage = self._numbered(stage)
-        labels, rows = stage.labels.cpu().numpy(), problem.values.cpu().numpy()
-        fair = keep_fairness(self, labels, groups)
-        self._score(kmeans_objective(rows, labels) if self.kind == "kmeans" else medoids(rows, labels))
-        self.soft_fairness_error_ = soft_fairness_error(stage.counts.numpy(), groups)
-        if stage.weight > 0:
-            warn_if_labels_less_fair(fair, self.soft_fairness_error_, self.rounding)
-        self._groups, self._origin, self._prototypes = groups.without_points(), origin, stage.prototypes
-        self.cluster_centers_ = (stage.prototypes.to(origin) + origin).cpu().numpy()
-        self.fairness_weight_ = stage.weight
-        self.relaxed_objective_, self.gap_ = stage.objective, stage.gap
-        self.group_prices_ = stage.group_prices.numpy()
-        self.history_, self.n_iter_, self.converged_ = stage.history, len(stage.history), stage.converged
+    def _keep(self, found: Stage, data: _Data, seconds: Seconds) -> None:
+        labels, order = numbered(self, found.labels)
+        prototypes, groups = found.prototypes[order], data.problem.groups
+        keep_fairness(self, labels, groups)
+        if self.kind == "kmeans":
+            self.objective_ = kmeans_objective(data.values, labels)
+        else:
+            self._keep_medoids(medoids(data.values, labels))
+        self._groups, self._origin, self._prototypes = groups.without_points(), data.origin, prototypes
+        self.cluster_centers_ = (prototypes + data.origin).astype(data.values.dtype)
+        self.fairness_weight_ = found.weight
+        self.group_prices_ = (
+            data.problem.prices(labels, prototypes)
+            if found.weight > 0
+            else np.zeros((len(groups.names), self.n_clusters))
+        )
+        self.history_, self.n_iter_, self.converged_ = found.history, max(1, len(found.history)), found.converged
         self.seconds_ = seconds
 
-    def _score(self, score: float | Medoids) -> None:
-        """Set objective_ and, for medoids, their attributes."""
-        if not isinstance(score, Medoids):
-            self.objective_ = score
-            return
-        self.objective_, self.medoid_excess_ = float(score.costs.sum()), score.excess
-        self.medoid_indices_ = np.full(self._K, -1)
-        self.medoid_indices_[: len(score.indices)] = score.indices
+    def _keep_medoids(self, found: Medoids) -> None:
+        self.objective_, self.medoid_excess_ = float(found.costs.sum()), found.excess
+        self.medoid_indices_ = np.full(self.n_clusters, -1)
+        self.medoid_indices_[: len(found.indices)] = found.indices
+
+
+def sample(cells: NDArray[np.int64], clusters: int, random_state: Any) -> NDArray[np.int64] | None:
+    """(n,) ascending indices of a sample with the same share, rounded up, of the points of each cell.
+
+    Starts, and the weights that lead to a weight, differ by far more than their last passes, and a sample is enough to
+    compare them. The best goes on with all points.
+
+    Args:
+        cells: (N,) cells of the points, 0..C-1.
+        clusters: K.
+        random_state: as in scikit-learn; not used if no sample is taken.
+
+    Returns:
+        The indices, or None if there are too few points for a sample.
+    """
+    points, size = len(cells), max(_SAMPLE, _MEMBERS * clusters)
+    if points < 2 * size:
+        return None
+    drawn = stream(seed_of(random_state), "fair sample").permutation(points)
+    drawn = drawn[cells[drawn].argsort(kind="stable")]
+    sizes = np.bincount(cells)
+    rank = np.arange(points) - (sizes.cumsum() - sizes)[cells[drawn]]
+    return np.sort(drawn[rank < np.ceil(sizes * (size / points))[cells[drawn]]])

@@ -1,4 +1,4 @@
-"""Optimisation of variational fair clustering: the fairness term, compressed assignments, starts and weight search.
+"""Optimisation of fair clustering: moves of points, the fair normalised cut, rounding and weight search.
 
 Estimators, groups and metrics are in `fairness`.
 """

@@ -139,21 +139,21 @@ class Goal:
             weights: weights of the path, rising.
         """
         search: _Search[End] = _Search(self, groups, clusters)
-        paths = [search.follow(run(_Path(search, weights), False)) for run in runs]
+        paths = [search.follow(run(_Path(search, weights))) for run in runs]
         # Cheapest runs first: a better incumbent rules out more of the others.
         for trials, run in sorted(zip(paths, runs, strict=True), key=lambda pair: _cheapest(pair[0])):
             low, high = _around_cheapest(trials)
             floor = min((trial.objective for trial in trials if trial.weight == low), default=math.inf)
             if 0 < low * _NEAR < high and search.could_be(floor):
-                search.follow(run(_Between(search, low, high), True))
+                search.follow(run(_Between(search, low, high)))
         assert search.best is not None
         return search.best._replace(path=tuple(sorted(search.path)))
 
-    def warn_if_missed(self, result: SearchResult[Any], rounding: str) -> None:
-        """Warn if the best result misses the goal; `rounding` is how its labels were rounded."""
+    def warn_if_missed(self, result: SearchResult[Any], *, remedy: str = "") -> None:
+        """Warn if the best result misses the goal; `remedy` is one more than fewer clusters and more starts."""
         if not result.trial.reached:
             goals = {"max_error": self.max_error, "min_balance": self.min_balance}
-            others = " or more n_init" if rounding == "flow" else ", more n_init or rounding='flow'"
+            others = f", more n_init or {remedy}" if remedy else " or more n_init"
             goal = " and ".join(f"{name}={value:g}" for name, value in goals.items() if value is not None)
             warnings.warn(
                 f"no weight reached {goal}: the closest labels have an error of "
@@ -164,9 +164,9 @@ class Goal:
             )
 
 
-Run = Callable[[Iterable[float], bool], Iterator[Sequence[Ended[End]]]]
-"""Fits one or more starts at each weight of an iterable, and yields the results before it consumes the next weight. The
-flag says whether a lower weight may follow a higher one."""
+Run = Callable[[Iterable[float]], Iterator[Sequence[Ended[End]]]]
+"""Fits one or more starts at each weight of an iterable, which may rise and fall, and yields the results before it
+consumes the next weight."""
 
 
 class _Search(Generic[End]):

@@ -1,6 +1,7 @@
 """Fair clustering via alignment (Kim, Lee, Park and Kim, ICML 2025), K-means."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import sklearn.cluster
@@ -11,22 +12,12 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, Within
 from clustering.foundation.streams import stream
-from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.starts import first_lowest
 from fairness.assignment import FairAssignment, fair_assignment
 from fairness.fit_input import SmallGroups, warn_if_groups_are_y
 from fairness.objectives import kmeans_objective
 from fairness.optimiser.flow_rounding import rounded
-from fairness.reporting import keep_labels
-from fairness.rivals.given import Floats, Given, Ints, given
-from fairness.rivals.unfair import costs, unfair_centres
-
-
-class _Course(NamedTuple):
-    labels: Ints
-    centres: Floats
-    objective: float
-    history: list[float]
+from fairness.rivals.given import Course, Floats, Given, Ints, fit_courses, given
+from fairness.rivals.unfair import costs
 
 
 class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -114,18 +105,11 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X or the groups are invalid.
         """
         warn_if_groups_are_y(y, sensitive_features)
-        data, watch = given(self, X, sensitive_features, intersectional=True), Stopwatch()
-        seeds = data.seeds(self)
-        seeding = watch.lap()
-        starts = unfair_centres("kmeans", data.values, seeds, max_iter=300)
-        courses = [self._course(data, start.values) for start in starts]
-        self.start_objectives_ = np.array([course.objective for course in courses])
-        best = courses[int(first_lowest(self.start_objectives_))]
-        seconds = Seconds(0.0, seeding, watch.lap())
-        keep_labels(self, best.labels, data.groups, best.objective, best.history, seconds, best.centres)
+        data = given(self, X, sensitive_features, intersectional=True)
+        fit_courses(self, data, "kmeans", partial(self._course, data))
         return self
 
-    def _course(self, data: Given, centres: Floats) -> _Course:
+    def _course(self, data: Given, centres: Floats) -> Course:
         """Run one start from centres (K, D)."""
         values, groups = data.values, data.groups
         capacity = np.full(self.n_clusters + 1, np.inf)
@@ -152,7 +136,7 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         assert assignment is not None
         labels = rounded(assignment.shares, hubs, groups.cells)
         labels = np.where(labels == self.n_clusters, distances.argmin(axis=1), labels)
-        return _Course(labels, centres, kmeans_objective(values, labels), history)
+        return Course(labels, centres, kmeans_objective(values, labels), history)
 
 
 def aligned(shares: csr_array, values: Floats, groups: Ints) -> tuple[Floats, Floats]:

@@ -1,6 +1,7 @@
 """K-means or K-median with fair assignments, a cheap baseline for fair clustering."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,23 +11,13 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, Within
 from clustering.foundation.streams import stream
-from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.starts import first_lowest
 from fairness.assignment import FairAssignment, bounds_about, fair_assignment
 from fairness.fit_input import SmallGroups, warn_if_groups_are_y
 from fairness.metrics import largest_violation
 from fairness.objectives import Kind, geometric_median, objective_of
 from fairness.optimiser.flow_rounding import rounded
-from fairness.reporting import keep_labels
-from fairness.rivals.given import Floats, Given, Ints, given
-from fairness.rivals.unfair import costs, unfair_centres
-
-
-class _Course(NamedTuple):
-    labels: Ints
-    centres: Floats
-    objective: float
-    history: list[float]
+from fairness.rivals.given import Course, Floats, Given, fit_courses, given
+from fairness.rivals.unfair import costs
 
 
 class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -109,20 +100,12 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X or the groups are invalid, or no assignment satisfies the bounds.
         """
         warn_if_groups_are_y(y, sensitive_features)
-        data, watch = given(self, X, sensitive_features), Stopwatch()
-        seeds = data.seeds(self)
-        seeding = watch.lap()
-        starts = unfair_centres(self.kind, data.values, seeds, max_iter=300)
-        courses = [self._course(data, start.values) for start in starts]
-        self.start_objectives_ = np.array([course.objective for course in courses])
-        best = courses[int(first_lowest(self.start_objectives_))]
-        counts = data.groups.counts(best.labels, self.n_clusters)
-        self.violation_ = largest_violation(counts, data.groups, self.delta)
-        seconds = Seconds(0.0, seeding, watch.lap())
-        keep_labels(self, best.labels, data.groups, best.objective, best.history, seconds, best.centres)
+        data = given(self, X, sensitive_features)
+        fit_courses(self, data, self.kind, partial(self._course, data))
+        self.violation_ = largest_violation(self.group_counts_, data.groups, self.delta)
         return self
 
-    def _course(self, data: Given, centres: Floats) -> _Course:
+    def _course(self, data: Given, centres: Floats) -> Course:
         """Run one start from centres (K, D)."""
         values, groups = data.values, data.groups
         bounds, generator = bounds_about(groups.target, self.delta), stream(data.seed, "fair assignment")
@@ -139,7 +122,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels = rounded(assignment.shares, cost, groups.cells)
         integral = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=cost.shape)
         centres = self._moved(integral, values, centres)
-        return _Course(labels, centres, objective_of(self.kind, values, labels), history)
+        return Course(labels, centres, objective_of(self.kind, values, labels), history)
 
     def _moved(self, shares: csr_array, values: Floats, centres: Floats) -> Floats:
         """(K, D) updated centres for shares (N, K) of points (N, D), which cost no more than the previous ones."""

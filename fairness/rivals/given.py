@@ -1,5 +1,6 @@
-"""Input checks shared by the methods of other authors."""
+"""Input checks and starts shared by the methods of other authors."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +10,15 @@ from torch import Tensor
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import seed_of
+from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds
+from clustering.starts import first_lowest
 from fairness.fit_input import fit_input
 from fairness.groups import Groups
+from fairness.objectives import Kind
+from fairness.reporting import keep_labels
+from fairness.rivals.unfair import unfair_centres
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,6 +50,27 @@ class Given(NamedTuple):
         return (seeds if rows.origin is None else seeds + rows.origin).numpy()
 
 
+class Course(NamedTuple):
+    """Result of one start: labels (N,), centres (K, D), objective of the labels, and costs after each iteration."""
+
+    labels: Ints
+    centres: Floats
+    objective: float
+    history: list[float]
+
+
+def fit_courses(estimator: Any, data: Given, kind: Kind, run: Callable[[Floats], Course]) -> None:
+    """Run a method from the centres of the unfair one for each of the seeds, and set the attributes of the best."""
+    watch = Stopwatch()
+    seeds = data.seeds(estimator)
+    seeding = watch.lap()
+    courses = [run(start.values) for start in unfair_centres(kind, data.values, seeds, max_iter=300)]
+    estimator.start_objectives_ = np.array([course.objective for course in courses])
+    best = courses[int(first_lowest(estimator.start_objectives_))]
+    seconds = Seconds(0.0, seeding, watch.lap())
+    keep_labels(estimator, best.labels, data.groups, best.objective, best.history, seconds, best.centres)
+
+
 def given(estimator: Any, X: ArrayLike, sensitive_features: Any, *, two_groups: bool = False, **options: Any) -> Given:
     """Check the parameters and the data of a fit, see `fairness.fit_input.fit_input`.
 
@@ -63,9 +90,4 @@ def given(estimator: Any, X: ArrayLike, sensitive_features: Any, *, two_groups: 
             f"{type(estimator).__name__} supports two groups, but there are {len(groups.names)}: "
             f"{', '.join(groups.labels()[:6])}; merge groups, or use Bera, FairLloyd or FairAlignment"
         )
-    return Given(values.numpy().astype(np.float64), groups, _seed(estimator.random_state))
-
-
-def _seed(random_state: Any) -> int:
-    """Integer seed drawn from random_state. A generator advances by one draw."""
-    return seed_of(random_state)
+    return Given(values.numpy().astype(np.float64), groups, seed_of(estimator.random_state))

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
@@ -19,8 +18,7 @@ from tests.fairness.thesis_sets import draw, unequal
 from tests.oracles.fair_clustering import fair_programme
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-# Few rungs, updates and sweeps: what holds at the end of a long fit is tested where it says so.
-BRIEF: dict[str, Any] = {"n_init": 1, "rungs": 1, "max_iter": 6, "max_sweeps": 10, "random_state": 0}
+BRIEF: dict[str, Any] = {"n_init": 1, "random_state": 0}
 
 
 @pytest.mark.filterwarnings("ignore:FairKMeans. no sensitive_features")
@@ -29,13 +27,12 @@ BRIEF: dict[str, Any] = {"n_init": 1, "rungs": 1, "max_iter": 6, "max_sweeps": 1
 def test_weight_zero_is_k_means(seed, K):
     X, groups = draw(seed)
     init = X[np.unique(X, axis=0, return_index=True)[1][:K]]
-    ours = FairKMeans(K, init=init, fairness_weight=0, tol=0, small_groups="keep").fit(X, sensitive_features=groups)
-    theirs = KMeans(K, init=init, n_init=1, tol=0).fit(X)
-    if ours.n_empty_ == 0 and len(set(theirs.labels_)) == K and ours.n_iter_ == theirs.n_iter_:
-        np.testing.assert_array_equal(ours.labels_, theirs.labels_)
-        np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_, atol=1e-9)
-    assert ours.objective_ <= theirs.inertia_ * (1 + 1e-9) or ours.n_iter_ != theirs.n_iter_
-    np.testing.assert_array_equal(ours.labels_, FairKMeans(K, init=init, tol=0).fit(X).labels_)
+    ours = FairKMeans(K, init=init, fairness_weight=0, small_groups="keep").fit(X, sensitive_features=groups)
+    theirs = KMeans(K, init=init, n_init=1).fit(X)
+    np.testing.assert_array_equal(ours.labels_, theirs.labels_)
+    np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_, atol=1e-9)
+    assert ours.objective_ == pytest.approx(theirs.inertia_)
+    np.testing.assert_array_equal(ours.labels_, FairKMeans(K, init=init).fit(X).labels_)
 
 
 @quiet
@@ -53,11 +50,10 @@ def test_the_objective_never_rises(seed, exponent, K, J, dtype, several):
     features: Any = {"a": groups, "b": np.arange(len(X)) % 2} if several else groups
     model = FairKMeans(K, fairness_weight=10.0**exponent, small_groups="keep", **BRIEF)
     model.fit(X.astype(dtype), sensitive_features=features)
-    size = model.history_[0].objective + 10.0**exponent * 20 * K
-    eps = 1e-10 if dtype == "float64" else 1e-5
     for before, after in zip(model.history_, model.history_[1:], strict=False):
         if before.weight == after.weight:
-            assert after.objective <= before.objective + eps * size
+            assert after.objective <= before.objective * (1 + 1e-9)
+    assert model.converged_
     assert model.group_counts_.sum() == len(X) * (1 + several)
 
 
@@ -69,7 +65,6 @@ def test_the_default_weight_is_near_the_target():
 
 
 @quiet
-@pytest.mark.slow
 def test_the_largest_weight_is_near_the_fair_programme():
     X, _ = make_blobs(600, 2, centers=6, random_state=4)
     groups = np.random.default_rng(0).random(600) < 0.3 + 0.4 * (X[:, 0] > 0)
@@ -96,41 +91,21 @@ def test_names_of_groups_order_of_points_and_clusters_do_not_matter():
 
 
 @quiet
-def test_the_weight_goes_with_the_number_of_points_and_the_square_of_their_scale():
+def test_the_weight_goes_with_the_square_of_the_scale_and_precision_does_not_matter():
     X, groups = draw(1, 60)
-    options = {"init": X[[3, 17, 40]], "n_init": 1, "pseudo_count": 1e-6}
-    once = FairKMeans(3, fairness_weight=5.0, **options).fit(X, sensitive_features=groups)
-    twice = FairKMeans(3, fairness_weight=10.0, **{**options, "pseudo_count": 2e-6})
-    twice.fit(np.r_[X, X], sensitive_features=np.r_[groups, groups])
-    np.testing.assert_array_equal(np.r_[once.labels_, once.labels_], twice.labels_)
-    assert twice.objective_ == pytest.approx(2 * once.objective_)
-    wide = FairKMeans(3, fairness_weight=45.0, **{**options, "init": 3 * X[[3, 17, 40]]})
-    np.testing.assert_array_equal(wide.fit(3 * X, sensitive_features=groups).labels_, once.labels_)
-
-
-@quiet
-def test_blocks_and_precision_do_not_matter(monkeypatch):
-    X, groups = unequal()
-    whole = FairKMeans(3, fairness_weight=30.0, **BRIEF).fit(X, sensitive_features=groups)
-    single = FairKMeans(3, fairness_weight=30.0, **BRIEF).fit(X.astype("float32"), sensitive_features=groups)
+    once = FairKMeans(3, fairness_weight=5.0, init=X[[3, 17, 40]]).fit(X, sensitive_features=groups)
+    wide = FairKMeans(3, fairness_weight=80.0, init=4 * X[[3, 17, 40]]).fit(4 * X, sensitive_features=groups)
+    np.testing.assert_array_equal(wide.labels_, once.labels_)
+    single = FairKMeans(3, fairness_weight=5.0, init=X[[3, 17, 40]]).fit(X.astype("f"), sensitive_features=groups)
     assert single.cluster_centers_.dtype == np.float32
-    assert single.objective_ == pytest.approx(whole.objective_, rel=1e-2)
-    monkeypatch.setattr("fairness.optimiser.points._BLOCK", 240)
-    parts = FairKMeans(3, fairness_weight=30.0, **BRIEF).fit(X, sensitive_features=groups)
-    np.testing.assert_array_equal(parts.labels_, whole.labels_)
-    assert parts.relaxed_objective_ == pytest.approx(whole.relaxed_objective_, rel=1e-6)
+    np.testing.assert_array_equal(single.labels_, once.labels_)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-@quiet
-def test_a_gpu_does_not_matter():
-    X, groups = unequal()
-    models = [
-        FairKMeans(3, fairness_weight=30.0, n_init=1, random_state=0, device=device) for device in ("cpu", "cuda")
-    ]
-    first, second = (model.fit(X, sensitive_features=groups) for model in models)
-    np.testing.assert_array_equal(first.labels_, second.labels_)
-    assert second.relaxed_objective_ == pytest.approx(first.relaxed_objective_, rel=1e-6)
+def test_groups_that_are_the_clusters_are_mixed():
+    X, groups = make_blobs(60, centers=3, random_state=0)
+    model = FairKMeans(3, random_state=0).fit(X, sensitive_features=groups)
+    assert (model.converged_, model.n_empty_, model.absent_groups_) == (True, 0, ())
+    assert model.fairness_error_ < 0.02
 
 
 @quiet
@@ -139,12 +114,7 @@ def test_fitted_points_are_predicted_and_others_need_known_groups():
     frame = pd.DataFrame({"sex": groups, "age": np.linspace(20, 60, 400)})
     model = FairKMeans(3, numeric_bins={"age": 2}, target={"sex": {"low": 0.75, "high": 0.25}}, **BRIEF)
     model.fit(X, sensitive_features=frame)
-    found = model.predict(X, sensitive_features=frame)
-    squared = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
-    paid = squared + model._groups.of_others(frame, 400) @ model.group_prices_
-    excess = np.take_along_axis(paid, model.labels_[:, None], 1) - paid.min(axis=1, keepdims=True)
-    assert excess.sum() <= 2 * model.gap_  # labels differ where a point hardly cares
-    np.testing.assert_array_equal(found, paid.argmin(axis=1))
+    assert (model.predict(X, sensitive_features=frame) == model.labels_).mean() > 0.9
     new = pd.DataFrame({"age": [99.0], "sex": ["high"]})
     assert model.predict(X[:1], sensitive_features=new).shape == (1,)
     assert model.predict(X).shape == (400,)
@@ -172,17 +142,6 @@ def test_a_path_is_a_fit_at_each_weight_with_the_seeds_of_one():
     assert models[0].predict(pd.DataFrame(X, columns=["a", "b"]), sensitive_features=groups).shape == (400,)
 
 
-@quiet
-def test_flow_keeps_the_counts_of_the_assignments():
-    X, groups = np.repeat([[0.0], [1.0]], 10, axis=0), np.repeat([0, 1], 10)
-    options = {"fairness_weight": 300.0, **BRIEF}
-    by_argmax = FairKMeans(2, **options).fit(X, sensitive_features=groups)
-    by_flow = FairKMeans(2, rounding="flow", **options).fit(X, sensitive_features=groups)
-    assert by_flow.soft_fairness_error_ == by_argmax.soft_fairness_error_ < 0.1
-    assert by_argmax.fairness_error_ > 1  # duplicates go to one cluster together
-    assert by_flow.fairness_error_ < 0.1
-
-
 @pytest.mark.parametrize(
     ("options", "X", "groups", "words"),
     [
@@ -194,12 +153,9 @@ def test_flow_keeps_the_counts_of_the_assignments():
         ({}, np.eye(4), ["a", "a", "a", "b"], "'b' .*1 points"),
         ({"target": {"a": 1.0}}, np.eye(4), ["a", "b", "a", "b"], "'b'"),
         ({}, np.ones((4, 1)), None, "1 distinct points"),
-        ({"device": "cuda"}, np.eye(4), None, "no CUDA device"),
     ],
 )
 def test_what_cannot_be_fitted_is_said(options, X, groups, words):
-    if options.get("device") == "cuda" and torch.cuda.is_available():
-        pytest.skip("there is a GPU")
     with pytest.raises(InputError, match=words):
         FairKMeans(**{"n_clusters": 2, **options}).fit(X, sensitive_features=groups)
 

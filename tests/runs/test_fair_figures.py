@@ -12,7 +12,7 @@ from runs.figures import fair
 from runs.figures.papers import drawing
 from runs.stages.fair.stage import fair_clustering, points_of
 
-SMALL = ["dataset=synthetic", "n_init=1", "rungs=0", "max_iter=5"]
+SMALL = ["dataset=synthetic", "n_init=1", "max_iter=5"]
 
 
 @pytest.fixture
@@ -93,7 +93,6 @@ def test_the_verb_runs_what_is_missing_and_reuses_it(store, capsys):
         "thesis/3.3",
         "fairness_weight=0,500",
         "n_init=1",
-        "rungs=0",
         "max_iter=5",
         f"results={store.root}",
     ]

@@ -12,7 +12,7 @@ from runs.cli import main
 from tests.runs.pages import text
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
-BRIEF = ("rungs=1", "max_iter=8", "max_sweeps=15")
+BRIEF = ("n_init=1",)
 WEIGHTS = ("fairness_weight=0,30,1000", *BRIEF)
 
 
