@@ -20,9 +20,8 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
 from runs.console.endings import explain
-from runs.plan import Planner
+from runs.plan import Plan, PlannedStage, Planner
 from runs.record.address import RecordUnreachable
-from runs.stages.planned import Plan, PlannedStage
 from runs.track import Tracker
 
 GRACE = 10.0  # seconds for an interrupted job to mark its runs

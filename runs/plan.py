@@ -2,14 +2,74 @@
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TrainConfig, TuneConfig
 from runs.config.tuning_protocol import steps_of
 from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, train_name
-from runs.stages.planned import Plan, PlannedStage
+
+ORDER = ("checkpoint", "import", "features", "tuning", "evaluation", "clustering", "fair")
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """One stage of a plan.
+
+    Attributes:
+        stage: one of `ORDER`; "import" is of given weights.
+        name: name of the stage in messages.
+        key: key of its result.
+        state: "cached": will be reused; "interrupted": will be resumed.
+        runs: number of MLflow runs that it will create.
+    """
+
+    stage: str
+    name: str
+    key: str
+    state: Literal["cached", "interrupted", "to do"]
+    runs: int = 0
+
+    @property
+    def is_cached(self) -> bool:
+        return self.state == "cached"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stages in the order of execution. `str` returns a line for each, and a summary."""
+
+    steps: tuple[PlannedStage, ...]
+
+    @classmethod
+    def of(cls, steps: Iterable[PlannedStage]) -> "Plan":
+        """Return the plan of these stages, each once."""
+        return cls(tuple(sorted(dict.fromkeys(steps), key=lambda step: ORDER.index(step.stage))))
+
+    @property
+    def runs(self) -> int:
+        """Number of MLflow runs that will be created."""
+        return sum(step.runs for step in self.steps)
+
+    @property
+    def summary(self) -> str:
+        stages, cached = len(self.steps), sum(step.is_cached for step in self.steps)
+        return f"{stages:,} stage{_s(stages)}, {cached:,} cached; {self.runs:,} new run{_s(self.runs)}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as a dictionary for JSON."""
+        return {"runs": self.runs, "steps": [vars(step) for step in self.steps]}
+
+    def __str__(self) -> str:
+        width = max((len(step.name) for step in self.steps), default=0)
+        lines = [f"{step.stage:<10}  {step.name:<{width}}  {step.key}  {step.state}" for step in self.steps]
+        return "\n".join([*lines, self.summary])
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
 
 
 def plan(configs: Sequence[RunConfig], store: Store) -> Plan:
@@ -35,14 +95,12 @@ class Planner:
         Raises:
             InputError: as for `plan`.
         """
-        if isinstance(config, ClusterConfig):
-            from runs.stages.clustering.stage import plan as clusterings
+        if isinstance(config, ClusterConfig | FairConfig):
+            from runs.stages.clustering.stage import stage_of
+            from runs.stages.fair.stage import FairStage
 
-            return clusterings([config], self.store).steps
-        if isinstance(config, FairConfig):
-            from runs.stages.fair.stage import plan as fair
-
-            return fair([config], self.store).steps
+            stage = FairStage.on(config) if isinstance(config, FairConfig) else stage_of(config)
+            return [self._stage(stage.kind, stage.name, stage.key, 1)]
         lineage = self.lineages.of(config)
         results = list(self._results(config, lineage))
         if results and all(step.is_cached for step in results):

@@ -25,7 +25,6 @@ from runs.config.groups import option
 from runs.config.overrides import write
 from runs.console.endings import explain
 from runs.record.address import RecordUnreachable
-from runs.stages.planned import Plan, PlannedStage
 from runs.track import DataUsed, TrackedRun, Tracker
 
 Empty: Mapping[str, Any] = MappingProxyType({})
@@ -328,12 +327,3 @@ def cached(work: Workspace, kind: str, key: str, what: str, load: Callable[[Entr
             except DAMAGE as error:
                 store.put_aside(entry.path, str(error), say)
         return load(make())
-
-
-def plan_of(stages: Sequence[Stage], store: Store) -> Plan:
-    """Return the plan of these stages: which results are in the cache, and which runs are needed."""
-    steps = []
-    for stage in {stage.key: stage for stage in stages}.values():
-        known = store.peek(stage.kind, stage.key)
-        steps.append(PlannedStage(stage.kind, stage.name, stage.key, "cached" if known else "to do", 1 - known))
-    return Plan(tuple(steps))

@@ -10,9 +10,8 @@ from runs.config.cluster import ClusterConfig
 from runs.stages.clustering.fitting import ClusteringStage
 from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short
-from runs.stages.planned import Plan
 from runs.stages.points import finished
-from runs.stages.stage import Workspace, plan_of
+from runs.stages.stage import Workspace
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
@@ -71,11 +70,6 @@ def recorded_clustering(config: ClusterConfig, tracker: Tracker, say: Say = sile
 def points_of(config: ClusterConfig) -> "Dataset":
     """Read the points of a config's data set, in their order."""
     return stage_of(config).read()
-
-
-def plan(configs: Sequence[ClusterConfig], store: Store) -> Plan:
-    """Return the plan of these configs, which are checked as far as possible without reading points."""
-    return plan_of([stage_of(config) for config in configs], store)
 
 
 def say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:

@@ -22,9 +22,8 @@ from runs.config.overrides import values
 from runs.record.tracked_run import TrackedRun
 from runs.stages.fair.results import PATH, FairResult, TradeOff
 from runs.stages.lineage import short
-from runs.stages.planned import Plan
 from runs.stages.points import Points, PointsStage, finished
-from runs.stages.stage import Computed, Workspace, plan_of
+from runs.stages.stage import Computed, Workspace
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
@@ -133,11 +132,6 @@ def points_of(config: FairConfig) -> "FairDataset":
     """Read the points of a config's data set, in their order."""
     data: FairDataset = FairStage.on(config).read()
     return data
-
-
-def plan(configs: Sequence[FairConfig], store: Store) -> Plan:
-    """Return the plan of these configs, which are checked as far as possible without reading points."""
-    return plan_of([FairStage.on(config) for config in configs], store)
 
 
 def estimator(config: FairConfig) -> Any:
