@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
 from clustering.estimator_input import as_array, of_objects
 from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import scipy_graph
 from clustering.graphs.sparse_graph import SparseGraph
+
+_DENSE = 1 << 20
+"""Largest number of entries of a table of counts that is stored densely to match classes and clusters."""
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike, *, average: Literal["geometric", "arithmetic"] = "geometric") -> float:
@@ -38,8 +43,18 @@ def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
 
     If there are more clusters than classes or vice versa, points in unmatched ones count as errors.
     """
-    table = contingency(truth, labels)
-    return float(table[linear_sum_assignment(table, maximize=True)].sum() / table.sum())
+    truth, labels = _paired(truth, labels)
+    rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
+    if rows * columns <= _DENSE:
+        table = contingency(truth, labels)
+        return float(table[linear_sum_assignment(table, maximize=True)].sum() / len(truth))
+    # Every class may also be matched to a column of its own, for a reward of 1 instead of its count plus 1, because a
+    # sparse matching is of all rows, and must not have zeros.
+    counts = sparse.coo_array((np.ones(len(truth)), (truth, labels)), (rows, columns)).tocsr()
+    counts.data += 1
+    rewards = sparse.hstack([counts, sparse.eye_array(rows)], format="csr")
+    matched = rewards[min_weight_full_bipartite_matching(rewards, maximize=True)]
+    return float((matched.sum() - rows) / len(truth))
 
 
 def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
@@ -47,6 +62,28 @@ def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
     truth, labels = _paired(truth, labels)
     rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
     return np.bincount(truth * columns + labels, minlength=rows * columns).reshape(rows, columns)
+
+
+def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) -> float:
+    """Mean silhouette (Rousseeuw 1987) of a sample of the points, computed within the sample, in [-1, 1].
+
+    NaN if the sample has a single cluster, or one cluster per point. Takes time quadratic in the size of the sample.
+
+    Args:
+        X: (N, D) points.
+        labels: (N,).
+        sample: maximum number of sampled points.
+        seed: seed of the sample.
+    """
+    labels, X = _numbered(labels), np.asarray(as_array(X))
+    if X.shape[0] != len(labels):
+        raise InputError(f"X has {X.shape[0]} rows, but there are {len(labels)} labels")
+    if sample < len(labels):
+        rows = np.sort(stream(seed, "silhouette").choice(len(labels), sample, replace=False))
+        X, labels = X[rows], labels[rows]
+    if not 2 <= len(np.unique(labels)) < len(labels):
+        return float("nan")
+    return float(silhouette_score(X, labels))
 
 
 class GraphObjectives(NamedTuple):
