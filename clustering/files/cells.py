@@ -45,8 +45,11 @@ def numbers_of(column: "pd.Series[Any]", *, comma: bool) -> Numbers:
     return values, np.isnan(values) & ~missing
 
 
-def texts_of(column: "pd.Series[Any]") -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
-    """(N,) texts of a column without surrounding blanks, and (N,) mask of missing values."""
+def texts_of(column: "pd.Series[Any]") -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
+    """(N,) texts of a column without surrounding blanks, and (N,) mask of missing values.
+
+    They are objects: an array of text would give every row the memory of the longest one.
+    """
     import pandas as pd
 
     if pd.api.types.is_float_dtype(column):  # integers with missing values are stored as floats
@@ -54,7 +57,7 @@ def texts_of(column: "pd.Series[Any]") -> tuple[NDArray[np.str_], NDArray[np.boo
     else:
         texts = column.astype("str").str.strip()
     missing = column.isna().to_numpy(dtype=bool) | texts.str.lower().isin(NO_CATEGORY).to_numpy(dtype=bool)
-    return np.asarray(texts.tolist(), dtype=np.str_), missing
+    return np.array(texts.tolist(), dtype=object), missing
 
 
 def days_of(column: "pd.Series[Any]") -> tuple[NDArray[np.float64], str]:
@@ -72,7 +75,7 @@ def days_of(column: "pd.Series[Any]") -> tuple[NDArray[np.float64], str]:
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.infer_dtype(column) in ("date", "datetime"):
         return _days(column), ""
     texts, missing = texts_of(column)
-    present = ~missing & (np.char.lower(texts) != "none")
+    present = ~missing & np.array([text.lower() != "none" for text in texts], dtype=bool)
     words, places = np.unique(texts[present], return_inverse=True)
     days = np.full(len(column), np.nan)
     like = [bool(_LIKE_A_DATE.match(word)) for word in words[:1000]]

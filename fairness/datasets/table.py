@@ -201,7 +201,7 @@ class Table:
         if self.bins and not any(file.numeric(other) for other in self.sensitive):
             raise InputError(f"{file.path}: bins= needs a numeric column, but {has}; remove bins=")
 
-    def _spelt(self, column: str, texts: NDArray[np.str_]) -> NDArray[np.str_]:
+    def _spelt(self, column: str, texts: NDArray[np.object_]) -> NDArray[np.object_]:
         """Texts with a single spelling of each group, if spellings are to be merged.
 
         Raises:
@@ -239,7 +239,9 @@ class Table:
         return [names[place] for place in kept], codes
 
 
-def _read_groups(file: TableFile, name: str) -> tuple[NDArray[np.str_], NDArray[np.bool_], NDArray[np.float64] | None]:
+def _read_groups(
+    file: TableFile, name: str
+) -> tuple[NDArray[np.object_], NDArray[np.bool_], NDArray[np.float64] | None]:
     """(N,) texts of a column, mask of missing values, and numbers if it is numeric.
 
     Raises:

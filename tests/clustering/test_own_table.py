@@ -1,5 +1,6 @@
 """Tables of one's own as data sets: which columns are used, in what scale, and what is said of those that cannot be."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -173,3 +174,14 @@ def test_missing_values_are_dropped_or_filled(tmp_path):
         assert found.values[3, 2:].tolist() == [1, 0]  # the most frequent word
         assert found.filled == {"a": 1, "b": 1, "word": 1}
         assert len(found.rows) == 5
+
+
+def test_one_long_cell_does_not_cost_its_memory_in_every_row(tmp_path):
+    rows = 2000
+    notes = ["x y " * 5000, *(f"note {i}" for i in range(1, rows))]
+    (tmp_path / "t.csv").write_text("\n".join(["age,note", *(f"{i % 60},{note}" for i, note in enumerate(notes))]))
+    tracemalloc.start()
+    contents = Table(path=str(tmp_path / "t.csv")).contents()
+    assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
+    tracemalloc.stop()
+    assert "differs in every row" in contents.left_out["note"]
