@@ -133,10 +133,14 @@ class Problem:
 
     def errors(self, counts: Floats) -> Floats:
         """(..., K) KL(U || P_k) at counts (..., C, K) of the cells; 0 for an empty cluster."""
-        target, sizes = self.groups.target[:, None], counts.sum(axis=-2, keepdims=True)
-        shares = np.maximum(self.groups.membership.T @ counts / np.maximum(sizes, 1), FLOOR)
+        return self.errors_of_groups(self.groups.membership.T @ counts, counts.sum(axis=-2))
+
+    def errors_of_groups(self, by_group: Floats, sizes: Floats) -> Floats:
+        """(..., K) as `errors`, at counts (..., J, K) of the groups in clusters of these sizes (..., K)."""
+        target = self.groups.target[:, None]
+        shares = np.maximum(by_group / np.maximum(sizes, 1)[..., None, :], FLOOR)
         errors: Floats = (target * np.log(target / shares)).sum(axis=-2)
-        return np.where(sizes[..., 0, :] > 0, errors, 0.0)
+        return np.where(sizes > 0, errors, 0.0)
 
     def assigned(self, prototypes: Floats, prices: Floats) -> Ints:
         """(N,) clusters of lowest cost plus price (C, K) of the point's cell."""
@@ -241,11 +245,12 @@ class Moves:
     def _move(self) -> int:
         """One pass of moves; returns their number."""
         problem, K, cells = self.problem, self.problem.clusters, self.problem.groups.cells
-        sizes = self.counts.sum(axis=0)
-        one = np.eye(len(self.counts))[:, :, None]  # a point of each cell
-        errors = problem.errors(self.counts)
-        entering = self.weight * (problem.errors(self.counts + one) - errors)  # (C, K)
-        leaving = np.where(sizes > 1, self.weight * (problem.errors(self.counts - one) - errors), np.inf)
+        sizes, by_group = self.counts.sum(axis=0), problem.groups.membership.T @ self.counts
+        one = problem.groups.membership[:, :, None]  # a point of each cell
+        errors = problem.errors_of_groups(by_group, sizes)
+        entering = self.weight * (problem.errors_of_groups(by_group + one, sizes + 1) - errors)  # (C, K)
+        left = problem.errors_of_groups(by_group - one, sizes - 1)
+        leaving = np.where(sizes > 1, self.weight * (left - errors), np.inf)
         means = problem.kind == "kmeans"
         shrunk, grown = (sizes / (sizes + 1), sizes / np.maximum(sizes - 1, 1)) if means else np.ones((2, K))
         gains, targets, changes = np.empty(len(cells)), np.empty_like(self.labels), np.empty(len(cells))
@@ -263,8 +268,8 @@ class Moves:
             return 0
         gain, cell, source, target = gains[movers], cells[movers], self.labels[movers], targets[movers]
         # Each move makes the next one of its cell out of, or into, the same cluster dearer by about this.
-        by_group = np.maximum(problem.groups.membership.T @ self.counts, 1)
-        dearer = problem.groups.membership @ (self.weight * problem.groups.target[:, None] / by_group**2)
+        rises = self.weight * problem.groups.target[:, None] / np.maximum(by_group, 1) ** 2
+        dearer = problem.groups.membership @ rises
         later = (
             _ranks(cell * K + source, gain) * dearer[cell, source]
             + _ranks(cell * K + target, gain) * dearer[cell, target]

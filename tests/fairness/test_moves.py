@@ -1,5 +1,7 @@
 """Moves of points between clusters: never a rise, E against loops, and what no move can improve at the end."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -103,3 +105,15 @@ def test_clusters_of_one_group_each_become_fair_by_giving_shares():
     moves = Moves(of, np.repeat([0, 1], 50))
     moves.descend(10 * of.unit, 300, 0.0)
     assert of.errors(moves.counts).sum() < 0.01
+
+
+def test_memory_does_not_grow_with_the_square_of_the_combinations_of_groups():
+    drawn = np.random.default_rng(0)
+    features = {name: drawn.integers(0, 7, 3000) for name in "abcd"}
+    of = Problem(drawn.normal(size=(3000, 2)), groups_of(features, 3000), 10, "kmeans")
+    assert len(of.groups.membership) > 1500
+    moves = Moves(of, drawn.integers(0, 10, 3000))
+    tracemalloc.start()
+    moves.descend(of.unit, 1, 0.0)
+    assert tracemalloc.get_traced_memory()[1] < 60 * 2**20
+    tracemalloc.stop()
