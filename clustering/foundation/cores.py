@@ -6,6 +6,7 @@ wait for its turn, so a step must be long enough to be worth sharing.
 
 import functools
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +24,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 WORTH_SHARING = 1 << 22
 """Number of elementary operations from which on a step is shared between cores: a few milliseconds on one core."""
 
+_LOCK = threading.Lock()
+_BLAS: list[Any] = []
+"""For each context in which BLAS uses one thread, what restores its number, which is that of the process."""
+
 
 @functools.lru_cache(maxsize=1)
 def _controller(modules: int) -> ThreadpoolController:
@@ -32,20 +37,41 @@ def _controller(modules: int) -> ThreadpoolController:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Context in which torch, OpenMP and BLAS use one thread; contexts can be nested."""
-    threads = torch.get_num_threads()
+    """Context in which torch, OpenMP and BLAS use one thread for calls from this Python thread; contexts can be
+    nested."""
+    threads, openmp = torch.get_num_threads(), _openmp_on_one_core()
     try:
-        with _controller(len(sys.modules)).limit(limits=1):
+        with _blas_on_one_core():  # within, since a BLAS built with OpenMP also sets the number of OpenMP
             torch.set_num_threads(1)
             yield
     finally:
+        openmp.restore_original_limits()
         torch.set_num_threads(threads)
+
+
+def _openmp_on_one_core() -> Any:
+    """Limit OpenMP for calls from this Python thread; the result restores it."""
+    return _controller(len(sys.modules)).select(user_api="openmp").limit(limits=1)
+
+
+@contextmanager
+def _blas_on_one_core() -> Iterator[None]:
+    """Context in which BLAS uses one thread for calls from any Python thread."""
+    with _LOCK:  # the first of concurrent contexts knows the number of BLAS, and the last one restores it
+        _BLAS.append(_BLAS[0] if _BLAS else _controller(len(sys.modules)).select(user_api="blas").limit(limits=1))
+    try:
+        yield
+    finally:
+        with _LOCK:
+            blas = _BLAS.pop()
+            if not _BLAS:
+                blas.restore_original_limits()
 
 
 def _keep_to_one_core() -> None:
     """Limit torch and OpenMP in a Python thread of a pool, once for all its items."""
     torch.set_num_threads(1)
-    _controller(len(sys.modules)).limit(limits=1, user_api="openmp")
+    _openmp_on_one_core()
 
 
 def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T, R]]:
@@ -58,8 +84,7 @@ def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T
     if cores == 1:
         yield from ((item, work(item)) for item in items)
         return
-    blas = _controller(len(sys.modules)).limit(limits=1, user_api="blas")
-    with blas, ThreadPoolExecutor(cores, initializer=_keep_to_one_core) as pool:
+    with _blas_on_one_core(), ThreadPoolExecutor(cores, initializer=_keep_to_one_core) as pool:
         waiting: deque[tuple[T, Future[R]]] = deque()
         for item in items:
             waiting.append((item, pool.submit(work, item)))

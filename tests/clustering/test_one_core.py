@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import faiss  # noqa: F401  (its BLAS is built with OpenMP)
 import numpy as np
@@ -91,3 +92,25 @@ def test_every_item_once_and_in_order(items):
     assert list(on_each_core(lambda item: (item, set(numbers())), range(items))) == [
         (item, (item, {1})) for item in range(items)
     ]
+
+
+def test_fits_in_threads_that_overlap_set_the_numbers_back():
+    begun, joined, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def first():
+        with one_core():
+            begun.set()
+            joined.wait(30)
+        ended.set()
+
+    def second():
+        begun.wait(30)
+        with one_core():
+            joined.set()
+            ended.wait(30)
+
+    threads = [threading.Thread(target=work) for work in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
