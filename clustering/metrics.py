@@ -70,12 +70,13 @@ def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) 
     NaN if the sample has a single cluster, or one cluster per point. Takes time quadratic in the size of the sample.
 
     Args:
-        X: (N, D) points.
+        X: (N, D) points, or scipy sparse.
         labels: (N,).
         sample: maximum number of sampled points.
         seed: seed of the sample.
     """
-    labels, X = _numbered(labels), np.asarray(as_array(X))
+    labels, X = _numbered(labels), as_array(X)
+    X = X if sparse.issparse(X) else np.asarray(X)
     if X.shape[0] != len(labels):
         raise InputError(f"X has {X.shape[0]} rows, but there are {len(labels)} labels")
     if sample < len(labels):

@@ -105,6 +105,7 @@ def test_silhouette_by_its_definition_and_of_a_sample() -> None:
         found.append((other - own) / max(own, other))
     assert metrics.silhouette(X, labels) == pytest.approx(np.mean(found))
     assert metrics.silhouette(pd.DataFrame(X), labels) == pytest.approx(np.mean(found))
+    assert metrics.silhouette(sparse.csr_array(X), labels) == pytest.approx(np.mean(found))
     assert metrics.silhouette(X, labels, sample=20, seed=1) == metrics.silhouette(X, labels, sample=20, seed=1)
     assert metrics.silhouette(X, labels, sample=20) == pytest.approx(np.mean(found), abs=0.1)
     assert math.isnan(metrics.silhouette(X, np.zeros(30)))
