@@ -239,7 +239,8 @@ class TableFile:
             if self._is_parquet:
                 frame.to_parquet(partial)
             else:
-                frame.to_csv(partial, sep=self.delimiter, index=False, lineterminator=self.line_end)
+                # pandas' own chunks are few rows, and slow, if there are many columns
+                frame.to_csv(partial, sep=self.delimiter, index=False, lineterminator=self.line_end, chunksize=10_000)
         return path
 
     @property
