@@ -52,7 +52,7 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
     Args:
         name: a backbone of this project or of timm, such as "conv4" or "resnet18"; or a plug-in as "FILE.py:CLASS" or
             "package.module:CLASS", a function registered with timm, or a module of torch, which is called with those of
-            `in_chans` (channels), `img_size` and `num_classes` (0) that it names.
+            `in_chans` (channels), `img_size` and `num_classes` (0) that it names; with `**` also the first and last.
         channels: number of channels of the images.
         size: side of the square images in pixels.
         pretrained: use timm's weights instead, see `fsl.weights.pretrained`.
@@ -78,8 +78,9 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
         build: Any = BACKBONES.load(name) if is_plugin else None
         if isinstance(build, type) and issubclass(build, nn.Module):
             known, taken = {**arguments, "img_size": size}, inspect.signature(build).parameters
-            network: Any = build(**{key: value for key, value in known.items() if key in taken})
-        elif is_plugin and not timm.is_model(build.__name__):
+            rest = arguments if any(item.kind is item.VAR_KEYWORD for item in taken.values()) else ()
+            network: Any = build(**{key: value for key, value in known.items() if key in taken or key in rest})
+        elif is_plugin and not _is_registered(build):
             raise TypeError("it is neither a subclass of torch.nn.Module nor a function that is registered with timm")
         else:
             registered = build.__name__ if is_plugin else name
@@ -105,6 +106,12 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
     network.feature_size = features.shape[1]
     created: nn.Module = network
     return created
+
+
+def _is_registered(build: Any) -> bool:
+    """Whether timm creates a network by this function, and not by another one of the same name."""
+    timm = registry()
+    return timm.is_model(build.__name__) and timm.model_entrypoint(build.__name__).__module__ == build.__module__
 
 
 def registry() -> Any:

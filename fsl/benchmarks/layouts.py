@@ -163,6 +163,7 @@ def read_list(path: Path) -> pd.DataFrame:
     except (*UNREADABLE, pd.errors.ParserError) as error:
         raise InputError(f"{path}: cannot be read as a list of pictures ({error}); download it again") from error
     rows = rows.fillna("").apply(lambda column: column.str.strip())
+    rows = rows[(rows != "").any(axis=1)]
     files = rows.map(is_picture)
     if len(rows) and not files.iloc[0].any():
         rows, files = rows[1:], files[1:]  # without the header

@@ -203,7 +203,8 @@ def _checked(name: str, strategy: Strategy, episodes: Episodes) -> Predictions:
         raise InputError(
             f"strategy {name}: probabilities must be at least 0 and sum to 1 over the classes, without NaN"
         )
-    if steps is not None and (steps.is_floating_point() or tuple(steps.shape) != expected[:1]):
+    wrong = not isinstance(steps, Tensor) or steps.is_floating_point() or tuple(steps.shape) != expected[:1]
+    if steps is not None and wrong:
         raise InputError(f"strategy {name}: iterations must be integers of shape {expected[:1]}")
     after = versions(episodes)
     fresh = {"points": 0}  # products made by this strategy

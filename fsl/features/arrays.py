@@ -278,7 +278,12 @@ def label_name(arrays: NamedArrays, known: Sequence[str], column: str | None, op
 
 def decoded(names: NDArray[Any]) -> NDArray[Any]:
     """Decode byte strings, as written by Python 2; other arrays are returned unchanged."""
-    return np.char.decode(names, "utf-8", errors="replace") if names.dtype.kind == "S" else names
+    if names.dtype.kind != "S":
+        return names
+    try:
+        return np.char.decode(names, "utf-8")
+    except UnicodeDecodeError:  # replacing letters could make two names equal
+        return np.char.decode(names, "latin1")
 
 
 def listed(arrays: NamedArrays) -> str:

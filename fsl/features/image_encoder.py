@@ -149,8 +149,11 @@ class ImageEncoder:
         sequence = hasattr(pictures, "__getitem__") and not isinstance(pictures, (str, bytes, Mapping))
         if not sequence or not len(pictures):
             raise InputError(f"pictures must be a list of at least one file, picture or array, not {pictures!r:.60}")
-        if broken not in ("raise", "skip") or (batch_size is not None and batch_size < 1):
-            raise InputError(f"broken must be raise or skip, not {broken!r}, and batch_size at least 1")
+        counts = batch_size is None or (isinstance(batch_size, (int, np.integer)) and batch_size >= 1)
+        if broken not in ("raise", "skip") or not counts:
+            raise InputError(
+                f"broken must be raise or skip, not {broken!r}, and batch_size at least 1, not {batch_size!r}"
+            )
 
         def decoded(batch: range) -> tuple[NDArray[np.uint8], dict[int, str]]:
             return self._decoded(pictures, batch, broken == "skip")

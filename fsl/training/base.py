@@ -30,6 +30,9 @@ from fsl.training.module import BaseClasses, Reporter
 from fsl.training.settings import Trained, Training
 from fsl.weights.checkpoints import save_backbone
 
+OF_MACHINE = {"accelerator", "devices", "num_nodes", "strategy", "plugins", "default_root_dir", "log_every_n_steps"}
+OF_MACHINE |= {"profiler", "detect_anomaly", "enable_progress_bar", "enable_model_summary", "enable_checkpointing"}
+
 
 def train(
     backbone_name: str,
@@ -61,8 +64,7 @@ def train(
         base, validation: images of disjoint classes.
         training: hyper-parameters.
         seed: seed of the weights, the order of images, the augmentation, dropout and the validation tasks.
-        folder: folder for `last.ckpt`, written after each epoch, `best.ckpt`, written when validation improves, and
-            finally `best.safetensors`.
+        folder: folder of `last.ckpt` (of each epoch), `best.ckpt` (of the best one) and finally `best.safetensors`.
         module: Lightning module with the loss, see `fsl.training.MODULES`.
         logger, callbacks: logger and further callbacks of Lightning.
         trainer: arguments of Lightning's Trainer, which override those that follow from the others.
@@ -75,9 +77,9 @@ def train(
 
     Raises:
         ChildProcessError: one of several processes was killed.
-        InputError: another training in the folder, a backbone that does not accept the images, too few classes, a batch
-            that cannot be divided, a metric that is not logged, a setting that the Trainer does not accept, or a loss
-            that is not finite (the files saved last remain).
+        InputError: another training in the folder (`OF_MACHINE` may differ), a backbone that does not accept the
+            images, too few classes, a batch that cannot be divided, a metric that is not logged, a setting that the
+            Trainer does not accept, or a loss that is not finite (the files saved last remain).
     """
     place = resolve_device(device)
     every = min(training.validate_every, training.epochs)
@@ -89,7 +91,8 @@ def train(
         network = MODULES.load(module)(backbone, len(base.class_names), benchmark, training, seed)
     network.to(memory_format=torch.channels_last)
     of = (backbone_name, benchmark.name, base.fingerprint, validation.fingerprint, dataclasses.asdict(training), seed)
-    identity = json.dumps([dotted(module), network.revision, *of], sort_keys=True)
+    others = {name: str(value) for name, value in (trainer or {}).items() if name not in OF_MACHINE}
+    identity = json.dumps([dotted(module), network.revision, *of, *([others] if others else [])], sort_keys=True)
     chosen, ranks = started_from_here(accelerator_of(place, devices) | chosen)
     if data.batch_size % ranks:
         raise InputError(f"devices={ranks}: cannot divide a batch of {data.batch_size} images; set batch_size")

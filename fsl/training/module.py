@@ -96,10 +96,9 @@ class CrossEntropy(lightning.LightningModule):
 
     def configure_optimizers(self) -> Any:
         """SGD, and a scheduler of torch that moves each step."""
-        chosen, data = self.settings, self.trainer.datamodule  # type: ignore[attr-defined]
-        rate, momentum, decay = chosen.learning_rate, chosen.momentum, chosen.weight_decay
-        optimizer = torch.optim.SGD(self.parameters(), rate, momentum, weight_decay=decay)
-        scheduler = schedule(optimizer, chosen, data.steps_per_epoch, int(self.trainer.max_epochs or chosen.epochs))
+        own, data = self.settings, self.trainer.datamodule  # type: ignore[attr-defined]
+        optimizer = torch.optim.SGD(self.parameters(), own.learning_rate, own.momentum, weight_decay=own.weight_decay)
+        scheduler = schedule(optimizer, own, data.steps_per_epoch, int(self.trainer.max_epochs or own.epochs))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
     def on_train_epoch_start(self) -> None:
@@ -129,7 +128,7 @@ class BaseClasses(lightning.LightningDataModule):
 
     Args:
         base, validation: images of disjoint classes.
-        benchmark: its `augmentation`, see `fsl.benchmarks.augmented.Transform`.
+        benchmark: its `augmentation`, see `fsl.benchmarks.augmentation.Transform`.
         settings: batch size, of all devices together, and changes of an `Augmentation`.
         seed: seed of order and augmentation.
         workers: processes that prepare batches; 0: the training process itself.

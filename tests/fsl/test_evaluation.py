@@ -173,8 +173,8 @@ class Faulty:
             probabilities[0, 0, :2] = torch.tensor([-0.2, 0.6])
         elif self.fault == "iterations":
             counts = counts.float()
-        elif self.fault == "SystemExit":
-            raise SystemExit(0)
+        elif self.fault == "integers":
+            counts = 20  # type: ignore[assignment]
         elif self.fault == "changes query":
             episodes.query.mul_(-1)
         elif self.fault == "changes points":
@@ -186,7 +186,13 @@ class Faulty:
         return Predictions(probabilities, counts)
 
 
-@pytest.mark.parametrize("fault", ["NaN", "shape", "changes query", "changes points", "ZeroDivisionError", "Tensor"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *("NaN", "shape", "sum to 1", "at least 0", "iterations", "integers", "changes query", "changes points"),
+        *("ZeroDivisionError", "Tensor"),
+    ],
+)
 def test_a_faulty_strategy_is_named_with_its_fault(fault: str) -> None:
     bank = make_bank()
     with pytest.raises((InputError, RuntimeError), match="strategy mine: .*" + fault.replace(" ", " .*")):

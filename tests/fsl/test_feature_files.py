@@ -127,6 +127,8 @@ def test_labels_and_names_in_text(tmp_path: Path) -> None:
     assert read_class_names(written("b.csv", 'name\n"a, b"\nc\n')) == ("a, b", "c")
     np.save(tmp_path / "b.npy", np.array(["a", "b"]))
     assert read_class_names(tmp_path / "b.npy") == ("a", "b")
+    np.save(tmp_path / "b.npy", np.array([b"caf\xe9", b"caf\xe8"]))  # Latin-1, by Python 2
+    assert read_class_names(tmp_path / "b.npy") == ("café", "cafè")
     torch.save(["a", "b"], tmp_path / "c.pt")
     with pytest.raises(InputError, match=r"c\.pt: .*names"):
         read_class_names(tmp_path / "c.pt")

@@ -76,7 +76,7 @@ class TestSplits:
         parts = (ANIMALS[:5], ANIMALS[5:7], ANIMALS[7:])
         for word, names in zip(("train", "val", "test"), parts, strict=True):
             rows = [f"{name}/{number}.png,a kind of {name}" for name in names for number in range(2)]
-            (tmp_path / f"{word}.csv").write_text("\n".join(["file,class", *rows]))
+            (tmp_path / f"{word}.csv").write_text("\n".join(["file,class", *rows, ",", " "]))  # empty rows of a sheet
         assert classes(tmp_path) == [tuple(f"a kind of {name}" for name in names) for names in parts]
         source = Folder(str(tmp_path)).source()
         (tmp_path / "test.csv").unlink()

@@ -156,6 +156,11 @@ class TestBroken:
         with pytest.raises(InputError, match=message):
             encoder.encode(pictures)
 
+    @pytest.mark.parametrize("option", [{"batch_size": "8"}, {"batch_size": 0}, {"broken": "keep"}])
+    def test_options_that_cannot_be_are_said(self, encoder, option):
+        with pytest.raises(InputError, match=f"not {next(iter(option.values()))!r}"):
+            encoder.encode([noise(0)], **option)
+
 
 class TestEncoders:
     def test_the_fingerprint_is_of_weights_and_of_how_pictures_are_shown(self, files, checkpoint, tmp_path):

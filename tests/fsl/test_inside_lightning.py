@@ -67,9 +67,16 @@ def test_backbones_of_files(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
         "    return Net(options['in_chans'])\n"
         "def other(in_chans):\n"
         "    return Net(in_chans)\n"
+        "def resnet18(in_chans):\n"
+        "    return Net(in_chans)\n"
+        "class Passes(Net):\n"
+        "    def __init__(self, **options):\n"
+        "        super().__init__(options['in_chans'] + options['num_classes'])\n"
     )
     monkeypatch.chdir(tmp_path)
     for name in ("./nets_of_mine.py:Net", "nets_of_mine:Net", "./nets_of_mine.py:net_of_mine", "net_of_mine"):
         assert create_backbone(name, channels=2, size=9).feature_size == 5
-    with pytest.raises(InputError, match="neither a subclass"):
-        create_backbone("./nets_of_mine.py:other", channels=2, size=9)
+    assert create_backbone("./nets_of_mine.py:Passes", channels=2, size=9).feature_size == 5
+    for name in ("other", "resnet18"):  # timm has a resnet18, which is not this one
+        with pytest.raises(InputError, match="neither a subclass"):
+            create_backbone(f"./nets_of_mine.py:{name}", channels=2, size=9)

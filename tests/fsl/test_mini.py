@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.listed import class_lists
 from fsl.benchmarks.papers import MiniImageNet
@@ -68,8 +69,25 @@ def whole(decoded):
     return decoded.images[0 : decoded.images.shape[0]]
 
 
+@pytest.mark.parametrize("root", [None, "nowhere", "."])
+def test_a_folder_without_it_says_what_is_wanted(tmp_path, monkeypatch, root):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"root=FOLDER .*train\.csv, .*base-0\.npz"):
+        MiniImageNet(root).source()
+
+
 @pytest.mark.usefixtures("three")
 class TestLayouts:
+    def test_missing_pictures_and_classes_are_counted(self, tmp_path):
+        write_files(tmp_path, "{synset}/{number}.png")
+        synset = CLASSES["validation"][3]
+        (tmp_path / synset / "2.png").unlink()
+        with pytest.raises(InputError, match=rf"2 pictures .*{synset} \(1 classes .*3"):
+            MiniImageNet(str(tmp_path)).read("validation")
+        shutil.rmtree(tmp_path / CLASSES["validation"][5])
+        with pytest.raises(InputError, match=r"15 of the 16 validation classes.*`transduce data check"):
+            MiniImageNet(str(tmp_path)).read("validation")
+
     @pytest.mark.parametrize("split", SPLITS)
     def test_shards(self, shards, split):
         found = MiniImageNet(str(shards)).read(split)

@@ -106,6 +106,13 @@ def test_interrupt_is_an_interrupt(tmp_path: Path) -> None:
     assert run(tmp_path).resumed_at == 1
 
 
+def test_a_training_with_other_settings_of_the_trainer_is_another(whole: tuple[Path, Trained, Curves, Shown]) -> None:
+    before = (whole[0] / "last.ckpt").stat().st_mtime_ns
+    with pytest.raises(InputError, match="belongs to another training"):
+        run(whole[0], trainer={"gradient_clip_val": 0.1})
+    assert (whole[0] / "last.ckpt").stat().st_mtime_ns == before
+
+
 def test_a_finished_training_is_not_repeated(whole: tuple[Path, Trained, Curves, Shown]) -> None:
     before = (whole[0] / "last.ckpt").stat().st_mtime_ns
     again = run(whole[0], trainer={"log_every_n_steps": 1})
