@@ -111,7 +111,8 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
 def _is_registered(build: Any) -> bool:
     """Whether timm creates a network by this function, and not by another one of the same name."""
     timm = registry()
-    return timm.is_model(build.__name__) and timm.model_entrypoint(build.__name__).__module__ == build.__module__
+    found = timm.model_entrypoint(build.__name__) if timm.is_model(build.__name__) else None
+    return found is not None and bool(found.__module__ == build.__module__)
 
 
 def registry() -> Any:
