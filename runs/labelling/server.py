@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hmac
+import ipaddress
 import os
 import secrets
 import socket
@@ -146,15 +147,26 @@ def _refused(request: Request, token: str, host: str, port: int) -> tuple[int, s
 def _is_own(given: str, host: str, port: int) -> bool:
     """Whether the header Host names this server, so that no other name leads a browser here.
 
-    A server that listens for other machines has names that it does not know; there the secret alone protects it.
+    A server that listens at all addresses answers to numbers, which no other page can lead here, and to the name of
+    this machine.
     """
     try:
         parts = urlsplit(f"//{given}")
         name, own_port = (parts.hostname or "").lower(), parts.port or 80
     except ValueError:
         return False
-    known = name in (*LOOPBACK, host.lower()) or host not in LOOPBACK
+    known = name in (*LOOPBACK, host.lower())
+    if host in ("0.0.0.0", "::"):
+        known |= name == socket.gethostname().lower() or _is_number(name)
     return known and own_port == port and parts.netloc == given and parts.username is None
+
+
+def _is_number(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def last_page(folder: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from runs.labelling.server import HEADERS, LARGEST_BODY, STATIC, last_page, listen, page_app
+from runs.labelling.server import HEADERS, LARGEST_BODY, STATIC, _is_own, last_page, listen, page_app
 from tests.runs.labelling import opened, settled, small_pile
 
 TOKEN = "t" * 43
@@ -235,3 +235,16 @@ def test_the_secret_is_kept_in_a_file_of_its_owner(tmp_path):
     assert pages[0] == pages[1] == last_page(tmp_path)
     assert len(pages[0].partition("?token=")[2]) >= 43
     assert (tmp_path / "page").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("host", "known", "others"),
+    [
+        ("127.0.0.1", ["localhost:8765", "127.0.0.1:8765", "[::1]:8765"], ["evil.example:8765", "localhost:80"]),
+        ("192.168.1.5", ["192.168.1.5:8765", "localhost:8765"], ["evil.example:8765", "192.168.1.6:8765"]),
+        ("0.0.0.0", ["192.168.1.6:8765", "[::1]:8765"], ["evil.example:8765", "user@10.0.0.1:8765"]),
+    ],
+)
+def test_only_names_of_this_server_are_answered(host, known, others):
+    assert all(_is_own(name, host, 8765) for name in known)
+    assert not any(_is_own(name, host, 8765) for name in others)
