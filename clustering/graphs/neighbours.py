@@ -141,7 +141,10 @@ def _checked(X: ArrayLike | Tensor) -> Tensor:
         raise InputError(f"neighbours: X must be a dense table of numbers (N, D): {error}") from error
     if x.ndim != 2 or not x.numel() or x.is_complex():
         raise InputError(f"neighbours: X must be a table of numbers (N, D), not {x.dtype} {tuple(x.shape)}")
-    x = x if x.dtype in (torch.float32, torch.float64) else x.float()
+    if x.dtype not in (torch.float32, torch.float64):
+        # float32 has every integer up to 2^24; the difference of two timestamps would be lost.
+        is_whole = not x.is_floating_point() and x.dtype != torch.bool
+        x = x.double() if is_whole and max(-int(x.min()), int(x.max())) > 1 << 24 else x.float()
     finite = x.sum(dim=1, dtype=torch.float64).isfinite()
     if not finite.all():
         row = int((~finite).nonzero()[0])

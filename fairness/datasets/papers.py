@@ -4,6 +4,7 @@ The papers use K = 30 clusters for Adult and Bank in the thesis and 10 in the pu
 for the census.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -19,7 +20,7 @@ from fairness.datasets.dataset import FairDataset, Preprocess, preprocessed
 
 
 @dataclass(frozen=True)
-class PaperTable:
+class PaperTable(ABC):
     """People in one file. The class attributes say which file, and `_parsed` reads it.
 
     Attributes:
@@ -57,9 +58,9 @@ class PaperTable:
     def _file(self) -> Path:
         return files_of(self.name, self.root, [(file,) for file in self.files])[0]
 
+    @abstractmethod
     def _parsed(self, path: Path) -> tuple[int, NDArray[Any], tuple[str, ...], dict[str, NDArray[Any]]]:
         """Number of rows of the file; (N, D) values; D names; and (N,) values by sensitive attribute."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -173,3 +173,10 @@ def test_estimators_take_it_with_its_bandwidth() -> None:
 def test_what_cannot_be(X: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         neighbours(X, **options)
+
+
+def test_large_integers_keep_their_digits():
+    times = 1_700_000_000 + 60 * np.arange(60)[:, None]
+    found, small = neighbours(times, 3), neighbours(times - times[0], 3)
+    assert found.mean_squared_distance == small.mean_squared_distance > 0
+    assert neighbours(torch.from_numpy(times), 3).mean_squared_distance == small.mean_squared_distance

@@ -1,6 +1,5 @@
 """The neighbour graphs of one data set, each built once for all methods that use it."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,27 +19,21 @@ class SharedGraphs:
 
     def __init__(self, values: Any, progress: Progress) -> None:
         self._values, self._progress = values, progress
-        self._built: dict[tuple[Any, ...], tuple[NeighbourGraph, float]] = {}
+        self._built: dict[tuple[Any, ...], NeighbourGraph] = {}
 
-    def of(self, estimator: Any, device: str) -> tuple[NeighbourGraph | None, float]:
-        """Return the graph that an estimator would build on a device, and the seconds that it took.
-
-        Returns:
-            None and 0 for an estimator without a graph.
-        """
+    def of(self, estimator: Any, device: str) -> NeighbourGraph | None:
+        """Return the graph that an estimator would build on a device; None for an estimator without a graph."""
         wanted = estimator.get_params()
         if not has_fit_parameter(estimator, "graph") or "n_neighbors" not in wanted:
-            return None, 0.0
+            return None
         k, place = wanted["n_neighbors"], resolve_device(device).type
         symmetry, normalize = wanted.get("symmetry", "average"), wanted.get("normalize")
         key = (k, symmetry, normalize, place)
         if key not in self._built:
-            since = time.perf_counter()
             rows = torch.from_numpy(np.require(self._values, requirements="W")).to(place)
             rows = unit_rows(rows) if normalize == "l2" else rows
             with shares_of(self._progress, f"neighbours, k = {k}", rows.shape[0]) as done:
-                graph = neighbours(rows, k, symmetry=symmetry, done=done)
-            self._built[key] = graph, time.perf_counter() - since
+                self._built[key] = neighbours(rows, k, symmetry=symmetry, done=done)
         return self._built[key]
 
 

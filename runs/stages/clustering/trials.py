@@ -119,14 +119,14 @@ def fit_all(
     with progress.track(cluster_name(config), len(planned)) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for trial in planned:
-            (graph, graph_seconds), own = graph_of(trial.setting), {"random_state": seeds[trial]} if seeded else {}
+            graph, own = graph_of(trial.setting), {"random_state": seeds[trial]} if seeded else {}
             model = clone(estimator).set_params(**{**settings[trial.setting], **own})
             since = time.perf_counter()
             fitted(model, data.values, graph=graph, partial_labels=known.partial, given=options)
             spent = time.perf_counter() - since
             if take is not None:
                 take(model)
-            rows.append(facts_of(model, graph_seconds, spent))
+            rows.append(facts_of(model, graph.seconds if graph else 0.0, spent))
             advance()
     return trials_of(config, rows, planned, settings, data, known, selection)
 

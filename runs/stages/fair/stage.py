@@ -72,7 +72,7 @@ class FairStage(PointsStage):
         from runs.stages.clustering.shared_graphs import shares_of
 
         method, (data, graphs), weights = self._seeded(copy.copy(self.method)), points, self.config.fairness_weight
-        (graph, _), weighted = graphs.of(method, self.config.device), hasattr(method, "path")
+        graph, weighted = graphs.of(method, self.config.device), hasattr(method, "path")
         own: dict[str, Any] = {} if graph is None else {"graph": graph}
         own |= {"sensitive_features": data.sensitive} if knows_groups(type(method)) else {}
         with shares_of(progress, self.name, len(path_weights(weights)) if weighted else 1) as done:
@@ -90,7 +90,7 @@ class FairStage(PointsStage):
                 shared = ("n_init", "init", "normalize", "n_neighbors")
                 same = {name: value for name, value in method.get_params().items() if name in shared}
                 base = with_known(self._seeded(METHODS.load(UNFAIR[kind])()), **same, fairness_weight=0.0)
-                graph = graph if graph is not None else graphs.of(base, self.config.device)[0]
+                graph = graph if graph is not None else graphs.of(base, self.config.device)
                 unfair = float(base.fit(data.values, **({} if graph is None else {"graph": graph})).objective_)
             return TradeOff.of([method], unfair, data.sensitive)
 
