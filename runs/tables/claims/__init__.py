@@ -1,4 +1,4 @@
 """Claims of the papers, checked on the results of their tables. `runs/published/claims.yaml` states them.
 
-Verdicts on single cells are in `runs.tables.verdicts`.
+Verdicts on single cells are in `runs.tables.judging`.
 """
