@@ -49,11 +49,6 @@ def kmeans_objective(X: ArrayLike, labels: ArrayLike) -> float:
     return sum(float(squares.sum()) for squares in _squares_about_means(X, labels))
 
 
-def distances_to_means(X: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
-    """(N,) Euclidean distances of rows (N, D) to the mean of their cluster, with labels (N,) 0..K-1."""
-    return np.concatenate([np.sqrt(squares.sum(axis=1)) for squares in _squares_about_means(X, labels)])
-
-
 def kmedian_objective(X: ArrayLike, labels: ArrayLike) -> float:
     """sum_p ||x_p - medoid of its cluster||, not squared, for rows (N, D) and labels (N,) 0..K-1; see `medoids`."""
     return float(medoids(X, labels).costs.sum())

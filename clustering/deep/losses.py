@@ -8,8 +8,6 @@ import math
 import torch
 from torch import Tensor
 
-from clustering.optimiser.terms import deformed_log
-
 _LOWEST = math.log(1e-12)
 
 
@@ -48,17 +46,6 @@ def mean_entropy(log_p: Tensor, order: float = 1.0) -> Tensor:
     if abs(order - 1) < 1e-3:
         return -(log_p.exp() * log_p).sum(-1).mean(-1)
     return (torch.logsumexp(order * log_p, -1) / (1 - order)).mean(-1)
-
-
-def information(log_p: Tensor, *, conditional: float = 1.0, marginal: float = 1.0, order: float = 1.0) -> Tensor:
-    """conditional mean_i H(p_i) - marginal H(pbar), with H the Tsallis entropy of this order, the Shannon entropy at 1.
-
-    With all three arguments 1 it is minus the mutual information of points and classes (eq. 5), in -log K..0. In
-    few-shot learning it is the loss of the queries in TIM and alpha-TIM.
-    """
-    mean = log_p.exp().mean(-2).clamp_min(1e-12)
-    entropy_of_mean = -(mean * deformed_log(mean.log(), order)).sum(-1)
-    return -conditional * (log_p.exp() * deformed_log(log_p, order)).sum(-1).mean(-1) - marginal * entropy_of_mean
 
 
 def fairness(proportions: Tensor, prior: Tensor) -> Tensor:

@@ -92,9 +92,3 @@ def _written(value: Any) -> Any:
 
 def _escaped(text: str) -> str:
     return re.sub(r"(\\*)\$\{", r"\1\1\\${", text)  # ${ would refer to another key
-
-
-def as_yaml(value: Any) -> str:
-    """Return a value as YAML on one line, for display."""
-    text = yaml.safe_dump(_written(value), default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True)
-    return text.removesuffix("...\n").strip()

@@ -11,7 +11,6 @@ from runs.stages.checkpoints import CHECKPOINT, weights_of
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, train_name
 from runs.stages.stage import Workspace, cached
-from runs.storage.model_card import IMAGENET
 from runs.track import Tracker
 
 if TYPE_CHECKING:
@@ -19,6 +18,10 @@ if TYPE_CHECKING:
     from fsl.features.pictures import Pictures
 
 BANK = "features.safetensors"
+IMAGENET = (
+    "If it was trained on ImageNet, it has seen the novel classes of mini- and tiered-ImageNet: accuracies on them are "
+    "not those of few-shot learning."
+)
 OF_IMAGENET = ("mini", "tiered")  # benchmarks whose classes are classes of ImageNet
 
 

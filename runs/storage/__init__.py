@@ -1,1 +1,1 @@
-"""Files of the results folder: locks between processes, errors of the disk, joint writing of files, model cards."""
+"""Files of the results folder: locks between processes, errors of the disk, joint writing of files."""

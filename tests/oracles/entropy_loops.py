@@ -29,12 +29,6 @@ def entropy(row: list[float]) -> float:
     return -sum(x * math.log(x) for x in row if x > 0)
 
 
-def information(p: Matrix) -> float:
-    """Mean entropy minus entropy of the mean, equation 5."""
-    mean = [sum(row[k] for row in p) / len(p) for k in range(len(p[0]))]
-    return sum(entropy(row) for row in p) / len(p) - entropy(mean)
-
-
 def renyi(row: list[float], alpha: float) -> float:
     if alpha == math.inf:
         return -math.log(max(row))
