@@ -125,10 +125,24 @@ class Tracker(Address):
         created = self.client.create_run(self.experiment(experiment), run_name=name, tags=known)
         run = self.tracked(created.info.run_id)
         with run.guarded():
-            run.log(params=params, tags={**(tags or {}), **(config_tags(flat) if flat else {})})
-            if config:
-                run.text(CONFIG, config)
+            self.describe(run, params=params, config=config, tags=tags, flat=flat)
         return run
+
+    def describe(
+        self,
+        run: TrackedRun,
+        *,
+        params: Mapping[str, Any],
+        config: str = "",
+        tags: Mapping[str, Any] | None = None,
+        flat: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record the settings of a run, as in `start`: also of a resumed one, which may have been killed before."""
+        known = self.client.get_run(run.run_id).data.params  # which MLflow does not change
+        new = {name: value for name, value in params.items() if name not in known}
+        run.log(params=new, tags={**(tags or {}), **(config_tags(flat) if flat else {})})
+        if config:
+            run.text(CONFIG, config)
 
     def tracked(self, run_id: str, last_steps: Mapping[str, int] | None = None) -> TrackedRun:
         """Return an existing run, opened for writing; `last_steps` as in `TrackedRun`."""

@@ -273,15 +273,16 @@ class _Execution:
         if batch:
             runs = tracker.unfinished(batch[0].experiment, [stage.key for stage in batch], batch[0].parent_run)
         for stage in batch:
-            if stage.key in runs:
-                self.work.progress.note(f"going on with the interrupted run of {stage.name}")
-                continue
             grids = stage.asked.strategy.grids if stage.asked else {}  # of which values were chosen
-            about: dict[str, Any] = {"stage": stage.kind, "key": stage.key, "tags": stage.tags}
+            about: dict[str, Any] = {"tags": stage.tags}
             about["flat"] = stage.config.flat() | {f"tuning.{name}": write(grid) for name, grid in grids.items()}
             about |= {"params": set_values(stage.config), "config": (stage.asked or stage.config).to_yaml()}
-            parent = self._parent_of(stage)
-            runs[stage.key] = tracker.start(stage.experiment, stage.name, parent=parent, **about)
+            if stage.key in runs:
+                self.work.progress.note(f"going on with the interrupted run of {stage.name}")
+                tracker.describe(runs[stage.key], **about)
+                continue
+            about |= {"stage": stage.kind, "key": stage.key, "parent": self._parent_of(stage)}
+            runs[stage.key] = tracker.start(stage.experiment, stage.name, **about)
         return [runs[stage.key] for stage in batch]
 
     def _record(self, stage: Stage, content: Any, entry: Entry, run: TrackedRun) -> str:

@@ -1,5 +1,6 @@
 """The one way to run a stage: what is reused, shared, cached, recorded; and what becomes of a stage that fails."""
 
+import dataclasses
 import json
 import threading
 from dataclasses import dataclass
@@ -159,6 +160,15 @@ def test_a_run_of_a_killed_process_is_marked_but_not_one_that_works(stages, stor
     states = {run.info.run_name: run.info.status for run in runs_of(tracker, "sum/tests")}
     assert states == {"dead": "KILLED", "alive": "RUNNING", "3 x (1 2)": "FINISHED"}
     assert "marked as KILLED: dead" in notes
+
+
+def test_a_run_that_was_killed_before_its_settings_were_recorded_gets_them(stages, store, tracker):
+    (stage,) = (dataclasses.replace(one, tags={"cell": "abc"}) for one in stages(2))
+    tracker.start("sum/tests", stage.name, stage="sum", key=stage.key, params={})
+    execute([stage], Workspace(store, tracker))
+    (run,) = runs_of(tracker, "sum/tests")
+    assert (run.data.tags["cell"], run.data.params) == ("abc", {"scale": "2"})
+    assert tracker.download(run.info.run_id, "config.yaml", store.root)
 
 
 def test_runs_of_another_results_folder_are_left_alone(stages, store, tracker, tmp_path, monkeypatch):
