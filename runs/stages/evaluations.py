@@ -126,8 +126,8 @@ class EvaluationStage(Stage):
     def _computed(self, found: Evaluation, bank: "FeatureBank", work: Workspace) -> Computed:
         store, split, tasks = work.store, self.config.split, len(found.accuracies)
         used = [*self.lineage.made_of(split), *([f"tuning/{self.tuned.key}"] if self.tuned else [])]
-        trained = Entry(store.cache("checkpoint") / self.lineage.checkpoint, "")
-        training = trained.noted_run(work.tracker.note_of())[0] if self.lineage.checkpoint else ""
+        trained = work.tracker.find(self.lineage.checkpoint) if self.lineage.checkpoint else None
+        training = trained.info.run_id if trained else ""
         tags = {
             "interval": f"over {found.units}",
             "checkpoint": bank.provenance.get("checkpoint", ""),

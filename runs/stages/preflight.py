@@ -1,4 +1,4 @@
-"""Check whether evaluations are possible, before hours of training and before images are written."""
+"""Check whether evaluations are possible, before hours of training."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
@@ -8,11 +8,10 @@ from runs.config.configs import EvaluateConfig
 from runs.stages.banks import stored_bank
 from runs.stages.checkpoints import weights_of
 from runs.stages.given_features import given_bank
-from runs.stages.lineage import Lineage, images_of, labels_of
+from runs.stages.lineage import Lineage, images_of
 from runs.stages.stage import Workspace
 
 if TYPE_CHECKING:
-    from fsl.benchmarks.benchmark import Decoded
     from fsl.benchmarks.images import ImageSet
     from fsl.features.bank import FeatureBank
     from fsl.samplers.sampler import Sampler
@@ -21,38 +20,33 @@ if TYPE_CHECKING:
 
 def preflight(batches: Sequence[tuple[Lineage, Sequence[EvaluateConfig]]], work: Workspace) -> None:
     """Check that given weights fit the network, that the classes suffice for the tasks, and that there are class names
-    where they are required; then decode the images.
+    where they are required.
 
     Args:
         batches: configs that differ in their strategies only, with their lineage.
         work: where features, images and runs are.
     """
-    from fsl.benchmarks.benchmark import Decoded
-
-    store, _, progress, _ = work = work._replace(force=False)
-    splits: dict[tuple[str, str], FeatureBank | ImageSet | Decoded] = {}
+    work = work._replace(force=False)
+    splits: dict[str, FeatureBank | ImageSet] = {}
     for lineage, configs in batches:
-        config, named = configs[0], False
-        if config.features is not None:
-            bank = given_bank(config.feature_files, config.split, config.prompt)
-            tasks, named = tasks_of(config, bank), bank.text is not None
-        else:
-            if config.given:
-                weights_of(config, lineage, work)  # before images are read
-            part = lineage.part(config.split)
-            place = (part.source, part.split)
-            if place not in splits:
-                splits[place] = stored_bank(lineage.bank_of(part), store) or labels_of(part, store, progress)
-            tasks = tasks_of(config, splits[place])
+        config, part = configs[0], lineage.bank(configs[0].split)
+        if part not in splits:
+            splits[part] = _split_of(config, lineage, work)
+        tasks, named = tasks_of(config, splits[part]), getattr(splits[part], "text", None) is not None
         for each in configs:
-            _check_names(each, tasks, named=named)
-    for lineage, configs in batches:
-        if lineage.feature_files:
-            continue
-        part = lineage.part(configs[0].split)
-        found = splits[part.source, part.split]
-        if isinstance(found, Decoded):
-            splits[part.source, part.split] = images_of(part.benchmark, part.split, store, progress, found)
+            _check_names(each, tasks, named=named and config.features is not None)
+
+
+def _split_of(config: EvaluateConfig, lineage: Lineage, work: Workspace) -> "FeatureBank | ImageSet":
+    """Return the features of a config's split if they are there, else its images."""
+    if config.features is not None:
+        return given_bank(config.feature_files, config.split, config.prompt)
+    if config.given:
+        weights_of(config, lineage, work)  # before images are read
+    part = lineage.part(config.split)
+    return stored_bank(lineage.bank_of(part), work.store) or images_of(
+        part.benchmark, part.split, work.store, work.progress
+    )
 
 
 def _check_names(config: EvaluateConfig, tasks: "TaskSource", *, named: bool) -> None:
@@ -73,7 +67,7 @@ def _check_names(config: EvaluateConfig, tasks: "TaskSource", *, named: bool) ->
         )
 
 
-def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") -> "TaskSource":
+def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet") -> "TaskSource":
     """Return the tasks of a config on the labels and class names of a split; raises InputError if these classes cannot
     give them, or give fewer than requested."""
     import torch

@@ -73,9 +73,7 @@ def test_numbers_and_texts_are_exact(tracker, filled):
     assert math.isnan(row.metrics["bad"])
     assert (row.metrics["loss"], row.metrics["tiny"]) == (1.0, 5e-324), "the value of the last step"
     assert (row.params["audit"], row.params["training"]) == ('["a", "ü\\n\t"]', "None")
-    assert row.end == 1_700_000_000_002
     assert row.artifact_uri == (filled.artifacts / "train" / "glyphs" / row.run_id / "artifacts").as_uri()
-    assert read_runs(tracker, "train/", statuses=["RUNNING"])[0].end is None
 
 
 def test_parent_runs_of_commands_are_left_out(store):
@@ -116,7 +114,7 @@ def test_what_a_killed_writer_left_is_rolled_back(copied):
     ("change", "message"),
     [
         ("alter table runs rename column status to state", "status"),
-        ("drop table alembic_version", "another program"),
+        ("drop table alembic_version", "not a database of MLflow"),
         ("update alembic_version set version_num = 'abc'", "mlflow db upgrade sqlite:///"),
         (b"\xa5", "results=FOLDER"),
     ],

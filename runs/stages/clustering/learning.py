@@ -31,9 +31,9 @@ from fsl.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.record.tracked_run import TrackedRun
 from runs.stages.clustering.deep_network import DeepNetwork, check_fits, inputs_of
-from runs.stages.clustering.fitting import BALANCED, ClusteringStage, Fitted
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.results import Trials
+from runs.stages.clustering.stage import BALANCED, ClusteringStage, Fitted
 from runs.stages.clustering.trials import Known, facts_of, fit_all, told, trials_of
 from runs.stages.points import Points
 from runs.stages.stage import Workspace
